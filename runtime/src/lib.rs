@@ -1,1 +1,2 @@
-//! Not yet.
+//! The scheduler: protocol, wire, transport, executor.
+pub mod transport;

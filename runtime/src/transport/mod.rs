@@ -1,0 +1,94 @@
+//! Frames between PEs.
+//!
+//! Two layers, neither of which knows what a frame means:
+//!
+//! - a [`Lane`] carries frames of at most [`Lane::frame_bytes_max`] bytes between the PEs of a job:
+//!   [`memory`] (PEs as threads of one process), [`tcp`], and `mpi`;
+//! - a [`Port`] stands above one lane and gives each pair of PEs a reliable first-in-first-out
+//!   channel of messages of any length up to a limit: it cuts and joins messages, numbers,
+//!   acknowledges, checks and resends frames.
+//!
+//! Nobody here owns a thread. Whoever makes progress calls [`Port::poll`]; a thread that has
+//! nothing to do sleeps in the lane's [`Sleeper`].
+
+pub mod link;
+pub mod memory;
+pub mod tcp;
+
+pub use link::{Port, PortSettings};
+
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// A way for frames to go from PE to PE. Frames between one pair of PEs arrive in the order in
+/// which they were sent, or not at all.
+pub trait Lane: Send {
+    /// `"mpi"`, `"tcp"` or `"memory"`.
+    fn name(&self) -> &'static str;
+
+    /// The longest frame that the lane carries, in bytes.
+    fn frame_bytes_max(&self) -> usize;
+
+    /// Hands a frame to the lane. `Ok(false)`: the lane is full towards `to`, try again after a
+    /// [`poll`](Lane::poll).
+    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError>;
+
+    /// Hands every frame that has arrived (at most a bounded number, so that the caller gets on)
+    /// to `deliver`, and pushes frames on that are still on their way out. Never blocks. Returns
+    /// how many frames were delivered.
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError>;
+
+    /// Whether everything handed to [`send`](Lane::send) has left this PE.
+    fn is_flushed(&mut self) -> bool;
+
+    /// What a thread sleeps in while there is nothing to do. May be called at any time; the
+    /// sleeper outlives the lane harmlessly.
+    fn sleeper(&self) -> Arc<dyn Sleeper>;
+}
+
+/// Lets one thread sleep while another may be polling the lane.
+pub trait Sleeper: Send + Sync {
+    /// Returns after `at_most`, or earlier when somebody called [`wake`](Sleeper::wake) (also
+    /// just before) or, if [`wakes_on_traffic`](Sleeper::wakes_on_traffic), when a frame arrives.
+    /// May return early for no reason.
+    fn sleep(&self, at_most: Duration);
+
+    /// Ends the sleep of the thread in [`sleep`](Sleeper::sleep), or else the next one.
+    fn wake(&self);
+
+    /// Whether an arriving frame ends the sleep; if not, the sleeper must poll from time to time.
+    fn wakes_on_traffic(&self) -> bool;
+}
+
+/// Why a lane cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LaneError {
+    /// The job has no such PE.
+    #[error("{0} does not exist in this job")]
+    NoSuchPe(Pe),
+    /// A frame longer than the lane carries; a defect of the layer above.
+    #[error("a frame of {bytes} bytes is longer than the {limit} bytes that the lane carries")]
+    FrameTooLong {
+        /// Its length.
+        bytes: usize,
+        /// What the lane carries.
+        limit: usize,
+    },
+    /// The operating system refused a socket operation.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done, and towards whom.
+        doing: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// MPI returned an error code.
+    #[error("{call} failed: {message}")]
+    Mpi {
+        /// The MPI function.
+        call: &'static str,
+        /// What `MPI_Error_string` says of its code.
+        message: String,
+    },
+}
