@@ -1,0 +1,367 @@
+//! From places to distances (SymGridPar2 §4.1, 4.3).
+//!
+//! # The tree
+//!
+//! The places of all PEs make a tree of labels. Each PE is a leaf of its own below its place, so
+//! PEs with equal places are siblings. Places are compared label by label from the root, kind and
+//! name, and may differ in depth: where one is the beginning of another, its PE is a sibling of
+//! the subtrees in which the other goes on.
+//!
+//! # Levels that separate nobody
+//!
+//! The paper's `d(p, q) = 2^-n` counts in `n` the steps of the path that `p` and `q` share. A step
+//! that no two PEs of the job disagree about would halve distances and tell nothing, so such
+//! levels are left out: *a level counts if at least one node on it has more than one child*, PEs
+//! being children too, and `n` is the number of counted levels above the one where `p` and `q`
+//! part. So
+//!
+//! - PEs that are all on one host are all at distance 1, however long the path to that host;
+//! - with one PE per host, hosts add no level: two PEs in a rack are siblings;
+//! - the distances of a job are 1, 1/2, 1/4 … without gaps, and 0;
+//! - a distance means the same level everywhere. Levels go as a whole or stay as a whole: a rack
+//!   with one host keeps its level when another has two, so that "1/4" does not say "same host"
+//!   in one rack and "same package" in the next.
+//!
+//! The last point means that a ball may equal the one of half its radius. It is then partitioned
+//! by itself alone, which is (B2) in its smallest case.
+//!
+//! # Numbers
+//!
+//! PEs are numbered by walking the tree, from each node first into the subtree with the smallest
+//! rank. So every subtree, hence every ball, is a range of numbers, and rank 0 is PE 0.
+//!
+//! # Cost
+//!
+//! The table keeps only nodes with more than one child, of which a job with `n` PEs has at most
+//! `n - 1`, each with its range, parent and distance: O(n) in all. A query climbs from a PE to the
+//! node it is after, at most [`DEPTH_LIMIT`] steps.
+
+use crate::{Ball, Distance, Label, Pe, Place, TopologyError};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The greatest number of labels in a place.
+pub const DEPTH_LIMIT: usize = 32;
+
+/// The hierarchy of a job: who is how far from whom.
+///
+/// Made once at start-up and then only read; share it as `Arc<Topology>`.
+///
+/// ```
+/// use ultramarine_topology::{Distance, LevelKind::Host, Pe, Place, Topology};
+/// let [a, b] = ["a", "b"].map(|name| Place::from_pairs([(Host, name)]));
+/// // The launcher dealt ranks 0 to 3 out in turn, with 8 worker threads each.
+/// let job = Topology::new(&[a.clone(), b.clone(), a, b], &[8; 4])?;
+/// let [p, q] = [0, 2].map(|rank| job.pe_of(rank));
+/// assert_eq!((p, q), (Pe::new(0), Pe::new(1)));
+/// assert_eq!(job.distance(p, q), Distance::ONE.half());
+/// assert_eq!(job.ball(p, Distance::ONE.half()).len(), 2);
+/// # Ok::<(), ultramarine_topology::TopologyError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// The nodes with more than one child, each after its parent.
+    nodes: Vec<Node>,
+    /// By PE: the lowest node it is under. `None` only for the only PE of its job.
+    node_of_pe: Vec<Option<NodeId>>,
+    rank_of_pe: Vec<u32>,
+    pe_of_rank: Vec<Pe>,
+    /// By PE number `k`: the power of the PEs `0..k`. One longer than there are PEs.
+    power_before: Vec<u64>,
+    radii: Vec<Distance>,
+    /// The distinct places, and by PE which of them it has.
+    places: Vec<Place>,
+    place_of_pe: Vec<u32>,
+}
+
+/// An index into [`Topology::nodes`].
+type NodeId = u32;
+
+/// A virtual cluster: a subtree that branches at its top.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// The PEs below it.
+    pub(crate) ball: Ball,
+    /// How far PEs of different children are from each other.
+    pub(crate) distance: Distance,
+    /// How many labels lead to it.
+    pub(crate) depth: usize,
+    parent: Option<NodeId>,
+}
+
+impl Topology {
+    /// The topology of a job from the place and compute power of each PE, by launcher rank. The
+    /// power is the number of worker threads, or any other measure that is common to all PEs.
+    ///
+    /// # Errors
+    /// When there is no PE or more than `u32::MAX`, when the slices differ in length, when a power
+    /// is 0 or their sum exceeds a `u64`, or when a place is deeper than [`DEPTH_LIMIT`].
+    pub fn new(places: &[Place], powers: &[u64]) -> Result<Topology, TopologyError> {
+        check(places, powers)?;
+        Ok(Builder::new(places, powers).build())
+    }
+
+    /// A job without hierarchy: all PEs at distance 1 from each other, with power 1 and at the
+    /// root. Ranks are PE numbers.
+    ///
+    /// # Panics
+    /// When `pes` is 0.
+    pub fn flat(pes: u32) -> Topology {
+        assert!(pes > 0, "a topology needs at least one PE");
+        let (places, powers) = (vec![Place::default(); pes as usize], vec![1; pes as usize]);
+        Builder::new(&places, &powers).build()
+    }
+
+    /// The number of PEs in the job, at least 1.
+    pub fn pes(&self) -> u32 {
+        self.rank_of_pe.len() as u32
+    }
+
+    /// The launcher's rank of a PE.
+    ///
+    /// # Panics
+    /// When the job has no such PE; so do all methods that take a [`Pe`].
+    pub fn rank_of(&self, pe: Pe) -> u32 {
+        self.rank_of_pe[pe.index()]
+    }
+
+    /// The PE that has this rank.
+    ///
+    /// # Panics
+    /// When the job has no such rank.
+    pub fn pe_of(&self, rank: u32) -> Pe {
+        self.pe_of_rank[rank as usize]
+    }
+
+    /// How far apart two PEs are: 0 if they are one, else a power of two.
+    pub fn distance(&self, p: Pe, q: Pe) -> Distance {
+        assert!(q.index() < self.rank_of_pe.len(), "a job of {} PEs has no {q}", self.pes());
+        if p == q {
+            return Distance::ZERO;
+        }
+        self.ancestors(p)
+            .find(|node| node.ball.contains(q))
+            .map_or(Distance::ZERO, |node| node.distance)
+    }
+
+    /// The closed ball `D(p; r)`: all PEs at most `r` away from `p`, for any `r`, whether or not
+    /// two PEs of this job are `r` apart.
+    pub fn ball(&self, p: Pe, r: Distance) -> Ball {
+        self.cluster(p, r).map_or(Ball::new(p.number(), p.number() + 1), |node| node.ball)
+    }
+
+    /// The distances between PEs of this job, ascending: 0 first, and if there is more than one
+    /// PE, 1 last.
+    pub fn radii(&self) -> &[Distance] {
+        &self.radii
+    }
+
+    /// An equidistant basis of `D(p; r)` with the powers clustered around its PEs: the paper's
+    /// `equiDist`.
+    ///
+    /// The balls of radius `r / 2` around the PEs `q_i` returned partition `D(p; r)`, different
+    /// `q_i` are exactly `r` apart, and with each comes the power of its ball, so that the powers
+    /// add up to that of `D(p; r)`. The first is `p` itself; the others follow by PE number. By
+    /// (B1) any PE of its ball will do for `q_i`, and `rng`, a source of uniformly random numbers,
+    /// picks one, so that not all callers load the same PEs. If nobody is exactly `r` away from
+    /// `p`, the basis is `p` alone.
+    pub fn equidistant_basis(
+        &self,
+        p: Pe,
+        r: Distance,
+        rng: &mut impl FnMut() -> u64,
+    ) -> Vec<(Pe, u64)> {
+        let whole = self.ball(p, r);
+        let own = self.ball(p, r.half());
+        let mut basis = vec![(p, self.power_of(own))];
+        let mut next = whole.numbers().start;
+        while next < whole.numbers().end {
+            let part = self.ball(Pe::new(next), r.half());
+            if part != own {
+                basis.push((part.pick(rng()), self.power_of(part)));
+            }
+            next = part.numbers().end;
+        }
+        basis
+    }
+
+    /// The compute power of a PE, in the unit given to [`Topology::new`].
+    pub fn power(&self, p: Pe) -> u64 {
+        self.power_before[p.index() + 1] - self.power_before[p.index()]
+    }
+
+    /// The compute power of all PEs in a ball of this job together.
+    pub fn power_of(&self, ball: Ball) -> u64 {
+        let Range { start, end } = ball.numbers();
+        self.power_before[end as usize] - self.power_before[start as usize]
+    }
+
+    /// Where a PE is.
+    pub fn place(&self, p: Pe) -> &Place {
+        &self.places[self.place_of_pe[p.index()] as usize]
+    }
+
+    /// The greatest virtual cluster around `p` that is no wider than `r`, if there is any but `p`.
+    pub(crate) fn cluster(&self, p: Pe, r: Distance) -> Option<&Node> {
+        self.ancestors(p).take_while(|node| node.distance <= r).last()
+    }
+
+    /// The virtual clusters that `p` is in, from the smallest to the whole job.
+    fn ancestors(&self, p: Pe) -> impl Iterator<Item = &Node> {
+        let node = |id: NodeId| &self.nodes[id as usize];
+        std::iter::successors(self.node_of_pe[p.index()].map(node), move |n| n.parent.map(node))
+    }
+}
+
+fn check(places: &[Place], powers: &[u64]) -> Result<(), TopologyError> {
+    if places.len() != powers.len() {
+        let (places, powers) = (places.len(), powers.len());
+        return Err(TopologyError::PowersMismatch { places, powers });
+    }
+    if places.is_empty() {
+        return Err(TopologyError::NoPes);
+    }
+    if u32::try_from(places.len()).is_err() {
+        return Err(TopologyError::TooManyPes { pes: places.len() });
+    }
+    let mut total = 0u64;
+    for (rank, (place, &power)) in (0..).zip(places.iter().zip(powers)) {
+        if power == 0 {
+            return Err(TopologyError::NoPower { rank });
+        }
+        total = total.checked_add(power).ok_or(TopologyError::PowerOverflow)?;
+        let depth = place.labels().len();
+        if depth > DEPTH_LIMIT {
+            return Err(TopologyError::TooDeep { rank, depth, place: place.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The tree of labels while it is being made into a table.
+struct Builder<'a> {
+    places: &'a [Place],
+    powers: &'a [u64],
+    tree: Vec<Branch>,
+    /// By depth: the distance between PEs that part there.
+    distances: Vec<Distance>,
+    topology: Topology,
+}
+
+/// A node of the full tree, one per distinct beginning of a place.
+struct Branch {
+    depth: usize,
+    /// By smallest rank, since ranks are entered in order.
+    children: Vec<Child>,
+}
+
+#[derive(Clone, Copy)]
+enum Child {
+    Branch(usize),
+    Pe { rank: u32 },
+}
+
+impl<'a> Builder<'a> {
+    fn new(places: &'a [Place], powers: &'a [u64]) -> Self {
+        let tree = grow(places);
+        let (distances, radii) = measure(&tree);
+        let pes = places.len();
+        let topology = Topology {
+            nodes: Vec::new(),
+            node_of_pe: Vec::with_capacity(pes),
+            rank_of_pe: Vec::with_capacity(pes),
+            pe_of_rank: vec![Pe::ROOT; pes],
+            power_before: vec![0],
+            radii,
+            places: Vec::new(),
+            place_of_pe: Vec::with_capacity(pes),
+        };
+        Builder { places, powers, tree, distances, topology }
+    }
+
+    fn build(mut self) -> Topology {
+        self.number(0, None);
+        self.topology
+    }
+
+    /// Numbers the PEs below `branch`, the lowest node kept above which is `parent`. Recurses as
+    /// deep as places are, which is limited.
+    fn number(&mut self, branch: usize, parent: Option<NodeId>) {
+        let Branch { depth, ref mut children } = self.tree[branch];
+        let children = std::mem::take(children);
+        let first = self.topology.pes();
+        let kept = (children.len() > 1).then(|| {
+            let id = self.topology.nodes.len() as NodeId;
+            let (ball, distance) = (Ball::new(first, first + 1), self.distances[depth]);
+            self.topology.nodes.push(Node { ball, distance, depth, parent });
+            id
+        });
+        // The place of the PEs right below, entered when the first of them is met.
+        let mut place = None;
+        for child in children {
+            match child {
+                Child::Branch(below) => self.number(below, kept.or(parent)),
+                Child::Pe { rank } => {
+                    let place = *place.get_or_insert_with(|| {
+                        self.topology.places.push(self.places[rank as usize].clone());
+                        self.topology.places.len() as u32 - 1
+                    });
+                    self.enter(rank, kept.or(parent), place);
+                }
+            }
+        }
+        if let Some(id) = kept {
+            self.topology.nodes[id as usize].ball = Ball::new(first, self.topology.pes());
+        }
+    }
+
+    /// Gives the next number to the PE of this rank.
+    fn enter(&mut self, rank: u32, node: Option<NodeId>, place: u32) {
+        let t = &mut self.topology;
+        let (pe, before) = (t.pes(), t.power_before[t.power_before.len() - 1]);
+        t.pe_of_rank[rank as usize] = Pe::new(pe);
+        t.rank_of_pe.push(rank);
+        t.node_of_pe.push(node);
+        t.place_of_pe.push(place);
+        t.power_before.push(before + self.powers[rank as usize]);
+    }
+}
+
+/// The tree of labels, its root first.
+fn grow(places: &[Place]) -> Vec<Branch> {
+    let mut tree = vec![Branch { depth: 0, children: Vec::new() }];
+    let mut known: HashMap<(usize, &Label), usize> = HashMap::new();
+    for (rank, place) in (0..).zip(places) {
+        let mut at = 0;
+        for (depth, label) in (1..).zip(place.labels()) {
+            at = *known.entry((at, label)).or_insert_with(|| {
+                let new = tree.len();
+                tree.push(Branch { depth, children: Vec::new() });
+                tree[at].children.push(Child::Branch(new));
+                new
+            });
+        }
+        tree[at].children.push(Child::Pe { rank });
+    }
+    tree
+}
+
+/// By depth in the tree the distance of PEs that part there, and all distances, ascending.
+fn measure(tree: &[Branch]) -> (Vec<Distance>, Vec<Distance>) {
+    let mut separates = [false; DEPTH_LIMIT + 1];
+    for branch in tree {
+        separates[branch.depth] |= branch.children.len() > 1;
+    }
+    let mut next = Distance::ONE;
+    let (mut distances, mut radii) = (Vec::new(), Vec::new());
+    for separates in separates {
+        distances.push(next);
+        if separates {
+            radii.push(next);
+            next = next.half();
+        }
+    }
+    radii.push(Distance::ZERO);
+    radii.reverse();
+    (distances, radii)
+}
