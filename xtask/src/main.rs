@@ -1,2 +1,82 @@
-//! Not yet.
-fn main() {}
+//! The project's own chores, so that a newcomer needs two commands: `cargo xtask demo` and
+//! `cargo xtask test`.
+//!
+//! This crate drives `cargo`, `apt-get` and `mpiexec` from outside. It must never depend on a crate
+//! of the project: it has to build and run on a machine where the project itself cannot be built
+//! yet, because what it needs is still to be installed by [`setup`].
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod demo;
+mod deny;
+mod libclang;
+mod mpi;
+mod process;
+mod report;
+mod requirement;
+mod setup;
+mod source;
+mod step;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::step::Step;
+
+/// Chores of the Ultramarine project.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Install what the build needs: C compiler, pkg-config, libclang, hwloc, MPI
+    Setup,
+    /// Build an example and run it on four processes under MPI
+    Demo,
+    /// Check everything: format, lints, docs, the rules of the house, the tests under each MPI
+    Test {
+        /// Run these steps only
+        #[arg(long, value_name = "STEP", num_args = 1.., value_enum)]
+        only: Vec<Step>,
+        /// List the steps and run none
+        #[arg(long)]
+        list: bool,
+    },
+    /// Check the rules of the house on the source tree
+    Tidy,
+    /// Check the dependencies' licences and origin with cargo-deny, installing it first if missing
+    Deny,
+    /// Run benchmarks; what follows is passed on to the benchmark program
+    Bench {
+        /// Which benchmarks to run, and their options
+        #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().chore {
+        Chore::Setup => setup::ensure(setup::Wanted::EveryMpi).map(|_| ExitCode::SUCCESS),
+        Chore::Demo => demo::run(),
+        Chore::Test { list: true, .. } => {
+            test::list();
+            Ok(ExitCode::SUCCESS)
+        }
+        Chore::Test { only, .. } => Ok(test::run(&only)),
+        Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
+        Chore::Deny => deny::run(),
+        Chore::Bench { arguments } => bench::run(&arguments),
+    };
+    done.unwrap_or_else(|failure| {
+        eprintln!("xtask: {failure}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,111 @@
+//! Other programs: where they are, how they are run, and how their failing is told.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+/// Why a chore stopped, in words for the person who started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// The root of the workspace. Known from the time `xtask` was built, so every chore does the same
+/// in whichever folder it is started.
+pub(crate) fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// Where build folders go: `$CARGO_TARGET_DIR` if the user set it, else `target/`.
+pub(crate) fn target_root() -> PathBuf {
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// The cargo that started this program, working at the root of the workspace.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// The first file called `program` in the folders of `$PATH`; a path with a slash stands for itself.
+pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Whether the command starts and reports success; its output is dropped.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// What the command writes to its standard output, if it starts and reports success.
+pub(crate) fn output_of(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs the command with this program's own input and output.
+pub(crate) fn status_of(command: &mut Command) -> Result<ExitStatus> {
+    command.status().map_err(|error| cannot_start(command, &error))
+}
+
+/// Runs the command with this program's own input and output; anything but success is a failure.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = status_of(command)?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure(format!("`{}` failed ({status})", shown(command))))
+    }
+}
+
+pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
+    Failure(format!("cannot start `{}`: {error}", shown(command)))
+}
+
+/// The exit code that passes `status` on; death by a signal becomes 1.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// The command as one would type it, without its environment.
+pub(crate) fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_command_is_named_in_full() {
+        let failure = run(Command::new("/bin/sh").args(["-c", "exit 3"])).unwrap_err();
+        assert_eq!(failure.0, "`sh -c exit 3` failed (exit status: 3)");
+    }
+
+    #[test]
+    fn programs_are_found_by_name_and_by_path() {
+        assert!(find_program("sh").is_some());
+        assert_eq!(find_program("/bin/sh"), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(find_program("no-such-program-anywhere"), None);
+        assert_eq!(find_program("/no/such/program"), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! What `cargo xtask test` says: a heading for each step, a table at the end, and below it the
+//! closing lines of the test runners, which otherwise are far up in the log.
+
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::process::{Result, cannot_start};
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Ok,
+    Failed,
+    /// Not run, and why.
+    Skipped(String),
+}
+
+/// A line of the table.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) step: String,
+    pub(crate) took: Duration,
+    pub(crate) outcome: Outcome,
+    /// The closing lines of the test runner, if the step ran one.
+    pub(crate) closing: Vec<String>,
+}
+
+pub(crate) fn heading(step: &str, summary: &str) {
+    println!("\n=== {step}: {summary}");
+}
+
+pub(crate) fn footing(row: &Row) {
+    println!("--- {}: {} in {:.1} s", row.step, word(&row.outcome), row.took.as_secs_f64());
+}
+
+/// The table, as text.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.step.len()).chain([4]).max().unwrap_or_default();
+    let line = |row: &Row| {
+        let why = match &row.outcome {
+            Outcome::Skipped(why) => format!(": {why}"),
+            Outcome::Ok | Outcome::Failed => String::new(),
+        };
+        let (step, seconds) = (&row.step, row.took.as_secs_f64());
+        format!("{step:width$}  {seconds:>7.1}  {}{why}\n", word(&row.outcome))
+    };
+    let closing = |row: &Row| -> String {
+        row.closing.iter().map(|line| [&row.step, ": ", line, "\n"].concat()).collect()
+    };
+    let header = format!("{:width$}  {:>7}  result\n", "step", "seconds");
+    std::iter::once(header).chain(rows.iter().map(line)).chain(rows.iter().map(closing)).collect()
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::Failed => "failed",
+        Outcome::Skipped(_) => "skipped",
+    }
+}
+
+/// Runs the command, passes its output on as it comes, and picks the closing lines of a test
+/// runner out of it. Returns whether it succeeded, and those lines.
+pub(crate) fn run_and_listen(command: &mut Command) -> Result<(bool, Vec<String>)> {
+    if std::io::stdout().is_terminal() {
+        // A pipe is put in between: without this the colours would go.
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| cannot_start(command, &error))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let closing = thread::scope(|scope| {
+        let errors = scope.spawn(|| stderr.map(|pipe| pass_on(pipe, std::io::stderr())));
+        let mut closing = stdout.map(|pipe| pass_on(pipe, std::io::stdout())).unwrap_or_default();
+        closing.extend(errors.join().ok().flatten().unwrap_or_default());
+        closing
+    });
+    let status = child.wait().map_err(|error| cannot_start(command, &error))?;
+    Ok((status.success(), closing))
+}
+
+/// Copies every line; returns the closing lines among them.
+fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
+    let mut closing = Vec::new();
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    // An error of reading ends the output, as its end does. An error of writing (nobody reads our
+    // output any more) must not stop the step: its result still counts.
+    while from.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        let _ = to.write_all(&line).and_then(|()| to.flush());
+        let plain = without_colours(&String::from_utf8_lossy(&line));
+        if is_closing(plain.trim()) {
+            closing.push(plain.trim().to_owned());
+        }
+        line.clear();
+    }
+    closing
+}
+
+/// nextest's and libtest's last words; those of a binary without any tests say nothing.
+fn is_closing(line: &str) -> bool {
+    let empty = line.contains(" 0 passed; 0 failed; 0 ignored;");
+    line.starts_with("Summary [") || (line.starts_with("test result: ") && !empty)
+}
+
+/// The line without terminal sequences of the form `ESC [ … letter`.
+fn without_colours(line: &str) -> String {
+    let mut pieces = line.split("\u{1b}[");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| c.is_ascii_alphabetic()).map_or(piece.len(), |at| at + 1);
+        plain += &piece[end..];
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(step: &str, seconds: u64, outcome: Outcome, closing: &[&str]) -> Row {
+        let closing = closing.iter().map(|&line| line.to_owned()).collect();
+        Row { step: step.into(), took: Duration::from_secs(seconds), outcome, closing }
+    }
+
+    #[test]
+    fn the_table_lines_up_and_ends_with_the_runners_words() {
+        let rows = [
+            row("format", 1, Outcome::Ok, &[]),
+            row("test-mpich", 125, Outcome::Failed, &["Summary [ 2s] 3 tests run"]),
+            row("deny", 0, Outcome::Skipped("no network".into()), &[]),
+        ];
+        let expected = "\
+step        seconds  result
+format          1.0  ok
+test-mpich    125.0  failed
+deny            0.0  skipped: no network
+test-mpich: Summary [ 2s] 3 tests run
+";
+        assert_eq!(table(&rows), expected);
+    }
+
+    #[test]
+    fn output_is_passed_on_whole_and_the_closing_lines_kept() {
+        let log = "running\n\u{1b}[32;1m     Summary\u{1b}[0m [   0.1s] 4 tests run: 4 passed\n\
+                   test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
+                   test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\nno newline";
+        let mut copy = Vec::new();
+        let closing = pass_on(log.as_bytes(), &mut copy);
+        assert_eq!(String::from_utf8(copy).unwrap(), log);
+        assert_eq!(
+            closing,
+            [
+                "Summary [   0.1s] 4 tests run: 4 passed",
+                "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured",
+            ]
+        );
+    }
+
+    #[test]
+    fn both_streams_are_heard_and_the_exit_code_counts() {
+        let script = "echo 'Summary [1]' >&2; echo 'test result: ok. 1 passed'; exit 1";
+        let (ok, closing) = run_and_listen(Command::new("sh").args(["-c", script])).unwrap();
+        assert!(!ok);
+        assert_eq!(closing, ["test result: ok. 1 passed", "Summary [1]"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! What a build needs from the machine: how to see whether it is there, and what each distribution
+//! calls it.
+
+use std::process::Command;
+
+use crate::libclang;
+use crate::mpi::{Family, Mpi};
+use crate::process;
+
+/// One thing that must be installed outside of cargo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Requirement {
+    /// A C compiler with the C library's headers: rsmpi compiles a shim.
+    CCompiler,
+    /// The build scripts find hwloc with it.
+    PkgConfig,
+    /// bindgen reads `mpi.h` with it.
+    Libclang,
+    /// Topology below the host.
+    Hwloc,
+    /// Compiler wrapper and launcher of an MPI.
+    Mpi(Family),
+}
+
+/// Where software comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Distribution {
+    /// And Ubuntu.
+    Debian,
+    /// And its relatives with `dnf`.
+    Fedora,
+    /// A user's own installation, without root.
+    Spack,
+}
+
+impl Requirement {
+    /// What is needed whatever the MPI.
+    pub(crate) const BASE: [Self; 4] =
+        [Self::CCompiler, Self::PkgConfig, Self::Libclang, Self::Hwloc];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CCompiler => "a C compiler",
+            Self::PkgConfig => "pkg-config",
+            Self::Libclang => "libclang",
+            Self::Hwloc => "hwloc",
+            Self::Mpi(family) => family.name(),
+        }
+    }
+
+    pub(crate) fn is_met(self) -> bool {
+        let pkg_config = || Command::new("pkg-config");
+        match self {
+            // The compiler alone is not enough: its headers are a package of their own on Debian.
+            Self::CCompiler => {
+                let arguments = ["-E", "-include", "stdlib.h", "-x", "c", "/dev/null"];
+                process::succeeds(Command::new("cc").args(arguments))
+            }
+            Self::PkgConfig => process::succeeds(pkg_config().arg("--version")),
+            Self::Libclang => libclang::is_here(),
+            Self::Hwloc => process::succeeds(pkg_config().args(["--exists", "hwloc >= 2.0.0"])),
+            Self::Mpi(family) => Mpi::find(family).is_some(),
+        }
+    }
+
+    fn packages(self, distribution: Distribution) -> &'static [&'static str] {
+        use Distribution::{Debian, Fedora, Spack};
+        match (self, distribution) {
+            (Self::CCompiler, Debian) => &["gcc", "libc6-dev"],
+            (Self::CCompiler, Fedora | Spack) => &["gcc"],
+            (Self::PkgConfig, Debian) => &["pkg-config"],
+            (Self::PkgConfig, Fedora) => &["pkgconf-pkg-config"],
+            (Self::PkgConfig, Spack) => &["pkgconf"],
+            (Self::Libclang, Debian) => &["libclang-dev"],
+            (Self::Libclang, Fedora) => &["clang-devel"],
+            (Self::Libclang, Spack) => &["llvm"],
+            (Self::Hwloc, Debian) => &["libhwloc-dev"],
+            (Self::Hwloc, Fedora) => &["hwloc-devel"],
+            (Self::Hwloc, Spack) => &["hwloc"],
+            (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
+            (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],
+            (Self::Mpi(Family::Mpich), Spack) => &["mpich"],
+            (Self::Mpi(Family::OpenMpi), Debian) => &["openmpi-bin", "libopenmpi-dev"],
+            (Self::Mpi(Family::OpenMpi), Fedora) => &["openmpi-devel"],
+            (Self::Mpi(Family::OpenMpi), Spack) => &["openmpi"],
+        }
+    }
+}
+
+/// The packages that bring everything in `missing`.
+pub(crate) fn packages(missing: &[Requirement], distribution: Distribution) -> Vec<&'static str> {
+    missing.iter().flat_map(|requirement| requirement.packages(distribution)).copied().collect()
+}
+
+/// The names of everything in `missing`, as a phrase.
+pub(crate) fn names(missing: &[Requirement]) -> String {
+    missing.iter().map(|requirement| requirement.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// What to type to get everything in `missing`, for each distribution.
+pub(crate) fn advice(missing: &[Requirement]) -> String {
+    let list = |distribution| packages(missing, distribution).join(" ");
+    let spack = list(Distribution::Spack);
+    let mpis = missing.iter().filter(|requirement| matches!(requirement, Requirement::Mpi(_)));
+    // Two MPIs cannot be loaded at once; a user of Spack wants one.
+    let spack = if mpis.count() == 2 { spack.replace(" openmpi", "") } else { spack };
+    format!(
+        "  Debian, Ubuntu:  sudo apt-get update && sudo apt-get install -y {}\n  \
+           Fedora:          sudo dnf install -y {}\n  \
+           Spack:           spack install {spack} && spack load {spack}",
+        list(Distribution::Debian),
+        list(Distribution::Fedora),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Requirement; 6] = [
+        Requirement::CCompiler,
+        Requirement::PkgConfig,
+        Requirement::Libclang,
+        Requirement::Hwloc,
+        Requirement::Mpi(Family::Mpich),
+        Requirement::Mpi(Family::OpenMpi),
+    ];
+
+    #[test]
+    fn advice_for_a_bare_machine() {
+        let expected = "  Debian, Ubuntu:  sudo apt-get update && sudo apt-get install -y \
+             gcc libc6-dev pkg-config libclang-dev libhwloc-dev mpich libmpich-dev openmpi-bin \
+             libopenmpi-dev\n  \
+             Fedora:          sudo dnf install -y \
+             gcc pkgconf-pkg-config clang-devel hwloc-devel mpich-devel openmpi-devel\n  \
+             Spack:           spack install gcc pkgconf llvm hwloc mpich && \
+             spack load gcc pkgconf llvm hwloc mpich";
+        assert_eq!(advice(&ALL), expected);
+    }
+
+    #[test]
+    fn advice_names_only_what_is_missing() {
+        let expected = "  Debian, Ubuntu:  sudo apt-get update && sudo apt-get install -y \
+             libclang-dev openmpi-bin libopenmpi-dev\n  \
+             Fedora:          sudo dnf install -y clang-devel openmpi-devel\n  \
+             Spack:           spack install llvm openmpi && spack load llvm openmpi";
+        let missing = [Requirement::Libclang, Requirement::Mpi(Family::OpenMpi)];
+        assert_eq!(advice(&missing), expected);
+    }
+}

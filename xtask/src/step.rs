@@ -1,0 +1,187 @@
+//! The steps of `cargo xtask test`: their order, what each runs, what each needs.
+
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::deny;
+use crate::mpi::{Family, Mpi};
+use crate::process;
+
+/// One step; the order here is the order they run in: quick ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    /// The format of the code (rustfmt)
+    Format,
+    /// The rules of the house
+    Tidy,
+    /// Lints (clippy) with every feature, as errors
+    Clippy,
+    /// The same for the build without MPI
+    ClippyNoMpi,
+    /// The documentation, warnings as errors
+    Docs,
+    /// All tests, MPI programs launched by MPICH
+    TestMpich,
+    /// All tests, MPI programs launched by Open MPI
+    TestOpenMpi,
+    /// The examples in the documentation
+    DocTests,
+    /// All tests of the build without MPI and hwloc
+    TestNoMpi,
+    /// Licences, bans and sources of the dependencies (cargo-deny)
+    Deny,
+}
+
+/// What a step comes to on this machine.
+pub(crate) enum Work {
+    Run(Command),
+    /// The rules of the house are checked by this program itself.
+    Tidy,
+    /// Nothing to do here, and why.
+    Skip(String),
+}
+
+impl Step {
+    /// The name on the command line.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// What the step does, in a phrase.
+    pub(crate) fn summary(self) -> String {
+        let help = self.to_possible_value().and_then(|value| value.get_help().cloned());
+        help.map_or_else(String::new, |help| help.to_string())
+    }
+
+    /// Whether the step builds what [`setup`](crate::setup) prepares.
+    pub(crate) fn needs_setup(self) -> bool {
+        match self {
+            Self::Format | Self::Tidy | Self::ClippyNoMpi | Self::TestNoMpi | Self::Deny => false,
+            Self::Clippy | Self::Docs | Self::TestMpich | Self::TestOpenMpi | Self::DocTests => {
+                true
+            }
+        }
+    }
+
+    /// What to do, given the MPIs of this machine, the preferred one first. A step that
+    /// [needs setup](Self::needs_setup) is skipped without any.
+    pub(crate) fn work(self, mpis: &[Mpi]) -> Work {
+        match self {
+            Self::Format => Work::Run(cargo(&["fmt", "--all", "--check"])),
+            Self::Tidy => Work::Tidy,
+            Self::Clippy => with_mpi(mpis.first(), clippy(&[])),
+            Self::ClippyNoMpi => Work::Run(without_mpi(clippy(&["--no-default-features"]))),
+            Self::Docs => with_mpi(mpis.first(), docs()),
+            Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(&[])),
+            Self::TestOpenMpi => with_mpi(of(mpis, Family::OpenMpi), tests(&[])),
+            Self::DocTests => with_mpi(mpis.first(), cargo(&["test", "--workspace", "--doc"])),
+            Self::TestNoMpi => Work::Run(without_mpi(tests(&["--no-default-features"]))),
+            Self::Deny => match deny::find_or_install() {
+                Ok(command) => Work::Run(command),
+                Err(failure) => Work::Skip(format!("no cargo-deny: {failure}")),
+            },
+        }
+    }
+}
+
+fn of(mpis: &[Mpi], family: Family) -> Option<&Mpi> {
+    mpis.iter().find(|mpi| mpi.family == family)
+}
+
+fn with_mpi(mpi: Option<&Mpi>, mut command: Command) -> Work {
+    match mpi {
+        Some(mpi) => {
+            mpi.apply_to(&mut command);
+            Work::Run(command)
+        }
+        None => Work::Skip("this MPI is not installed".into()),
+    }
+}
+
+/// A folder of its own, or switching features would rebuild the dependencies each time.
+fn without_mpi(mut command: Command) -> Command {
+    command.env("CARGO_TARGET_DIR", process::target_root().join("no-mpi"));
+    command
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = process::cargo();
+    command.args(arguments);
+    command
+}
+
+fn clippy(features: &[&str]) -> Command {
+    let mut command = cargo(&["clippy", "--workspace", "--all-targets"]);
+    command.args(features).args(["--", "-D", "warnings"]);
+    command
+}
+
+fn docs() -> Command {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    command
+}
+
+/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
+fn tests(features: &[&str]) -> Command {
+    let has_nextest = process::succeeds(&mut cargo(&["nextest", "--version"]));
+    let runner: &[&str] = if has_nextest { &["nextest", "run"] } else { &["test"] };
+    let mut command = cargo(runner);
+    command.args(["--workspace", "--all-targets", "--no-fail-fast"]).args(features);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mpi(family: Family, suffix: &str) -> Mpi {
+        Mpi { family, mpicc: format!("mpicc.{suffix}"), mpiexec: format!("mpiexec.{suffix}") }
+    }
+
+    fn variable(step: Step, mpis: &[Mpi], name: &str) -> Option<String> {
+        let Work::Run(command) = step.work(mpis) else { return None };
+        let mut variables = command.get_envs();
+        let value = variables.find(|(key, _)| *key == name)?.1?;
+        Some(value.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn each_test_step_gets_its_own_launcher_and_folder() {
+        let mpis = [mpi(Family::Mpich, "mpich"), mpi(Family::OpenMpi, "openmpi")];
+        let launcher = |step| variable(step, &mpis, "ULTRAMARINE_TEST_MPIEXEC");
+        assert_eq!(launcher(Step::TestMpich).as_deref(), Some("mpiexec.mpich"));
+        assert_eq!(launcher(Step::TestOpenMpi).as_deref(), Some("mpiexec.openmpi"));
+        assert_eq!(launcher(Step::TestNoMpi), None);
+        let folder = |step| variable(step, &mpis, "CARGO_TARGET_DIR").unwrap();
+        assert!(folder(Step::TestMpich).ends_with("/mpich"));
+        assert!(folder(Step::TestOpenMpi).ends_with("/openmpi"));
+        assert!(folder(Step::TestNoMpi).ends_with("/no-mpi"));
+    }
+
+    #[test]
+    fn a_step_without_its_mpi_is_skipped() {
+        let mpis = [mpi(Family::OpenMpi, "openmpi")];
+        assert!(matches!(Step::TestMpich.work(&mpis), Work::Skip(_)));
+        assert!(matches!(Step::TestOpenMpi.work(&mpis), Work::Run(_)));
+        assert!(matches!(Step::DocTests.work(&mpis), Work::Run(_)));
+    }
+
+    #[test]
+    fn without_any_mpi_the_steps_that_need_setup_are_skipped() {
+        let building = [
+            Step::Clippy,
+            Step::ClippyNoMpi,
+            Step::Docs,
+            Step::TestMpich,
+            Step::TestOpenMpi,
+            Step::DocTests,
+            Step::TestNoMpi,
+        ];
+        for step in building {
+            let skipped = matches!(step.work(&[]), Work::Skip(_));
+            assert_eq!(skipped, step.needs_setup(), "{step:?}");
+        }
+    }
+}
