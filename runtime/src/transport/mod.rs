@@ -13,6 +13,7 @@
 
 pub mod link;
 pub mod memory;
+mod pieces;
 pub mod tcp;
 
 pub use link::{Port, PortSettings};

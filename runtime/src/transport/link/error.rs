@@ -1,0 +1,60 @@
+//! Why a port cannot do what was asked.
+
+use super::LaneError;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// Why a [`Port`](super::Port) cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// A message given to [`send`](super::Port::send) is too long.
+    #[error(
+        "a message of {bytes} bytes to {to} is longer than the limit of {limit} bytes: \
+         send less at a time, or raise the limit on message size"
+    )]
+    TooLongToSend {
+        /// Where it was to go.
+        to: Pe,
+        /// Its length.
+        bytes: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// A peer announced a message that is too long.
+    #[error(
+        "{from} announced a message of {bytes} bytes, over the limit of {limit} bytes: \
+         give all PEs of the job the same settings"
+    )]
+    MessageTooLong {
+        /// Who announced it.
+        from: Pe,
+        /// Its length.
+        bytes: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// Too much is waiting for a peer.
+    #[error(
+        "{bytes} bytes would be waiting for {pe}, over the limit of {limit} bytes: \
+         it takes messages more slowly than they are sent"
+    )]
+    Backlog {
+        /// The peer.
+        pe: Pe,
+        /// How much would be waiting with the message that was refused.
+        bytes: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// A peer does not acknowledge what it is sent.
+    #[error("{pe} has acknowledged nothing for {silent:?}: it is dead, stopped, or cut off")]
+    Unresponsive {
+        /// The peer.
+        pe: Pe,
+        /// For how long, at least.
+        silent: Duration,
+    },
+    /// The lane failed.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+}

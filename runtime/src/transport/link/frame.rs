@@ -1,0 +1,111 @@
+//! What a frame looks like on a lane.
+//!
+//! ```text
+//! 0         8           16              24
+//! | checksum | sequence | acknowledged | bytes of the stream ... |
+//! ```
+//!
+//! All numbers are little endian and 64 bits wide, so none ever wraps in the life of a job.
+//! The checksum covers what follows it and, through its seed, who sent the frame to whom: a frame
+//! that a lane delivers to the wrong PE, or under the wrong name, is as corrupt as a flipped bit.
+
+use ultramarine_topology::Pe;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Bytes in front of the stream's bytes.
+pub(super) const HEADER_BYTES: usize = 24;
+
+const CHECKSUM_BYTES: usize = 8;
+
+/// A frame that passed its checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Frame<'a> {
+    /// The position in the sender's stream of the first byte of `payload`.
+    pub(super) sequence: u64,
+    /// The sender has every byte of the receiver's stream before this position.
+    pub(super) acknowledged: u64,
+    /// Bytes of the stream; none in a frame that only acknowledges.
+    pub(super) payload: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads a frame that arrived at `to`, allegedly from `from`. `None`: it is not one.
+    pub(super) fn decode(from: Pe, to: Pe, bytes: &'a [u8]) -> Option<Self> {
+        let (checksum, covered) = bytes.split_first_chunk::<CHECKSUM_BYTES>()?;
+        let (sequence, rest) = covered.split_first_chunk()?;
+        let (acknowledged, payload) = rest.split_first_chunk()?;
+        let sequence = u64::from_le_bytes(*sequence);
+        sequence.checked_add(payload.len() as u64)?;
+        (u64::from_le_bytes(*checksum) == xxh3_64_with_seed(covered, seed(from, to)))
+            .then_some(Frame { sequence, acknowledged: u64::from_le_bytes(*acknowledged), payload })
+    }
+}
+
+/// Writes a frame over `out`, which keeps its capacity. The payload comes in two pieces because it
+/// is cut from a ring.
+pub(super) fn encode(
+    out: &mut Vec<u8>,
+    (from, to): (Pe, Pe),
+    sequence: u64,
+    acknowledged: u64,
+    payload: (&[u8], &[u8]),
+) {
+    out.clear();
+    out.extend_from_slice(&[0; CHECKSUM_BYTES]);
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&acknowledged.to_le_bytes());
+    out.extend_from_slice(payload.0);
+    out.extend_from_slice(payload.1);
+    let checksum = xxh3_64_with_seed(&out[CHECKSUM_BYTES..], seed(from, to));
+    out[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn seed(from: Pe, to: Pe) -> u64 {
+    u64::from(from.number()) << 32 | u64::from(to.number())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: Pe = Pe::new(1);
+    const B: Pe = Pe::new(2);
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(
+            sequence in 0..u64::MAX / 2,
+            acknowledged: u64,
+            payload: (Vec<u8>, Vec<u8>),
+        ) {
+            let mut bytes = vec![9; 3];
+            encode(&mut bytes, (A, B), sequence, acknowledged, (&payload.0, &payload.1));
+            let payload = [payload.0, payload.1].concat();
+            let frame = Frame { sequence, acknowledged, payload: &payload };
+            prop_assert_eq!(Frame::decode(A, B, &bytes), Some(frame));
+            prop_assert_eq!(Frame::decode(B, A, &bytes), None);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_noticed(payload: Vec<u8>, bit: prop::sample::Index) {
+            let mut bytes = Vec::new();
+            encode(&mut bytes, (A, B), 7, 8, (&payload, &[]));
+            let bit = bit.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(Frame::decode(A, B, &bytes), None);
+        }
+
+        #[test]
+        fn random_bytes_are_no_frame(bytes: Vec<u8>) {
+            prop_assert_eq!(Frame::decode(A, B, &bytes), None);
+        }
+    }
+
+    #[test]
+    fn a_stream_position_past_the_end_of_counting_is_no_frame() {
+        let mut bytes = Vec::new();
+        encode(&mut bytes, (A, B), u64::MAX, 0, (&[1], &[]));
+        assert_eq!(Frame::decode(A, B, &bytes), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! The receiving half of one pair: the peer's stream, which arrives in order or not at all.
+
+use crate::transport::pieces::{Pieces, TooLong};
+
+/// Where the peer's stream stands.
+#[derive(Default)]
+pub(super) struct Inbound {
+    /// Every byte of the stream before this position has arrived.
+    position: u64,
+    messages: Pieces,
+}
+
+/// What became of a frame's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    /// At least one of them was new, and they came next in the stream.
+    New,
+    /// All of them were here already.
+    Duplicate,
+    /// Bytes before them are missing.
+    Gap,
+}
+
+impl Inbound {
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Takes the bytes of the stream that begin at `sequence`, which need not be cut where an
+    /// earlier transmission of them was, and hands on every message that they complete.
+    pub(super) fn take(
+        &mut self,
+        sequence: u64,
+        payload: &[u8],
+        message_bytes_max: usize,
+        deliver: &mut dyn FnMut(&[u8]),
+    ) -> Result<Taken, TooLong> {
+        if sequence > self.position {
+            return Ok(Taken::Gap);
+        }
+        let known = self.position - sequence;
+        if known >= payload.len() as u64 {
+            return Ok(Taken::Duplicate);
+        }
+        let new = &payload[known as usize..];
+        self.position += new.len() as u64;
+        self.messages.cut(new, message_bytes_max, deliver)?;
+        Ok(Taken::New)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn overlapping_retransmissions_yield_the_stream_once(
+            message: Vec<u8>,
+            cuts in prop::collection::vec((1..40_usize, 0..60_usize), 1..50),
+        ) {
+            let stream = [&(message.len() as u32).to_le_bytes()[..], &message].concat();
+            let mut inbound = Inbound::default();
+            let mut delivered = Vec::new();
+            for &(forward, back) in cuts.iter().cycle() {
+                let at = inbound.position as usize;
+                if at == stream.len() {
+                    break;
+                }
+                let from = at.saturating_sub(back);
+                let to = (at + forward).min(stream.len());
+                let taken = inbound.take(from as u64, &stream[from..to], 200, &mut |message| {
+                    delivered.push(message.to_vec());
+                });
+                prop_assert_eq!(taken, Ok(Taken::New));
+            }
+            prop_assert_eq!(delivered, [message]);
+        }
+    }
+
+    #[test]
+    fn what_is_known_or_out_of_order_is_not_taken() {
+        let mut inbound = Inbound::default();
+        let mut take = |sequence, bytes: &[u8]| inbound.take(sequence, bytes, 9, &mut |_| {});
+        assert_eq!(take(1, &[0, 0]), Ok(Taken::Gap));
+        assert_eq!(take(0, &[9, 0]), Ok(Taken::New));
+        assert_eq!(take(0, &[9, 0]), Ok(Taken::Duplicate));
+        assert_eq!(take(1, &[0, 0, 0]), Ok(Taken::New));
+        assert_eq!(take(3, &[0, 7]), Ok(Taken::New));
+    }
+}

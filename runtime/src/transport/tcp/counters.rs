@@ -1,0 +1,24 @@
+//! What a TCP lane has seen.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a TCP lane has seen since it was made. Kept by the lane, readable from anywhere.
+#[derive(Default, Debug)]
+pub struct TcpCounters {
+    /// Connections closed because they did not say the right hello, or none in time.
+    pub strangers: AtomicU64,
+    /// Connections closed because they announced a frame over the limit.
+    pub oversized: AtomicU64,
+    /// Connections between PEs that broke, or could not be made.
+    pub broken: AtomicU64,
+    /// Connections dialled again.
+    pub redials: AtomicU64,
+    /// Times that a connection could not be accepted, for lack of descriptors, say.
+    pub not_accepted: AtomicU64,
+}
+
+impl TcpCounters {
+    pub(super) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,288 @@
+//! The connections that this PE accepted, from which it only reads.
+
+use super::hello::{HELLO_BYTES, Hello, JobKey};
+use super::{FRAME_BYTES_MAX, TcpCounters, accepted_token};
+use crate::transport::pieces::Pieces;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{ErrorKind, Read};
+use std::time::{Duration, Instant};
+use ultramarine_topology::Pe;
+
+/// How many frames one round of reading delivers before it leaves the rest to the next; it may
+/// exceed this by the frames of one read.
+const ROUND_FRAMES_MAX: usize = 256;
+
+/// How often one connection is read in a round, so that all get their turn.
+const ROUND_READS_MAX: usize = 4;
+
+/// How much is read at once, in bytes: a few frames of full length.
+const READ_BYTES: usize = 256 << 10;
+
+/// How many connections may be without a hello at a time; one more, and the oldest goes.
+const STRANGERS_MAX: usize = 1024;
+
+/// How many connections one round accepts.
+const ROUND_ACCEPTS_MAX: usize = 64;
+
+/// The listener and all connections that it accepted.
+pub(super) struct Incoming {
+    me: Pe,
+    key: JobKey,
+    pes: usize,
+    listener: TcpListener,
+    /// There may be connections to accept.
+    is_called: bool,
+    /// How long a connection may take to say its hello.
+    pub(super) hello_within: Duration,
+    connections: Vec<Option<Accepted>>,
+    /// The empty places in `connections`.
+    free: Vec<usize>,
+    /// Where the connection of each PE is.
+    callers: HashMap<Pe, usize>,
+    /// Where the connections without a hello are, by serial number, so the oldest is the first.
+    strangers: BTreeMap<u64, usize>,
+    /// The next connection's serial number.
+    serial: u64,
+    /// The connections, each once, in which there may be something to read.
+    unread: VecDeque<usize>,
+    /// What was just read.
+    scratch: Box<[u8]>,
+}
+
+struct Accepted {
+    stream: TcpStream,
+    serial: u64,
+    since: Instant,
+    caller: Caller,
+    is_unread: bool,
+}
+
+/// Who is calling.
+enum Caller {
+    /// Unknown: the bytes that came so far are not a hello yet.
+    Stranger { hello: [u8; HELLO_BYTES], have: usize },
+    /// A PE of this job, and its frames.
+    Peer { from: Pe, frames: Pieces },
+}
+
+/// Why a connection is to be closed.
+enum End {
+    /// The caller closed it where it may.
+    Closed,
+    Broken,
+    /// It began with anything but a hello to us.
+    NoHello,
+    /// It announced a frame over the limit.
+    Oversized,
+}
+
+impl Incoming {
+    pub(super) fn new(me: Pe, key: JobKey, pes: usize, listener: TcpListener) -> Self {
+        Incoming {
+            me,
+            key,
+            pes,
+            listener,
+            is_called: true,
+            hello_within: Duration::from_secs(5),
+            connections: Vec::new(),
+            free: Vec::new(),
+            callers: HashMap::new(),
+            strangers: BTreeMap::new(),
+            serial: 0,
+            unread: VecDeque::new(),
+            scratch: vec![0; READ_BYTES].into(),
+        }
+    }
+
+    /// The listener has connections to accept.
+    pub(super) fn on_call(&mut self) {
+        self.is_called = true;
+    }
+
+    /// A connection has something to read.
+    pub(super) fn on_readable(&mut self, place: usize) {
+        if let Some(Some(accepted)) = self.connections.get_mut(place)
+            && !std::mem::replace(&mut accepted.is_unread, true)
+        {
+            self.unread.push_back(place);
+        }
+    }
+
+    pub(super) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Accepts, reads and delivers what there is, up to a bound. Returns how many frames there
+    /// were.
+    pub(super) fn round(
+        &mut self,
+        registry: &Registry,
+        counters: &TcpCounters,
+        deliver: &mut dyn FnMut(Pe, &[u8]),
+    ) -> usize {
+        if self.is_called {
+            self.accept(registry, counters);
+        }
+        let mut frames = 0;
+        for _ in 0..self.unread.len() {
+            if frames >= ROUND_FRAMES_MAX {
+                break;
+            }
+            let Some(place) = self.unread.pop_front() else { break };
+            self.read(place, &mut frames, counters, deliver);
+        }
+        self.dismiss_strangers(counters);
+        frames
+    }
+
+    fn accept(&mut self, registry: &Registry, counters: &TcpCounters) {
+        for _ in 0..ROUND_ACCEPTS_MAX {
+            match self.listener.accept() {
+                Ok((mut stream, _)) => {
+                    let place = self.free.pop().unwrap_or(self.connections.len());
+                    if registry
+                        .register(&mut stream, accepted_token(place), Interest::READABLE)
+                        .is_err()
+                    {
+                        TcpCounters::count(&counters.broken);
+                        self.free.extend((place < self.connections.len()).then_some(place));
+                        continue;
+                    }
+                    self.settle(place, stream);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_called = false;
+                    return;
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                    ) => {}
+                // No descriptors left, say: the callers wait, and the next round tries again.
+                Err(_) => {
+                    TcpCounters::count(&counters.not_accepted);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, place: usize, stream: TcpStream) {
+        let caller = Caller::Stranger { hello: [0; HELLO_BYTES], have: 0 };
+        let (serial, since) = (self.serial, Instant::now());
+        let accepted = Accepted { stream, serial, since, caller, is_unread: false };
+        if place == self.connections.len() {
+            self.connections.push(Some(accepted));
+        } else {
+            self.connections[place] = Some(accepted);
+        }
+        self.strangers.insert(serial, place);
+        self.serial += 1;
+    }
+
+    /// Reads from one connection, for at most its turn.
+    fn read(
+        &mut self,
+        place: usize,
+        frames: &mut usize,
+        counters: &TcpCounters,
+        deliver: &mut dyn FnMut(Pe, &[u8]),
+    ) {
+        // A place that was closed since it came onto the list of unread ones has nothing to read.
+        let Some(mut accepted) = self.connections[place].take() else { return };
+        accepted.is_unread = false;
+        for _ in 0..ROUND_READS_MAX {
+            let read = match accepted.stream.read(&mut self.scratch) {
+                Ok(0) => return self.close(place, &accepted, accepted.end(), counters),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.connections[place] = Some(accepted);
+                    return;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return self.close(place, &accepted, End::Broken, counters),
+            };
+            let mut bytes = &self.scratch[..read];
+            if let Caller::Stranger { hello, have } = &mut accepted.caller {
+                let (more, rest) = bytes.split_at(read.min(HELLO_BYTES - *have));
+                hello[*have..*have + more.len()].copy_from_slice(more);
+                *have += more.len();
+                bytes = rest;
+                if *have < HELLO_BYTES {
+                    continue;
+                }
+                let Some(from) = Hello::caller(hello, self.key, self.me, self.pes) else {
+                    return self.close(place, &accepted, End::NoHello, counters);
+                };
+                accepted.caller = Caller::Peer { from, frames: Pieces::default() };
+                self.strangers.remove(&accepted.serial);
+                // What is left in the PE's former connection is older than what came by this one.
+                if let Some(former) = self.callers.insert(from, place) {
+                    self.connections[former] = None;
+                    self.free.push(former);
+                    TcpCounters::count(&counters.broken);
+                }
+            }
+            if let Caller::Peer { from, frames: pieces } = &mut accepted.caller {
+                let cut = pieces.cut(bytes, FRAME_BYTES_MAX, &mut |frame| {
+                    *frames += 1;
+                    deliver(*from, frame);
+                });
+                if cut.is_err() {
+                    return self.close(place, &accepted, End::Oversized, counters);
+                }
+            }
+        }
+        self.connections[place] = Some(accepted);
+        self.on_readable(place);
+    }
+
+    /// Closes the connection that has been taken from `place`.
+    fn close(&mut self, place: usize, accepted: &Accepted, end: End, counters: &TcpCounters) {
+        match end {
+            End::Closed => {}
+            End::Broken => TcpCounters::count(&counters.broken),
+            End::NoHello => TcpCounters::count(&counters.strangers),
+            End::Oversized => TcpCounters::count(&counters.oversized),
+        }
+        match accepted.caller {
+            Caller::Stranger { .. } => drop(self.strangers.remove(&accepted.serial)),
+            Caller::Peer { from, .. } => drop(self.callers.remove(&from)),
+        }
+        self.free.push(place);
+    }
+
+    /// Closes the connections that have not said their hello in time, and the oldest of those that
+    /// have not said it yet if there are too many.
+    fn dismiss_strangers(&mut self, counters: &TcpCounters) {
+        if self.strangers.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        while let Some((_, &place)) = self.strangers.first_key_value() {
+            let is_late = |accepted: &Accepted| now - accepted.since > self.hello_within;
+            let is_too_much = self.strangers.len() > STRANGERS_MAX;
+            let Some(accepted) =
+                self.connections[place].take_if(|accepted| is_too_much || is_late(accepted))
+            else {
+                return;
+            };
+            self.close(place, &accepted, End::NoHello, counters);
+        }
+    }
+}
+
+impl Accepted {
+    /// What it means that nothing more comes.
+    fn end(&self) -> End {
+        match &self.caller {
+            Caller::Stranger { .. } => End::NoHello,
+            Caller::Peer { frames, .. } if frames.is_between() => End::Closed,
+            Caller::Peer { .. } => End::Broken,
+        }
+    }
+}
