@@ -1,6 +1,8 @@
 //! What can be wrong with a hierarchy, told to the person who started the job.
 
 use crate::Place;
+use crate::file::FileError;
+use crate::hostname::PatternError;
 
 /// Why there is no topology, or no place for this process in it.
 #[derive(Debug, thiserror::Error)]
@@ -49,5 +51,22 @@ pub enum TopologyError {
         depth: usize,
         /// The place.
         place: Place,
+    },
+
+    /// The topology file is of no use.
+    #[error(transparent)]
+    File(#[from] FileError),
+
+    /// The host pattern is of no use.
+    #[error(transparent)]
+    HostPattern(#[from] PatternError),
+
+    /// The system does not tell the name of this host.
+    #[error("cannot find out the name of this host from {path}: {cause}")]
+    NoHostName {
+        /// Where it was looked for.
+        path: &'static str,
+        /// What the system says.
+        cause: std::io::Error,
     },
 }

@@ -206,6 +206,12 @@ impl Topology {
         self.ancestors(p).take_while(|node| node.distance <= r).last()
     }
 
+    /// The greatest virtual cluster around `p` that is smaller than `outer`, itself one around
+    /// `p`; `None` if that is `p` alone.
+    pub(crate) fn cluster_below(&self, p: Pe, outer: &Node) -> Option<&Node> {
+        self.ancestors(p).take_while(|node| node.distance < outer.distance).last()
+    }
+
     /// The virtual clusters that `p` is in, from the smallest to the whole job.
     fn ancestors(&self, p: Pe) -> impl Iterator<Item = &Node> {
         let node = |id: NodeId| &self.nodes[id as usize];

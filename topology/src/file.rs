@@ -1,0 +1,337 @@
+//! Places from a topology file that the user gives.
+//!
+//! A file in [TOML](https://toml.io) says for each group of hosts what is above them:
+//!
+//! ```toml
+//! [[hosts]]
+//! names = "nid[001-064,070]"
+//! switches = ["core0", "rack1"]    # outermost first
+//!
+//! [[hosts]]
+//! names = ["nid[065-069]", "login1"]
+//! switches = ["core0", "rack2"]
+//!
+//! [[hosts]]
+//! names = "gpu[01-16]"
+//! site = "annexe"                  # above all switches
+//! ```
+//!
+//! `names` is a host range as Slurm writes it, or a list of them. `switches` stands for whatever
+//! groups hosts (racks, chassis, islands); it and `site` may be left out. Each host that takes
+//! part in the job has to be named, and no host may be named twice. Hosts are told apart by their
+//! full name or, if the file does not have that, by the name before the first dot.
+
+use crate::host_list::{self, HOSTS_LIMIT, HostListError};
+use crate::{DEPTH_LIMIT, Label, LevelKind, Place, hostname};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Why a topology file is of no use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file cannot be read.
+    #[error(
+        "cannot read the topology file {}: {cause}; it has to be readable on every host",
+        path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// Not TOML, or not with the keys of a topology file.
+    #[error("the topology file {} is malformed: {cause}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        cause: Box<toml::de::Error>,
+    },
+    /// A host range that cannot be read.
+    #[error("the topology file {} has names that cannot be read: {cause}", path.display())]
+    Names {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: HostListError,
+    },
+    /// All ranges together are too many hosts.
+    #[error("the topology file {} names more than {HOSTS_LIMIT} hosts", path.display())]
+    TooManyHosts {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A path with too many labels.
+    #[error(
+        "the topology file {} puts `{host}` below {depth} levels, more than the limit of {}",
+        path.display(), DEPTH_LIMIT
+    )]
+    TooDeep {
+        /// The file.
+        path: PathBuf,
+        /// A host that is too deep.
+        host: String,
+        /// How many labels are above it.
+        depth: usize,
+    },
+    /// A host in two places.
+    #[error(
+        "the topology file {} names the host `{host}` twice, as `{first}` and as `{second}`; \
+         a host is in one place", path.display()
+    )]
+    NamedTwice {
+        /// The file.
+        path: PathBuf,
+        /// The host.
+        host: String,
+        /// Its place where it is first named.
+        first: Place,
+        /// Its place where it is named again.
+        second: Place,
+    },
+    /// This host is not in the file.
+    #[error(
+        "the topology file {} names {named} hosts, but not this one, `{host}`; \
+         add it to the `names` of the [[hosts]] that it is among", path.display()
+    )]
+    NotNamed {
+        /// The file.
+        path: PathBuf,
+        /// This host.
+        host: String,
+        /// How many hosts the file names.
+        named: usize,
+    },
+}
+
+/// What stands in a topology file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TopologyFile {
+    hosts: Vec<HostGroup>,
+}
+
+/// Hosts with the same labels above them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostGroup {
+    names: Names,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    site: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    switches: Vec<String>,
+}
+
+/// One host range or several.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a host range such as \"nid[001-064]\", or a list of them")]
+enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// The place of the host `host` by the file at `path`.
+pub(crate) fn place(path: &Path, host: &str) -> Result<Place, FileError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| FileError::Unreadable { path: path.to_owned(), cause })?;
+    place_in(&text, path, host)
+}
+
+/// As [`place`], by the text of the file; the path is for errors.
+fn place_in(text: &str, path: &Path, host: &str) -> Result<Place, FileError> {
+    let file: TopologyFile = toml::from_str(text)
+        .map_err(|cause| FileError::Malformed { path: path.to_owned(), cause: Box::new(cause) })?;
+    let groups = groups_by_host(&file, path)?;
+    let full = groups.get_key_value(host);
+    match full.or_else(|| groups.get_key_value(hostname::split(host).0)) {
+        Some((name, &group)) => Ok(group.place_of(name)),
+        None => Err(FileError::NotNamed {
+            path: path.to_owned(),
+            host: host.to_owned(),
+            named: groups.len(),
+        }),
+    }
+}
+
+/// Every host with the group it is in.
+fn groups_by_host<'a>(
+    file: &'a TopologyFile,
+    path: &Path,
+) -> Result<HashMap<String, &'a HostGroup>, FileError> {
+    let mut groups: HashMap<String, &HostGroup> = HashMap::new();
+    for group in &file.hosts {
+        for list in group.lists() {
+            let names = host_list::expand(list)
+                .map_err(|cause| FileError::Names { path: path.to_owned(), cause })?;
+            if groups.len() + names.len() > HOSTS_LIMIT {
+                return Err(FileError::TooManyHosts { path: path.to_owned() });
+            }
+            for host in names {
+                // One level is the host's own.
+                if group.depth() >= DEPTH_LIMIT {
+                    let (path, depth) = (path.to_owned(), group.depth());
+                    return Err(FileError::TooDeep { path, host, depth });
+                }
+                if let Some(earlier) = groups.get(&host) {
+                    let (first, second) = (earlier.place_of(&host), group.place_of(&host));
+                    return Err(FileError::NamedTwice {
+                        path: path.to_owned(),
+                        host,
+                        first,
+                        second,
+                    });
+                }
+                groups.insert(host, group);
+            }
+        }
+    }
+    Ok(groups)
+}
+
+impl HostGroup {
+    fn lists(&self) -> &[String] {
+        match &self.names {
+            Names::One(list) => std::slice::from_ref(list),
+            Names::Several(lists) => lists,
+        }
+    }
+
+    fn depth(&self) -> usize {
+        usize::from(self.site.is_some()) + self.switches.len()
+    }
+
+    fn place_of(&self, host: &str) -> Place {
+        let site = self.site.iter().map(|name| Label::new(LevelKind::Site, name));
+        let switches = self.switches.iter().map(|name| Label::new(LevelKind::Switch, name));
+        let host = Label::new(LevelKind::Host, host);
+        Place::new(site.chain(switches).chain([host]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FILE: &str = r#"
+        [[hosts]]
+        names = "nid[001-064,070]"
+        switches = ["core0", "rack1"]
+
+        [[hosts]]
+        names = ["nid[065-069]", "login1"]
+        switches = ["core0", "rack2"]
+
+        [[hosts]]
+        names = "gpu[01-16]"
+        site = "annexe"
+    "#;
+
+    fn find(text: &str, host: &str) -> Result<String, String> {
+        let place = place_in(text, Path::new("machine.toml"), host);
+        place.map(|p| p.to_string()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn hosts_are_found_in_ranges() {
+        let found = |host| find(FILE, host).unwrap();
+        assert_eq!(found("nid064"), "switch core0, switch rack1, host nid064");
+        assert_eq!(found("nid070"), "switch core0, switch rack1, host nid070");
+        assert_eq!(found("login1"), "switch core0, switch rack2, host login1");
+        assert_eq!(found("gpu01"), "site annexe, host gpu01");
+    }
+
+    #[test]
+    fn a_name_with_a_domain_is_found_by_either_name() {
+        assert_eq!(find(FILE, "gpu01.example.org").unwrap(), "site annexe, host gpu01");
+        let full = "[[hosts]]\nnames = \"gpu1.example.org\"";
+        assert_eq!(find(full, "gpu1.example.org").unwrap(), "host gpu1.example.org");
+    }
+
+    #[test]
+    fn an_unreadable_file() {
+        let error = place(Path::new("/nonexistent/machine.toml"), "n1").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot read the topology file /nonexistent/machine.toml: No such file or directory \
+             (os error 2); it has to be readable on every host"
+        );
+    }
+
+    #[test]
+    fn a_malformed_file_is_told_with_its_line() {
+        let error = find("[[hosts]]\nnames = [\"n1\"\nsite = 3", "n1").unwrap_err();
+        assert!(error.starts_with("the topology file machine.toml is malformed: "), "{error}");
+        assert!(error.contains("line 3"), "{error}");
+        let error = find("[[hosts]]\nnames = \"n1\"\nrack = \"r1\"", "n1").unwrap_err();
+        assert!(error.contains("line 3, column 1") && error.contains("`rack`"), "{error}");
+        let error = find("[[hosts]]\nnames = 7", "n1").unwrap_err();
+        assert!(error.contains("line 2") && error.contains("expected a host range"), "{error}");
+    }
+
+    #[test]
+    fn names_that_cannot_be_read() {
+        assert_eq!(
+            find("[[hosts]]\nnames = \"n[3-1]\"", "n1").unwrap_err(),
+            "the topology file machine.toml has names that cannot be read: \
+             the span `3-1` in `n[3-1]` ends before it begins"
+        );
+    }
+
+    #[test]
+    fn a_host_in_two_places() {
+        let text = "[[hosts]]\nnames = \"n[1-4]\"\nswitches = [\"a\"]\n\
+                    [[hosts]]\nnames = \"n[4-8]\"\nswitches = [\"b\"]";
+        assert_eq!(
+            find(text, "n1").unwrap_err(),
+            "the topology file machine.toml names the host `n4` twice, as `switch a, host n4` and \
+             as `switch b, host n4`; a host is in one place"
+        );
+    }
+
+    #[test]
+    fn a_host_that_is_not_named() {
+        assert_eq!(
+            find(FILE, "nid071").unwrap_err(),
+            "the topology file machine.toml names 87 hosts, but not this one, `nid071`; \
+             add it to the `names` of the [[hosts]] that it is among"
+        );
+    }
+
+    #[test]
+    fn too_many_hosts_and_levels() {
+        let group = "[[hosts]]\nnames = [\"a[1-600000]\", \"b[1-600000]\"]\n";
+        assert!(find(group, "a1").unwrap_err().contains("more than 1048576 hosts"));
+        let deep = format!("[[hosts]]\nnames = \"n1\"\nswitches = {:?}", ["s"; 32]);
+        assert!(
+            find(&deep, "n1").unwrap_err().contains("below 32 levels, more than the limit of 32")
+        );
+    }
+
+    fn any_file() -> impl Strategy<Value = TopologyFile> {
+        let names = prop_oneof![
+            "[a-z0-9\\[\\]-]{1,8}".prop_map(Names::One),
+            prop::collection::vec("[a-z0-9.\"]{1,8}", 0..3).prop_map(Names::Several),
+        ];
+        let group =
+            (names, prop::option::of("\\PC{0,6}"), prop::collection::vec("\\PC{0,6}", 0..3))
+                .prop_map(|(names, site, switches)| HostGroup { names, site, switches });
+        prop::collection::vec(group, 0..4).prop_map(|hosts| TopologyFile { hosts })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(file in any_file()) {
+            let text = toml::to_string(&file).unwrap();
+            prop_assert_eq!(toml::from_str::<TopologyFile>(&text).unwrap(), file);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "(\\[\\[hosts\\]\\]|names|=|\"n\\[|1|-|\\]\"|\n| ){0,16}") {
+            let _ = find(&text, "n1");
+        }
+    }
+}

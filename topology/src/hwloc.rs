@@ -1,0 +1,192 @@
+//! What is below the host: the package and NUMA node that this process is bound to.
+//!
+//! The only file that knows hwloc. Of the `hwloc2` bindings it uses only what holds against
+//! libhwloc 2.x on 64-bit machines, and walks around the rest:
+//!
+//! - Objects are listed by depth and asked for their CPU set and index. The bindings' object
+//!   lacks a field that the library has had since 2.0, but on 64-bit machines the field falls
+//!   where the bindings have padding, so the CPU set is where they look for it. Elsewhere
+//!   this module declines.
+//! - NUMA nodes are taken from the node sets of CPUs. The bindings cannot list the nodes: they
+//!   mistake the depth where the library keeps them for another, and refuse the right one.
+//! - Names and `Display` of objects are left alone; they free or overrun the library's memory.
+
+use crate::{Label, LevelKind};
+use hwloc2::{Bitmap, CpuBindFlags, ObjectType, Topology, TopologyObject};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+/// What this process may use of its host.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    /// The package, and in it the NUMA node, if the process is bound to one.
+    pub(crate) labels: Vec<Label>,
+    /// How many cores the process may use.
+    pub(crate) cores: NonZeroU32,
+}
+
+/// The binding of the calling process, all its threads together; or why it cannot be told.
+pub(crate) fn binding() -> Result<Binding, &'static str> {
+    if cfg!(not(target_pointer_width = "64")) {
+        return Err("hwloc can be asked on 64-bit machines only");
+    }
+    let topology = Topology::new().ok_or("hwloc cannot make out this host")?;
+    let bound = topology
+        .get_cpubind(CpuBindFlags::CPUBIND_PROCESS)
+        .and_then(|set| numbers(&set))
+        .ok_or("hwloc cannot tell what this process is bound to")?;
+    let objects = |kind| topology.objects_with_type(&kind).unwrap_or_default();
+    let host = Host {
+        packages: objects(ObjectType::Package).into_iter().filter_map(indexed).collect(),
+        cores: objects(ObjectType::Core).into_iter().filter_map(indexed).collect(),
+        numa_nodes: objects(ObjectType::PU).into_iter().filter_map(memory).collect(),
+    };
+    host.binding(&bound).ok_or("hwloc finds no core that this process may use")
+}
+
+/// Numbers of CPUs or NUMA nodes, as the operating system counts them.
+type Numbers = BTreeSet<u32>;
+
+/// The parts of a host that matter here.
+struct Host {
+    /// Each with its index and CPUs.
+    packages: Vec<(u32, Numbers)>,
+    /// Each with its index and CPUs.
+    cores: Vec<(u32, Numbers)>,
+    /// By CPU: the NUMA nodes next to it.
+    numa_nodes: BTreeMap<u32, Numbers>,
+}
+
+impl Host {
+    /// What a process that may run on the CPUs `bound` is bound to.
+    fn binding(&self, bound: &Numbers) -> Option<Binding> {
+        let touched = |objects: &[(u32, Numbers)]| -> Vec<u32> {
+            let touched = objects.iter().filter(|(_, cpus)| !cpus.is_disjoint(bound));
+            touched.map(|(index, _)| *index).collect()
+        };
+        let cores = touched(&self.cores).len();
+        // A host that shows hwloc no cores shows it CPUs all the same.
+        let cores = if cores == 0 { bound.len() } else { cores };
+        let cores = NonZeroU32::new(cores as u32)?;
+        let mut labels = Vec::new();
+        if let [package] = touched(&self.packages)[..] {
+            labels.push(Label::new(LevelKind::Package, package.to_string()));
+            labels.extend(
+                self.numa_node(bound).map(|node| Label::new(LevelKind::Numa, node.to_string())),
+            );
+        }
+        Some(Binding { labels, cores })
+    }
+
+    /// The NUMA node next to all these CPUs. Several memories next to the same CPUs (HBM beside
+    /// DRAM) are one locality and have the name of the first.
+    fn numa_node(&self, bound: &Numbers) -> Option<u32> {
+        let mut nodes = bound.iter().map(|cpu| self.numa_nodes.get(cpu));
+        let first = nodes.next()??;
+        nodes.all(|others| others == Some(first)).then(|| first.first().copied())?
+    }
+}
+
+/// An object's logical index, which unlike the system's is unique, and its CPUs.
+fn indexed(object: &TopologyObject) -> Option<(u32, Numbers)> {
+    Some((object.logical_index(), numbers(&object.cpuset()?)?))
+}
+
+/// A CPU's number and the NUMA nodes next to it.
+fn memory(cpu: &TopologyObject) -> Option<(u32, Numbers)> {
+    Some((cpu.os_index(), numbers(&cpu.nodeset()?)?))
+}
+
+/// The members of a set; `None` if it is empty or without end.
+fn numbers(set: &Bitmap) -> Option<Numbers> {
+    let last = u32::try_from(set.last()).ok()?;
+    Some((0..=last).filter(|&number| set.is_set(number)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packages with these CPUs, NUMA nodes next to these CPUs, two CPUs to a core.
+    fn host(packages: &[&[u32]], numa_nodes: &[&[u32]]) -> Host {
+        let set = |cpus: &[u32]| cpus.iter().copied().collect();
+        let next_to = |cpu| -> Numbers {
+            (0..).zip(numa_nodes).filter(|(_, cpus)| cpus.contains(&cpu)).map(|(i, _)| i).collect()
+        };
+        Host {
+            packages: (0..).zip(packages).map(|(i, cpus)| (i, set(cpus))).collect(),
+            cores: (0..4).map(|core| (core, Numbers::from([2 * core, 2 * core + 1]))).collect(),
+            numa_nodes: (0..8).map(|cpu| (cpu, next_to(cpu))).collect(),
+        }
+    }
+
+    fn bound_to(host: &Host, cpus: impl IntoIterator<Item = u32>) -> (String, u32) {
+        let binding = host.binding(&cpus.into_iter().collect()).unwrap();
+        (crate::Place::new(binding.labels).to_string(), binding.cores.get())
+    }
+
+    #[test]
+    fn a_process_in_one_numa_node() {
+        let host = host(&[&[0, 1, 2, 3], &[4, 5, 6, 7]], &[&[0, 1], &[2, 3], &[4, 5], &[6, 7]]);
+        assert_eq!(bound_to(&host, [6]), ("package 1, numa 3".to_owned(), 1));
+        assert_eq!(bound_to(&host, [6, 7]), ("package 1, numa 3".to_owned(), 1));
+        assert_eq!(bound_to(&host, 4..8), ("package 1".to_owned(), 2));
+    }
+
+    #[test]
+    fn a_process_across_packages_stops_at_the_host() {
+        let host = host(&[&[0, 1, 2, 3], &[4, 5, 6, 7]], &[&[0, 1, 2, 3], &[4, 5, 6, 7]]);
+        assert_eq!(bound_to(&host, 3..5), ("the root".to_owned(), 2));
+    }
+
+    #[test]
+    fn memories_beside_the_same_cpus_are_one() {
+        let all = &[0, 1, 2, 3, 4, 5, 6, 7];
+        let host = host(&[all], &[&[4, 5, 6, 7], &[0, 1, 2, 3], &[0, 1, 2, 3]]);
+        assert_eq!(bound_to(&host, 0..4), ("package 0, numa 1".to_owned(), 2));
+        assert_eq!(bound_to(&host, 0..5), ("package 0".to_owned(), 3));
+    }
+
+    #[test]
+    fn nothing_to_run_on() {
+        assert!(host(&[], &[]).binding(&Numbers::new()).is_none());
+    }
+
+    /// The library itself, against what the kernel says about the same: this is what would notice
+    /// a library whose objects are laid out otherwise than the bindings take them to be.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_library_agrees_with_the_kernel() {
+        let listed = |list: &str| -> Numbers {
+            let numbers = crate::host_list::expand(&format!("[{}]", list.trim())).unwrap();
+            numbers.iter().map(|number| number.parse().unwrap()).collect()
+        };
+        let topology = Topology::new().unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
+        let bound = topology.get_cpubind(CpuBindFlags::CPUBIND_PROCESS).unwrap();
+        let bound = numbers(&bound).unwrap();
+        assert_eq!(bound, listed(allowed));
+
+        let cpus = topology.objects_with_type(&ObjectType::PU).unwrap();
+        for (cpu, nodes) in cpus.into_iter().map(|cpu| memory(cpu).unwrap()) {
+            for node in nodes {
+                let path = format!("/sys/devices/system/node/node{node}/cpulist");
+                // Some containers hide the directory.
+                let Ok(list) = std::fs::read_to_string(path) else { continue };
+                assert!(listed(&list).contains(&cpu), "CPU {cpu} is not next to node {node}");
+            }
+        }
+        let packages = topology.objects_with_type(&ObjectType::Package).unwrap_or_default();
+        for (_, package) in packages.into_iter().map(|package| indexed(package).unwrap()) {
+            let id = |cpu: &u32| {
+                let path = "/sys/devices/system/cpu/cpu";
+                let path = format!("{path}{cpu}/topology/physical_package_id");
+                std::fs::read_to_string(path).ok()
+            };
+            let ids: BTreeSet<Option<String>> = package.iter().map(id).collect();
+            assert_eq!(ids.len(), 1, "CPUs {package:?} are in packages {ids:?}");
+        }
+        assert!(binding().unwrap().cores.get() as usize <= bound.len());
+    }
+}
