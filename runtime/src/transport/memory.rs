@@ -166,3 +166,101 @@ impl Sleeper for Station {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::testing::{PATIENCE, ping_pong, stream, together, until};
+
+    fn boxed<const N: usize>() -> [Box<dyn Lane>; N] {
+        let mut lanes = network(N as u32).into_iter();
+        std::array::from_fn(|_| Box::new(lanes.next().unwrap()) as Box<dyn Lane>)
+    }
+
+    #[test]
+    fn no_frame_is_slept_on() {
+        ping_pong(boxed(), 20_000);
+    }
+
+    #[test]
+    fn a_call_before_the_sleep_ends_it() {
+        let [lane] = boxed();
+        let sleeper = lane.sleeper();
+        together(vec![Box::new(move || {
+            sleeper.wake();
+            sleeper.wake();
+            sleeper.sleep(PATIENCE * 2);
+        })]);
+    }
+
+    #[test]
+    fn a_call_ends_the_sleep() {
+        let [lane] = boxed();
+        let (one, other) = (lane.sleeper(), lane.sleeper());
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        together(vec![
+            Box::new(move || {
+                for _ in 0..1000 {
+                    ready.send(()).unwrap();
+                    one.sleep(PATIENCE * 2);
+                }
+            }),
+            Box::new(move || is_ready.iter().for_each(|()| other.wake())),
+        ]);
+    }
+
+    #[test]
+    fn frames_of_each_sender_arrive_in_order_and_a_full_inbox_refuses() {
+        const FRAMES: u32 = 5_000;
+        let [mut receiver, one, other] = boxed();
+        let sender = |mut lane: Box<dyn Lane>| {
+            move || {
+                for number in 0..FRAMES {
+                    until(|| lane.send(Pe::ROOT, &number.to_le_bytes()).unwrap());
+                }
+            }
+        };
+        together(vec![
+            Box::new(sender(one)),
+            Box::new(sender(other)),
+            Box::new(move || {
+                let mut next = [0; 3];
+                until(|| {
+                    let frames = receiver.poll(&mut |from, frame| {
+                        assert_eq!(frame, u32::to_le_bytes(next[from.index()]));
+                        next[from.index()] += 1;
+                    });
+                    assert!(frames.unwrap() <= POLL_FRAMES_MAX);
+                    next == [0, FRAMES, FRAMES]
+                });
+            }),
+        ]);
+    }
+
+    #[test]
+    fn a_full_inbox_takes_frames_again_once_it_is_polled() {
+        let [mut sender, mut receiver] = boxed();
+        let mut sent = 0;
+        while sender.send(Pe::new(1), b"frame").unwrap() {
+            sent += 1;
+        }
+        assert_eq!(sent, INBOX_FRAMES_MAX);
+        assert_eq!(receiver.poll(&mut |_, _| {}).unwrap(), POLL_FRAMES_MAX);
+        assert!(sender.send(Pe::new(1), b"frame").unwrap());
+    }
+
+    #[test]
+    fn wrong_frames_are_errors() {
+        let [mut lane] = boxed();
+        let frame = vec![0; FRAME_BYTES_MAX + 1];
+        assert!(matches!(lane.send(Pe::ROOT, &frame), Err(LaneError::FrameTooLong { .. })));
+        assert!(matches!(lane.send(Pe::new(1), b""), Err(LaneError::NoSuchPe(_))));
+    }
+
+    #[test]
+    fn a_port_above_streams() {
+        let [sender, receiver] = stream(boxed(), 200, |_| {});
+        assert_eq!((sender.messages_sent, receiver.messages_received), (200, 200));
+        assert_eq!((receiver.corrupt, receiver.gaps), (0, 0));
+    }
+}

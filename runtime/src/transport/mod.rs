@@ -13,8 +13,12 @@
 
 pub mod link;
 pub mod memory;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 mod pieces;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
 
 pub use link::{Port, PortSettings};
 

@@ -337,10 +337,13 @@ impl Port {
                     failure = Some(LinkError::Unresponsive { pe, silent });
                 }
             }
-            if peer.may_send(now) {
+            // Whoever is sent to gets a new clock then.
+            let deadline = if peer.may_send(now) {
                 peer.enlist_ready(pe, ready);
-            }
-            let deadline = peer.deadline(now, settings.resend_after);
+                None
+            } else {
+                peer.deadline(now, settings.resend_after)
+            };
             *due = deadline.map_or(*due, |deadline| deadline.min(*due));
             peer.is_timed = deadline.is_some();
             peer.is_timed
@@ -387,7 +390,8 @@ impl Port {
             peer.has_acknowledged(position);
         }
         if let Some(deadline) = peer.deadline(now, self.settings.resend_after) {
-            self.due = self.due.min(deadline);
+            // What the lane did not take now may have been due already.
+            self.due = self.due.min(deadline.max(now + RETRY_AFTER));
             peer.enlist_timed(to, &mut self.timed);
         }
         peer.is_ready = !is_done;

@@ -1,1 +1,413 @@
+//! Ports above a lane that loses, doubles, damages and refuses frames, in made-up time.
 
+use super::*;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// How often, in percent, a bad lane does what.
+#[derive(Clone, Copy, Default, Debug)]
+struct Faults {
+    lose: u64,
+    double: u64,
+    damage: u64,
+    refuse: u64,
+}
+
+type Inbox = VecDeque<(Pe, Vec<u8>)>;
+
+#[derive(Clone)]
+struct BadLane {
+    me: Pe,
+    inboxes: Arc<Mutex<Vec<Inbox>>>,
+    frame_bytes_max: usize,
+    faults: Faults,
+    seed: u64,
+}
+
+fn bad_network(pes: u32, frame_bytes_max: usize, faults: Faults, seed: u64) -> Vec<BadLane> {
+    let inboxes = Arc::new(Mutex::new(vec![Inbox::new(); pes as usize]));
+    (0..pes)
+        .map(|pe| BadLane {
+            me: Pe::new(pe),
+            inboxes: Arc::clone(&inboxes),
+            frame_bytes_max,
+            faults,
+            seed: seed ^ u64::from(pe),
+        })
+        .collect()
+}
+
+impl BadLane {
+    /// A number below 100 or whatever else; the generator is `SplitMix64`.
+    fn random(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % below
+    }
+
+    fn port(self, settings: PortSettings) -> Port {
+        let pes = self.inboxes.lock().unwrap().len() as u32;
+        Port::new(self.me, pes, Box::new(self), settings)
+    }
+
+    fn put(&self, to: Pe, frame: &[u8]) {
+        self.inboxes.lock().unwrap()[to.index()].push_back((self.me, frame.to_vec()));
+    }
+}
+
+struct NoSleep;
+
+impl Sleeper for NoSleep {
+    fn sleep(&self, _: Duration) {}
+    fn wake(&self) {}
+    fn wakes_on_traffic(&self) -> bool {
+        false
+    }
+}
+
+impl Lane for BadLane {
+    fn name(&self) -> &'static str {
+        "bad"
+    }
+    fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes_max
+    }
+    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+        assert!(frame.len() <= self.frame_bytes_max);
+        if self.random(100) < self.faults.refuse {
+            return Ok(false);
+        }
+        if self.random(100) < self.faults.lose {
+            return Ok(true);
+        }
+        let mut frame = frame.to_vec();
+        if self.random(100) < self.faults.double {
+            self.put(to, &frame);
+        }
+        if self.random(100) < self.faults.damage {
+            let bit = self.random(frame.len() as u64 * 8) as usize;
+            frame[bit / 8] ^= 1 << (bit % 8);
+        }
+        self.put(to, &frame);
+        Ok(true)
+    }
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+        let count = self.random(20) as usize;
+        let mut inboxes = self.inboxes.lock().unwrap();
+        let inbox = &mut inboxes[self.me.index()];
+        let count = count.min(inbox.len());
+        inbox.drain(..count).for_each(|(from, frame)| deliver(from, &frame));
+        Ok(count)
+    }
+    fn is_flushed(&mut self) -> bool {
+        true
+    }
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        Arc::new(NoSleep)
+    }
+}
+
+fn settings() -> PortSettings {
+    PortSettings { resend_after: 5 * MS, message_bytes_max: 1 << 20, ..PortSettings::default() }
+}
+
+fn nothing(_: Pe, _: &[u8]) {
+    panic!("nothing may be delivered");
+}
+
+/// From whom, to whom, and how many bytes.
+type Sent = (u32, u32, usize);
+
+/// Sends all messages, some in each round, and polls everybody until all is quiet; at each round
+/// named in `switches`, that PE goes over to the second network.
+fn run(
+    networks: [Vec<BadLane>; 2],
+    settings: PortSettings,
+    messages: &[Sent],
+    switches: &[usize],
+) -> Result<Vec<LinkCounters>, TestCaseError> {
+    let [first, second] = networks;
+    let mut ports: Vec<Port> = first.into_iter().map(|lane| lane.port(settings)).collect();
+    let mut second: Vec<_> = second.into_iter().map(Some).collect();
+    let content = |number: usize, bytes: usize| -> Vec<u8> {
+        let mut content = vec![number as u8; bytes];
+        content.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, other)| *byte = other);
+        content
+    };
+    let mut expected = BTreeMap::<(u32, u32), VecDeque<Vec<u8>>>::new();
+    let mut unsent = messages.iter().enumerate();
+    for round in 0.. {
+        prop_assert!(round < 100_000, "waited in vain");
+        let now = MS * round as u32;
+        for (number, &(from, to, bytes)) in unsent.by_ref().take(5) {
+            let message = content(number, bytes);
+            ports[from as usize].send(Pe::new(to), &message).unwrap();
+            expected.entry((from, to)).or_default().push_back(message);
+        }
+        let mut is_wrong = false;
+        for (port, to) in ports.iter_mut().zip(0..) {
+            port.poll(now, &mut |from, message| {
+                let next = expected.get_mut(&(from.number(), to)).and_then(VecDeque::pop_front);
+                is_wrong |= next.as_deref() != Some(message);
+            })
+            .unwrap();
+            if switches.get(to as usize).is_some_and(|&at| at <= round)
+                && let Some(lane) = second[to as usize].take()
+            {
+                port.switch_lane(Box::new(lane));
+            }
+        }
+        prop_assert!(!is_wrong, "each message arrives once, whole and in order");
+        let is_all_sent = unsent.len() == 0 && expected.values().all(VecDeque::is_empty);
+        if is_all_sent && ports.iter_mut().all(Port::is_idle) {
+            break;
+        }
+    }
+    Ok(ports.iter().map(Port::counters).collect())
+}
+
+fn faults() -> impl Strategy<Value = Faults> {
+    (0..15_u64, 0..15_u64, 0..15_u64, 0..30_u64).prop_map(|(lose, double, damage, refuse)| Faults {
+        lose,
+        double,
+        damage,
+        refuse,
+    })
+}
+
+fn messages(bytes_max: usize, count: usize) -> impl Strategy<Value = Vec<Sent>> {
+    prop::collection::vec((0..3_u32, 0..3_u32, 0..=bytes_max), 0..count)
+}
+
+/// Short messages in tiny frames, or long ones in frames of a usual length.
+fn frames_and_messages() -> impl Strategy<Value = (usize, usize, Vec<Sent>)> {
+    prop_oneof![
+        3 => (25..300_usize, 25..300_usize, messages(600, 200)),
+        1 => (4096..65_536_usize, 4096..65_536_usize, messages(1 << 20, 12)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_message_arrives_once_in_order(
+        (frame_bytes, _, messages) in frames_and_messages(),
+        faults in faults(),
+        window_frames in 1..50_u32,
+        seed: u64,
+    ) {
+        let network = bad_network(3, frame_bytes, faults, seed);
+        run([network, vec![]], PortSettings { window_frames, ..settings() }, &messages, &[])?;
+    }
+
+    #[test]
+    fn a_switch_of_lanes_loses_nothing(
+        (frame_bytes, other_bytes, messages) in frames_and_messages(),
+        faults in faults(),
+        switches: [prop::sample::Index; 3],
+        seed: u64,
+    ) {
+        let networks = [
+            bad_network(3, frame_bytes, faults, seed),
+            bad_network(3, other_bytes, faults, !seed),
+        ];
+        run(networks, settings(), &messages, &switches.map(|at| at.index(60)))?;
+    }
+
+    #[test]
+    fn any_frame_whatever_does_no_harm(
+        frames: Vec<(u8, Vec<u8>)>,
+        forged: Vec<(u16, u64, Vec<u8>)>,
+    ) {
+        let mut lanes = bad_network(3, 4096, Faults::default(), 0).into_iter();
+        let (receiver, sender) = (lanes.next().unwrap(), lanes.next().unwrap());
+        for (from, frame) in frames {
+            BadLane { me: Pe::new(from.into()), ..sender.clone() }.put(receiver.me, &frame);
+        }
+        let mut bytes = Vec::new();
+        for (sequence, acknowledged, payload) in forged {
+            let pair = (sender.me, receiver.me);
+            frame::encode(&mut bytes, pair, sequence.into(), acknowledged, (&payload, &[]));
+            sender.put(receiver.me, &bytes);
+        }
+        let mut port = receiver.port(settings());
+        port.send(sender.me, b"outwards").unwrap();
+        for round in 0..100 {
+            match port.poll(MS * round, &mut |_, _| {}) {
+                Ok(_) | Err(LinkError::MessageTooLong { .. } | LinkError::Unresponsive { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// Two ports above a lane without faults of its own.
+fn two(settings: PortSettings) -> ([Port; 2], BadLane) {
+    let lanes = bad_network(2, 1000, Faults::default(), 1);
+    let spare = lanes[0].clone();
+    let mut lanes = lanes.into_iter();
+    (std::array::from_fn(|_| lanes.next().unwrap().port(settings)), spare)
+}
+
+#[test]
+fn what_the_lane_damages_is_counted_and_comes_again() {
+    let faults = Faults { damage: 50, ..Faults::default() };
+    let messages = [(0, 1, 100_000); 3];
+    let network = bad_network(2, 1000, faults, 3);
+    let counters = run([network, vec![]], settings(), &messages, &[]).unwrap();
+    assert!(counters[1].corrupt > 50, "{counters:?}");
+    assert!(counters[0].bytes_resent > 10_000, "{counters:?}");
+    assert_eq!(counters[1].messages_received, 3);
+}
+
+#[test]
+fn without_faults_nothing_is_sent_twice() {
+    let network = bad_network(3, 1000, Faults::default(), 3);
+    let messages: Vec<Sent> = (0..1000).map(|number| (number % 3, number / 3 % 3, 64)).collect();
+    let settings = PortSettings { resend_after: 1000 * MS, ..settings() };
+    for counters in run([network, vec![]], settings, &messages, &[]).unwrap() {
+        let LinkCounters { bytes_resent, duplicates, gaps, corrupt, .. } = counters;
+        assert_eq!([bytes_resent, duplicates, gaps, corrupt], [0; 4]);
+        assert!(counters.frames_sent < 300, "small messages share frames: {counters:?}");
+    }
+}
+
+#[test]
+fn a_message_to_oneself_is_delivered_by_the_next_poll_and_needs_no_lane() {
+    let ([mut port, _], _) = two(settings());
+    port.send(Pe::ROOT, b"note").unwrap();
+    assert!(!port.is_idle());
+    let mut heard = Vec::new();
+    let progress = port.poll(MS, &mut |from, message| heard.push((from, message.to_vec())));
+    assert_eq!(heard, [(Pe::ROOT, b"note".to_vec())]);
+    assert_eq!(progress.unwrap(), Progress { messages: 1, ..Progress::default() });
+    assert!(port.is_idle());
+    assert!(!port.poll(MS, &mut nothing).unwrap().is_any());
+}
+
+#[test]
+fn too_long_a_message_is_refused_before_it_is_queued() {
+    let ([mut port, _], _) = two(PortSettings { message_bytes_max: 10, ..settings() });
+    for to in [Pe::ROOT, Pe::new(1)] {
+        let error = port.send(to, &[0; 11]).unwrap_err();
+        assert!(matches!(error, LinkError::TooLongToSend { bytes: 11, limit: 10, .. }));
+    }
+    assert!(port.is_idle());
+    assert_eq!(port.counters().messages_sent, 0);
+    assert!(matches!(
+        port.send(Pe::new(2), b"").unwrap_err(),
+        LinkError::Lane(LaneError::NoSuchPe(_))
+    ));
+}
+
+#[test]
+fn too_long_a_message_is_an_error_where_it_arrives() {
+    let lanes = bad_network(2, 1000, Faults::default(), 1);
+    let limits = [100, 10].into_iter();
+    let mut ports = lanes
+        .into_iter()
+        .zip(limits)
+        .map(|(lane, limit)| lane.port(PortSettings { message_bytes_max: limit, ..settings() }));
+    let (mut sender, mut receiver) = (ports.next().unwrap(), ports.next().unwrap());
+    sender.send(Pe::new(1), &[0; 10]).unwrap();
+    sender.send(Pe::new(1), &[0; 11]).unwrap();
+    let (mut messages, mut errors) = (0, Vec::new());
+    for round in 0..50 {
+        sender.poll(MS * round, &mut nothing).unwrap();
+        errors.extend(receiver.poll(MS * round, &mut |_, _| messages += 1).err());
+    }
+    assert_eq!(messages, 1);
+    assert!(matches!(
+        errors[..],
+        [LinkError::MessageTooLong { from: Pe::ROOT, bytes: 11, limit: 10 }]
+    ));
+    let LinkCounters { oversized, refused, .. } = receiver.counters();
+    assert_eq!(oversized, 1);
+    assert!(refused > 0, "what comes after is dropped");
+}
+
+#[test]
+fn a_full_backlog_is_an_error_and_nothing_is_queued() {
+    let ([mut port, _], _) = two(PortSettings { backlog_bytes_max: 100, ..settings() });
+    for to in [Pe::ROOT, Pe::new(1)] {
+        port.send(to, &[0; 60]).unwrap();
+        let error = port.send(to, &[0; 60]).unwrap_err();
+        assert!(matches!(error, LinkError::Backlog { bytes: 128, limit: 100, .. }), "{error}");
+        port.send(to, &[0; 30]).unwrap();
+    }
+}
+
+/// Polls a port each millisecond; returns when its first error came.
+fn first_error(port: &mut Port, rounds: u32) -> Option<(u32, LinkError)> {
+    (0..rounds).find_map(|ms| Some((ms, port.poll(MS * ms, &mut nothing).err()?)))
+}
+
+#[test]
+fn a_peer_that_never_answers_is_unresponsive_until_it_is_closed() {
+    for faults in
+        [Faults { lose: 100, ..Faults::default() }, Faults { refuse: 100, ..Faults::default() }]
+    {
+        let lane = bad_network(3, 1000, faults, 1).swap_remove(0);
+        let mut port = lane.port(PortSettings { resends_max: 3, ..settings() });
+        port.send(Pe::new(2), b"anybody there?").unwrap();
+        let (ms, error) = first_error(&mut port, 1000).unwrap();
+        assert_eq!(ms, 20, "four times 5 ms: {error}");
+        assert!(matches!(error, LinkError::Unresponsive { pe, silent }
+            if pe == Pe::new(2) && silent == 20 * MS));
+        assert!(!port.is_idle());
+        port.close(Pe::new(2));
+        port.send(Pe::new(2), b"never mind").unwrap();
+        assert!(first_error(&mut port, 1000).is_none());
+        assert!(port.is_idle());
+        assert_eq!(port.next_deadline(), None);
+    }
+}
+
+#[test]
+fn a_closed_peer_is_not_heard() {
+    let ([mut sender, mut receiver], _) = two(settings());
+    sender.send(Pe::new(1), b"late").unwrap();
+    sender.flush(MS).unwrap();
+    receiver.close(Pe::ROOT);
+    for _ in 0..10 {
+        receiver.poll(MS, &mut nothing).unwrap();
+    }
+    assert_eq!(receiver.counters().refused, 1);
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_is_dropped() {
+    let ([_, mut receiver], sender) = two(settings());
+    let mut bytes = Vec::new();
+    frame::encode(&mut bytes, (Pe::ROOT, Pe::new(1)), 0, 1, (&[0; 4], &[]));
+    sender.put(Pe::new(1), &bytes);
+    for _ in 0..10 {
+        receiver.poll(MS, &mut nothing).unwrap();
+    }
+    assert_eq!(receiver.counters().corrupt, 1);
+}
+
+#[test]
+fn deadlines_are_for_the_acknowledgement_and_for_the_resend() {
+    let ([mut sender, mut receiver], _) = two(settings());
+    assert_eq!(sender.next_deadline(), None);
+    sender.send(Pe::new(1), b"message").unwrap();
+    sender.flush(MS).unwrap();
+    assert_eq!(sender.next_deadline(), Some(6 * MS));
+    let mut messages = 0;
+    while messages == 0 {
+        receiver.poll(2 * MS, &mut |_, _| messages += 1).unwrap();
+    }
+    assert!(!receiver.is_idle(), "an acknowledgement is owed");
+    assert_eq!(receiver.next_deadline(), Some(3 * MS));
+    receiver.poll(3 * MS, &mut nothing).unwrap();
+    assert!(receiver.is_idle());
+    assert_eq!(receiver.next_deadline(), None);
+    while sender.poll(4 * MS, &mut nothing).unwrap().frames_received == 0 {}
+    assert!(sender.is_idle());
+}

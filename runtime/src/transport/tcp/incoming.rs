@@ -20,7 +20,10 @@ const ROUND_READS_MAX: usize = 4;
 /// How much is read at once, in bytes: a few frames of full length.
 const READ_BYTES: usize = 256 << 10;
 
-/// How many connections may be without a hello at a time; one more, and the oldest goes.
+/// What is usual for `hello_within`.
+const HELLO_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is usual for `strangers_max`.
 const STRANGERS_MAX: usize = 1024;
 
 /// How many connections one round accepts.
@@ -36,6 +39,8 @@ pub(super) struct Incoming {
     is_called: bool,
     /// How long a connection may take to say its hello.
     pub(super) hello_within: Duration,
+    /// How many connections may be without a hello at a time; one more, and the oldest goes.
+    pub(super) strangers_max: usize,
     connections: Vec<Option<Accepted>>,
     /// The empty places in `connections`.
     free: Vec<usize>,
@@ -68,6 +73,7 @@ enum Caller {
 }
 
 /// Why a connection is to be closed.
+#[derive(Clone, Copy)]
 enum End {
     /// The caller closed it where it may.
     Closed,
@@ -86,7 +92,8 @@ impl Incoming {
             pes,
             listener,
             is_called: true,
-            hello_within: Duration::from_secs(5),
+            hello_within: HELLO_WITHIN,
+            strangers_max: STRANGERS_MAX,
             connections: Vec::new(),
             free: Vec::new(),
             callers: HashMap::new(),
@@ -265,13 +272,24 @@ impl Incoming {
         let now = Instant::now();
         while let Some((_, &place)) = self.strangers.first_key_value() {
             let is_late = |accepted: &Accepted| now - accepted.since > self.hello_within;
-            let is_too_much = self.strangers.len() > STRANGERS_MAX;
+            let is_too_much = self.strangers.len() > self.strangers_max;
             let Some(accepted) =
                 self.connections[place].take_if(|accepted| is_too_much || is_late(accepted))
             else {
                 return;
             };
             self.close(place, &accepted, End::NoHello, counters);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Incoming {
+    /// Ends all connections, with whatever they hold.
+    pub(super) fn break_connections(&self) {
+        for accepted in self.connections.iter().flatten() {
+            // One that the caller has ended already is as good as broken.
+            let _ = accepted.stream.shutdown(std::net::Shutdown::Both);
         }
     }
 }

@@ -36,7 +36,8 @@ struct Dialled {
     is_connected: bool,
     /// What the system has not taken yet: begins with the hello, or wherever a write stopped.
     waiting: VecDeque<u8>,
-    dialled_at: Instant,
+    /// When it was dialled.
+    since: Instant,
     /// Not to be dialled again before this.
     redial_at: Instant,
     /// How many connections in a row did not last.
@@ -103,7 +104,7 @@ impl Dialled {
             stream: None,
             is_connected: false,
             waiting: VecDeque::new(),
-            dialled_at: now,
+            since: now,
             redial_at: now,
             failures: 0,
         }
@@ -117,7 +118,7 @@ impl Dialled {
         registry: &Registry,
         now: Instant,
     ) -> io::Result<()> {
-        self.dialled_at = now;
+        self.since = now;
         let mut stream = TcpStream::connect(address)?;
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         stream.set_nodelay(true)?;
@@ -174,7 +175,7 @@ impl Dialled {
     fn hang_up(&mut self, counters: &TcpCounters) {
         TcpCounters::count(&counters.broken);
         let now = Instant::now();
-        if now.duration_since(self.dialled_at) > REDIAL_AFTER_MAX {
+        if now.duration_since(self.since) > REDIAL_AFTER_MAX {
             self.failures = 0;
         }
         let doubled = REDIAL_AFTER_MIN.saturating_mul(1 << self.failures.min(16));

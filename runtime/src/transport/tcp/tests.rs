@@ -1,1 +1,247 @@
+//! Real sockets on the loopback interface.
 
+use super::*;
+use crate::transport::testing::{PATIENCE, ping_pong, stream, together, until};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn network<const N: usize>(key: JobKey) -> ([TcpLane; N], Vec<SocketAddr>) {
+    let endpoints: [_; N] = std::array::from_fn(|_| TcpEndpoint::bind(LOCALHOST).unwrap());
+    let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
+    let mut pe = 0..;
+    let lanes = endpoints.map(|endpoint| {
+        endpoint.into_lane(Pe::new(pe.next().unwrap()), addresses.clone(), key).unwrap()
+    });
+    (lanes, addresses)
+}
+
+fn key() -> JobKey {
+    JobKey::random().unwrap()
+}
+
+fn boxed(lanes: [TcpLane; 2]) -> [Box<dyn Lane>; 2] {
+    lanes.map(|lane| Box::new(lane) as Box<dyn Lane>)
+}
+
+/// Polls until the lane has counted this many.
+fn poll_until_counted(lane: &mut TcpLane, counter: fn(&TcpCounters) -> &AtomicU64, count: u64) {
+    until(|| {
+        lane.poll(&mut |_, _| panic!("nothing may be delivered")).unwrap();
+        counter(&lane.counters).load(Ordering::Relaxed) == count
+    });
+}
+
+/// Calls and says `bytes`; the returned connection is closed when it is dropped.
+fn call(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
+}
+
+/// Whether the other end closed the connection.
+fn is_closed(mut stream: TcpStream) -> bool {
+    match stream.read(&mut [0; 1]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+    }
+}
+
+/// Sends one frame and waits for it to come out.
+fn deliver_one(sender: &mut TcpLane, to: Pe, receiver: &mut TcpLane, frame: &[u8]) {
+    until(|| {
+        sender.poll(&mut |_, _| {}).unwrap();
+        sender.send(to, frame).unwrap()
+    });
+    let mut heard = Vec::new();
+    until(|| {
+        sender.poll(&mut |_, _| {}).unwrap();
+        receiver.poll(&mut |_, frame| heard.push(frame.to_vec())).unwrap();
+        !heard.is_empty()
+    });
+    assert_eq!(heard, [frame]);
+}
+
+#[test]
+fn no_frame_is_slept_on() {
+    ping_pong(boxed(network(key()).0), 2_000);
+}
+
+#[test]
+fn a_call_before_the_sleep_ends_it_and_is_not_taken_by_a_poll() {
+    let ([mut lane], _) = network(key());
+    let sleeper = lane.sleeper();
+    together(vec![Box::new(move || {
+        for _ in 0..3 {
+            sleeper.wake();
+            sleeper.wake();
+            lane.poll(&mut |_, _| {}).unwrap();
+            sleeper.sleep(PATIENCE * 2);
+        }
+        drop(lane);
+        sleeper.wake();
+        sleeper.sleep(PATIENCE * 2);
+    })]);
+}
+
+#[test]
+fn a_lane_that_nobody_reads_refuses_and_then_goes_on() {
+    let ([mut sender, mut receiver], _) = network(key());
+    let frame = vec![5; FRAME_BYTES_MAX];
+    let mut sent = 0;
+    // The system's own buffers are of unknown size, but it takes no more once they are full.
+    let mut refused = 0;
+    until(|| {
+        sender.poll(&mut |_, _| {}).unwrap();
+        if sender.send(Pe::new(1), &frame).unwrap() {
+            (sent, refused) = (sent + 1, 0);
+        } else {
+            refused += 1;
+        }
+        refused > 1000
+    });
+    assert!(!sender.is_flushed());
+    let mut received = 0;
+    until(|| {
+        sender.poll(&mut |_, _| {}).unwrap();
+        receiver
+            .poll(&mut |_, arrived| {
+                assert!(arrived == frame);
+                received += 1;
+            })
+            .unwrap();
+        received == sent
+    });
+    assert!(sender.is_flushed());
+    assert!(sender.send(Pe::new(1), &frame).unwrap());
+}
+
+#[test]
+fn wrong_frames_are_errors() {
+    let ([mut lane], _) = network(key());
+    let frame = vec![0; FRAME_BYTES_MAX + 1];
+    assert!(matches!(lane.send(Pe::ROOT, &frame), Err(LaneError::FrameTooLong { .. })));
+    assert!(matches!(lane.send(Pe::new(1), b""), Err(LaneError::NoSuchPe(_))));
+}
+
+#[test]
+fn strangers_have_no_effect() {
+    let key = key();
+    let ([mut lane, mut other], addresses) = network(key);
+    let hello = |key, from, to| hello::Hello { key, from, to }.encode();
+    let (me, peer) = (Pe::ROOT, Pe::new(1));
+    let strangers: [&[u8]; 5] = [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
+        &[0xff; 100_000],
+        &hello(JobKey::random().unwrap(), peer, me),
+        &hello(key, peer, peer),
+        &hello(key, Pe::new(2), me),
+    ];
+    for (stranger, count) in strangers.iter().zip(1..) {
+        let stream = call(addresses[0], stranger);
+        poll_until_counted(&mut lane, |counters| &counters.strangers, count);
+        assert!(is_closed(stream));
+    }
+    drop(call(addresses[0], b"ULTRAM"));
+    poll_until_counted(&mut lane, |counters| &counters.strangers, 6);
+    deliver_one(&mut other, me, &mut lane, b"still here");
+}
+
+#[test]
+fn a_silent_connection_is_closed_in_time() {
+    let ([mut lane], addresses) = network(key());
+    lane.incoming.hello_within = Duration::from_millis(1);
+    let streams = [call(addresses[0], b""), call(addresses[0], b"UL")];
+    poll_until_counted(&mut lane, |counters| &counters.strangers, 2);
+    assert!(streams.into_iter().all(is_closed));
+}
+
+#[test]
+fn too_many_strangers_push_out_the_oldest() {
+    let ([mut lane], addresses) = network(key());
+    lane.incoming.strangers_max = 2;
+    let first = call(addresses[0], b"");
+    let _others = [call(addresses[0], b""), call(addresses[0], b"")];
+    poll_until_counted(&mut lane, |counters| &counters.strangers, 1);
+    assert!(is_closed(first));
+}
+
+#[test]
+fn an_oversized_frame_closes_its_connection_only() {
+    let key = key();
+    let ([mut lane, mut other], addresses) = network(key);
+    let mut bytes = hello::Hello { key, from: Pe::new(1), to: Pe::ROOT }.encode().to_vec();
+    bytes.extend((FRAME_BYTES_MAX as u32 + 1).to_le_bytes());
+    let stream = call(addresses[0], &bytes);
+    poll_until_counted(&mut lane, |counters| &counters.oversized, 1);
+    assert!(is_closed(stream));
+    deliver_one(&mut other, Pe::ROOT, &mut lane, b"still here");
+}
+
+#[test]
+fn a_later_connection_replaces_an_earlier_one() {
+    let key = key();
+    let ([mut lane, _other], addresses) = network(key);
+    let mut bytes = hello::Hello { key, from: Pe::new(1), to: Pe::ROOT }.encode().to_vec();
+    bytes.extend(5_u32.to_le_bytes());
+    bytes.extend(b"frame");
+    let mut connections = Vec::new();
+    for count in 1..=2 {
+        connections.push(call(addresses[0], &bytes));
+        let mut heard = Vec::new();
+        until(|| {
+            lane.poll(&mut |from, frame| heard.push((from, frame.to_vec()))).unwrap();
+            !heard.is_empty()
+        });
+        assert_eq!(heard, [(Pe::new(1), b"frame".to_vec())]);
+        assert_eq!(lane.counters.broken.load(Ordering::Relaxed), count - 1);
+    }
+    assert!(is_closed(connections.swap_remove(0)));
+}
+
+/// A lane that breaks all its connections when it is told to.
+struct Breaking(TcpLane, Arc<AtomicBool>);
+
+impl Lane for Breaking {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn frame_bytes_max(&self) -> usize {
+        self.0.frame_bytes_max()
+    }
+    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+        self.0.send(to, frame)
+    }
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+        if self.1.swap(false, Ordering::Relaxed) {
+            self.0.incoming.break_connections();
+        }
+        self.0.poll(deliver)
+    }
+    fn is_flushed(&mut self) -> bool {
+        self.0.is_flushed()
+    }
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        self.0.sleeper()
+    }
+}
+
+#[test]
+fn a_port_above_survives_broken_connections() {
+    let ([sender, receiver], _) = network(key());
+    let counters = sender.counters();
+    let is_to_break = Arc::new(AtomicBool::new(false));
+    let receiver = Breaking(receiver, Arc::clone(&is_to_break));
+    let mut broken = 0;
+    stream([Box::new(sender), Box::new(receiver)], 300, |received| {
+        if received / 100 > broken {
+            broken += 1;
+            is_to_break.store(true, Ordering::Relaxed);
+        }
+    });
+    assert!(counters.broken.load(Ordering::Relaxed) >= 1);
+    assert!(counters.redials.load(Ordering::Relaxed) >= 1);
+}

@@ -1,0 +1,113 @@
+//! What the tests of several lanes do alike.
+
+use super::link::LinkCounters;
+use super::{Lane, Port, PortSettings};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use ultramarine_topology::Pe;
+
+/// The longest that any wait in a test lasts; reached only when the test fails.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the parts of a test in threads; none may panic or outlast the patience.
+pub(super) fn together(parts: Vec<Box<dyn FnOnce() + Send>>) {
+    let (done, is_done) = mpsc::channel();
+    let count = parts.len();
+    for part in parts {
+        let done = done.clone();
+        std::thread::spawn(move || {
+            part();
+            done.send(()).unwrap();
+        });
+    }
+    drop(done);
+    for _ in 0..count {
+        is_done.recv_timeout(PATIENCE).expect("a part of the test panicked or hangs");
+    }
+}
+
+/// Calls `step` until it says that it is done.
+pub(super) fn until(mut step: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !step() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain");
+        std::thread::yield_now();
+    }
+}
+
+/// Throws a frame to and fro between PEs 0 and 1. Whoever waits for it sleeps, for longer than the
+/// test may last: a lost wake-up fails the test.
+pub(super) fn ping_pong(lanes: [Box<dyn Lane>; 2], rounds: u64) {
+    let part = |pe: u32, mut lane: Box<dyn Lane>| {
+        move || {
+            let sleeper = lane.sleeper();
+            assert!(sleeper.wakes_on_traffic());
+            let other = Pe::new(1 - pe);
+            let mut next = u64::from(pe);
+            let mut heard = Some(0).filter(|_| pe == 0);
+            while next < 2 * rounds {
+                if let Some(number) = heard.take() {
+                    assert_eq!(number, next, "in order");
+                    until(|| {
+                        lane.poll(&mut |_, _| panic!("nobody else has the ball")).unwrap();
+                        lane.send(other, &(next + 1).to_le_bytes()).unwrap()
+                    });
+                    next += 2;
+                }
+                let frames = lane.poll(&mut |from, frame| {
+                    assert_eq!(from, other);
+                    heard = Some(u64::from_le_bytes(frame.try_into().unwrap()));
+                });
+                if frames.unwrap() == 0 && next < 2 * rounds {
+                    sleeper.sleep(PATIENCE * 2);
+                }
+            }
+            until(|| {
+                lane.poll(&mut |_, _| {}).unwrap();
+                lane.is_flushed()
+            });
+        }
+    };
+    let [one, other] = lanes;
+    together(vec![Box::new(part(0, one)), Box::new(part(1, other))]);
+}
+
+/// Sends numbered messages of many sizes from PE 0 to PE 1 over ports above these lanes, with
+/// `disturb` called between any two polls of the receiver, and checks that they arrive, in order.
+/// Returns the counters of the two.
+pub(super) fn stream(
+    lanes: [Box<dyn Lane>; 2],
+    messages: u32,
+    mut disturb: impl FnMut(u32),
+) -> [LinkCounters; 2] {
+    let settings =
+        PortSettings { resend_after: Duration::from_millis(50), ..PortSettings::default() };
+    let mut pe = 0..;
+    let [mut sender, mut receiver] =
+        lanes.map(|lane| Port::new(Pe::new(pe.next().unwrap()), 2, lane, settings));
+    let message = |number: u32| {
+        let mut message = vec![number as u8; (number as usize * 7919) % 100_000];
+        message.extend(number.to_le_bytes());
+        message
+    };
+    let (mut sent, mut received) = (0, 0);
+    let start = Instant::now();
+    until(|| {
+        let now = start.elapsed();
+        if sent < messages {
+            sender.send(Pe::new(1), &message(sent)).unwrap();
+            sent += 1;
+        }
+        sender.poll(now, &mut |_, _| panic!("nothing was sent this way")).unwrap();
+        receiver
+            .poll(now, &mut |from, bytes| {
+                assert_eq!(from, Pe::ROOT);
+                assert!(bytes == message(received), "message {received} is as it was sent");
+                received += 1;
+            })
+            .unwrap();
+        disturb(received);
+        received == messages && sender.is_idle() && receiver.is_idle()
+    });
+    [sender.counters(), receiver.counters()]
+}
