@@ -1,2 +1,21 @@
-//! The scheduler: protocol, wire, transport, executor.
+//! The scheduler of Ultramarine: everything between a task that is spawned and its awaited result.
+//!
+//! Five rooms, each usable and testable without the next:
+//!
+//! | room | what |
+//! |---|---|
+//! | [`protocol`] | one PE as a state machine: messages in, messages out |
+//! | [`wire`] | messages ↔ bytes |
+//! | [`transport`] | frames between PEs, over MPI, TCP or memory |
+//! | [`executor`] | tasks on worker threads; glues the others together |
+//!
+//! Beside them [`code`] names the code of a task, [`settings`] lists what a user may set, and
+//! [`error`] what can go wrong with a task.
+
+pub mod code;
+pub mod error;
+pub mod executor;
+pub mod protocol;
+pub mod settings;
 pub mod transport;
+pub mod wire;

@@ -1,0 +1,296 @@
+//! Which code a task runs, said in a way that another process of the same program understands.
+//!
+//! A function item, or a closure that captures nothing, is a value of a type of its own with no
+//! bytes: the type is the code. For each such type the compiler lays down one constant [`Code`]
+//! in the program's read-only data. On the wire a task's code is the offset of that constant
+//! from the program's load address, with a hash of the type: the processes of a job run the same
+//! binary (start-up compares build identities), so the offset means the same everywhere, also
+//! when the system loads the binary at random addresses. Nobody registers anything.
+//!
+//! A [`CodeRef`] from the wire is believed only after four checks: the constant lies inside the
+//! binary's read-only data, is aligned, begins with the magic number, and its type has the hash
+//! that was sent. Nothing is called before.
+//!
+//! This is the only file that knows code addresses.
+#![allow(unsafe_code)]
+
+use std::any::TypeId;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Stands at the beginning of each [`Code`]; two random numbers.
+const MAGIC: [u64; 2] = [0x8d4c_2f61_b7e3_095a, 0x51f0_93de_6ab8_c427];
+
+/// A type that is nothing but code: a function item or a closure that captures nothing.
+///
+/// Which functions those are is checked when the program is compiled; see
+/// [`Context::spawn`](crate::executor::Context::spawn).
+pub trait Stateless: Copy + Send + Sync + 'static {
+    /// Fails to compile for a type that has bytes.
+    const CHECKED: () = assert!(
+        size_of::<Self>() == 0,
+        "a task's function must not capture variables, because only its argument travels to other \
+         PEs: pass what it needs as the argument, as in `cx.spawn(radius, |cx, (a, b)| …, (a, b))`"
+    );
+}
+
+impl<F: Copy + Send + Sync + 'static> Stateless for F {}
+
+/// A kind of task: its code, which can take up an argument that arrived as bytes.
+pub trait Arrive<X>: Stateless {
+    /// Runs a task of this kind. `at` says where it arrived.
+    fn arrive(self, at: &X, argument: &[u8]);
+}
+
+/// What the read-only data of the program says about one kind of task. `X` says where a task
+/// arrives.
+#[repr(C)]
+pub struct Code<X: 'static> {
+    magic: [u64; 2],
+    kind: TypeId,
+    entry: fn(&X, &[u8]),
+}
+
+/// Has the [`Code`] of the kind `K` laid down.
+struct LaidDown<K, X>(PhantomData<(K, X)>);
+
+impl<K: Arrive<X>, X: 'static> LaidDown<K, X> {
+    const CODE: &'static Code<X> = &Code {
+        magic: MAGIC,
+        kind: TypeId::of::<K>(),
+        entry: |at, argument| {
+            // SAFETY: an entry is called through `Code::of`, whose caller had a value of `K`, or
+            // through `Code::resolve`, whose reference comes from a `Code::of` in a process of
+            // the same program.
+            let kind: K = unsafe { conjure() };
+            kind.arrive(at, argument);
+        },
+    };
+}
+
+impl<X: 'static> Code<X> {
+    /// The code of this kind of task.
+    pub fn of<K: Arrive<X>>(_kind: K) -> &'static Self {
+        const { K::CHECKED };
+        LaidDown::<K, X>::CODE
+    }
+
+    /// Runs a task of this kind.
+    pub fn arrive(&self, at: &X, argument: &[u8]) {
+        (self.entry)(at, argument);
+    }
+
+    /// How this code is called on the wire. An error if it is not part of the program's binary
+    /// (but of a library loaded beside it), since then its address means nothing elsewhere.
+    pub fn reference(&'static self) -> Result<CodeRef, CodeError> {
+        let image = Image::of_this_program();
+        let address = std::ptr::from_ref(self).addr();
+        if !image.holds(address, size_of::<Self>()) {
+            return Err(CodeError::OutsideTheProgram);
+        }
+        Ok(CodeRef { offset: address.wrapping_sub(image.base) as u64, hash: hash(self.kind) })
+    }
+
+    /// The code that a reference from the wire names.
+    pub fn resolve(reference: CodeRef) -> Result<&'static Self, CodeError> {
+        let image = Image::of_this_program();
+        let address = image.base.wrapping_add(reference.offset as usize);
+        if !image.holds(address, size_of::<Self>()) {
+            return Err(CodeError::OutsideTheProgram);
+        }
+        if !address.is_multiple_of(align_of::<Self>()) {
+            return Err(CodeError::Misaligned);
+        }
+        let magic = std::ptr::with_exposed_provenance::<[u64; 2]>(address);
+        // SAFETY: `holds` found `size_of::<Self>()` bytes from `address` inside a segment of this
+        // program that is mapped, initialised from the file, never written after start-up and
+        // never unmapped; the address is aligned for `Self`, so for its first field. Any bytes
+        // are valid integers.
+        if unsafe { *magic } != MAGIC {
+            return Err(CodeError::NotATask);
+        }
+        // SAFETY: as above; and the 128-bit magic number stands nowhere but at the beginning of a
+        // `Code`, of which the program has only this `X` (the executor's).
+        let code: &'static Self = unsafe { &*magic.cast::<Self>() };
+        if hash(code.kind) != reference.hash {
+            return Err(CodeError::OtherType);
+        }
+        Ok(code)
+    }
+}
+
+/// A value of a type that has but one, out of nothing.
+///
+/// # Safety
+///
+/// A value of `F` must have existed, in this process or in another of the same program: so that
+/// this is no more than a copy of it, which `F: Copy + Send` allows everywhere.
+unsafe fn conjure<F: Stateless>() -> F {
+    const { F::CHECKED };
+    // SAFETY: `F` has no bytes, so a dangling aligned pointer is valid for reading one; that `F`
+    // has values at all is the caller's promise.
+    unsafe { std::ptr::NonNull::<F>::dangling().read() }
+}
+
+/// A piece of code, as it is called on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeRef {
+    /// From the program's load address to its [`Code`], in bytes.
+    offset: u64,
+    /// Of the type that is the code.
+    hash: u64,
+}
+
+impl CodeRef {
+    /// Its length on the wire, in bytes.
+    pub const BYTES: usize = 16;
+
+    /// Its bytes.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.hash.to_le_bytes());
+        bytes
+    }
+
+    /// Parts the bytes of a task into the reference before and the argument behind.
+    pub fn split(bytes: &[u8]) -> Result<(Self, &[u8]), CodeError> {
+        let (offset, rest) = bytes.split_first_chunk().ok_or(CodeError::Truncated)?;
+        let (hash, rest) = rest.split_first_chunk().ok_or(CodeError::Truncated)?;
+        let (offset, hash) = (u64::from_le_bytes(*offset), u64::from_le_bytes(*hash));
+        Ok((CodeRef { offset, hash }, rest))
+    }
+}
+
+/// Why a reference names no code of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CodeError {
+    /// There are too few bytes for a reference.
+    #[error("its code reference is cut short")]
+    Truncated,
+    /// It points outside the read-only data of the binary.
+    #[error("its code is not part of the program's binary")]
+    OutsideTheProgram,
+    /// It points between two words.
+    #[error("its code reference is misaligned")]
+    Misaligned,
+    /// What it points at is something else.
+    #[error("its code reference does not point at a task")]
+    NotATask,
+    /// What it points at is a task of another type.
+    #[error("its code reference points at another task than the sender meant")]
+    OtherType,
+}
+
+fn hash(kind: TypeId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    kind.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Where this program's binary lies in memory.
+struct Image {
+    /// Load address: what the system added to the addresses in the file.
+    base: usize,
+    /// The parts that nobody can write to once the program runs.
+    read_only: Vec<Range<usize>>,
+}
+
+impl Image {
+    fn of_this_program() -> &'static Image {
+        static IMAGE: OnceLock<Image> = OnceLock::new();
+        IMAGE.get_or_init(|| {
+            let mut image = Image { base: 0, read_only: Vec::new() };
+            // SAFETY: `note_program` has the type that the function calls it with, and its
+            // `data` is the image, which outlives the call.
+            unsafe { libc::dl_iterate_phdr(Some(note_program), (&raw mut image).cast()) };
+            image
+        })
+    }
+
+    /// Whether the `len` bytes from `address` are read-only data of the program.
+    fn holds(&self, address: usize, len: usize) -> bool {
+        let Some(end) = address.checked_add(len) else { return false };
+        self.read_only.iter().any(|part| part.start <= address && end <= part.end)
+    }
+}
+
+/// Notes the first object that the dynamic linker lists, which is the program itself.
+extern "C" fn note_program(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    image: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the linker passes a valid description, and `image` is what `of_this_program` gave.
+    let (info, image) = unsafe { (&*info, &mut *image.cast::<Image>()) };
+    image.base = info.dlpi_addr as usize;
+    // SAFETY: the linker says that `dlpi_phnum` headers stand there.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    for header in headers {
+        let loaded_unwritable = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0;
+        if loaded_unwritable || header.p_type == libc::PT_GNU_RELRO {
+            let start = image.base.wrapping_add(header.p_vaddr as usize);
+            image.read_only.push(start..start.wrapping_add(header.p_memsz as usize));
+        }
+    }
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Seen = std::cell::RefCell<Vec<u8>>;
+    #[derive(Clone, Copy)]
+    struct Kind;
+    #[derive(Clone, Copy)]
+    struct Other;
+    impl Arrive<Seen> for Kind {
+        fn arrive(self, at: &Seen, argument: &[u8]) {
+            at.borrow_mut().extend(argument);
+        }
+    }
+    impl Arrive<Seen> for Other {
+        fn arrive(self, _: &Seen, _: &[u8]) {}
+    }
+
+    #[test]
+    fn a_reference_finds_its_code_again() {
+        let reference = Code::<Seen>::of(Kind).reference().expect("part of this program");
+        let bytes = [&reference.to_bytes()[..], b"argument"].concat();
+        let (read, rest) = CodeRef::split(&bytes).expect("long enough");
+        assert_eq!((read, rest), (reference, &b"argument"[..]));
+        let seen = Seen::default();
+        Code::resolve(read).expect("the same program").arrive(&seen, rest);
+        assert_eq!(seen.into_inner(), b"argument");
+    }
+
+    #[test]
+    fn wrong_references_are_refused() {
+        let good = Code::<Seen>::of(Kind).reference().expect("part of this program");
+        let other = Code::<Seen>::of(Other).reference().expect("part of this program");
+        let refused = |offset, hash| Code::<Seen>::resolve(CodeRef { offset, hash }).err();
+        assert_eq!(refused(u64::MAX - 8, good.hash), Some(CodeError::OutsideTheProgram));
+        assert_eq!(refused(1 << 40, good.hash), Some(CodeError::OutsideTheProgram));
+        assert_eq!(refused(good.offset + 4, good.hash), Some(CodeError::Misaligned));
+        assert_eq!(refused(good.offset + 8, good.hash), Some(CodeError::NotATask));
+        assert_eq!(refused(other.offset, good.hash), Some(CodeError::OtherType));
+        assert_eq!(CodeRef::split(&[0; 15]), Err(CodeError::Truncated));
+        // A word on the heap is writable: whatever it says, it is not code.
+        let heap = Box::new(MAGIC);
+        let offset = std::ptr::from_ref(&*heap).addr().wrapping_sub(Image::of_this_program().base);
+        assert_eq!(refused(offset as u64, good.hash), Some(CodeError::OutsideTheProgram));
+    }
+
+    #[test]
+    fn no_random_reference_is_believed() {
+        let mut state = 7u64;
+        for _ in 0..100_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let reference = CodeRef { offset: (state >> 40) & !7, hash: state };
+            assert!(Code::<Seen>::resolve(reference).is_err());
+        }
+    }
+}

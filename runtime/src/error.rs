@@ -1,0 +1,58 @@
+//! What can go wrong with one task. (What can go wrong with the whole job is
+//! [`JobError`](crate::executor::JobError).)
+
+use serde::{Deserialize, Serialize};
+use ultramarine_topology::Pe;
+
+/// Why a future ends without a value. It travels from PE to PE as a value does.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The task's code panicked.
+    #[error("the task panicked on {pe}: {message}")]
+    Panicked {
+        /// Where it ran.
+        pe: Pe,
+        /// What it said.
+        message: String,
+    },
+    /// The task was to be placed on a PE that the job does not have.
+    #[error("{pe} does not exist: the job has {pes} PEs, numbered from 0")]
+    NoSuchPe {
+        /// The PE asked for.
+        pe: Pe,
+        /// How many there are.
+        pes: u32,
+    },
+    /// The argument or the result is longer than a message may be.
+    #[error(
+        "the {what} takes {bytes} bytes, more than the {limit} bytes of a message; send less, or raise `message_bytes_max`"
+    )]
+    TooLarge {
+        /// `"argument"` or `"result"`.
+        what: String,
+        /// Its encoded length.
+        bytes: usize,
+        /// The limit in force.
+        limit: usize,
+    },
+    /// The argument or the result could not be encoded, or did not decode on the other side.
+    #[error("the {what} cannot be carried from PE to PE: {reason}")]
+    Codec {
+        /// `"argument"` or `"result"`.
+        what: String,
+        /// What the codec said.
+        reason: String,
+    },
+    /// The task names code that this program does not have.
+    #[error("{pe} cannot run the task: {reason}")]
+    UnknownCode {
+        /// Who refused it.
+        pe: Pe,
+        /// Which check failed.
+        reason: String,
+    },
+    /// The program's main task ended while this task was not yet done.
+    #[error("the job is shutting down")]
+    ShuttingDown,
+}

@@ -1,0 +1,197 @@
+//! What a task can do: spawn other tasks, place them, ask who is near.
+
+use super::body::{Async, Plain};
+use super::future::Future;
+use super::processor::Processor;
+use super::timer::Sleep;
+use crate::code::Stateless;
+use crate::error::TaskError;
+use crate::protocol::Statistics;
+use serde::{Serialize, de::DeserializeOwned};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// A value that can travel: the argument or result of a task.
+pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
+
+/// A task's view of the PE that it runs on. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    pe: Arc<Processor>,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("pe", &self.pe()).finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    pub(super) fn of(pe: &Arc<Processor>) -> Self {
+        Context { pe: pe.clone() }
+    }
+
+    /// The PE that this task runs on.
+    pub fn pe(&self) -> Pe {
+        self.pe.me()
+    }
+
+    /// How many PEs the job has. They are numbered from 0 in the order of the hierarchy.
+    pub fn pes(&self) -> u32 {
+        self.pe.topology.pes()
+    }
+
+    /// How many worker threads this PE has.
+    pub fn threads(&self) -> usize {
+        self.pe.settings.threads
+    }
+
+    /// The hierarchy of the machine, as far as the job occupies it.
+    pub fn topology(&self) -> &Topology {
+        &self.pe.topology
+    }
+
+    /// How far apart two PEs are (`dist` in SymGridPar2 §4.3).
+    ///
+    /// # Panics
+    ///
+    /// If the job has no such PE.
+    pub fn distance(&self, p: Pe, q: Pe) -> Distance {
+        self.pe.topology.distance(p, q)
+    }
+
+    /// PEs that stand for the parts, pairwise `radius` apart, of the ball of that radius around
+    /// this PE, each with the compute power (worker threads) of its part. The first is this PE;
+    /// of the other parts any PE may be chosen (`equiDist` in SymGridPar2 §4.3).
+    pub fn equidistant_basis(&self, radius: Distance) -> Vec<(Pe, u64)> {
+        let mut random = || self.pe.random();
+        self.pe.topology.equidistant_basis(self.pe(), radius, &mut random)
+    }
+
+    /// Ends after this time. Blocks no worker.
+    pub fn sleep(&self, duration: Duration) -> impl std::future::Future<Output = ()> + Send + use<> {
+        Sleep { pe: self.pe.clone(), until: Instant::now() + duration, number: None }
+    }
+
+    /// What this PE has counted so far.
+    pub fn local_statistics(&self) -> Statistics {
+        self.pe.statistics()
+    }
+
+    /// What all PEs together have counted so far. Costs a task on each of them.
+    pub async fn statistics(&self) -> Result<Statistics, TaskError> {
+        let ask = |n| self.spawn_at(Pe::new(n), async |cx: Context, ()| cx.local_statistics(), ());
+        let answers: Vec<_> = (0..self.pes()).map(ask).collect();
+        let mut total = Statistics::new(self.pe.topology.radii());
+        for answer in answers {
+            total.merge(&answer.await?);
+        }
+        Ok(total)
+    }
+}
+
+/// Something that spawns tasks. Skeletons take any, so that who spawns decides how safe the tasks
+/// are against failures.
+///
+/// In all of these the function must be a function item or a closure that captures nothing
+/// (capturing does not compile), because only its argument travels:
+///
+/// ```compile_fail
+/// # use ultramarine_runtime::executor::{Context, Spawner, Future};
+/// # use ultramarine_topology::Distance;
+/// fn capturing(cx: &Context) -> Future<u64> {
+///     let factor = 3;
+///     cx.spawn_fn(Distance::ONE, move |n: u64| n * factor, 5)
+/// }
+/// ```
+///
+/// ```
+/// # use ultramarine_runtime::executor::{Context, Spawner, Future};
+/// # use ultramarine_topology::Distance;
+/// fn passing(cx: &Context) -> Future<u64> {
+///     let factor = 3;
+///     cx.spawn_fn(Distance::ONE, |(n, factor): (u64, u64)| n * factor, (5, factor))
+/// }
+/// ```
+pub trait Spawner: Clone + Send + Sync + 'static {
+    /// The spawner of the same kind on the PE that `cx` belongs to.
+    fn on(cx: Context) -> Self;
+
+    /// The context that tasks are spawned from.
+    fn context(&self) -> &Context;
+
+    /// Spawns a task that any PE within `radius` of this one may steal (`boundedSpawn` in
+    /// SymGridPar2 §4.2). [`Distance::ZERO`]: it stays here. [`Distance::ONE`]: it may go
+    /// anywhere.
+    ///
+    /// While the task stays on this PE, neither argument nor result is encoded.
+    fn spawn<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable;
+
+    /// [`spawn`](Spawner::spawn) for a function that only computes.
+    fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable;
+
+    /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
+    /// SymGridPar2 §4.3). The future of a task for a PE that does not exist ends with
+    /// [`TaskError::NoSuchPe`].
+    fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable;
+}
+
+/// Spawns tasks that are lost with the PE that they are on.
+impl Spawner for Context {
+    fn on(cx: Context) -> Self {
+        cx
+    }
+
+    fn context(&self) -> &Context {
+        self
+    }
+
+    fn spawn<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        const { F::CHECKED };
+        self.pe.spawn(radius, Async(f), argument)
+    }
+
+    fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        const { F::CHECKED };
+        self.pe.spawn(radius, Plain(f), argument)
+    }
+
+    fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        const { F::CHECKED };
+        self.pe.spawn_at(pe, Async(f), argument)
+    }
+}

@@ -1,0 +1,273 @@
+//! Protocol, port and futures under one lock: what makes progress.
+
+use super::processor::Processor;
+use super::queues::{Common, Waiting, Work};
+use super::task::{Departure, Fill, Guest};
+use crate::error::TaskError;
+use crate::protocol::{Host, Message, Node, Outcome, Parcel, Phase, Pool, Statistics};
+use crate::transport::Port;
+use crate::transport::link::LinkError;
+use crate::wire::{self, WireError};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_topology::{Distance, Pe};
+
+/// Why a job cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// The channel between two PEs cannot be kept up.
+    #[error("{me} cannot go on: {source}")]
+    Link {
+        /// Who noticed.
+        me: Pe,
+        /// What went wrong.
+        source: LinkError,
+    },
+    /// A message made no sense.
+    #[error("{me} got a message from {from} that it cannot read: {source}")]
+    Message {
+        /// Who got it.
+        me: Pe,
+        /// Who sent it.
+        from: Pe,
+        /// What is wrong with it.
+        source: WireError,
+    },
+    /// Another PE gave up.
+    #[error("the job was ended because of {pe}: {reason}")]
+    Elsewhere {
+        /// Who gave up.
+        pe: Pe,
+        /// Why.
+        reason: String,
+    },
+    /// The main task panicked.
+    #[error("the main task panicked: {0}")]
+    MainPanicked(String),
+    /// The operating system refused to start worker threads.
+    #[error("the worker threads of {me} cannot be started: {reason}")]
+    Threads {
+        /// Whose threads.
+        me: Pe,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// What a turn brought.
+pub(super) struct Turn {
+    /// Whether a message came or went.
+    pub(super) something_happened: bool,
+    /// When the next turn is due at the latest, if ever.
+    pub(super) due: Option<Duration>,
+}
+
+/// Protocol and port.
+pub(super) struct Engine {
+    node: Node,
+    port: Port,
+    desk: Desk,
+    encoded: Vec<u8>,
+}
+
+/// What the protocol uses of the PE, apart from the queues.
+struct Desk {
+    me: Pe,
+    random: Xoshiro256PlusPlus,
+    pool: Pool<Common>,
+    /// Futures whose tasks are elsewhere, by number.
+    futures: HashMap<u64, Arc<dyn Fill>>,
+    last_future: u64,
+    outgoing: Vec<(Pe, Message)>,
+    argument_bytes_max: usize,
+    failure: Option<JobError>,
+}
+
+impl Engine {
+    pub(super) fn new(
+        me: Pe,
+        node: Node,
+        port: Port,
+        pool: Pool<Common>,
+        seed: u64,
+        argument_bytes_max: usize,
+    ) -> Self {
+        let desk = Desk {
+            me,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            pool,
+            futures: HashMap::new(),
+            last_future: 0,
+            outgoing: Vec::new(),
+            argument_bytes_max,
+            failure: None,
+        };
+        Engine { node, port, desk, encoded: Vec::new() }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.node.phase()
+    }
+
+    pub(super) fn statistics(&self) -> &Statistics {
+        self.node.statistics()
+    }
+
+    /// Whether everything that was sent has arrived.
+    pub(super) fn is_flushed(&mut self) -> bool {
+        self.port.is_idle()
+    }
+
+    /// Sends what waits to be sent, takes in what has come, goes fishing if need be.
+    pub(super) fn turn(
+        &mut self,
+        pe: &Arc<Processor>,
+        now: Duration,
+        starving: bool,
+    ) -> Result<Turn, JobError> {
+        let Engine { node, port, desk, .. } = self;
+        let mut messages = 0u32;
+        while let Some(letter) = pe.outbox.pop() {
+            desk.outgoing.push(letter);
+        }
+        let mut host = Station { desk, pe };
+        let me = host.desk.me;
+        let mut deliver = |from: Pe, bytes: &[u8]| {
+            messages += 1;
+            match wire::decode::<Message>(bytes) {
+                Ok(message) => node.handle(now, from, message, &mut host),
+                Err(source) => host.desk.failure = Some(JobError::Message { me, from, source }),
+            }
+        };
+        let polled = port.poll(now, &mut deliver);
+        polled.map_err(|source| JobError::Link { me, source })?;
+        let fishing_due = node.tick(now, starving, &mut host);
+        if let Some(failure) = desk.failure.take() {
+            return Err(failure);
+        }
+        let sent = !desk.outgoing.is_empty();
+        self.post(now)?;
+        let due = [fishing_due, self.port.next_deadline()].into_iter().flatten().min();
+        Ok(Turn { something_happened: sent || messages > 0, due })
+    }
+
+    /// Hands the outgoing messages to the port.
+    fn post(&mut self, now: Duration) -> Result<(), JobError> {
+        if self.desk.outgoing.is_empty() {
+            return Ok(());
+        }
+        let me = self.desk.me;
+        for (to, message) in self.desk.outgoing.drain(..) {
+            self.encoded.clear();
+            let encoded = wire::encode_into(&message, &mut self.encoded);
+            encoded.map_err(|source| JobError::Message { me, from: me, source })?;
+            let sent = self.port.send(to, &self.encoded);
+            sent.map_err(|source| JobError::Link { me, source })?;
+        }
+        self.port.flush(now).map_err(|source| JobError::Link { me, source })
+    }
+
+    /// Begins the end of the job, on the root.
+    pub(super) fn end(&mut self, pe: &Arc<Processor>) {
+        self.node.end(&mut Station { desk: &mut self.desk, pe });
+    }
+
+    /// Tells the root that this PE cannot go on, if that can still be told.
+    pub(super) fn give_up(&mut self, error: &JobError, now: Duration) {
+        let reason = error.to_string();
+        self.desk.outgoing.clear();
+        if self.desk.me != Pe::ROOT {
+            self.desk.outgoing.push((Pe::ROOT, Message::Failed { reason }));
+            // What broke may be the very channel to the root; then its own watch must tell it.
+            let _ = self.post(now);
+        }
+    }
+
+    /// The futures whose tasks are elsewhere; they will get no result any more.
+    pub(super) fn abandon_futures(&mut self) -> Vec<Arc<dyn Fill>> {
+        self.desk.futures.drain().map(|(_, future)| future).collect()
+    }
+
+    /// Sends a task to another PE, or home if `to` is this one.
+    pub(super) fn place(&mut self, to: Pe, task: Waiting, pe: &Arc<Processor>) {
+        if to == self.desk.me {
+            pe.queues.push_ready(Work::Start(task));
+        } else if let Some(parcel) = self.desk.depart(task) {
+            self.desk.outgoing.push((to, Message::Place(parcel)));
+        }
+    }
+}
+
+impl Desk {
+    fn depart(&mut self, task: Waiting) -> Option<Parcel> {
+        let Desk { futures, last_future, .. } = self;
+        let mut enter = |future| {
+            *last_future += 1;
+            futures.insert(*last_future, future);
+            *last_future
+        };
+        let argument_bytes_max = self.argument_bytes_max;
+        task.depart(Departure { home: self.me, argument_bytes_max, enter: &mut enter })
+    }
+}
+
+/// The PE during one turn, as the protocol sees it.
+struct Station<'a> {
+    desk: &'a mut Desk,
+    pe: &'a Arc<Processor>,
+}
+
+impl Host for Station<'_> {
+    fn random(&mut self) -> u64 {
+        self.desk.random.next_u64()
+    }
+
+    fn send(&mut self, to: Pe, message: Message) {
+        self.desk.outgoing.push((to, message));
+    }
+
+    fn queued(&self) -> usize {
+        self.desk.pool.len()
+    }
+
+    fn take(&mut self, at_least: Distance) -> Option<Parcel> {
+        let nearest = self.pe.queues.radii.shelf(at_least);
+        loop {
+            let task = self.desk.pool.select_remote(nearest)?;
+            if let Some(parcel) = self.desk.depart(task) {
+                return Some(parcel);
+            }
+        }
+    }
+
+    fn accept(&mut self, parcel: Parcel) {
+        let shelf = self.pe.queues.radii.shelf(parcel.radius);
+        self.pe.queues.push(shelf, Arc::new(Guest(parcel)));
+        self.pe.summon();
+    }
+
+    fn place(&mut self, parcel: Parcel) {
+        self.pe.queues.push_ready(Work::Start(Arc::new(Guest(parcel))));
+        self.pe.summon();
+    }
+
+    fn fill(&mut self, future: u64, outcome: Outcome) {
+        if let Some(future) = self.desk.futures.remove(&future) {
+            future.fill(outcome);
+        }
+    }
+
+    fn failed(&mut self, pe: Pe, reason: String) {
+        self.desk.failure.get_or_insert(JobError::Elsewhere { pe, reason });
+    }
+
+    fn shut_down(&mut self) {
+        self.pe.start_ending();
+        let futures = std::mem::take(&mut self.desk.futures);
+        futures.into_values().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
+    }
+}

@@ -1,0 +1,405 @@
+//! One PE: its parts, its start and its end.
+
+use super::body::{Body, CatchPanic};
+use super::context::{Context, Portable};
+use super::engine::{Engine, JobError, Turn};
+use super::future::Future;
+use super::queues::{Queues, Waiting, Work};
+use super::task::Local;
+use super::timer::Timers;
+use super::worker::work;
+use crate::error::TaskError;
+use crate::protocol::{Message, Node, Phase, Radii, Statistics};
+use crate::settings::Settings;
+use crate::transport::{Lane, Port, Sleeper};
+use async_task::Runnable;
+use crossbeam_queue::SegQueue;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// What is left of a message for the value inside it, in bytes: the rest of a SCHEDULE with one
+/// task, or of a RESULT, is shorter.
+const MESSAGE_OVERHEAD_BYTES: usize = 64;
+
+/// While messages come, the starting thread polls without sleeping for so long (on a lane that
+/// cannot wake it), and then sleeps so long at first.
+const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
+
+/// A PE's part in a job that is about to run.
+pub struct Job {
+    /// Which PE this is.
+    pub me: Pe,
+    /// Where all PEs are.
+    pub topology: Arc<Topology>,
+    /// How they are connected.
+    pub lane: Box<dyn Lane>,
+    /// How this PE behaves.
+    pub settings: Settings,
+}
+
+/// How a PE left the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// All PEs took leave of each other, and all messages arrived.
+    Orderly,
+    /// Some PE did not answer within `shutdown_grace`: collective operations are out of the
+    /// question.
+    Hasty,
+}
+
+/// Runs the root PE: `main` is the job's main task, and when it ends, so does the job. Blocks
+/// until all PEs have left.
+pub fn lead<F, T>(job: Job, main: F) -> (Result<T::Output, JobError>, Leave)
+where
+    F: FnOnce(Context) -> T,
+    T: std::future::Future + Send + 'static,
+    T::Output: Send + 'static,
+{
+    let pe = match Processor::start(job) {
+        Ok(pe) => pe,
+        Err(error) => return (Err(error), Leave::Hasty),
+    };
+    let outcome = Arc::new(Mutex::new(None));
+    let (result, home) = (outcome.clone(), pe.clone());
+    let future = main(Context::of(&pe));
+    pe.run_async(async move {
+        let ended = CatchPanic { pe: home.me(), future }.await;
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        home.main_ended.store(true, Ordering::SeqCst);
+        home.nudge();
+    });
+    let (failure, leave) = pe.drive();
+    let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let result = match (failure, ended) {
+        (_, Some(Ok(value))) => Ok(value),
+        (Some(failure), _) => Err(failure),
+        (None, Some(Err(TaskError::Panicked { message, .. }))) => {
+            Err(JobError::MainPanicked(message))
+        }
+        (None, _) => Err(JobError::MainPanicked("it ended without a result".to_owned())),
+    };
+    (result, leave)
+}
+
+/// Runs any other PE, until the root's main task has ended.
+pub fn serve(job: Job) -> (Result<(), JobError>, Leave) {
+    match Processor::start(job) {
+        Err(error) => (Err(error), Leave::Hasty),
+        Ok(pe) => {
+            let (failure, leave) = pe.drive();
+            (failure.map_or(Ok(()), Err), leave)
+        }
+    }
+}
+
+/// One PE.
+pub(super) struct Processor {
+    me: Pe,
+    pub(super) topology: Arc<Topology>,
+    pub(super) settings: Settings,
+    pub(super) queues: Arc<Queues>,
+    pub(super) timers: Timers,
+    /// Messages that workers have written and nobody has sent yet.
+    pub(super) outbox: SegQueue<(Pe, Message)>,
+    /// Workers at work, or called to work. At most `settings.threads`.
+    pub(super) active: AtomicUsize,
+    /// Of these, workers that look for work.
+    pub(super) idle: AtomicUsize,
+    engine: Mutex<Engine>,
+    rayon: rayon::ThreadPool,
+    sleeper: Arc<dyn Sleeper>,
+    /// The thread that started the PE, and looks after the messages when no worker does.
+    driver: Thread,
+    started: Instant,
+    main_ended: AtomicBool,
+    /// Set once: no more tasks are started.
+    ending: AtomicBool,
+    failure: Mutex<Option<JobError>>,
+}
+
+impl Processor {
+    fn start(job: Job) -> Result<Arc<Self>, JobError> {
+        let Job { me, topology, lane, settings } = job;
+        let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
+        let seats: Vec<_> = deques.into_iter().map(|deques| Mutex::new(Some(deques))).collect();
+        let seating = queues.clone();
+        let rayon = rayon::ThreadPoolBuilder::new()
+            .num_threads(settings.threads)
+            .thread_name(move |index| format!("pe{}-worker{index}", me.number()))
+            .start_handler(move |index| {
+                let deques = seats[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+                deques.into_iter().for_each(|deques| seating.seat(deques));
+            })
+            .build()
+            .map_err(|error| JobError::Threads { me, reason: error.to_string() })?;
+        let sleeper = lane.sleeper();
+        let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(me.number()));
+        let node = Node::new(me, topology.clone(), settings.fishing.clone());
+        let port = Port::new(me, topology.pes(), lane, settings.port.clone());
+        let value_bytes_max = settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
+        let engine = Engine::new(me, node, port, queues.common(), seed, value_bytes_max);
+        Ok(Arc::new(Processor {
+            me,
+            topology,
+            settings,
+            queues,
+            timers: Timers::default(),
+            outbox: SegQueue::new(),
+            active: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
+            engine: Mutex::new(engine),
+            rayon,
+            sleeper,
+            driver: std::thread::current(),
+            started: Instant::now(),
+            main_ended: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        }))
+    }
+
+    pub(super) fn me(&self) -> Pe {
+        self.me
+    }
+
+    /// The longest argument or result that can travel.
+    pub(super) fn value_bytes_max(&self) -> usize {
+        self.settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES)
+    }
+
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        // A panic under the lock is a defect of ours; the job ends by other means then.
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn random(&self) -> u64 {
+        RandomState::new().hash_one(self.me.number())
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        let mut statistics = self.engine().statistics().clone();
+        statistics.tasks = self.queues.started();
+        statistics
+    }
+
+    pub(super) fn spawn<B, A>(
+        self: &Arc<Self>,
+        radius: Distance,
+        body: B,
+        argument: A,
+    ) -> Future<B::Output>
+    where
+        B: Body<A>,
+        A: Portable,
+    {
+        if self.is_ending() {
+            return Future::failed(TaskError::ShuttingDown);
+        }
+        let task = Arc::new(Local::new(body, radius, argument));
+        self.queues.push(self.queues.radii.shelf(radius), task.clone());
+        self.summon();
+        Future::new(task)
+    }
+
+    pub(super) fn spawn_at<B, A>(
+        self: &Arc<Self>,
+        pe: Pe,
+        body: B,
+        argument: A,
+    ) -> Future<B::Output>
+    where
+        B: Body<A>,
+        A: Portable,
+    {
+        let pes = self.topology.pes();
+        if pe.number() >= pes {
+            return Future::failed(TaskError::NoSuchPe { pe, pes });
+        }
+        if self.is_ending() {
+            return Future::failed(TaskError::ShuttingDown);
+        }
+        let task: Arc<Local<B, A>> = Arc::new(Local::new(body, Distance::ZERO, argument));
+        self.engine().place(pe, task.clone() as Waiting, self);
+        self.summon();
+        self.nudge_if_asleep();
+        Future::new(task)
+    }
+
+    /// Runs a future as a task of this PE, beginning now if the calling thread is a worker.
+    pub(super) fn run_async<T>(self: &Arc<Self>, future: T)
+    where
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        let pe = self.clone();
+        let (runnable, task) = async_task::spawn(future, move |runnable| pe.resume(runnable));
+        task.detach();
+        if self.queues.is_worker() {
+            runnable.run();
+        } else {
+            self.resume(runnable);
+        }
+    }
+
+    fn resume(self: &Arc<Self>, runnable: Runnable) {
+        // Dropped if the job ends: so are the future inside and all that it waits for.
+        if !self.is_ending() {
+            self.queues.push_ready(Work::Resume(runnable));
+            self.summon();
+        }
+    }
+
+    /// Writes a message, which goes out at the next turn.
+    pub(super) fn send(&self, to: Pe, message: Message) {
+        if !self.is_ending() {
+            self.outbox.push((to, message));
+            self.nudge_if_asleep();
+        }
+    }
+
+    /// Calls another worker, if there is one without work.
+    pub(super) fn summon(self: &Arc<Self>) {
+        if self.settings.threads == 1 && self.queues.is_worker() {
+            // The only worker is the caller. It will look into the queues again.
+            return;
+        }
+        // After the push, before looking: either we see that the worker has gone, or it saw what
+        // we pushed before it went (see `work`).
+        fence(Ordering::SeqCst);
+        if self.enlist() {
+            let pe = self.clone();
+            self.rayon.spawn(move || work(&pe));
+        }
+    }
+
+    /// Counts one more worker as active, unless all are.
+    pub(super) fn enlist(&self) -> bool {
+        let more = |active| (active < self.settings.threads).then_some(active + 1);
+        self.active.load(Ordering::Relaxed) < self.settings.threads
+            && self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    /// A turn at the engine, unless somebody else is at it. Returns whether something happened.
+    pub(super) fn try_turn(self: &Arc<Self>) -> bool {
+        let Ok(mut engine) = self.engine.try_lock() else { return false };
+        self.turn(&mut engine).something_happened
+    }
+
+    fn turn(self: &Arc<Self>, engine: &mut Engine) -> Turn {
+        let workers = self.active.load(Ordering::Relaxed);
+        let starving =
+            workers < self.settings.threads || self.idle.load(Ordering::Relaxed) > 0;
+        let now = self.started.elapsed();
+        engine.turn(self, now, starving).unwrap_or_else(|error| {
+            engine.give_up(&error, now);
+            self.fail(error);
+            Turn { something_happened: true, due: None }
+        })
+    }
+
+    fn fail(&self, error: JobError) {
+        tracing::error!(pe = self.me.number(), "{error}");
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.start_ending();
+        self.nudge();
+    }
+
+    fn failed(&self) -> bool {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    pub(super) fn start_ending(&self) {
+        self.ending.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// Has the starting thread look after messages and timers at once.
+    pub(super) fn nudge(&self) {
+        self.driver.unpark();
+        self.sleeper.wake();
+    }
+
+    /// The same, when no worker is there to do it soon.
+    fn nudge_if_asleep(&self) {
+        if !self.queues.is_worker() {
+            self.nudge();
+        }
+    }
+
+    /// Looks after messages and timers until the job has ended, on the thread that started it.
+    fn drive(self: &Arc<Self>) -> (Option<JobError>, Leave) {
+        let mut interval = POLL_INTERVAL_MIN;
+        let mut busy_until = Instant::now();
+        let leave = loop {
+            let (turn, phase) = {
+                let mut engine = self.engine();
+                let main_ended = self.main_ended.load(Ordering::SeqCst) || (self.failed() && self.me == Pe::ROOT);
+                if main_ended && engine.phase() == Phase::Running {
+                    engine.end(self);
+                }
+                (self.turn(&mut engine), engine.phase())
+            };
+            if phase != Phase::Running || self.failed() {
+                break self.leave();
+            }
+            let timer = self.timers.fire(Instant::now());
+            if !self.queues.is_empty() {
+                self.summon();
+            }
+            if turn.something_happened {
+                interval = POLL_INTERVAL_MIN;
+                busy_until = Instant::now() + POLL_INTERVAL_MIN;
+            }
+            let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
+            let due = [due, timer].into_iter().flatten().min().unwrap_or(Duration::MAX);
+            if self.active.load(Ordering::SeqCst) > 0 {
+                // Workers poll between tasks; this is for when their tasks are long.
+                std::thread::park_timeout(interval.min(due));
+            } else if self.sleeper.wakes_on_traffic() {
+                self.sleeper.sleep(due.min(self.settings.shutdown_grace));
+            } else if Instant::now() < busy_until {
+                std::thread::yield_now();
+                continue;
+            } else {
+                std::thread::park_timeout(interval.min(due));
+            }
+            interval = (interval * 2).min(self.settings.poll_interval_max);
+        };
+        (self.failure.lock().unwrap_or_else(PoisonError::into_inner).take(), leave)
+    }
+
+    /// Takes leave of the other PEs.
+    fn leave(self: &Arc<Self>) -> Leave {
+        self.start_ending();
+        let deadline = Instant::now() + self.settings.shutdown_grace;
+        let leave = loop {
+            let mut engine = self.engine();
+            self.turn(&mut engine);
+            let flushed = engine.is_flushed();
+            match engine.phase() {
+                Phase::Released if flushed => break Leave::Orderly,
+                _ if Instant::now() >= deadline => break Leave::Hasty,
+                _ => {}
+            }
+            drop(engine);
+            std::thread::park_timeout(POLL_INTERVAL_MIN);
+        };
+        while self.active.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            std::thread::park_timeout(POLL_INTERVAL_MIN);
+        }
+        if self.active.load(Ordering::SeqCst) > 0 {
+            tracing::warn!(pe = self.me.number(), "tasks that still run are left behind");
+        }
+        let futures = self.engine().abandon_futures();
+        futures.iter().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
+        self.queues.clear();
+        self.timers.clear();
+        leave
+    }
+}

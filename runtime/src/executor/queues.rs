@@ -1,0 +1,244 @@
+//! The pool's shelves as lock-free deques, and the ready queue.
+//!
+//! Each worker has a deque for each radius, which it alone pushes to and takes the youngest from;
+//! everyone else takes the oldest (Chase and Lev's deque). Threads that are not workers of the PE
+//! put tasks into one common queue for each radius. Which shelf is looked at first is the
+//! protocol's [`Pool`] policy, here as everywhere.
+//!
+//! Before all shelves comes the ready queue: tasks placed here by name, and tasks that waited for
+//! something and can go on.
+
+use super::task::Start;
+use crate::protocol::{Pool, Radii, Shelf};
+use async_task::Runnable;
+use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
+use crossbeam_queue::SegQueue;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A task that nobody has started.
+pub(super) type Waiting = Arc<dyn Start>;
+
+/// Something for a worker to do.
+pub(super) enum Work {
+    /// A task that nobody has started.
+    Start(Waiting),
+    /// A task that waited for something.
+    Resume(Runnable),
+}
+
+/// All queues of a PE.
+pub(super) struct Queues {
+    pub(super) radii: Radii,
+    /// Tasks put there by threads that are not workers, by radius.
+    arrived: Box<[Arc<Injector<Waiting>>]>,
+    ready: SegQueue<Work>,
+    workers: Box<[Ends]>,
+}
+
+/// What others see of a worker.
+struct Ends {
+    ready: Stealer<Work>,
+    shelves: Box<[Stealer<Waiting>]>,
+    /// How many tasks it started. Written by the worker alone.
+    started: Started,
+}
+
+/// On a cache line of its own, because each worker writes its own often.
+#[repr(align(128))]
+#[derive(Default)]
+struct Started(AtomicU64);
+
+/// A worker's own ends of its deques.
+pub(super) struct Deques {
+    index: usize,
+    ready: Deque<Work>,
+    own: Pool<Own>,
+    /// The shelves of everybody.
+    common: Pool<Common>,
+}
+
+struct Own(Deque<Waiting>);
+
+impl Shelf for Own {
+    type Task = Waiting;
+    fn take_youngest(&mut self) -> Option<Waiting> {
+        self.0.pop()
+    }
+    fn take_oldest(&mut self) -> Option<Waiting> {
+        take(|| self.0.stealer().steal())
+    }
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The tasks of one radius on the whole PE.
+#[derive(Clone)]
+pub(super) struct Common {
+    arrived: Arc<Injector<Waiting>>,
+    workers: Box<[Stealer<Waiting>]>,
+}
+
+impl Shelf for Common {
+    type Task = Waiting;
+    /// The youngest can be taken only by the worker that put it there: takes the oldest.
+    fn take_youngest(&mut self) -> Option<Waiting> {
+        self.take_oldest()
+    }
+    fn take_oldest(&mut self) -> Option<Waiting> {
+        take(|| self.arrived.steal())
+            .or_else(|| self.workers.iter().find_map(|worker| take(|| worker.steal())))
+    }
+    fn len(&self) -> usize {
+        self.arrived.len() + self.workers.iter().map(Stealer::len).sum::<usize>()
+    }
+    fn is_empty(&self) -> bool {
+        self.arrived.is_empty() && self.workers.iter().all(Stealer::is_empty)
+    }
+}
+
+/// Steals until it is clear whether there is something.
+fn take<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
+    loop {
+        match steal() {
+            Steal::Success(found) => return Some(found),
+            Steal::Empty => return None,
+            Steal::Retry => std::hint::spin_loop(),
+        }
+    }
+}
+
+thread_local! {
+    /// What the thread is for the PE whose worker it is.
+    static WORKER: RefCell<Option<Seat>> = const { RefCell::new(None) };
+}
+
+struct Seat {
+    queues: Arc<Queues>,
+    deques: Deques,
+}
+
+impl Queues {
+    /// The queues of a PE with so many workers, and the workers' ends of them.
+    pub(super) fn new(radii: Radii, threads: usize) -> (Arc<Self>, Vec<Deques>) {
+        let shelves = || (0..radii.count()).map(|_| Deque::new_lifo()).collect::<Vec<_>>();
+        let own: Vec<Vec<Deque<Waiting>>> = (0..threads).map(|_| shelves()).collect();
+        let ready: Vec<Deque<Work>> = (0..threads).map(|_| Deque::new_fifo()).collect();
+        let ends = |(shelves, ready): (&Vec<Deque<Waiting>>, &Deque<Work>)| Ends {
+            ready: ready.stealer(),
+            shelves: shelves.iter().map(Deque::stealer).collect(),
+            started: Started::default(),
+        };
+        let queues = Arc::new(Queues {
+            arrived: (0..radii.count()).map(|_| Arc::default()).collect(),
+            ready: SegQueue::new(),
+            workers: own.iter().zip(&ready).map(ends).collect(),
+            radii,
+        });
+        let deques = own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
+            index,
+            ready,
+            own: Pool::new(shelves.into_iter().map(Own)),
+            common: queues.common(),
+        });
+        let deques = deques.collect();
+        (queues, deques)
+    }
+
+    /// The shelves of everybody, as one pool.
+    pub(super) fn common(&self) -> Pool<Common> {
+        Pool::new((0..self.radii.count()).map(|shelf| Common {
+            arrived: self.arrived[shelf].clone(),
+            workers: self.workers.iter().map(|worker| worker.shelves[shelf].clone()).collect(),
+        }))
+    }
+
+    /// Makes the calling thread a worker.
+    pub(super) fn seat(self: &Arc<Self>, deques: Deques) {
+        WORKER.set(Some(Seat { queues: self.clone(), deques }));
+    }
+
+    /// Lets a worker of this PE at its own ends. `None` on any other thread.
+    fn with_own<R>(&self, act: impl FnOnce(&mut Deques) -> R) -> Option<R> {
+        WORKER.with_borrow_mut(|seat| {
+            let seat = seat.as_mut().filter(|seat| std::ptr::eq(&raw const *seat.queues, self))?;
+            Some(act(&mut seat.deques))
+        })
+    }
+
+    /// Whether the calling thread is a worker of this PE.
+    pub(super) fn is_worker(&self) -> bool {
+        self.with_own(|_| ()).is_some()
+    }
+
+    /// Puts a task on a shelf of the pool.
+    pub(super) fn push(&self, shelf: usize, task: Waiting) {
+        let mut task = Some(task);
+        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        task.into_iter().for_each(|task| self.arrived[shelf].push(task));
+    }
+
+    /// Puts something before all shelves.
+    pub(super) fn push_ready(&self, work: Work) {
+        let mut work = Some(work);
+        self.with_own(|own| own.ready.push(work.take().expect("taken only here")));
+        work.into_iter().for_each(|work| self.ready.push(work));
+    }
+
+    /// What the calling worker should do next. `None` on any other thread.
+    pub(super) fn next(&self) -> Option<Work> {
+        self.with_own(|own| {
+            let work = (own.ready.pop())
+                .or_else(|| self.ready.pop())
+                .or_else(|| own.own.select_local().map(Work::Start))
+                .or_else(|| own.common.select_local().map(Work::Start))
+                .or_else(|| self.workers.iter().find_map(|worker| take(|| worker.ready.steal())))?;
+            if matches!(work, Work::Start(_)) {
+                let started = &self.workers[own.index].started.0;
+                started.store(started.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            Some(work)
+        })?
+    }
+
+    /// Whether there is nothing to do. May be outdated as soon as it is said.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+            && self.arrived.iter().all(|queue| queue.is_empty())
+            && self.workers.iter().all(|worker| {
+                worker.ready.is_empty() && worker.shelves.iter().all(Stealer::is_empty)
+            })
+    }
+
+    /// How many tasks the workers have started.
+    pub(super) fn started(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.started.0.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Takes out everything, from any thread.
+    pub(super) fn clear(&self) {
+        while let Some(work) = self.ready.pop() {
+            discard(work);
+        }
+        self.arrived.iter().for_each(|q| while let Some(task) = take(|| q.steal()) { task.cancel() });
+        for worker in &self.workers {
+            while let Some(work) = take(|| worker.ready.steal()) {
+                discard(work);
+            }
+            for shelf in &worker.shelves {
+                while let Some(task) = take(|| shelf.steal()) {
+                    task.cancel();
+                }
+            }
+        }
+    }
+}
+
+fn discard(work: Work) {
+    match work {
+        Work::Start(task) => task.cancel(),
+        Work::Resume(runnable) => drop(runnable),
+    }
+}

@@ -1,0 +1,253 @@
+//! A task while it waits to be run.
+//!
+//! *At home* a task is its function and its argument as they are, in one allocation with the
+//! place for its result: [`Local`]. Only when a thief takes it does it become bytes, and its
+//! future is entered into the engine's table, where the result will look for it. At the thief it
+//! stays bytes until a worker starts it, so that the next thief costs nothing: [`Guest`].
+
+use super::body::Body;
+use super::context::Portable;
+use super::future::Promise;
+use super::processor::Processor;
+use crate::code::{Arrive, Code, CodeRef};
+use crate::error::TaskError;
+use crate::protocol::message::Bytes;
+use crate::protocol::{Message, Outcome, Parcel, TaskId};
+use crate::wire;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use ultramarine_topology::{Distance, Pe};
+
+/// A task that can be started here or sent elsewhere.
+pub(super) trait Start: Send + Sync {
+    /// Runs the task.
+    fn start(self: Arc<Self>, pe: &Arc<Processor>);
+
+    /// Makes bytes of the task, for another PE to run. `enter` is given the future that the
+    /// result will fill, and returns its number. `None`: the task could not become bytes, and its
+    /// future has ended with the reason.
+    fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel>;
+
+    /// Ends a task that will not be run.
+    fn cancel(&self);
+}
+
+/// What a task needs to know to leave its PE.
+pub(super) struct Departure<'a> {
+    pub(super) home: Pe,
+    pub(super) argument_bytes_max: usize,
+    pub(super) enter: &'a mut dyn FnMut(Arc<dyn Fill>) -> u64,
+}
+
+/// A future whose task is elsewhere.
+pub(super) trait Fill: Send + Sync {
+    /// Ends the future with the result that came back, as the first or not at all.
+    fn fill(&self, outcome: Outcome);
+}
+
+/// A function together with the type of its argument: the code of a task.
+pub(super) struct Kind<B, A>(B, PhantomData<fn(A)>);
+
+impl<B: Copy, A> Clone for Kind<B, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Copy, A> Copy for Kind<B, A> {}
+
+/// Where a task in bytes is started, and whose it is.
+pub(super) struct Arrival {
+    pub(super) pe: Arc<Processor>,
+    pub(super) task: TaskId,
+}
+
+impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
+    fn arrive(self, at: &Arrival, argument: &[u8]) {
+        let task = at.task;
+        match wire::decode(argument) {
+            Ok(argument) => self.0.run(&at.pe, argument, move |pe, result| {
+                pe.report(task, result.and_then(|value| encode("result", &value)));
+            }),
+            Err(error) => at.pe.report(task, Err(codec("argument", &error))),
+        }
+    }
+}
+
+/// A task on the PE that spawned it, with its future.
+pub(super) struct Local<B: Body<A>, A> {
+    kind: Kind<B, A>,
+    radius: Distance,
+    state: Mutex<State<A, B::Output>>,
+}
+
+struct State<A, R> {
+    stage: Stage<A, R>,
+    /// Whoever awaits the future.
+    waker: Option<Waker>,
+}
+
+enum Stage<A, R> {
+    Waiting(A),
+    /// Running here, or away.
+    Started,
+    /// The error is boxed to keep small the tasks that do not fail.
+    Done(Result<R, Box<TaskError>>),
+    Taken,
+}
+
+impl<B: Body<A>, A: Portable> Local<B, A> {
+    pub(super) fn new(body: B, radius: Distance, argument: A) -> Self {
+        let state = State { stage: Stage::Waiting(argument), waker: None };
+        Local { kind: Kind(body, PhantomData), radius, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<A, B::Output>> {
+        // No code of the user's runs under the lock, so it is never poisoned half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the argument out, as whoever starts the task. Nobody else does after that.
+    fn begin(&self) -> Option<A> {
+        let mut state = self.state();
+        match std::mem::replace(&mut state.stage, Stage::Started) {
+            Stage::Waiting(argument) => Some(argument),
+            other => {
+                state.stage = other;
+                None
+            }
+        }
+    }
+
+    fn finish(&self, result: Result<B::Output, TaskError>) {
+        let mut state = self.state();
+        if matches!(state.stage, Stage::Waiting(_) | Stage::Started) {
+            // The old stage, with the user's argument in it, is dropped after the lock.
+            let _old = std::mem::replace(&mut state.stage, Stage::Done(result.map_err(Box::new)));
+            let waker = state.waker.take();
+            drop(state);
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl<B: Body<A>, A: Portable> Start for Local<B, A> {
+    fn start(self: Arc<Self>, pe: &Arc<Processor>) {
+        if let Some(argument) = self.begin() {
+            let body = self.kind.0;
+            body.run(pe, argument, move |_, result| self.finish(result));
+        }
+    }
+
+    fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel> {
+        let body = self.begin().ok_or(None).and_then(|argument| {
+            let code = Code::of(self.kind).reference();
+            let code = code.map_err(|error| TaskError::UnknownCode { pe: way.home, reason: error.to_string() });
+            let bytes = code.and_then(|code| {
+                let mut bytes = code.to_bytes().to_vec();
+                wire::encode_into(&argument, &mut bytes).map_err(|error| codec("argument", &error))?;
+                within("argument", bytes, way.argument_bytes_max)
+            });
+            bytes.map_err(Some)
+        });
+        match body {
+            Ok(body) => {
+                let radius = self.radius;
+                let future = (way.enter)(self);
+                let task = TaskId { home: way.home, future };
+                Some(Parcel { task, radius, body: Bytes(body) })
+            }
+            Err(error) => {
+                error.into_iter().for_each(|error| self.finish(Err(error)));
+                None
+            }
+        }
+    }
+
+    fn cancel(&self) {
+        self.finish(Err(TaskError::ShuttingDown));
+    }
+}
+
+impl<B: Body<A>, A: Portable> Fill for Local<B, A> {
+    fn fill(&self, outcome: Outcome) {
+        self.finish(outcome.and_then(|Bytes(bytes)| {
+            wire::decode(&bytes).map_err(|error| codec("result", &error))
+        }));
+    }
+}
+
+impl<B: Body<A>, A: Portable> Promise<B::Output> for Local<B, A> {
+    fn poll(&self, waker: &Waker) -> Poll<Result<B::Output, TaskError>> {
+        let mut state = self.state();
+        match std::mem::replace(&mut state.stage, Stage::Taken) {
+            Stage::Done(result) => Poll::Ready(result.map_err(|error| *error)),
+            Stage::Taken => panic!("a future is polled again after it has ended"),
+            running => {
+                state.stage = running;
+                if !state.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+                    state.waker = Some(waker.clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        matches!(self.state().stage, Stage::Done(_))
+    }
+}
+
+/// A task from another PE, still in bytes.
+pub(super) struct Guest(pub(super) Parcel);
+
+impl Start for Guest {
+    fn start(self: Arc<Self>, pe: &Arc<Processor>) {
+        let Parcel { task, body, .. } = &self.0;
+        let code = CodeRef::split(&body.0)
+            .and_then(|(code, argument)| Ok((Code::<Arrival>::resolve(code)?, argument)));
+        match code {
+            Ok((code, argument)) => code.arrive(&Arrival { pe: pe.clone(), task: *task }, argument),
+            Err(error) => {
+                let error = TaskError::UnknownCode { pe: pe.me(), reason: error.to_string() };
+                pe.report(*task, Err(error));
+            }
+        }
+    }
+
+    fn depart(self: Arc<Self>, _: Departure<'_>) -> Option<Parcel> {
+        Some(Arc::unwrap_or_clone(self).0)
+    }
+
+    /// The job is ending: nobody waits for the result any more.
+    fn cancel(&self) {}
+}
+
+impl Clone for Guest {
+    fn clone(&self) -> Self {
+        Guest(self.0.clone())
+    }
+}
+
+impl Processor {
+    /// Sends the result of a guest home.
+    fn report(&self, task: TaskId, result: Result<Vec<u8>, TaskError>) {
+        let outcome = result.and_then(|bytes| within("result", bytes, self.value_bytes_max()));
+        self.send(task.home, Message::Result { future: task.future, outcome: outcome.map(Bytes) });
+    }
+}
+
+fn encode<T: Portable>(what: &str, value: &T) -> Result<Vec<u8>, TaskError> {
+    wire::encode(value).map_err(|error| codec(what, &error))
+}
+
+fn codec(what: &str, error: &wire::WireError) -> TaskError {
+    TaskError::Codec { what: what.to_owned(), reason: error.to_string() }
+}
+
+fn within(what: &str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, TaskError> {
+    if bytes.len() <= limit {
+        return Ok(bytes);
+    }
+    Err(TaskError::TooLarge { what: what.to_owned(), bytes: bytes.len(), limit })
+}

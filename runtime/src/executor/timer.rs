@@ -1,0 +1,85 @@
+//! Sleeping without blocking a worker.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::processor::Processor;
+
+/// The sleepers of a PE by the time at which they wake; the number tells equal times apart.
+#[derive(Default)]
+pub(super) struct Timers {
+    sleepers: Mutex<Sleepers>,
+}
+
+#[derive(Default)]
+struct Sleepers {
+    by_time: BTreeMap<(Instant, u64), Waker>,
+    last: u64,
+}
+
+impl Timers {
+    fn sleepers(&self) -> MutexGuard<'_, Sleepers> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those whose time has come. Returns how long the next one still sleeps.
+    pub(super) fn fire(&self, now: Instant) -> Option<Duration> {
+        loop {
+            let mut sleepers = self.sleepers();
+            let first = sleepers.by_time.first_entry()?;
+            let time = first.key().0;
+            if time > now {
+                return Some(time - now);
+            }
+            let waker = first.remove();
+            drop(sleepers);
+            waker.wake();
+        }
+    }
+
+    /// Forgets all sleepers.
+    pub(super) fn clear(&self) {
+        let sleepers = std::mem::take(&mut *self.sleepers());
+        drop(sleepers);
+    }
+}
+
+/// Ends at a point in time.
+pub(super) struct Sleep {
+    pub(super) pe: Arc<Processor>,
+    pub(super) until: Instant,
+    /// Its number among the sleepers, once it is one of them.
+    pub(super) number: Option<u64>,
+}
+
+impl std::future::Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.until {
+            return Poll::Ready(());
+        }
+        let pe = self.pe.clone();
+        let mut sleepers = pe.timers.sleepers();
+        sleepers.last += 1;
+        let number = *self.number.get_or_insert(sleepers.last);
+        let old = sleepers.by_time.insert((self.until, number), cx.waker().clone());
+        drop(sleepers);
+        drop(old);
+        pe.nudge();
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            // Dropped after the lock: a waker may own other sleepers.
+            let waker = self.pe.timers.sleepers().by_time.remove(&(self.until, number));
+            drop(waker);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What a worker thread does.
+//!
+//! A rayon thread becomes a worker by running [`work`], which returns to rayon only when nothing
+//! is left to do; then rayon puts the thread to sleep, and whoever brings new work sends another
+//! such job. So rayon's own jobs (`join`, `par_iter` inside tasks) run on the same threads.
+//!
+//! Between two tasks the worker may take a turn at the engine. A turn costs as much as a small
+//! task, so it is taken about every [`TURN_EVERY`]: after each long task, but only after many
+//! short ones.
+
+use super::processor::Processor;
+use super::queues::Work;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a worker with short tasks goes on between two turns at the engine.
+const TURN_EVERY: Duration = Duration::from_micros(4);
+
+/// It looks at the clock after at most so many tasks.
+const TASKS_BETWEEN_TURNS_MAX: u32 = 64;
+
+/// A worker without work polls without a pause for so long; after that it lets other threads of
+/// the machine go first between two polls.
+const POLITE_AFTER: Duration = Duration::from_micros(10);
+
+thread_local! {
+    /// Whether the thread is inside [`work`].
+    static AT_WORK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Works until there is nothing left to do.
+pub(super) fn work(pe: &Arc<Processor>) {
+    if AT_WORK.replace(true) {
+        // A task of ours waits in rayon's `join`, and rayon gave us this job to pass the time. One
+        // task, so that the wait does not last until the pool is empty.
+        pe.active.fetch_sub(1, Ordering::SeqCst);
+        if let Some(work) = pe.queues.next() {
+            run(pe, work);
+        }
+        return;
+    }
+    let mut pace = Pace::new();
+    loop {
+        while !pe.is_ending()
+            && let Some(work) = pe.queues.next()
+        {
+            run(pe, work);
+            pace.after_task(pe);
+        }
+        if !pe.is_ending() && look_for_work(pe) {
+            continue;
+        }
+        // Either we see what was pushed before this, or its pusher sees that we are gone.
+        pe.active.fetch_sub(1, Ordering::SeqCst);
+        if pe.is_ending() || pe.queues.is_empty() || !pe.enlist() {
+            break;
+        }
+    }
+    AT_WORK.set(false);
+    if pe.active.load(Ordering::SeqCst) == 0 {
+        // From now on it is the starting thread that looks after the messages.
+        pe.nudge();
+    }
+}
+
+fn run(pe: &Arc<Processor>, work: Work) {
+    match work {
+        Work::Start(task) => task.start(pe),
+        Work::Resume(runnable) => {
+            runnable.run();
+        }
+    }
+}
+
+/// Polls, hard, for as long as the setting `spin` says. Returns whether there is work again.
+fn look_for_work(pe: &Arc<Processor>) -> bool {
+    let mut since = Instant::now();
+    pe.idle.fetch_add(1, Ordering::Relaxed);
+    let found = loop {
+        let something_happened = pe.try_turn() || rayon::yield_now() == Some(rayon::Yield::Executed);
+        if !pe.queues.is_empty() {
+            break true;
+        }
+        let now = Instant::now();
+        if something_happened {
+            since = now;
+        }
+        let idle_for = now - since;
+        if pe.is_ending() || idle_for >= pe.settings.spin {
+            break false;
+        }
+        if idle_for >= POLITE_AFTER {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    };
+    pe.idle.fetch_sub(1, Ordering::Relaxed);
+    found
+}
+
+/// Spreads turns at the engine evenly over time.
+struct Pace {
+    last: Instant,
+    tasks: u32,
+    tasks_between: u32,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Pace { last: Instant::now(), tasks: 0, tasks_between: 1 }
+    }
+
+    fn after_task(&mut self, pe: &Arc<Processor>) {
+        self.tasks += 1;
+        if self.tasks < self.tasks_between {
+            return;
+        }
+        let now = Instant::now();
+        let elapsed = (now - self.last).max(Duration::from_nanos(1));
+        let fitting = u128::from(self.tasks) * TURN_EVERY.as_nanos() / elapsed.as_nanos();
+        self.tasks_between = (fitting as u32).clamp(1, TASKS_BETWEEN_TURNS_MAX);
+        self.last = now;
+        self.tasks = 0;
+        pe.try_turn();
+    }
+}

@@ -1,0 +1,84 @@
+//! Everything that one PE can say to another.
+
+use crate::error::TaskError;
+use serde::{Deserialize, Serialize};
+use ultramarine_topology::{Distance, Pe};
+
+/// A message of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// A thief asks for work; travels from victim to victim.
+    Fish(Fish),
+    /// A victim hands tasks to the thief.
+    Schedule {
+        /// The FISH that this answers.
+        serial: u64,
+        /// At least one task.
+        tasks: Vec<Parcel>,
+    },
+    /// The last victim asked has nothing for the thief either.
+    NoWork {
+        /// The FISH that this answers.
+        serial: u64,
+    },
+    /// A task placed here by `spawn_at`: it runs before anything stealable.
+    Place(Parcel),
+    /// A task that came from the addressee has ended.
+    Result {
+        /// The future's number at the addressee, which is the task's home.
+        future: u64,
+        /// Its value, or why there is none.
+        outcome: Outcome,
+    },
+    /// A PE cannot go on; told to the root, which ends the job with this reason.
+    Failed {
+        /// What happened, in words.
+        reason: String,
+    },
+    /// The main task has ended: start nothing more. Goes down the tree from the root.
+    Shutdown,
+    /// The sender and all below it in the tree will send no more messages. Goes up the tree.
+    Farewell,
+    /// Nobody will send any more messages: leave. Goes down the tree.
+    Release,
+}
+
+/// A thief's request for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fish {
+    /// Who wants work.
+    pub thief: Pe,
+    /// The thief's number for this request.
+    pub serial: u64,
+    /// How many more times it may be passed on.
+    pub hops_left: u8,
+    /// Whether the thief has an idle worker, rather than asking ahead of time.
+    pub starving: bool,
+}
+
+/// The value of a task in bytes, or why there is none.
+pub type Outcome = Result<Bytes, TaskError>;
+
+/// Bytes that the protocol carries and never looks into.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Bytes(#[serde(with = "serde_bytes")] pub Vec<u8>);
+
+/// Names a task in the whole job, by its future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TaskId {
+    /// The PE that spawned the task and holds its future.
+    pub home: Pe,
+    /// The number of that future there.
+    pub future: u64,
+}
+
+/// A task on its way between PEs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parcel {
+    /// Which task it is.
+    pub task: TaskId,
+    /// How far from its home it may go.
+    pub radius: Distance,
+    /// Its code and argument.
+    pub body: Bytes,
+}

@@ -1,0 +1,37 @@
+//! One PE's part in the job, as a state machine: messages in, messages out (SymGridPar2 §4.2).
+//!
+//! ```text
+//!  thief                     victim without work            victim with work
+//!    | FISH ------------------------>|                              |
+//!    |                               | FISH (one hop less) -------->|
+//!    |<----------------------------------------------- SCHEDULE ----|   tasks
+//!    |
+//!    | FISH … after max_hops the last one answers:
+//!    |<------ NOWORK                     the thief waits, longer each time
+//! ```
+//!
+//! There are no threads, clocks, sockets, files or global state here: [`Node`] is driven by
+//! whoever owns it, who passes in the time and stands for the rest of the PE as its [`Host`]. So
+//! the same code runs under MPI, in tests that play several nodes by hand, and in a simulator.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`message`] | everything that one PE can say to another |
+//! | [`pool`] | which task is chosen: for a worker at home, for a thief far away |
+//! | [`node`] | the state machine: fishing, answering, starting and ending |
+//! | [`victim`] | whom to ask for work, and to whom to pass on a FISH |
+//! | [`settings`] | the numbers that govern it |
+//! | [`statistics`] | what is counted, by distance |
+
+pub mod message;
+pub mod node;
+pub mod pool;
+pub mod settings;
+pub mod statistics;
+pub mod victim;
+
+pub use message::{Fish, Message, Outcome, Parcel, TaskId};
+pub use node::{Host, Node, Phase};
+pub use pool::{Pool, Radii, Shelf};
+pub use settings::FishingSettings;
+pub use statistics::{Histogram, Statistics, Traffic};

@@ -1,0 +1,46 @@
+//! The numbers that govern fishing.
+
+use std::time::Duration;
+
+/// How a PE asks for work and when it gives some away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FishingSettings {
+    /// Low-water mark: with so many waiting tasks or fewer the PE goes fishing, so that the steal
+    /// overlaps the last local work. Default: the number of its worker threads.
+    pub max_fish: usize,
+    /// A victim keeps at least so many waiting tasks, unless the thief is starving: then the
+    /// victim, which has something running, gives its last one. (Otherwise the last task of a
+    /// job could bounce between two busy PEs, or wait on one while another stands idle.)
+    /// Default: the number of its worker threads.
+    pub min_sched: usize,
+    /// The shortest wait after NOWORK. Default 20 µs.
+    pub min_fish_delay: Duration,
+    /// The longest wait after NOWORK; the wait is random and its mean doubles up to this.
+    /// Default 5 ms.
+    pub max_fish_delay: Duration,
+    /// How long an unanswered FISH counts as being on its way. Default 250 ms.
+    pub fish_deadline: Duration,
+    /// How many times a FISH is passed on before the last victim answers NOWORK. Default 7.
+    pub max_hops: u8,
+    /// How many tasks one SCHEDULE carries at most. Default 32.
+    pub schedule_tasks_max: usize,
+    /// A SCHEDULE takes no further task once its tasks' bodies have reached this many bytes.
+    /// Default 4 KiB.
+    pub schedule_bytes_max: usize,
+}
+
+impl FishingSettings {
+    /// The defaults for a PE of `threads` worker threads.
+    pub fn for_threads(threads: usize) -> Self {
+        FishingSettings {
+            max_fish: threads,
+            min_sched: threads,
+            min_fish_delay: Duration::from_micros(20),
+            max_fish_delay: Duration::from_millis(5),
+            fish_deadline: Duration::from_millis(250),
+            max_hops: 7,
+            schedule_tasks_max: 32,
+            schedule_bytes_max: 4 << 10,
+        }
+    }
+}

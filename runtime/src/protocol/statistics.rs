@@ -1,0 +1,173 @@
+//! What is counted: per distance, because that is what locality is about.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use ultramarine_topology::Distance;
+
+/// What one PE, or after [`merge`](Statistics::merge) several, did so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Tasks started, wherever they came from.
+    pub tasks: u64,
+    /// Of these, tasks placed here by `spawn_at` from another PE.
+    pub placed: u64,
+    /// FISHes that nobody answered before their deadline.
+    pub fishes_lost: u64,
+    /// Fishing and stealing by distance, ascending.
+    pub by_distance: Vec<Traffic>,
+    /// From casting a FISH to receiving its SCHEDULE.
+    pub steal_latency: Histogram,
+}
+
+/// What went on between PEs at one distance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// The distance between the two PEs concerned.
+    pub distance: Distance,
+    /// FISHes cast by this PE to a first victim at this distance.
+    pub fishes: u64,
+    /// FISHes passed on by this PE for thieves at this distance.
+    pub forwards: u64,
+    /// SCHEDULEs received from victims at this distance.
+    pub schedules: u64,
+    /// Tasks received in them.
+    pub steals: u64,
+    /// Bytes of closures and arguments received in them.
+    pub bytes: u64,
+    /// NOWORKs received from PEs at this distance.
+    pub no_works: u64,
+}
+
+impl Statistics {
+    /// Zeros, with a row for each of these distances.
+    pub fn new(distances: &[Distance]) -> Self {
+        let row = |&distance| Traffic {
+            distance,
+            fishes: 0,
+            forwards: 0,
+            schedules: 0,
+            steals: 0,
+            bytes: 0,
+            no_works: 0,
+        };
+        Statistics { by_distance: distances.iter().map(row).collect(), ..Self::default() }
+    }
+
+    /// The row of a distance; a distance that the job's hierarchy lacks counts in the last row.
+    pub(super) fn at(&mut self, distance: Distance) -> &mut Traffic {
+        let last = self.by_distance.len() - 1;
+        let row = self.by_distance.partition_point(|t| t.distance < distance).min(last);
+        &mut self.by_distance[row]
+    }
+
+    /// Adds another PE's figures to these.
+    pub fn merge(&mut self, other: &Statistics) {
+        self.tasks += other.tasks;
+        self.placed += other.placed;
+        self.fishes_lost += other.fishes_lost;
+        self.steal_latency.merge(&other.steal_latency);
+        for theirs in &other.by_distance {
+            match self.by_distance.iter_mut().find(|ours| ours.distance == theirs.distance) {
+                None => self.by_distance.push(theirs.clone()),
+                Some(ours) => {
+                    ours.fishes += theirs.fishes;
+                    ours.forwards += theirs.forwards;
+                    ours.schedules += theirs.schedules;
+                    ours.steals += theirs.steals;
+                    ours.bytes += theirs.bytes;
+                    ours.no_works += theirs.no_works;
+                }
+            }
+        }
+    }
+}
+
+/// Durations counted in buckets an eighth of a power of two wide: quantiles are right to 12.5 %.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Bucket `8 * e + m` counts durations of `(8 + m) * 2^(e - 3)` nanoseconds and more.
+    buckets: Vec<u64>,
+}
+
+impl Histogram {
+    /// From 1 ns to 2^40 ns (18 minutes); longer ones count in the last bucket.
+    const BUCKETS: usize = 8 * 41;
+
+    /// Counts one duration.
+    pub fn record(&mut self, duration: Duration) {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let exponent = nanos.ilog2();
+        let eighth = ((nanos << 3) >> exponent) & 7;
+        let bucket = (8 * exponent as usize + eighth as usize).min(Self::BUCKETS - 1);
+        self.buckets[bucket] += 1;
+    }
+
+    /// How many durations were counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The duration that the fraction `q` (0 to 1) of those counted does not exceed, rounded down
+    /// to its bucket. `None` if nothing was counted.
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let rank = (self.count() as f64 * q).ceil().max(1.0) as u64;
+        self.rows().scan(0, |seen, (at, n)| Some((at, { *seen += n; *seen }))).find(|(_, seen)| *seen >= rank).map(|(at, _)| at)
+    }
+
+    /// The non-empty buckets: their lower bound and how many durations they counted.
+    pub fn rows(&self) -> impl Iterator<Item = (Duration, u64)> {
+        self.buckets.iter().enumerate().filter(|(_, n)| **n > 0).map(|(bucket, n)| {
+            let (exponent, eighth) = (bucket / 8, bucket as u64 % 8);
+            (Duration::from_nanos(((8 + eighth) << exponent) >> 3), *n)
+        })
+    }
+
+    /// Adds another histogram's counts.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(a, b)| *a += b);
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { buckets: vec![0; Self::BUCKETS] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_to_an_eighth() {
+        let mut histogram = Histogram::default();
+        for micros in 1..=1000 {
+            histogram.record(Duration::from_micros(micros));
+        }
+        for (q, exact) in [(0.0, 1.0), (0.5, 500.0), (0.99, 990.0), (1.0, 1000.0)] {
+            let found = histogram.quantile(q).expect("not empty").as_secs_f64() * 1e6;
+            assert!(found <= exact && found > exact * 0.875, "{q}: {found} for {exact}");
+        }
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn extreme_durations_are_counted() {
+        let mut histogram = Histogram::default();
+        histogram.record(Duration::ZERO);
+        histogram.record(Duration::MAX);
+        assert_eq!(histogram.count(), 2);
+    }
+
+    #[test]
+    fn merging_adds_rows_by_distance() {
+        let (half, one) = (Distance::ONE.half(), Distance::ONE);
+        let mut a = Statistics::new(&[half, one]);
+        let mut b = Statistics::new(&[one]);
+        a.at(one).steals += 2;
+        b.at(one).steals += 3;
+        a.merge(&b);
+        assert_eq!(a.at(one).steals, 5);
+        assert_eq!(a.at(half).steals, 0);
+    }
+}

@@ -1,0 +1,108 @@
+//! The encoding: bincode's variable-length format, little endian, through serde.
+
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// No value may decode to more than this: a length in a corrupt message cannot make the decoder
+/// allocate without bound. Messages are shorter, so that no honest one meets it.
+const DECODED_BYTES_MAX: usize = 1 << 30;
+
+const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODED_BYTES_MAX>> =
+    bincode::config::standard().with_limit::<DECODED_BYTES_MAX>();
+
+/// Why a value could not be encoded or decoded.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The value's own `Serialize` refused, or its type is one that the format cannot express.
+    #[error("encoding failed: {0}")]
+    Encode(#[from] bincode::error::EncodeError),
+    /// The bytes are not the encoding of such a value.
+    #[error("decoding failed: {0}")]
+    Decode(#[from] bincode::error::DecodeError),
+    /// The bytes begin with the encoding of such a value, and go on.
+    #[error("decoding failed: {0} bytes are left over")]
+    LeftOver(usize),
+}
+
+/// The value's bytes.
+pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
+    let mut bytes = Vec::new();
+    encode_into(value, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Appends the value's bytes.
+pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+    bincode::serde::encode_into_std_write(value, bytes, CONFIG)?;
+    Ok(())
+}
+
+/// The value that these bytes, all of them, stand for.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
+    match bincode::serde::decode_from_slice(bytes, CONFIG)? {
+        (value, used) if used == bytes.len() => Ok(value),
+        (_, used) => Err(WireError::LeftOver(bytes.len() - used)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::message::{Bytes, Fish, Message, Parcel, TaskId};
+    use proptest::prelude::*;
+    use ultramarine_topology::{Distance, Pe};
+
+    fn messages() -> impl Strategy<Value = Message> {
+        let fish = (any::<u32>(), any::<u64>(), any::<u8>(), any::<bool>()).prop_map(
+            |(thief, serial, hops_left, starving)| {
+                Message::Fish(Fish { thief: Pe::new(thief), serial, hops_left, starving })
+            },
+        );
+        let parcel = (any::<u32>(), any::<u64>(), any::<u8>(), any::<Vec<u8>>()).prop_map(
+            |(home, future, radius, body)| Parcel {
+                task: TaskId { home: Pe::new(home), future },
+                radius: Distance::from_exponent(radius),
+                body: Bytes(body),
+            },
+        );
+        prop_oneof![
+            fish,
+            parcel.clone().prop_map(Message::Place),
+            (any::<u64>(), prop::collection::vec(parcel, 0..4))
+                .prop_map(|(serial, tasks)| Message::Schedule { serial, tasks }),
+            (any::<u64>(), any::<Vec<u8>>())
+                .prop_map(|(future, b)| Message::Result { future, outcome: Ok(Bytes(b)) }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_decodes(message in messages()) {
+            let bytes = encode(&message).unwrap();
+            prop_assert_eq!(decode::<Message>(&bytes).unwrap(), message);
+        }
+
+        #[test]
+        fn garbage_is_an_error_or_a_message_but_never_a_panic(bytes: Vec<u8>) {
+            let _ = decode::<Message>(&bytes);
+        }
+
+        #[test]
+        fn a_truncated_message_is_an_error(message in messages()) {
+            let bytes = encode(&message).unwrap();
+            prop_assert!(decode::<Message>(&bytes[..bytes.len() - 1]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_huge_length_is_refused_before_anything_is_allocated() {
+        let mut bytes = vec![4, 0, 0, 253];
+        bytes.extend(u64::MAX.to_le_bytes());
+        assert!(decode::<Message>(&bytes).is_err());
+    }
+
+    #[test]
+    fn left_over_bytes_are_an_error() {
+        assert!(matches!(decode::<u8>(&[1, 2]), Err(WireError::LeftOver(1))));
+    }
+}
