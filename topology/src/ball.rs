@@ -3,7 +3,7 @@
 use crate::Pe;
 use std::ops::Range;
 
-/// The closed ball `D(p; r)`, all PEs at most `r` away from `p` (SymGridPar2 §4.1).
+/// The closed ball `D(p; r)`, all PEs at most `r` away from `p` (`SymGridPar2` §4.1).
 ///
 /// PEs are numbered in hierarchy order, so a ball is a range of numbers: membership is two
 /// comparisons and a random member one multiplication. A ball holds its centre, so it is never

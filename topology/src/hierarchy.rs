@@ -1,4 +1,4 @@
-//! From places to distances (SymGridPar2 §4.1, 4.3).
+//! From places to distances (`SymGridPar2` §4.1, 4.3).
 //!
 //! # The tree
 //!
@@ -36,8 +36,10 @@
 //! `n - 1`, each with its range, parent and distance: O(n) in all. A query climbs from a PE to the
 //! node it is after, at most [`DEPTH_LIMIT`] steps.
 
-use crate::{Ball, Distance, Label, Pe, Place, TopologyError};
-use std::collections::HashMap;
+mod builder;
+
+use crate::{Ball, Distance, Pe, Place, TopologyError};
+use builder::Builder;
 use std::ops::Range;
 
 /// The greatest number of labels in a place.
@@ -244,130 +246,77 @@ fn check(places: &[Place], powers: &[u64]) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// The tree of labels while it is being made into a table.
-struct Builder<'a> {
-    places: &'a [Place],
-    powers: &'a [u64],
-    tree: Vec<Branch>,
-    /// By depth: the distance between PEs that part there.
-    distances: Vec<Distance>,
-    topology: Topology,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Label;
+    use crate::LevelKind::{Host, Package, Switch};
 
-/// A node of the full tree, one per distinct beginning of a place.
-struct Branch {
-    depth: usize,
-    /// By smallest rank, since ranks are entered in order.
-    children: Vec<Child>,
-}
+    #[test]
+    fn levels_that_separate_nobody_add_no_distance() {
+        // One host, found by a long path: all are at distance 1.
+        let place = Place::from_pairs([(Switch, "s"), (Switch, "r"), (Host, "a"), (Package, "0")]);
+        let job = Topology::new(&[place.clone(), place.clone(), place], &[1; 3]).unwrap();
+        assert_eq!(job.radii(), [Distance::ZERO, Distance::ONE]);
+        // One PE per host: racks count, hosts do not.
+        let hosts = [("r", "a"), ("r", "b"), ("s", "c"), ("s", "d")];
+        let places = hosts.map(|(rack, host)| Place::from_pairs([(Switch, rack), (Host, host)]));
+        let job = Topology::new(&places, &[1; 4]).unwrap();
+        assert_eq!(job.radii(), [Distance::ZERO, Distance::ONE.half(), Distance::ONE]);
+    }
 
-#[derive(Clone, Copy)]
-enum Child {
-    Branch(usize),
-    Pe { rank: u32 },
-}
+    #[test]
+    fn a_distance_means_the_same_level_everywhere() {
+        // Rack r has one host with two PEs, rack s two such hosts: "on one host" is 1/4 in both.
+        let hosts = [("r", "a"), ("r", "a"), ("s", "b"), ("s", "b"), ("s", "c"), ("s", "c")];
+        let places = hosts.map(|(rack, host)| Place::from_pairs([(Switch, rack), (Host, host)]));
+        let job = Topology::new(&places, &[1; 6]).unwrap();
+        let quarter = Distance::from_exponent(2);
+        assert_eq!(job.distance(Pe::new(0), Pe::new(1)), quarter);
+        assert_eq!(job.distance(Pe::new(2), Pe::new(3)), quarter);
+        assert_eq!(job.ball(Pe::new(0), Distance::ONE.half()), job.ball(Pe::new(0), quarter));
+    }
 
-impl<'a> Builder<'a> {
-    fn new(places: &'a [Place], powers: &'a [u64]) -> Self {
-        let tree = grow(places);
-        let (distances, radii) = measure(&tree);
-        let pes = places.len();
-        let topology = Topology {
-            nodes: Vec::new(),
-            node_of_pe: Vec::with_capacity(pes),
-            rank_of_pe: Vec::with_capacity(pes),
-            pe_of_rank: vec![Pe::ROOT; pes],
-            power_before: vec![0],
-            radii,
-            places: Vec::new(),
-            place_of_pe: Vec::with_capacity(pes),
+    #[test]
+    fn a_place_that_begins_another() {
+        let places = [
+            Place::from_pairs([(Host, "a")]),
+            Place::from_pairs([(Host, "a"), (Package, "0")]),
+            Place::from_pairs([(Host, "a"), (Package, "0")]),
+        ];
+        let job = Topology::new(&places, &[1; 3]).unwrap();
+        assert_eq!(job.distance(Pe::new(0), Pe::new(1)), Distance::ONE);
+        assert_eq!(job.distance(Pe::new(1), Pe::new(2)), Distance::ONE.half());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let text = |places: &[Place], powers: &[u64]| {
+            Topology::new(places, powers).unwrap_err().to_string()
         };
-        Builder { places, powers, tree, distances, topology }
+        let place = Place::from_pairs([(Host, "a")]);
+        let deep = Place::new(vec![Label::new(Switch, "s"); DEPTH_LIMIT + 1]);
+        assert_eq!(text(&[], &[]), "a topology needs at least one PE, and none was given");
+        assert_eq!(
+            text(std::slice::from_ref(&place), &[1, 2]),
+            "1 places but 2 compute powers were given; each PE has one of both"
+        );
+        let two = [place.clone(), place.clone()];
+        assert!(text(&two, &[1, 0]).starts_with("rank 1 has a compute power of 0"));
+        assert!(text(&two, &[u64::MAX, 1]).starts_with("the compute powers of all PEs add up"));
+        assert!(text(&[place, deep], &[1, 1]).starts_with(
+            "the place of rank 1 is 33 levels deep, more than the limit of 32: switch s, switch s"
+        ));
     }
 
-    fn build(mut self) -> Topology {
-        self.number(0, None);
-        self.topology
+    #[test]
+    fn the_deepest_places_allowed() {
+        // Each of 33 PEs parts from the rest one level further down.
+        let places: Vec<Place> =
+            (0..=DEPTH_LIMIT).map(|n| Place::new(vec![Label::new(Switch, "s"); n])).collect();
+        let job = Topology::new(&places, &vec![1; places.len()]).unwrap();
+        let [last, before] = [32, 31].map(Pe::new);
+        assert_eq!(job.distance(last, before), Distance::from_exponent(31));
+        assert_eq!(job.radii().len(), DEPTH_LIMIT + 1);
     }
-
-    /// Numbers the PEs below `branch`, the lowest node kept above which is `parent`. Recurses as
-    /// deep as places are, which is limited.
-    fn number(&mut self, branch: usize, parent: Option<NodeId>) {
-        let Branch { depth, ref mut children } = self.tree[branch];
-        let children = std::mem::take(children);
-        let first = self.topology.pes();
-        let kept = (children.len() > 1).then(|| {
-            let id = self.topology.nodes.len() as NodeId;
-            let (ball, distance) = (Ball::new(first, first + 1), self.distances[depth]);
-            self.topology.nodes.push(Node { ball, distance, depth, parent });
-            id
-        });
-        // The place of the PEs right below, entered when the first of them is met.
-        let mut place = None;
-        for child in children {
-            match child {
-                Child::Branch(below) => self.number(below, kept.or(parent)),
-                Child::Pe { rank } => {
-                    let place = *place.get_or_insert_with(|| {
-                        self.topology.places.push(self.places[rank as usize].clone());
-                        self.topology.places.len() as u32 - 1
-                    });
-                    self.enter(rank, kept.or(parent), place);
-                }
-            }
-        }
-        if let Some(id) = kept {
-            self.topology.nodes[id as usize].ball = Ball::new(first, self.topology.pes());
-        }
-    }
-
-    /// Gives the next number to the PE of this rank.
-    fn enter(&mut self, rank: u32, node: Option<NodeId>, place: u32) {
-        let t = &mut self.topology;
-        let (pe, before) = (t.pes(), t.power_before[t.power_before.len() - 1]);
-        t.pe_of_rank[rank as usize] = Pe::new(pe);
-        t.rank_of_pe.push(rank);
-        t.node_of_pe.push(node);
-        t.place_of_pe.push(place);
-        t.power_before.push(before + self.powers[rank as usize]);
-    }
-}
-
-/// The tree of labels, its root first.
-fn grow(places: &[Place]) -> Vec<Branch> {
-    let mut tree = vec![Branch { depth: 0, children: Vec::new() }];
-    let mut known: HashMap<(usize, &Label), usize> = HashMap::new();
-    for (rank, place) in (0..).zip(places) {
-        let mut at = 0;
-        for (depth, label) in (1..).zip(place.labels()) {
-            at = *known.entry((at, label)).or_insert_with(|| {
-                let new = tree.len();
-                tree.push(Branch { depth, children: Vec::new() });
-                tree[at].children.push(Child::Branch(new));
-                new
-            });
-        }
-        tree[at].children.push(Child::Pe { rank });
-    }
-    tree
-}
-
-/// By depth in the tree the distance of PEs that part there, and all distances, ascending.
-fn measure(tree: &[Branch]) -> (Vec<Distance>, Vec<Distance>) {
-    let mut separates = [false; DEPTH_LIMIT + 1];
-    for branch in tree {
-        separates[branch.depth] |= branch.children.len() > 1;
-    }
-    let mut next = Distance::ONE;
-    let (mut distances, mut radii) = (Vec::new(), Vec::new());
-    for separates in separates {
-        distances.push(next);
-        if separates {
-            radii.push(next);
-            next = next.half();
-        }
-    }
-    radii.push(Distance::ZERO);
-    radii.reverse();
-    (distances, radii)
 }

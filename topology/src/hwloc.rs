@@ -3,7 +3,7 @@
 //! The only file that knows hwloc. Of the `hwloc2` bindings it uses only what holds against
 //! libhwloc 2.x on 64-bit machines, and walks around the rest:
 //!
-//! - Objects are listed by depth and asked for their CPU set and index. The bindings' object
+//! - Objects are listed by type and asked for their number and CPU set. The bindings' object
 //!   lacks a field that the library has had since 2.0, but on 64-bit machines the field falls
 //!   where the bindings have padding, so the CPU set is where they look for it. Elsewhere
 //!   this module declines.
@@ -15,6 +15,9 @@ use crate::{Label, LevelKind};
 use hwloc2::{Bitmap, CpuBindFlags, ObjectType, Topology, TopologyObject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+
+/// The number of an object to which the system gives none (`HWLOC_UNKNOWN_INDEX`).
+const UNKNOWN_NUMBER: u32 = u32::MAX;
 
 /// What this process may use of its host.
 #[derive(Debug)]
@@ -37,8 +40,8 @@ pub(crate) fn binding() -> Result<Binding, &'static str> {
         .ok_or("hwloc cannot tell what this process is bound to")?;
     let objects = |kind| topology.objects_with_type(&kind).unwrap_or_default();
     let host = Host {
-        packages: objects(ObjectType::Package).into_iter().filter_map(indexed).collect(),
-        cores: objects(ObjectType::Core).into_iter().filter_map(indexed).collect(),
+        packages: objects(ObjectType::Package).into_iter().filter_map(numbered).collect(),
+        cores: objects(ObjectType::Core).into_iter().filter_map(numbered).collect(),
         numa_nodes: objects(ObjectType::PU).into_iter().filter_map(memory).collect(),
     };
     host.binding(&bound).ok_or("hwloc finds no core that this process may use")
@@ -49,9 +52,9 @@ type Numbers = BTreeSet<u32>;
 
 /// The parts of a host that matter here.
 struct Host {
-    /// Each with its index and CPUs.
+    /// Each with its number and CPUs.
     packages: Vec<(u32, Numbers)>,
-    /// Each with its index and CPUs.
+    /// Each with its number and CPUs.
     cores: Vec<(u32, Numbers)>,
     /// By CPU: the NUMA nodes next to it.
     numa_nodes: BTreeMap<u32, Numbers>,
@@ -62,14 +65,16 @@ impl Host {
     fn binding(&self, bound: &Numbers) -> Option<Binding> {
         let touched = |objects: &[(u32, Numbers)]| -> Vec<u32> {
             let touched = objects.iter().filter(|(_, cpus)| !cpus.is_disjoint(bound));
-            touched.map(|(index, _)| *index).collect()
+            touched.map(|(number, _)| *number).collect()
         };
         let cores = touched(&self.cores).len();
         // A host that shows hwloc no cores shows it CPUs all the same.
         let cores = if cores == 0 { bound.len() } else { cores };
         let cores = NonZeroU32::new(cores as u32)?;
         let mut labels = Vec::new();
-        if let [package] = touched(&self.packages)[..] {
+        if let [package] = touched(&self.packages)[..]
+            && package != UNKNOWN_NUMBER
+        {
             labels.push(Label::new(LevelKind::Package, package.to_string()));
             labels.extend(
                 self.numa_node(bound).map(|node| Label::new(LevelKind::Numa, node.to_string())),
@@ -87,9 +92,11 @@ impl Host {
     }
 }
 
-/// An object's logical index, which unlike the system's is unique, and its CPUs.
-fn indexed(object: &TopologyObject) -> Option<(u32, Numbers)> {
-    Some((object.logical_index(), numbers(&object.cpuset()?)?))
+/// An object's number and its CPUs. The number is the system's: hwloc's own counts only what this
+/// process may use, and so the process confined to one package and its neighbour confined to the
+/// other would both be in package 0.
+fn numbered(object: &TopologyObject) -> Option<(u32, Numbers)> {
+    Some((object.os_index(), numbers(&object.cpuset()?)?))
 }
 
 /// A CPU's number and the NUMA nodes next to it.
@@ -178,7 +185,7 @@ mod tests {
             }
         }
         let packages = topology.objects_with_type(&ObjectType::Package).unwrap_or_default();
-        for (_, package) in packages.into_iter().map(|package| indexed(package).unwrap()) {
+        for (_, package) in packages.into_iter().map(|package| numbered(package).unwrap()) {
             let id = |cpu: &u32| {
                 let path = "/sys/devices/system/cpu/cpu";
                 let path = format!("{path}{cpu}/topology/physical_package_id");

@@ -1,7 +1,7 @@
 //! Who is near whom: the hierarchy of a job and the distances in it.
 //!
 //! A job's processing elements ([`Pe`]) stand in a hierarchy of sites, switches, hosts, packages
-//! and NUMA nodes. SymGridPar2 (§4.1) sees in it only an ultrametric [`Distance`]: PEs that part
+//! and NUMA nodes. `SymGridPar2` (§4.1) sees in it only an ultrametric [`Distance`]: PEs that part
 //! at the top are at distance 1, one level below at 1/2, and so on. This crate finds out where a
 //! process is ([`Sources`]), makes a [`Topology`] of the [`Place`]s of all, and answers questions:
 //! how far, who is within a radius ([`Ball`]), whom to give work to ([equidistant

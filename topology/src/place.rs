@@ -125,3 +125,26 @@ pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, labels: &[Label]) -> fmt::R
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_travels() {
+        #[derive(PartialEq, Debug, Serialize, Deserialize)]
+        struct Message {
+            place: Place,
+        }
+        let labels = LevelKind::ALL.map(|kind| Label::new(kind, format!("{kind} \"1\"")));
+        let sent = Message { place: Place::new(labels.to_vec()) };
+        let text = toml::to_string(&sent).unwrap();
+        assert_eq!(toml::from_str::<Message>(&text).unwrap(), sent);
+    }
+
+    #[test]
+    fn the_root_has_no_host() {
+        assert_eq!(Place::default().to_string(), "the root");
+        assert_eq!(Place::default().host(), None);
+    }
+}

@@ -1,4 +1,4 @@
-//! The example of the paper (SymGridPar2, Figure 3 and §4.3): four levels, and what `equiDist 1/2`
+//! The example of the paper (`SymGridPar2`, Figure 3 and §4.3): four levels, and what `equiDist 1/2`
 //! returns on PE `u`.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The laws of distances, balls and bases (SymGridPar2 §4.1, 4.3) over random hierarchies.
+//! The laws of distances, balls and bases (`SymGridPar2` §4.1, 4.3) over random hierarchies.
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
