@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
 /// The longest that any wait in a test lasts; reached only when the test fails.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the parts of a test in threads; none may panic or outlast the patience.
 pub(super) fn together(parts: Vec<Box<dyn FnOnce() + Send>>) {

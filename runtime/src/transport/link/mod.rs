@@ -31,15 +31,19 @@
 //! # Ok::<(), ultramarine_runtime::transport::link::LinkError>(())
 //! ```
 
+mod counters;
 mod error;
 mod frame;
 mod inbound;
 mod outbound;
 mod peer;
+mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use counters::{LinkCounters, Progress};
 pub use error::LinkError;
+pub use settings::PortSettings;
 
 use super::pieces::{PREFIX_BYTES, Pieces, TooLong};
 use super::{Lane, LaneError, Sleeper};
@@ -51,82 +55,6 @@ use ultramarine_topology::Pe;
 
 /// When to try again on a lane that was full: no lane says when it no longer is.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
-
-/// The limits of a [`Port`]. All PEs of a job use the same.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PortSettings {
-    /// The longest message, in bytes; at most `u32::MAX`. Default 256 MiB.
-    pub message_bytes_max: usize,
-    /// How much may be in flight towards a peer without being acknowledged, in frames of full
-    /// length; at least 1. Default 1024.
-    pub window_frames: u32,
-    /// How much may wait for one peer, sent or not, until it is acknowledged, in bytes. Default
-    /// 1 GiB.
-    pub backlog_bytes_max: usize,
-    /// How long to wait for an acknowledgement before sending again. Default 1 s.
-    pub resend_after: Duration,
-    /// How many times to send again before giving the peer up. Default 30.
-    pub resends_max: u32,
-}
-
-impl Default for PortSettings {
-    fn default() -> Self {
-        PortSettings {
-            message_bytes_max: 256 << 20,
-            window_frames: 1024,
-            backlog_bytes_max: 1 << 30,
-            resend_after: Duration::from_secs(1),
-            resends_max: 30,
-        }
-    }
-}
-
-/// What a [`Port`] has seen since it was made.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct LinkCounters {
-    /// Messages accepted by [`send`](Port::send), those to oneself included.
-    pub messages_sent: u64,
-    /// Messages delivered.
-    pub messages_received: u64,
-    /// Frames that the lane took.
-    pub frames_sent: u64,
-    /// Frames that the lane delivered, good or bad.
-    pub frames_received: u64,
-    /// Bytes of the frames that the lane took, headers included.
-    pub bytes_sent: u64,
-    /// Bytes of the frames that the lane delivered, headers included.
-    pub bytes_received: u64,
-    /// Bytes of streams that were sent again.
-    pub bytes_resent: u64,
-    /// Frames dropped because all their bytes had arrived before.
-    pub duplicates: u64,
-    /// Frames dropped because bytes before theirs were missing.
-    pub gaps: u64,
-    /// Frames dropped because they were damaged, misdirected, or said what cannot be.
-    pub corrupt: u64,
-    /// Messages announced with a length over the limit.
-    pub oversized: u64,
-    /// Frames dropped because their sender's stream was closed.
-    pub refused: u64,
-}
-
-/// What one [`Port::poll`] did.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Progress {
-    /// Messages delivered.
-    pub messages: usize,
-    /// Frames received.
-    pub frames_received: usize,
-    /// Frames handed to the lane.
-    pub frames_sent: usize,
-}
-
-impl Progress {
-    /// Whether anything happened at all.
-    pub fn is_any(self) -> bool {
-        self != Progress::default()
-    }
-}
 
 /// One PE's end of the channels to all others. See the [module](self).
 pub struct Port {
@@ -159,16 +87,11 @@ impl Port {
     ///
     /// If the lane's frames have no room for anything but a frame's header (24 bytes).
     pub fn new(me: Pe, pes: u32, lane: Box<dyn Lane>, settings: PortSettings) -> Port {
-        let settings = PortSettings {
-            message_bytes_max: settings.message_bytes_max.min(u32::MAX as usize),
-            window_frames: settings.window_frames.max(1),
-            ..settings
-        };
         Port {
             me,
             payload_bytes_max: payload_bytes_max(&*lane),
             lane,
-            settings,
+            settings: settings.within_range(),
             counters: LinkCounters::default(),
             peers: std::iter::repeat_with(|| None).take(pes as usize).collect(),
             ready: Vec::new(),
@@ -333,7 +256,7 @@ impl Port {
             if peer.outbound.resend_at(now, settings.resend_after).is_some_and(|at| at <= now) {
                 let resends = peer.outbound.resend(*payload_bytes_max, now);
                 if resends > settings.resends_max {
-                    let silent = settings.resend_after * resends;
+                    let silent = settings.resend_after.saturating_mul(resends);
                     failure = Some(LinkError::Unresponsive { pe, silent });
                 }
             }

@@ -64,7 +64,7 @@ impl Outbound {
 
     pub(super) fn push(&mut self, message: &[u8]) {
         self.bytes.reserve(PREFIX_BYTES + message.len());
-        self.bytes.extend((message.len() as u32).to_le_bytes());
+        self.bytes.extend(&(message.len() as u32).to_le_bytes());
         self.bytes.extend(message);
     }
 
@@ -131,7 +131,7 @@ impl Outbound {
         if self.bytes.is_empty() {
             return None;
         }
-        Some(*self.silent_since.get_or_insert(now) + resend_after)
+        Some(self.silent_since.get_or_insert(now).saturating_add(resend_after))
     }
 
     /// Nothing was heard until the deadline: goes back to what is not acknowledged. Returns how

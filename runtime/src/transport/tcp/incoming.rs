@@ -37,6 +37,8 @@ pub(super) struct Incoming {
     listener: TcpListener,
     /// There may be connections to accept.
     is_called: bool,
+    /// The system could not give us the last one, for lack of descriptors, say.
+    is_short: bool,
     /// How long a connection may take to say its hello.
     pub(super) hello_within: Duration,
     /// How many connections may be without a hello at a time; one more, and the oldest goes.
@@ -92,6 +94,7 @@ impl Incoming {
             pes,
             listener,
             is_called: true,
+            is_short: false,
             hello_within: HELLO_WITHIN,
             strangers_max: STRANGERS_MAX,
             connections: Vec::new(),
@@ -118,8 +121,9 @@ impl Incoming {
         }
     }
 
+    /// Whether the next round will find something although epoll tells of nothing new.
     pub(super) fn has_unread(&self) -> bool {
-        !self.unread.is_empty()
+        !self.unread.is_empty() || self.is_called && !self.is_short
     }
 
     /// Accepts, reads and delivers what there is, up to a bound. Returns how many frames there
@@ -146,6 +150,7 @@ impl Incoming {
     }
 
     fn accept(&mut self, registry: &Registry, counters: &TcpCounters) {
+        self.is_short = false;
         for _ in 0..ROUND_ACCEPTS_MAX {
             match self.listener.accept() {
                 Ok((mut stream, _)) => {
@@ -169,8 +174,9 @@ impl Incoming {
                         error.kind(),
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
-                // No descriptors left, say: the callers wait, and the next round tries again.
+                // The callers wait, and the next round tries again.
                 Err(_) => {
+                    self.is_short = true;
                     TcpCounters::count(&counters.not_accepted);
                     return;
                 }

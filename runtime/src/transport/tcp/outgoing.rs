@@ -146,7 +146,7 @@ impl Dialled {
 
     fn on_event(&mut self, event: &Event) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        if event.is_error()
+        if (event.is_error() || !self.is_connected)
             && let Some(error) = stream.take_error()?
         {
             return Err(error);

@@ -135,7 +135,7 @@ fn strangers_have_no_effect() {
     let (me, peer) = (Pe::ROOT, Pe::new(1));
     let strangers: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
-        &[0xff; 100_000],
+        &[0xff; 10_000],
         &hello(JobKey::random().unwrap(), peer, me),
         &hello(key, peer, peer),
         &hello(key, Pe::new(2), me),
@@ -179,6 +179,18 @@ fn an_oversized_frame_closes_its_connection_only() {
     poll_until_counted(&mut lane, |counters| &counters.oversized, 1);
     assert!(is_closed(stream));
     deliver_one(&mut other, Pe::ROOT, &mut lane, b"still here");
+}
+
+#[test]
+fn a_pe_that_does_not_listen_is_dialled_again() {
+    let ([mut lane, gone], _) = network(key());
+    drop(gone);
+    until(|| {
+        lane.send(Pe::new(1), b"frame").unwrap();
+        lane.poll(&mut |_, _| panic!("nobody is there")).unwrap();
+        lane.counters.redials.load(Ordering::Relaxed) >= 2
+    });
+    assert!(lane.counters.broken.load(Ordering::Relaxed) >= 2);
 }
 
 #[test]

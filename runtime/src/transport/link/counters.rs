@@ -1,0 +1,48 @@
+//! What a port has seen.
+
+/// What a [`Port`](super::Port) has seen since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LinkCounters {
+    /// Messages accepted by [`send`](super::Port::send), those to oneself included.
+    pub messages_sent: u64,
+    /// Messages delivered.
+    pub messages_received: u64,
+    /// Frames that the lane took.
+    pub frames_sent: u64,
+    /// Frames that the lane delivered, good or bad.
+    pub frames_received: u64,
+    /// Bytes of the frames that the lane took, headers included.
+    pub bytes_sent: u64,
+    /// Bytes of the frames that the lane delivered, headers included.
+    pub bytes_received: u64,
+    /// Bytes of streams that were sent again.
+    pub bytes_resent: u64,
+    /// Frames dropped because all their bytes had arrived before.
+    pub duplicates: u64,
+    /// Frames dropped because bytes before theirs were missing.
+    pub gaps: u64,
+    /// Frames dropped because they were damaged, misdirected, or said what cannot be.
+    pub corrupt: u64,
+    /// Messages announced with a length over the limit.
+    pub oversized: u64,
+    /// Frames dropped because their sender's stream was closed.
+    pub refused: u64,
+}
+
+/// What one [`Port::poll`](super::Port::poll) did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Progress {
+    /// Messages delivered.
+    pub messages: usize,
+    /// Frames received.
+    pub frames_received: usize,
+    /// Frames handed to the lane.
+    pub frames_sent: usize,
+}
+
+impl Progress {
+    /// Whether anything happened at all.
+    pub fn is_any(self) -> bool {
+        self != Progress::default()
+    }
+}
