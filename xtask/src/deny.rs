@@ -17,7 +17,7 @@ fn own_root() -> PathBuf {
 }
 
 /// The command that checks, if cargo-deny is installed.
-fn find() -> Option<Command> {
+pub(crate) fn find() -> Option<Command> {
     let own = own_root().join("bin/cargo-deny");
     let program = if own.is_file() { own } else { process::find_program("cargo-deny")? };
     let mut command = Command::new(program);
@@ -25,22 +25,23 @@ fn find() -> Option<Command> {
     Some(command)
 }
 
-/// The command that checks; installs cargo-deny before, if it is not here (three minutes on two
-/// cores, once).
+/// Checks; installs cargo-deny before, if it is not here.
 ///
 /// # Errors
 /// cargo-deny cannot be installed; most likely there is no network.
-pub(crate) fn find_or_install() -> Result<Command> {
-    if let Some(command) = find() {
-        return Ok(command);
-    }
-    println!("Installing cargo-deny into {}, once …", own_root().display());
-    let mut install = process::cargo();
-    install.args(["install", "--quiet", "--locked", "cargo-deny", "--root"]).arg(own_root());
-    process::run(&mut install)?;
-    find().ok_or_else(|| Failure("cargo-deny was installed but is not there".into()))
+pub(crate) fn run() -> Result<ExitCode> {
+    let mut check = match find() {
+        Some(command) => command,
+        None => install()?,
+    };
+    process::status_of(&mut check).map(process::exit_code)
 }
 
-pub(crate) fn run() -> Result<ExitCode> {
-    process::status_of(&mut find_or_install()?).map(process::exit_code)
+/// Three to five minutes on two cores: too long for `cargo xtask test` to do it unasked.
+fn install() -> Result<Command> {
+    println!("Installing cargo-deny into {} (some minutes, once) …", own_root().display());
+    let mut install = process::cargo();
+    install.args(["install", "--locked", "cargo-deny", "--root"]).arg(own_root());
+    process::run(&mut install)?;
+    find().ok_or_else(|| Failure("cargo-deny was installed but is not there".into()))
 }
