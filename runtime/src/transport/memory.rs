@@ -143,10 +143,10 @@ impl Lane for MemoryLane {
 impl Sleeper for Station {
     fn sleep(&self, at_most: Duration) {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let fell_asleep =
-            self.bell.compare_exchange(QUIET, ASLEEP, Ordering::SeqCst, Ordering::SeqCst);
+        // Fails if the bell was rung, and then the wait is over before it begins.
+        let _ = self.bell.compare_exchange(QUIET, ASLEEP, Ordering::SeqCst, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if fell_asleep != Err(RUNG) && self.inbox.is_empty() {
+        if self.inbox.is_empty() {
             let is_asleep = |(): &mut ()| self.bell.load(Ordering::SeqCst) == ASLEEP;
             // Whether the time is up or the bell was rung makes no difference.
             drop(self.rung.wait_timeout_while(guard, at_most, is_asleep));
@@ -180,6 +180,13 @@ mod tests {
     #[test]
     fn no_frame_is_slept_on() {
         ping_pong(boxed(), 20_000);
+    }
+
+    #[test]
+    fn a_frame_before_the_sleep_ends_it() {
+        let [mut sender, receiver] = boxed();
+        assert!(sender.send(Pe::new(1), b"frame").unwrap());
+        together(vec![Box::new(move || receiver.sleeper().sleep(PATIENCE * 2))]);
     }
 
     #[test]

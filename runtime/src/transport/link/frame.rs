@@ -84,7 +84,8 @@ mod tests {
             let payload = [payload.0, payload.1].concat();
             let frame = Frame { sequence, acknowledged, payload: &payload };
             prop_assert_eq!(Frame::decode(A, B, &bytes), Some(frame));
-            prop_assert_eq!(Frame::decode(B, A, &bytes), None);
+            prop_assert_eq!(Frame::decode(B, B, &bytes), None);
+            prop_assert_eq!(Frame::decode(A, A, &bytes), None);
         }
 
         #[test]

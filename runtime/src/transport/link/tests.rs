@@ -266,15 +266,34 @@ fn what_the_lane_damages_is_counted_and_comes_again() {
 }
 
 #[test]
-fn without_faults_nothing_is_sent_twice() {
-    let network = bad_network(3, 1000, Faults::default(), 3);
+fn what_a_full_lane_refuses_is_not_lost_and_nothing_is_sent_twice() {
+    let network = bad_network(3, 1000, Faults { refuse: 30, ..Faults::default() }, 3);
     let messages: Vec<Sent> = (0..1000).map(|number| (number % 3, number / 3 % 3, 64)).collect();
-    let settings = PortSettings { resend_after: 1000 * MS, ..settings() };
+    let settings = PortSettings { resend_after: Duration::MAX, ..settings() };
     for counters in run([network, vec![]], settings, &messages, &[]).unwrap() {
         let LinkCounters { bytes_resent, duplicates, gaps, corrupt, .. } = counters;
         assert_eq!([bytes_resent, duplicates, gaps, corrupt], [0; 4]);
         assert!(counters.frames_sent < 300, "small messages share frames: {counters:?}");
     }
+}
+
+#[test]
+fn after_a_switch_of_lanes_nothing_waits_to_be_resent() {
+    let ([mut sender, mut receiver], _) =
+        two(PortSettings { resend_after: Duration::MAX, ..settings() });
+    sender.send(Pe::new(1), &[1; 5000]).unwrap();
+    sender.flush(MS).unwrap();
+    let mut lanes = bad_network(2, 100, Faults::default(), 1).into_iter();
+    sender.switch_lane(Box::new(lanes.next().unwrap()));
+    receiver.switch_lane(Box::new(lanes.next().unwrap()));
+    let mut messages = Vec::new();
+    for round in 0..1000 {
+        sender.poll(MS * round, &mut nothing).unwrap();
+        receiver.poll(MS * round, &mut |_, message| messages.push(message.to_vec())).unwrap();
+    }
+    assert_eq!(messages, [[1; 5000]]);
+    assert!(sender.is_idle() && receiver.is_idle());
+    assert_eq!(sender.counters().bytes_resent, 5004);
 }
 
 #[test]

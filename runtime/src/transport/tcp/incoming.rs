@@ -55,7 +55,7 @@ pub(super) struct Incoming {
     /// The connections, each once, in which there may be something to read.
     unread: VecDeque<usize>,
     /// What was just read.
-    scratch: Box<[u8]>,
+    pub(super) scratch: Box<[u8]>,
 }
 
 struct Accepted {

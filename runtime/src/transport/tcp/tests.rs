@@ -163,6 +163,7 @@ fn a_silent_connection_is_closed_in_time() {
 fn too_many_strangers_push_out_the_oldest() {
     let ([mut lane], addresses) = network(key());
     lane.incoming.strangers_max = 2;
+    lane.incoming.hello_within = PATIENCE * 2;
     let first = call(addresses[0], b"");
     let _others = [call(addresses[0], b""), call(addresses[0], b"")];
     poll_until_counted(&mut lane, |counters| &counters.strangers, 1);
@@ -179,6 +180,39 @@ fn an_oversized_frame_closes_its_connection_only() {
     poll_until_counted(&mut lane, |counters| &counters.oversized, 1);
     assert!(is_closed(stream));
     deliver_one(&mut other, Pe::ROOT, &mut lane, b"still here");
+}
+
+/// Polls the lane, sleeping between any two polls, until `is_done`.
+fn doze(mut lane: TcpLane, is_done: fn(&TcpLane, frames: usize) -> bool) {
+    together(vec![Box::new(move || {
+        let mut frames = 0;
+        while !is_done(&lane, frames) {
+            frames += lane.poll(&mut |_, _| {}).unwrap();
+            if !is_done(&lane, frames) {
+                lane.sleeper().sleep(PATIENCE * 2);
+            }
+        }
+    })]);
+}
+
+#[test]
+fn what_a_round_leaves_unread_is_not_slept_on() {
+    let key = key();
+    let ([mut lane, _other], addresses) = network(key);
+    lane.incoming.scratch = vec![0; 16].into();
+    let mut bytes = hello::Hello { key, from: Pe::new(1), to: Pe::ROOT }.encode().to_vec();
+    bytes.extend(1000_u32.to_le_bytes());
+    bytes.extend([0; 1000]);
+    let _stream = call(addresses[0], &bytes);
+    doze(lane, |_, frames| frames == 1);
+}
+
+#[test]
+fn what_a_round_leaves_unaccepted_is_not_slept_on() {
+    let ([mut lane], addresses) = network(key());
+    lane.incoming.strangers_max = 0;
+    let _streams: Vec<_> = (0..100).map(|_| call(addresses[0], b"")).collect();
+    doze(lane, |lane, _| lane.counters.strangers.load(Ordering::Relaxed) == 100);
 }
 
 #[test]
