@@ -1,1 +1,70 @@
-//! Not yet.
+//! Irregular task parallelism on supercomputers.
+//!
+//! Write a closure, pick a skeleton, and start one binary with `mpiexec` or `srun`:
+//!
+//! ```
+//! use ultramarine::prelude::*;
+//!
+//! fn totient(n: u64) -> u64 {
+//!     let gcd = |mut a: u64, mut b: u64| { while b > 0 { (a, b) = (b, a % b) } a };
+//!     (1..=n).filter(|k| gcd(n, *k) == 1).count() as u64
+//! }
+//!
+//! fn main() -> ultramarine::Result<()> {
+//!     ultramarine::run(async |cx| {                      // runs on the root; the other PEs serve
+//!         let ranges = chunks(1..2_001, 40);
+//!         let sums = par_map(&cx, |r| r.map(totient).sum::<u64>(), ranges).await?;
+//!         println!("{}", sums.iter().sum::<u64>());
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! Started without a launcher this is one PE with all cores; `ULTRAMARINE_PES=4` makes it four
+//! PEs inside one process. [`Options`] sets the same from the program.
+//!
+//! - [`prelude`]: what most programs need.
+//! - [`Spawner`]: spawning and placing single tasks; [`Future`]: awaiting them.
+//! - [`skeletons`]: parallel patterns.
+//! - [`Distance`], [`Topology`]: who is near.
+#![forbid(unsafe_code)]
+
+mod error;
+mod identity;
+mod launcher;
+mod options;
+mod passport;
+mod threads;
+#[cfg(feature = "mpi")]
+mod world;
+
+pub use error::{Error, Result, StartError};
+pub use options::{LaneKind, Options};
+pub use ultramarine_runtime::code::Stateless;
+pub use ultramarine_runtime::error::TaskError;
+pub use ultramarine_runtime::executor::{Context, Future, JobError, Portable, Spawner};
+pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic};
+pub use ultramarine_runtime::settings::{Settings, SettingsError};
+pub use ultramarine_skeletons as skeletons;
+pub use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology};
+
+/// What most programs need.
+pub mod prelude {
+    pub use crate::skeletons::*;
+    pub use crate::{Context, Distance, Pe, Spawner, TaskError};
+}
+
+/// Runs the program's main task on the root PE of a job, while the other PEs serve. Blocks until
+/// the job has ended. The environment says how the job is made up; see [`Options::from_env`].
+///
+/// # Errors
+///
+/// On the root: what `main` returned, or why the job could not be started or finished. On the
+/// other PEs: only what went wrong there.
+pub fn run<F, T>(main: F) -> Result<()>
+where
+    F: FnOnce(Context) -> T,
+    T: std::future::Future<Output = Result<()>> + Send + 'static,
+{
+    Options::from_env()?.run(main)
+}

@@ -227,7 +227,8 @@ extern "C" fn note_program(
     let (info, image) = unsafe { (&*info, &mut *image.cast::<Image>()) };
     image.base = info.dlpi_addr as usize;
     // SAFETY: the linker says that `dlpi_phnum` headers stand there.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let headers =
+        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     for header in headers {
         let loaded_unwritable = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0;
         if loaded_unwritable || header.p_type == libc::PT_GNU_RELRO {

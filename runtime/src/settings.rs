@@ -147,7 +147,11 @@ impl Settings {
             return refuse("threads", "0".into(), "a PE needs at least one worker thread");
         }
         if self.fishing.schedule_tasks_max == 0 {
-            return refuse("schedule_tasks_max", "0".into(), "a SCHEDULE carries at least one task");
+            return refuse(
+                "schedule_tasks_max",
+                "0".into(),
+                "a SCHEDULE carries at least one task",
+            );
         }
         if self.fishing.min_fish_delay > self.fishing.max_fish_delay {
             let value = format!("{:?}", self.fishing.min_fish_delay);
@@ -173,7 +177,11 @@ fn prefixed(error: SettingsError) -> SettingsError {
 }
 
 fn known() -> String {
-    NAMES.iter().map(|n| format!("{PREFIX}{}", n.to_ascii_uppercase())).collect::<Vec<_>>().join(", ")
+    NAMES
+        .iter()
+        .map(|n| format!("{PREFIX}{}", n.to_ascii_uppercase()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A type that a setting can have.
@@ -183,7 +191,8 @@ trait Value: Sized {
 
 fn number<T: FromStr>(name: &str, text: &str) -> Result<T, SettingsError> {
     let reason = || "a whole number that is neither negative nor too large is expected".to_owned();
-    let error = |_| SettingsError::Value { name: name.into(), value: text.into(), reason: reason() };
+    let error =
+        |_| SettingsError::Value { name: name.into(), value: text.into(), reason: reason() };
     text.trim().parse().map_err(error)
 }
 

@@ -95,7 +95,7 @@ fn with_mpi(mpi: Option<&Mpi>, mut command: Command) -> Work {
             mpi.apply_to(&mut command);
             Work::Run(command)
         }
-        None => Work::Skip("this MPI is not installed".into()),
+        None => Work::Skip("not installed, or not the MPI that MPICC names".into()),
     }
 }
 

@@ -72,18 +72,17 @@ impl Context {
     }
 
     /// Ends after this time. Blocks no worker.
-    pub fn sleep(&self, duration: Duration) -> impl std::future::Future<Output = ()> + Send + use<> {
+    pub fn sleep(
+        &self,
+        duration: Duration,
+    ) -> impl std::future::Future<Output = ()> + Send + use<> {
         Sleep { pe: self.pe.clone(), until: Instant::now() + duration, number: None }
     }
 
-    /// What this PE has counted so far.
-    pub fn local_statistics(&self) -> Statistics {
-        self.pe.statistics()
-    }
-
-    /// What all PEs together have counted so far. Costs a task on each of them.
+    /// What all PEs together have counted so far. Costs a task on each of them, which is not
+    /// counted itself.
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {
-        let ask = |n| self.spawn_at(Pe::new(n), async |cx: Context, ()| cx.local_statistics(), ());
+        let ask = |n| self.spawn_at(Pe::new(n), async |cx: Context, ()| cx.pe.census(), ());
         let answers: Vec<_> = (0..self.pes()).map(ask).collect();
         let mut total = Statistics::new(self.pe.topology.radii());
         for answer in answers {

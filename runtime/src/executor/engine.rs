@@ -72,6 +72,8 @@ pub(super) struct Engine {
     port: Port,
     desk: Desk,
     encoded: Vec<u8>,
+    /// The PE has left: the lane must not be touched any more.
+    closed: bool,
 }
 
 /// What the protocol uses of the PE, apart from the queues.
@@ -106,7 +108,7 @@ impl Engine {
             argument_bytes_max,
             failure: None,
         };
-        Engine { node, port, desk, encoded: Vec::new() }
+        Engine { node, port, desk, encoded: Vec::new(), closed: false }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -129,6 +131,9 @@ impl Engine {
         now: Duration,
         starving: bool,
     ) -> Result<Turn, JobError> {
+        if self.closed {
+            return Ok(Turn { something_happened: false, due: None });
+        }
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
         while let Some(letter) = pe.outbox.pop() {
@@ -187,8 +192,9 @@ impl Engine {
         }
     }
 
-    /// The futures whose tasks are elsewhere; they will get no result any more.
-    pub(super) fn abandon_futures(&mut self) -> Vec<Arc<dyn Fill>> {
+    /// Ends all turns. Returns the futures whose tasks are elsewhere; they will get no result.
+    pub(super) fn close(&mut self) -> Vec<Arc<dyn Fill>> {
+        self.closed = true;
         self.desk.futures.drain().map(|(_, future)| future).collect()
     }
 

@@ -15,7 +15,7 @@ use crate::transport::{Lane, Port, Sleeper};
 use async_task::Runnable;
 use crossbeam_queue::SegQueue;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -115,6 +115,8 @@ pub(super) struct Processor {
     /// The thread that started the PE, and looks after the messages when no worker does.
     driver: Thread,
     started: Instant,
+    /// Tasks started only to count the others.
+    censuses: AtomicU64,
     main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
@@ -140,7 +142,8 @@ impl Processor {
         let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(me.number()));
         let node = Node::new(me, topology.clone(), settings.fishing.clone());
         let port = Port::new(me, topology.pes(), lane, settings.port.clone());
-        let value_bytes_max = settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
+        let value_bytes_max =
+            settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
         let engine = Engine::new(me, node, port, queues.common(), seed, value_bytes_max);
         Ok(Arc::new(Processor {
             me,
@@ -156,6 +159,7 @@ impl Processor {
             sleeper,
             driver: std::thread::current(),
             started: Instant::now(),
+            censuses: AtomicU64::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             failure: Mutex::new(None),
@@ -180,9 +184,11 @@ impl Processor {
         RandomState::new().hash_one(self.me.number())
     }
 
-    pub(super) fn statistics(&self) -> Statistics {
+    /// What this PE has counted so far, but for the tasks that asked for it.
+    pub(super) fn census(&self) -> Statistics {
+        let censuses = self.censuses.fetch_add(1, Ordering::SeqCst) + 1;
         let mut statistics = self.engine().statistics().clone();
-        statistics.tasks = self.queues.started();
+        statistics.tasks = self.queues.started().saturating_sub(censuses);
         statistics
     }
 
@@ -290,8 +296,7 @@ impl Processor {
 
     fn turn(self: &Arc<Self>, engine: &mut Engine) -> Turn {
         let workers = self.active.load(Ordering::Relaxed);
-        let starving =
-            workers < self.settings.threads || self.idle.load(Ordering::Relaxed) > 0;
+        let starving = workers < self.settings.threads || self.idle.load(Ordering::Relaxed) > 0;
         let now = self.started.elapsed();
         engine.turn(self, now, starving).unwrap_or_else(|error| {
             engine.give_up(&error, now);
@@ -339,7 +344,8 @@ impl Processor {
         let leave = loop {
             let (turn, phase) = {
                 let mut engine = self.engine();
-                let main_ended = self.main_ended.load(Ordering::SeqCst) || (self.failed() && self.me == Pe::ROOT);
+                let main_ended = self.main_ended.load(Ordering::SeqCst)
+                    || (self.failed() && self.me == Pe::ROOT);
                 if main_ended && engine.phase() == Phase::Running {
                     engine.end(self);
                 }
@@ -396,7 +402,7 @@ impl Processor {
         if self.active.load(Ordering::SeqCst) > 0 {
             tracing::warn!(pe = self.me.number(), "tasks that still run are left behind");
         }
-        let futures = self.engine().abandon_futures();
+        let futures = self.engine().close();
         futures.iter().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.queues.clear();
         self.timers.clear();

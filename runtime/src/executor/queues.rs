@@ -137,12 +137,13 @@ impl Queues {
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
         });
-        let deques = own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
-            index,
-            ready,
-            own: Pool::new(shelves.into_iter().map(Own)),
-            common: queues.common(),
-        });
+        let deques =
+            own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
+                index,
+                ready,
+                own: Pool::new(shelves.into_iter().map(Own)),
+                common: queues.common(),
+            });
         let deques = deques.collect();
         (queues, deques)
     }
@@ -222,7 +223,11 @@ impl Queues {
         while let Some(work) = self.ready.pop() {
             discard(work);
         }
-        self.arrived.iter().for_each(|q| while let Some(task) = take(|| q.steal()) { task.cancel() });
+        self.arrived.iter().for_each(|q| {
+            while let Some(task) = take(|| q.steal()) {
+                task.cancel()
+            }
+        });
         for worker in &self.workers {
             while let Some(work) = take(|| worker.ready.steal()) {
                 discard(work);

@@ -142,10 +142,14 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
     fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel> {
         let body = self.begin().ok_or(None).and_then(|argument| {
             let code = Code::of(self.kind).reference();
-            let code = code.map_err(|error| TaskError::UnknownCode { pe: way.home, reason: error.to_string() });
+            let code = code.map_err(|error| TaskError::UnknownCode {
+                pe: way.home,
+                reason: error.to_string(),
+            });
             let bytes = code.and_then(|code| {
                 let mut bytes = code.to_bytes().to_vec();
-                wire::encode_into(&argument, &mut bytes).map_err(|error| codec("argument", &error))?;
+                wire::encode_into(&argument, &mut bytes)
+                    .map_err(|error| codec("argument", &error))?;
                 within("argument", bytes, way.argument_bytes_max)
             });
             bytes.map_err(Some)

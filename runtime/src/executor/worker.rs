@@ -79,7 +79,8 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
     let mut since = Instant::now();
     pe.idle.fetch_add(1, Ordering::Relaxed);
     let found = loop {
-        let something_happened = pe.try_turn() || rayon::yield_now() == Some(rayon::Yield::Executed);
+        let something_happened =
+            pe.try_turn() || rayon::yield_now() == Some(rayon::Yield::Executed);
         if !pe.queues.is_empty() {
             break true;
         }

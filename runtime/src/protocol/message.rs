@@ -54,6 +54,8 @@ pub struct Fish {
     pub hops_left: u8,
     /// Whether the thief has an idle worker, rather than asking ahead of time.
     pub starving: bool,
+    /// How many tasks wait in the thief's pool.
+    pub queued: u64,
 }
 
 /// The value of a task in bytes, or why there is none.

@@ -103,7 +103,9 @@ impl Node {
     pub fn handle(&mut self, now: Duration, from: Pe, message: Message, host: &mut impl Host) {
         match message {
             Message::Fish(fish) => self.handle_fish(fish, host),
-            Message::Schedule { serial, tasks } => self.handle_schedule(now, from, serial, tasks, host),
+            Message::Schedule { serial, tasks } => {
+                self.handle_schedule(now, from, serial, tasks, host)
+            }
             Message::NoWork { serial } => self.handle_no_work(now, from, serial, host),
             Message::Place(parcel) => {
                 self.statistics.placed += 1;
@@ -119,7 +121,12 @@ impl Node {
 
     /// Goes fishing if it is time to. `starving`: some worker of this PE has nothing to do.
     /// Returns when to call again at the latest, whatever else happens until then.
-    pub fn tick(&mut self, now: Duration, starving: bool, host: &mut impl Host) -> Option<Duration> {
+    pub fn tick(
+        &mut self,
+        now: Duration,
+        starving: bool,
+        host: &mut impl Host,
+    ) -> Option<Duration> {
         if self.phase != Phase::Running {
             return None;
         }
@@ -143,8 +150,7 @@ impl Node {
     /// Sends out a FISH.
     fn cast(&mut self, now: Duration, starving: bool, host: &mut impl Host) {
         let Some(radius) = self.topology.radii().get(self.reach).copied() else { return };
-        let Some(victim) =
-            first_victim(&self.topology, self.me, radius, &mut || host.random())
+        let Some(victim) = first_victim(&self.topology, self.me, radius, &mut || host.random())
         else {
             return;
         };
@@ -152,13 +158,14 @@ impl Node {
         self.fishing = Fishing::Out { at: now, until: now + self.settings.fish_deadline };
         self.statistics.at(self.topology.distance(self.me, victim)).fishes += 1;
         let (thief, serial, hops_left) = (self.me, self.serial, self.settings.max_hops);
-        host.send(victim, Message::Fish(Fish { thief, serial, hops_left, starving }));
+        let queued = host.queued() as u64;
+        host.send(victim, Message::Fish(Fish { thief, serial, hops_left, starving, queued }));
     }
 
     /// Gives the thief work, or passes the FISH on, or ends it.
     fn handle_fish(&mut self, fish: Fish, host: &mut impl Host) {
         let thief = fish.thief;
-        let tasks = self.share(thief, fish.starving, host);
+        let tasks = self.share(&fish, host);
         if !tasks.is_empty() {
             host.send(thief, Message::Schedule { serial: fish.serial, tasks });
             return;
@@ -174,17 +181,21 @@ impl Node {
         }
     }
 
-    /// Takes the tasks that a thief gets: half of what is to spare, small tasks several at once.
-    fn share(&mut self, thief: Pe, starving: bool, host: &mut impl Host) -> Vec<Parcel> {
-        let kept = if starving { 0 } else { self.settings.min_sched };
-        let spare = host.queued().saturating_sub(kept);
-        if self.phase != Phase::Running || spare == 0 {
+    /// Takes the tasks that a thief gets: small tasks several at once, but never so many that the
+    /// thief would then have more than this PE (or the tasks would come back at once).
+    fn share(&mut self, fish: &Fish, host: &mut impl Host) -> Vec<Parcel> {
+        let queued = host.queued();
+        let kept = if fish.starving { 0 } else { self.settings.min_sched };
+        let more_than_thief = queued.saturating_sub(fish.queued as usize);
+        let fair = if fish.starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 };
+        let wanted = fair.min(queued.saturating_sub(kept)).min(self.settings.schedule_tasks_max);
+        if self.phase != Phase::Running || wanted == 0 {
             return Vec::new();
         }
-        let distance = self.topology.distance(self.me, thief);
-        let wanted = spare.div_ceil(2).min(self.settings.schedule_tasks_max.max(1));
+        let distance = self.topology.distance(self.me, fish.thief);
         let (mut tasks, mut bytes) = (Vec::new(), 0);
-        while tasks.len() < wanted && (tasks.is_empty() || bytes < self.settings.schedule_bytes_max) {
+        while tasks.len() < wanted && (tasks.is_empty() || bytes < self.settings.schedule_bytes_max)
+        {
             let Some(parcel) = host.take(distance) else { break };
             bytes += parcel.body.0.len();
             tasks.push(parcel);

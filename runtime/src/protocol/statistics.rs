@@ -111,7 +111,15 @@ impl Histogram {
     /// to its bucket. `None` if nothing was counted.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let rank = (self.count() as f64 * q).ceil().max(1.0) as u64;
-        self.rows().scan(0, |seen, (at, n)| Some((at, { *seen += n; *seen }))).find(|(_, seen)| *seen >= rank).map(|(at, _)| at)
+        self.rows()
+            .scan(0, |seen, (at, n)| {
+                Some((at, {
+                    *seen += n;
+                    *seen
+                }))
+            })
+            .find(|(_, seen)| *seen >= rank)
+            .map(|(at, _)| at)
     }
 
     /// The non-empty buckets: their lower bound and how many durations they counted.

@@ -52,7 +52,9 @@ fn pick(
     other: std::ops::Range<u32>,
     random: &mut dyn FnMut() -> u64,
 ) -> Option<Pe> {
-    let clip = |h: std::ops::Range<u32>| h.start.clamp(all.start, all.end)..h.end.clamp(all.start, all.end);
+    let clip = |h: std::ops::Range<u32>| {
+        h.start.clamp(all.start, all.end)..h.end.clamp(all.start, all.end)
+    };
     let mut holes = [clip(hole), clip(other)];
     holes.sort_by_key(|h| h.start);
     let removed: u32 = holes.iter().map(|h| h.end - h.start).sum();
@@ -104,10 +106,13 @@ mod tests {
         let quarter = Distance::ONE.half().half();
         let near = chosen(|random| first_victim(&topology, Pe::new(3), quarter, random));
         assert_eq!(near.keys().copied().collect::<Vec<_>>(), [2]);
-        let rack = chosen(|random| first_victim(&topology, Pe::new(3), Distance::ONE.half(), random));
+        let rack =
+            chosen(|random| first_victim(&topology, Pe::new(3), Distance::ONE.half(), random));
         assert_eq!(rack.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
         assert!(rack.values().all(|n| *n > 1000), "uniform: {rack:?}");
-        assert!(chosen(|random| first_victim(&topology, Pe::new(3), Distance::ZERO, random)).is_empty());
+        assert!(
+            chosen(|random| first_victim(&topology, Pe::new(3), Distance::ZERO, random)).is_empty()
+        );
     }
 
     #[test]

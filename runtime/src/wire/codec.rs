@@ -55,7 +55,13 @@ mod tests {
     fn messages() -> impl Strategy<Value = Message> {
         let fish = (any::<u32>(), any::<u64>(), any::<u8>(), any::<bool>()).prop_map(
             |(thief, serial, hops_left, starving)| {
-                Message::Fish(Fish { thief: Pe::new(thief), serial, hops_left, starving })
+                Message::Fish(Fish {
+                    thief: Pe::new(thief),
+                    serial,
+                    hops_left,
+                    starving,
+                    queued: serial,
+                })
             },
         );
         let parcel = (any::<u32>(), any::<u64>(), any::<u8>(), any::<Vec<u8>>()).prop_map(

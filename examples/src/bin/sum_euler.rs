@@ -1,0 +1,117 @@
+//! The sum of Euler's totient over a range: the running example of the papers (SymGridPar2 §6.2).
+//!
+//! The totient is computed naively, by counting coprime numbers, so that the work grows with the
+//! square of the bound and a task costs the more the larger its numbers are.
+
+use clap::{Parser, ValueEnum};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::time::Instant;
+use ultramarine::prelude::*;
+use ultramarine::{Error, Result};
+use ultramarine_examples::{JobFlags, Report, with_progress};
+
+/// Sum Euler's totient over 1, 2, …, N.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The last number; the sum must fit 64 bits.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    upto: u64,
+    /// How many tasks the range is cut into.
+    #[arg(long, value_name = "K", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    tasks: u32,
+    /// How the work is spread.
+    #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]
+    skeleton: Skeleton,
+    /// Compute sequentially too, and print the efficiency.
+    #[arg(long)]
+    efficiency: bool,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    ParMap,
+    PushMap,
+    ParMapLocal,
+    #[value(name = "par-map-2level")]
+    ParMap2Level,
+    #[value(name = "par-map-2level-relaxed")]
+    ParMap2LevelRelaxed,
+    Rayon,
+    Sequential,
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn totient(n: u64) -> u64 {
+    (1..=n).filter(|k| gcd(n, *k) == 1).count() as u64
+}
+
+fn sum_totient(range: Range<u64>) -> u64 {
+    range.map(totient).sum()
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.options.clone().run(async move |cx| sum_euler(cx, arguments).await)
+}
+
+async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
+    if arguments.job.show_topology {
+        print!("{}", cx.topology());
+    }
+    let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
+    let start = Instant::now();
+    let tasks = ranges.len() as u64;
+    let work = sums(&cx, arguments.skeleton, ranges.clone());
+    let sums = with_progress(&cx, arguments.job.progress, tasks, work).await?;
+    let sum: u64 = sums.iter().sum();
+
+    let name = arguments.skeleton.to_possible_value();
+    let name = name.as_ref().map_or("", |name| name.get_name());
+    let report = Report::gather(&cx, "sum_euler", name, start, sum).await?;
+    if arguments.efficiency {
+        let start = Instant::now();
+        let expected: u64 = ranges.into_iter().map(sum_totient).sum();
+        let sequential = start.elapsed().as_secs_f64();
+        if expected != sum {
+            return Err(Error::other(format!("{sum} came out, but sequentially {expected}")));
+        }
+        let cores = cx.topology().power_of(cx.topology().ball(Pe::ROOT, Distance::ONE));
+        let used = cores.min(std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+        let speedup = sequential / report.elapsed().as_secs_f64();
+        println!(
+            "sequentially {sequential:.3} s: {speedup:.2} times faster on {cores} workers, {used} \
+             cores here: efficiency {:.1} %",
+            100.0 * speedup / used as f64
+        );
+    }
+    report.print(&arguments.job)
+}
+
+async fn sums(cx: &Context, skeleton: Skeleton, ranges: Vec<Range<u64>>) -> Result<Vec<u64>> {
+    let all = Distance::ONE;
+    Ok(match skeleton {
+        Skeleton::ParMap => par_map(cx, sum_totient, ranges).await?,
+        Skeleton::PushMap => push_map(cx, sum_totient, ranges).await?,
+        Skeleton::ParMapLocal => {
+            // The smallest ball that holds another PE.
+            let radius = *cx.topology().radii().get(1).unwrap_or(&all);
+            par_map_local(cx, radius, sum_totient, ranges).await?
+        }
+        Skeleton::ParMap2Level => par_map_2level(cx, all, sum_totient, ranges).await?,
+        Skeleton::ParMap2LevelRelaxed => {
+            par_map_2level_relaxed(cx, all, sum_totient, ranges).await?
+        }
+        Skeleton::Rayon => ranges.into_par_iter().map(sum_totient).collect(),
+        Skeleton::Sequential => ranges.into_iter().map(sum_totient).collect(),
+    })
+}

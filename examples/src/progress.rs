@@ -1,0 +1,65 @@
+//! Showing how far a long computation is.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::future::poll_fn;
+use std::io::IsTerminal;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use ultramarine::Context;
+
+/// How often the tasks are counted. Costs one small task per PE.
+const COUNT_EVERY: Duration = Duration::from_millis(250);
+
+/// Without a terminal, how often a line is written.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Awaits `work`, which starts `total` tasks in all. On a terminal a bar shows how many have been
+/// started, in a log a line now and then. If `wanted` is false, nothing is shown.
+pub async fn with_progress<T>(
+    cx: &Context,
+    wanted: bool,
+    total: u64,
+    work: impl Future<Output = T>,
+) -> T {
+    if !wanted {
+        return work.await;
+    }
+    let (mut work, mut show) = (pin!(work), pin!(show(cx, total)));
+    poll_fn(|waker| match work.as_mut().poll(waker) {
+        Poll::Ready(result) => Poll::Ready(result),
+        // The display only ends when the PEs cannot be asked any more: then it is without it.
+        Poll::Pending => {
+            let _ = show.as_mut().poll(waker);
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Shows the count until all tasks have been started; after that, nothing changes any more.
+async fn show(cx: &Context, total: u64) {
+    let before = cx.statistics().await.map_or(0, |statistics| statistics.tasks);
+    let style = "{bar:40} {pos}/{len} tasks started, {elapsed}";
+    let style =
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(total).with_style(style);
+    let (terminal, start) = (std::io::stderr().is_terminal(), Instant::now());
+    let mut next_line = start + LINE_EVERY;
+    loop {
+        cx.sleep(COUNT_EVERY).await;
+        let Ok(statistics) = cx.statistics().await else { break };
+        let started = statistics.tasks.saturating_sub(before).min(total);
+        if terminal {
+            bar.set_position(started);
+        } else if Instant::now() >= next_line {
+            eprintln!("{started}/{total} tasks started after {:.0?}", start.elapsed());
+            next_line += LINE_EVERY;
+        }
+        if started == total {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    std::future::pending().await
+}

@@ -1,0 +1,82 @@
+//! What an example prints at its end.
+
+use crate::JobFlags;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use ultramarine::{Context, Result, Statistics};
+
+/// What came out and what it took. Its JSON form has the same fields in every example.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    program: &'static str,
+    result: serde_json::Value,
+    seconds: f64,
+    pes: u32,
+    threads: usize,
+    tasks: u64,
+    /// Stolen tasks by distance.
+    steals: BTreeMap<String, u64>,
+    skeleton: String,
+    #[serde(skip)]
+    statistics: Statistics,
+}
+
+impl Report {
+    /// The report of a computation that began at `start` and has just ended with `result`.
+    ///
+    /// # Errors
+    ///
+    /// The statistics cannot be gathered.
+    pub async fn gather(
+        cx: &Context,
+        program: &'static str,
+        skeleton: &str,
+        start: Instant,
+        result: impl Serialize,
+    ) -> Result<Report> {
+        let seconds = start.elapsed().as_secs_f64();
+        let statistics = cx.statistics().await?;
+        let stolen = statistics.by_distance.iter().filter(|row| row.steals > 0);
+        Ok(Report {
+            program,
+            result: serde_json::to_value(result).map_err(ultramarine::Error::other)?,
+            seconds,
+            pes: cx.pes(),
+            threads: cx.threads(),
+            tasks: statistics.tasks,
+            steals: stolen.map(|row| (row.distance.to_string(), row.steals)).collect(),
+            skeleton: skeleton.to_owned(),
+            statistics,
+        })
+    }
+
+    /// How long the computation took.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+
+    /// Prints the report: in words, or as JSON if the flags say so.
+    ///
+    /// # Errors
+    ///
+    /// The report cannot be put into JSON.
+    pub fn print(&self, flags: &JobFlags) -> Result<()> {
+        if flags.json {
+            println!("{}", serde_json::to_string(self).map_err(ultramarine::Error::other)?);
+            return Ok(());
+        }
+        println!("{} ({}): {}", self.program, self.skeleton, self.result);
+        println!(
+            "{:.3} s on {} PEs x {} threads; {} tasks",
+            self.seconds, self.pes, self.threads, self.tasks
+        );
+        for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {
+            println!(
+                "at distance {}: {} FISH sent, {} SCHEDULE received with {} tasks, {} NOWORK",
+                row.distance, row.fishes, row.schedules, row.steals, row.no_works
+            );
+        }
+        Ok(())
+    }
+}

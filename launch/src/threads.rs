@@ -1,0 +1,77 @@
+//! A job whose PEs are threads of one process.
+
+use crate::error::{Error, Result, StartError};
+use crate::options::{LaneKind, Options};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use ultramarine_runtime::executor::{Context, Job, lead, serve};
+use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
+use ultramarine_runtime::transport::{Lane, memory};
+use ultramarine_topology::{Pe, Topology};
+
+/// Runs the job.
+pub(crate) fn run<F, T>(options: &Options, main: F) -> Result<()>
+where
+    F: FnOnce(Context) -> T,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    let pes = options.pe_count();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.thread_count().unwrap_or((cores / pes as usize).max(1));
+    let settings = options.settings(threads)?;
+    let places = match options.given_places() {
+        Some(places) => places.to_vec(),
+        None => vec![options.sources()?.place().map_err(StartError::from)?; pes as usize],
+    };
+    let powers = vec![threads as u64; pes as usize];
+    let topology = Arc::new(Topology::new(&places, &powers).map_err(StartError::from)?);
+    let lanes = lanes(options.lane_kind().unwrap_or(LaneKind::Memory), pes)?;
+
+    let jobs = lanes.into_iter().zip(0..).map(|(lane, number)| {
+        let (topology, settings) = (topology.clone(), settings.clone());
+        Job { me: Pe::new(number), topology, lane, settings }
+    });
+    let mut jobs = jobs.collect::<Vec<_>>().into_iter();
+    let Some(root) = jobs.next() else {
+        return Err(StartError::Options("a job needs at least one PE".to_owned()).into());
+    };
+    let mut serving = Vec::new();
+    for job in jobs {
+        let name = format!("pe{}", job.me.number());
+        let thread = std::thread::Builder::new().name(name).spawn(|| serve(job).0);
+        let io = |source| StartError::Io { doing: "starting a PE's thread".to_owned(), source };
+        serving.push(thread.map_err(io)?);
+    }
+    let (result, _) = lead(root, main);
+    for thread in serving {
+        // What a PE had to say it has told the root, or logged.
+        let _ = thread.join();
+    }
+    result.map_err(Error::from)?
+}
+
+fn lanes(kind: LaneKind, pes: u32) -> Result<Vec<Box<dyn Lane>>, StartError> {
+    match kind {
+        LaneKind::Memory => Ok(memory::network(pes)
+            .into_iter()
+            .map(|lane| Box::new(lane) as Box<dyn Lane>)
+            .collect()),
+        LaneKind::Tcp => {
+            let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            let endpoints: Vec<_> =
+                (0..pes).map(|_| TcpEndpoint::bind(here)).collect::<Result<_, _>>()?;
+            let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
+            let key = JobKey::random()?;
+            let lane = |(endpoint, number): (TcpEndpoint, u32)| {
+                let lane = endpoint.into_lane(Pe::new(number), addresses.clone(), key)?;
+                Ok(Box::new(lane) as Box<dyn Lane>)
+            };
+            endpoints.into_iter().zip(0..).map(lane).collect()
+        }
+        LaneKind::Mpi => Err(StartError::Options(
+            "the lane `mpi` needs a launcher: start the program with mpiexec or srun, or choose \
+             `memory` or `tcp`"
+                .to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,216 @@
+//! A job whose PEs are processes that MPI connects.
+//!
+//! Start-up exchanges, over MPI: a hash of the program's file and the length of the passport;
+//! the passports; and for the lane `tcp` the addresses. What is wrong on one process becomes an
+//! error on all, so that nobody waits for it.
+
+use crate::error::{Error, Result, StartError};
+use crate::identity;
+use crate::launcher::Launched;
+use crate::options::{LaneKind, Options};
+use crate::passport::Passport;
+use mpi::Threading;
+use mpi::datatype::PartitionMut;
+use mpi::environment::Universe;
+use mpi::topology::{Color, SimpleCommunicator};
+use mpi::traits::{Communicator, CommunicatorCollectives};
+use serde::{Serialize, de::DeserializeOwned};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use ultramarine_runtime::executor::{Context, Job, Leave, lead, serve};
+use ultramarine_runtime::transport::mpi::MpiLane;
+use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
+use ultramarine_runtime::transport::{Lane, LaneError};
+use ultramarine_runtime::wire;
+use ultramarine_topology::{Pe, Topology};
+
+/// Runs this process's part of the job.
+pub(crate) fn run<F, T>(options: &Options, launched: Launched, main: F) -> Result<()>
+where
+    F: FnOnce(Context) -> T,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    let universe = initialise()?;
+    let world = universe.world();
+    let job = job(&world, options, launched)?;
+    let (result, leave) = if job.me == Pe::ROOT {
+        let (result, leave) = lead(job, main);
+        (result.map_err(Error::from).and_then(|result| result), leave)
+    } else {
+        let (result, leave) = serve(job);
+        (result.map_err(Error::from), leave)
+    };
+    if leave == Leave::Hasty {
+        // Finalising is collective, and some process does not answer.
+        let _ = std::io::stdout().flush();
+        let reason =
+            result.err().map_or_else(|| "a PE does not answer".to_owned(), |e| e.to_string());
+        eprintln!("ultramarine: rank {} ends the job: {reason}", world.rank());
+        world.abort(1);
+    }
+    result
+}
+
+/// Starts MPI.
+fn initialise() -> Result<Universe, StartError> {
+    let Some((universe, granted)) = mpi::initialize_with_threading(Threading::Serialized) else {
+        return Err(StartError::Mpi(
+            "it was started before: a process can be part of one job only".into(),
+        ));
+    };
+    if granted < Threading::Serialized {
+        return Err(StartError::Mpi(format!(
+            "this library grants {granted:?} threads, and a PE needs at least MPI_THREAD_SERIALIZED"
+        )));
+    }
+    Ok(universe)
+}
+
+/// Makes up the job together with all other processes.
+fn job(
+    world: &SimpleCommunicator,
+    options: &Options,
+    launched: Launched,
+) -> Result<Job, StartError> {
+    if world.size() == 1 && launched.processes > 1 {
+        let Launched { variable, processes: expected } = launched;
+        return Err(StartError::WorldOfOne { variable, expected, hint: launcher_hint() });
+    }
+    compare_programs(world)?;
+    let passports = agree(world, Passport::own(options))?;
+    let threads: Vec<usize> = passports.iter().map(|own| own.worker_threads(&passports)).collect();
+    let places: Vec<_> = passports.iter().map(|own| own.place.clone()).collect();
+    let powers: Vec<u64> = threads.iter().map(|threads| *threads as u64).collect();
+    let topology = Arc::new(Topology::new(&places, &powers)?);
+
+    let rank = world.rank() as usize;
+    let me = topology.pe_of(rank as u32);
+    let settings = options.settings(threads[rank])?;
+    let kind = options.lane_kind().unwrap_or(LaneKind::Mpi);
+    let kinds = agree(world, Ok(kind == LaneKind::Tcp))?;
+    if let Some(other) = kinds.iter().position(|other| *other != kinds[0]) {
+        let reason = "it was told to use another lane than rank 0".to_owned();
+        return Err(StartError::Rank { rank: other, host: passports[other].host.clone(), reason });
+    }
+    let lane: Box<dyn Lane> = match kind {
+        LaneKind::Tcp => tcp_lane(world, &passports, &topology, me)?,
+        LaneKind::Mpi | LaneKind::Memory => {
+            // Ranks of the new communicator are PEs.
+            let comm = world.split_by_color_with_key(Color::with_value(0), me.number() as i32);
+            let comm =
+                comm.ok_or_else(|| StartError::Mpi("no communicator was made".to_owned()))?;
+            Box::new(MpiLane::new(comm)?)
+        }
+    };
+    Ok(Job { me, topology, lane, settings })
+}
+
+/// An error on all processes unless all run the same program.
+fn compare_programs(world: &SimpleCommunicator) -> Result<(), StartError> {
+    // A process that cannot read its own file is different from all.
+    let own = identity::of_this_program();
+    let mut all = vec![0u64; world.size() as usize];
+    world.all_gather_into(own.as_ref().unwrap_or(&0), &mut all[..]);
+    own?;
+    if all.iter().all(|other| *other == all[0] && *other != 0) {
+        return Ok(());
+    }
+    if world.rank() != 0 {
+        return Err(StartError::SaidElsewhere);
+    }
+    let mut text = String::new();
+    for (rank, identity) in all.iter().enumerate() {
+        let separator = if rank == 0 { "" } else { ", " };
+        let _ = write!(text, "{separator}rank {rank} build {identity:016x}");
+    }
+    Err(StartError::MixedPrograms(text))
+}
+
+/// What all processes have, by rank; or the first one's error, on all.
+fn agree<T>(world: &SimpleCommunicator, own: Result<T, StartError>) -> Result<Vec<T>, StartError>
+where
+    T: Serialize + DeserializeOwned,
+{
+    let said = (own.map_err(|error| error.to_string()), host_name());
+    let bytes = wire::encode(&said).map_err(|error| StartError::Mpi(error.to_string()))?;
+    let mut lengths = vec![0i32; world.size() as usize];
+    world.all_gather_into(&(bytes.len() as i32), &mut lengths[..]);
+    let starts: Vec<i32> = lengths
+        .iter()
+        .scan(0, |end, n| {
+            let start = *end;
+            *end += n;
+            Some(start)
+        })
+        .collect();
+    let mut all = vec![0u8; lengths.iter().sum::<i32>() as usize];
+    world.all_gather_varcount_into(
+        &bytes[..],
+        &mut PartitionMut::new(&mut all[..], &lengths[..], &starts[..]),
+    );
+    let mut values = Vec::with_capacity(lengths.len());
+    for (rank, (start, length)) in starts.iter().zip(&lengths).enumerate() {
+        let bytes = &all[*start as usize..(start + length) as usize];
+        let (value, host): (Result<T, String>, String) =
+            wire::decode(bytes).map_err(|error| StartError::Mpi(error.to_string()))?;
+        match value {
+            Ok(value) => values.push(value),
+            Err(_) if world.rank() != 0 => return Err(StartError::SaidElsewhere),
+            Err(reason) => return Err(StartError::Rank { rank, host, reason }),
+        }
+    }
+    Ok(values)
+}
+
+/// A lane of TCP connections between the processes.
+fn tcp_lane(
+    world: &SimpleCommunicator,
+    passports: &[Passport],
+    topology: &Topology,
+    me: Pe,
+) -> Result<Box<dyn Lane>, StartError> {
+    let one_host = passports.iter().all(|other| other.host == passports[0].host);
+    let host = &passports[world.rank() as usize].host;
+    let bound = own_address(host, one_host)
+        .and_then(|(listen, advertise)| Ok((TcpEndpoint::bind(listen)?, advertise)));
+    let (endpoint, own) = match bound {
+        Ok((endpoint, advertise)) => {
+            let address = SocketAddr::new(advertise, endpoint.address().port());
+            (Some(endpoint), Ok((address, JobKey::random()?)))
+        }
+        Err(error) => (None, Err(StartError::from(error))),
+    };
+    let all: Vec<(SocketAddr, JobKey)> = agree(world, own)?;
+    let addresses = (0..topology.pes()).map(|n| all[topology.rank_of(Pe::new(n)) as usize].0);
+    let endpoint = endpoint.ok_or(StartError::SaidElsewhere)?;
+    Ok(Box::new(endpoint.into_lane(me, addresses.collect(), all[0].1)?))
+}
+
+/// Where to listen, and the address that others reach that by.
+fn own_address(host: &str, one_host: bool) -> Result<(IpAddr, IpAddr), LaneError> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    if one_host {
+        return Ok((here, here));
+    }
+    let io = |source| LaneError::Io { doing: format!("looking up the address of {host}"), source };
+    let mut found = (host, 0).to_socket_addrs().map_err(io)?.map(|address| address.ip());
+    let usable = found.find(|ip| !ip.is_loopback()).ok_or_else(|| {
+        io(std::io::Error::other("its name stands only for addresses that no other host can reach"))
+    })?;
+    Ok((usable, usable))
+}
+
+fn host_name() -> String {
+    mpi::environment::processor_name().unwrap_or_else(|_| "an unnamed host".to_owned())
+}
+
+fn launcher_hint() -> String {
+    let library = mpi::environment::library_version().unwrap_or_default();
+    let library = library.lines().next().unwrap_or("an unknown library").trim();
+    format!(
+        "The program was built with {library}: start it with that library's own mpiexec, or with \
+         `srun --mpi=pmi2` (MPICH) or `srun --mpi=pmix` (Open MPI)"
+    )
+}

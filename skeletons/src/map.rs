@@ -1,0 +1,159 @@
+//! The parallel map family (SymGridPar2 §4.4, figure 5).
+
+use crate::share::shares;
+use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Future, Portable, Spawner};
+use ultramarine_topology::{Distance, Pe};
+
+/// Applies `f` to each item, wherever a PE is free: one stealable task per item.
+///
+/// ```text
+///        caller's pool   f x₁  f x₂  f x₃  …
+///                         │     │     └──→ a PE of the next rack
+///       caller, neighbour ┘     └──→ a PE of the same rack
+/// ```
+pub async fn par_map<S, F, A, R>(
+    spawner: &S,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    par_map_local(spawner, Distance::ONE, f, items).await
+}
+
+/// [`par_map`] whose tasks stay within `radius` of the caller.
+pub async fn par_map_local<S, F, A, R>(
+    spawner: &S,
+    radius: Distance,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    let futures = items.into_iter().map(|item| spawner.spawn_fn(radius, f, item)).collect();
+    gather(futures).await
+}
+
+/// Applies `f` to each item, the first on this PE, the next on the next PE, and so on around:
+/// nothing is stolen.
+pub async fn push_map<S, F, A, R>(
+    spawner: &S,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    let (me, pes) = (spawner.context().pe().number(), spawner.context().pes());
+    let place = |(turn, item): (usize, A)| {
+        let pe = (u64::from(me) + turn as u64) % u64::from(pes);
+        spawner.spawn_at(Pe::new(pe as u32), move |_, item| std::future::ready(f(item)), item)
+    };
+    let futures = items.into_iter().enumerate().map(place).collect();
+    gather(futures).await
+}
+
+/// Applies `f` to each item in two steps: each part of the ball with radius `r1` around the
+/// caller gets a share of the items at once, in proportion to its compute power, at a PE that
+/// coordinates it; the coordinator spawns a task per item that PEs within `r2` of it may steal.
+///
+/// ```text
+///                    caller, items x₁ … xₙ
+///        placed at once │                 │
+///            coordinator q₀          coordinator q₁        pairwise r1 apart
+///             x₁ x₃ x₄ …                x₂ x₅ …
+///       stolen ↙   ↘ within r2      ↙    ↘ within r2
+/// ```
+///
+/// With `r2 < r1` the items of one part are never stolen by another.
+pub async fn par_map_2level_scheme<S, F, A, R>(
+    spawner: &S,
+    r1: Distance,
+    r2: Distance,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    let mut items: Vec<Option<A>> = items.into_iter().map(Some).collect();
+    let basis = spawner.context().equidistant_basis(r1);
+    let weights: Vec<u64> = basis.iter().map(|(_, power)| *power).collect();
+    let shares = shares(items.len(), &weights);
+    let coordinate = move |cx: Context, (r2, items): (Distance, Vec<A>)| async move {
+        par_map_local(&S::on(cx), r2, f, items).await
+    };
+    let mut parts = Vec::new();
+    // The caller's own part last: placing it begins nothing before the others are on their way.
+    for ((coordinator, _), share) in basis.into_iter().zip(shares).rev() {
+        if !share.is_empty() {
+            let own = share.iter().filter_map(|item| items[*item].take()).collect();
+            parts.push((spawner.spawn_at(coordinator, coordinate, (r2, own)), share));
+        }
+    }
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    for (part, share) in parts {
+        for (item, result) in share.into_iter().zip(part.await??) {
+            results[item] = Some(result);
+        }
+    }
+    // Each item is in one share, so that no result is missing.
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// [`par_map_2level_scheme`] in which no task leaves its part: `r2` is half of `radius`.
+pub async fn par_map_2level<S, F, A, R>(
+    spawner: &S,
+    radius: Distance,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    par_map_2level_scheme(spawner, radius, radius.half(), f, items).await
+}
+
+/// [`par_map_2level_scheme`] in which a part that runs out of work steals from the others, within
+/// the same `radius`.
+pub async fn par_map_2level_relaxed<S, F, A, R>(
+    spawner: &S,
+    radius: Distance,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    par_map_2level_scheme(spawner, radius, radius, f, items).await
+}
+
+async fn gather<R>(futures: Vec<Future<R>>) -> Result<Vec<R>, TaskError> {
+    let mut results = Vec::with_capacity(futures.len());
+    for future in futures {
+        results.push(future.await?);
+    }
+    Ok(results)
+}

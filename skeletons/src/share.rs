@@ -1,0 +1,101 @@
+//! Dividing data: into chunks for tasks, and into shares for PEs.
+
+use std::ops::Range;
+
+/// Cuts a range into at most `count` ranges whose lengths differ by one at the most. None is
+/// empty.
+///
+/// ```
+/// use ultramarine_skeletons::chunks;
+/// assert_eq!(chunks(1..11, 3), [1..4, 4..7, 7..11]);
+/// assert_eq!(chunks(1..3, 5), [1..2, 2..3]);
+/// ```
+pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
+    let length = u128::from(range.end.saturating_sub(range.start));
+    let count = (count as u128).min(length);
+    let cut = |i: u128| range.start + (length * i).checked_div(count).unwrap_or(0) as u64;
+    (0..count).map(|i| cut(i)..cut(i + 1)).collect()
+}
+
+/// Deals `items` numbered things out in proportion to `weights`: which ones each gets, ascending.
+///
+/// Each share is spread evenly over the whole, so that work which grows along the data (as it
+/// often does) is shared as fairly as the number of things.
+///
+/// ```
+/// use ultramarine_skeletons::shares;
+/// assert_eq!(shares(6, &[2, 1]), [vec![0, 2, 3, 5], vec![1, 4]]);
+/// ```
+///
+/// # Panics
+///
+/// If there are no weights, or all are 0.
+pub fn shares(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
+    let total: u128 = weights.iter().map(|w| u128::from(*w)).sum();
+    assert!(total > 0, "somebody must get the things");
+    // Largest remainders: round down, then one more for those who lost most by that.
+    let exact = |w: u64| items as u128 * u128::from(w);
+    let mut counts: Vec<usize> = weights.iter().map(|w| (exact(*w) / total) as usize).collect();
+    let mut losers: Vec<usize> = (0..weights.len()).collect();
+    losers.sort_by_key(|i| std::cmp::Reverse(exact(weights[*i]) % total));
+    let missing = items - counts.iter().sum::<usize>();
+    losers.into_iter().take(missing).for_each(|i| counts[i] += 1);
+
+    // The k-th of n things of a share would like to stand at (k + 1/2) / n of the whole.
+    let mut seats: Vec<(f64, usize)> = Vec::with_capacity(items);
+    for (share, n) in counts.iter().enumerate() {
+        seats.extend((0..*n).map(|k| ((k as f64 + 0.5) / *n as f64, share)));
+    }
+    seats.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut shares: Vec<Vec<usize>> = counts.iter().map(|n| Vec::with_capacity(*n)).collect();
+    seats.iter().enumerate().for_each(|(item, (_, share))| shares[*share].push(item));
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn chunks_cover_the_range_in_order_and_are_even(start in 0u64..1000, length in 0u64..1000, count in 0usize..50) {
+            let parts = chunks(start..start + length, count);
+            prop_assert_eq!(parts.len() as u64, (count as u64).min(length));
+            let joined: Vec<u64> = parts.iter().cloned().flatten().collect();
+            if count > 0 {
+                prop_assert_eq!(joined, (start..start + length).collect::<Vec<_>>());
+            }
+            let lengths = || parts.iter().map(|part| part.end - part.start);
+            prop_assert!(lengths().max().unwrap_or(0) <= lengths().min().unwrap_or(0) + 1);
+        }
+
+        #[test]
+        fn everything_is_dealt_out_once_and_in_proportion(items in 0usize..500, weights in prop::collection::vec(0u64..20, 1..9)) {
+            prop_assume!(weights.iter().any(|w| *w > 0));
+            let dealt = shares(items, &weights);
+            let mut all: Vec<usize> = dealt.iter().flatten().copied().collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..items).collect::<Vec<_>>());
+            let total: u64 = weights.iter().sum();
+            for (share, weight) in dealt.iter().zip(&weights) {
+                let exact = items as f64 * *weight as f64 / total as f64;
+                prop_assert!((share.len() as f64 - exact).abs() < 1.0);
+                prop_assert!(share.is_sorted());
+            }
+        }
+    }
+
+    #[test]
+    fn growing_work_is_shared_fairly() {
+        let dealt = shares(400, &[1, 1]);
+        let work = |share: &[usize]| share.iter().sum::<usize>() as f64;
+        assert!((work(&dealt[0]) / work(&dealt[1]) - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn chunks_of_the_greatest_range_do_not_overflow() {
+        let parts = chunks(0..u64::MAX, 7);
+        assert_eq!((parts[0].start, parts[6].end), (0, u64::MAX));
+    }
+}
