@@ -68,12 +68,20 @@ pub(crate) fn run_and_listen(command: &mut Command) -> Result<(bool, Vec<String>
         // A pipe is put in between: without this the colours would go.
         command.env("CARGO_TERM_COLOR", "always");
     }
+    listen(command, std::io::stdout(), std::io::stderr())
+}
+
+fn listen(
+    command: &mut Command,
+    to_stdout: impl Write,
+    to_stderr: impl Write + Send,
+) -> Result<(bool, Vec<String>)> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| cannot_start(command, &error))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let closing = thread::scope(|scope| {
-        let errors = scope.spawn(|| stderr.map(|pipe| pass_on(pipe, std::io::stderr())));
-        let mut closing = stdout.map(|pipe| pass_on(pipe, std::io::stdout())).unwrap_or_default();
+        let errors = scope.spawn(|| stderr.map(|pipe| pass_on(pipe, to_stderr)));
+        let mut closing = stdout.map(|pipe| pass_on(pipe, to_stdout)).unwrap_or_default();
         closing.extend(errors.join().ok().flatten().unwrap_or_default());
         closing
     });
@@ -162,7 +170,10 @@ test-mpich: Summary [ 2s] 3 tests run
     #[test]
     fn both_streams_are_heard_and_the_exit_code_counts() {
         let script = "echo 'Summary [1]' >&2; echo 'test result: ok. 1 passed'; exit 1";
-        let (ok, closing) = run_and_listen(Command::new("sh").args(["-c", script])).unwrap();
+        let (ok, closing) = {
+            let mut command = Command::new("sh");
+            listen(command.args(["-c", script]), std::io::sink(), std::io::sink()).unwrap()
+        };
         assert!(!ok);
         assert_eq!(closing, ["test result: ok. 1 passed", "Summary [1]"]);
     }
