@@ -3,13 +3,15 @@
 use crate::error::StartError;
 use crate::options::Options;
 use serde::{Deserialize, Serialize};
-use ultramarine_topology::Place;
+use ultramarine_topology::{Place, Source, Sources};
 
 /// One process, as the others need to know it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Passport {
     pub(crate) host: String,
-    pub(crate) place: Place,
+    place: Place,
+    /// The place without Slurm's word, if `place` is by it.
+    place_without_slurm: Option<Place>,
     /// The processors that the process may use, as the system writes them.
     processors: String,
     /// How many those are.
@@ -24,17 +26,26 @@ impl Passport {
         let sources = options.sources()?;
         let discovery = sources.discover()?;
         discovery.notes.iter().for_each(|note| tracing::info!("{note}"));
+        let without_slurm = Sources { slurm_addr: None, ..sources.clone() };
+        let by_slurm = discovery.source == Source::Slurm;
+        let place_without_slurm = by_slurm.then(|| without_slurm.place()).transpose()?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.thread_count();
         // Whoever has a bad setting says so before the job begins.
         options.settings(threads.unwrap_or(cores))?;
-        Ok(Passport {
-            host: sources.host_name,
-            place: discovery.place,
-            processors: processors(),
-            cores,
-            threads,
-        })
+        let (host, place) = (sources.host_name, discovery.place);
+        Ok(Passport { host, place, place_without_slurm, processors: processors(), cores, threads })
+    }
+
+    /// Where all processes are, by rank. Slurm's word counts only if all have it: a launcher other
+    /// than Slurm's may hand the variables of one host to all, or to none.
+    pub(crate) fn places(all: &[Passport]) -> Vec<Place> {
+        let all_by_slurm = all.iter().all(|own| own.place_without_slurm.is_some());
+        let place = |own: &Passport| match &own.place_without_slurm {
+            Some(other) if !all_by_slurm => other.clone(),
+            _ => own.place.clone(),
+        };
+        all.iter().map(place).collect()
     }
 
     /// How many worker threads this process has: those it was given, or its share of the cores
@@ -60,10 +71,25 @@ fn processors() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ultramarine_topology::LevelKind::{Host, Switch};
 
     fn passport(host: &str, processors: &str, cores: usize, threads: Option<usize>) -> Passport {
-        let place = Place::new(Vec::new());
-        Passport { host: host.into(), place, processors: processors.into(), cores, threads }
+        let (place, processors) = (Place::from_pairs([(Host, host)]), processors.into());
+        Passport { host: host.into(), place, place_without_slurm: None, processors, cores, threads }
+    }
+
+    #[test]
+    fn slurm_is_believed_only_if_all_have_its_word() {
+        let by_slurm = |host: &str| {
+            let place = Place::from_pairs([(Switch, "s1"), (Host, host)]);
+            let plain = passport(host, "0", 1, None);
+            Passport { place_without_slurm: Some(plain.place.clone()), place, ..plain }
+        };
+        let depths = |all: &[Passport]| {
+            Passport::places(all).iter().map(|place| place.labels().len()).collect::<Vec<_>>()
+        };
+        assert_eq!(depths(&[by_slurm("a"), by_slurm("b")]), [2, 2]);
+        assert_eq!(depths(&[by_slurm("a"), passport("b", "0", 1, None)]), [1, 1]);
     }
 
     #[test]

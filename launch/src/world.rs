@@ -81,7 +81,7 @@ fn job(
     compare_programs(world)?;
     let passports = agree(world, Passport::own(options))?;
     let threads: Vec<usize> = passports.iter().map(|own| own.worker_threads(&passports)).collect();
-    let places: Vec<_> = passports.iter().map(|own| own.place.clone()).collect();
+    let places = Passport::places(&passports);
     let powers: Vec<u64> = threads.iter().map(|threads| *threads as u64).collect();
     let topology = Arc::new(Topology::new(&places, &powers)?);
 
