@@ -137,7 +137,10 @@ impl Engine {
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
         while let Some(letter) = pe.outbox.pop() {
-            desk.outgoing.push(letter);
+            // What a straggling task has to say at the end, nobody waits for.
+            if node.phase() == Phase::Running {
+                desk.outgoing.push(letter);
+            }
         }
         let mut host = Station { desk, pe };
         let me = host.desk.me;
@@ -151,6 +154,9 @@ impl Engine {
         let polled = port.poll(now, &mut deliver);
         polled.map_err(|source| JobError::Link { me, source })?;
         let fishing_due = node.tick(now, starving, &mut host);
+        if node.phase() == Phase::Ending && host.desk.outgoing.is_empty() && port.is_idle() {
+            node.take_leave(&mut host);
+        }
         if let Some(failure) = desk.failure.take() {
             return Err(failure);
         }

@@ -344,14 +344,10 @@ impl Processor {
         let leave = loop {
             let (turn, phase) = {
                 let mut engine = self.engine();
-                let main_ended = self.main_ended.load(Ordering::SeqCst)
-                    || (self.failed() && self.me == Pe::ROOT);
-                if main_ended && engine.phase() == Phase::Running {
-                    engine.end(self);
-                }
                 (self.turn(&mut engine), engine.phase())
             };
-            if phase != Phase::Running || self.failed() {
+            let main_ended = self.main_ended.load(Ordering::SeqCst);
+            if main_ended || phase != Phase::Running || self.failed() {
                 break self.leave();
             }
             let timer = self.timers.fire(Instant::now());
@@ -386,6 +382,9 @@ impl Processor {
         let deadline = Instant::now() + self.settings.shutdown_grace;
         let leave = loop {
             let mut engine = self.engine();
+            if self.me == Pe::ROOT {
+                engine.end(self);
+            }
             self.turn(&mut engine);
             let flushed = engine.is_flushed();
             match engine.phase() {

@@ -62,6 +62,7 @@ pub struct Node {
     phase: Phase,
     /// Children in the tree of PEs that have not taken leave yet.
     farewells_awaited: usize,
+    said_farewell: bool,
     fishing: Fishing,
     /// The number of the last FISH cast.
     serial: u64,
@@ -79,6 +80,7 @@ impl Node {
             me,
             phase: Phase::Running,
             farewells_awaited: 0,
+            said_farewell: false,
             fishing: Fishing::Resting,
             serial: 0,
             reach: nearest_company(&topology, me),
@@ -112,9 +114,11 @@ impl Node {
                 host.place(parcel);
             }
             Message::Result { future, outcome } => host.fill(future, outcome),
-            Message::Failed { reason } => host.failed(from, reason),
+            Message::Failed { reason } if self.phase == Phase::Running => host.failed(from, reason),
+            // The job is ending as it is.
+            Message::Failed { .. } => {}
             Message::Shutdown => self.end(host),
-            Message::Farewell => self.handle_farewell(host),
+            Message::Farewell => self.farewells_awaited = self.farewells_awaited.saturating_sub(1),
             Message::Release => self.release(host),
         }
     }
@@ -164,13 +168,17 @@ impl Node {
 
     /// Gives the thief work, or passes the FISH on, or ends it.
     fn handle_fish(&mut self, fish: Fish, host: &mut impl Host) {
+        if self.phase != Phase::Running {
+            // The thief is about to hear it, too; and whoever takes leave says nothing after.
+            return;
+        }
         let thief = fish.thief;
         let tasks = self.share(&fish, host);
         if !tasks.is_empty() {
             host.send(thief, Message::Schedule { serial: fish.serial, tasks });
             return;
         }
-        let next = (fish.hops_left > 0 && self.phase == Phase::Running)
+        let next = (fish.hops_left > 0)
             .then(|| next_victim(&self.topology, self.me, thief, &mut || host.random()))
             .flatten();
         if let Some(next) = next {
@@ -189,9 +197,6 @@ impl Node {
         let more_than_thief = queued.saturating_sub(fish.queued as usize);
         let fair = if fish.starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 };
         let wanted = fair.min(queued.saturating_sub(kept)).min(self.settings.schedule_tasks_max);
-        if self.phase != Phase::Running || wanted == 0 {
-            return Vec::new();
-        }
         let distance = self.topology.distance(self.me, fish.thief);
         let (mut tasks, mut bytes) = (Vec::new(), 0);
         while tasks.len() < wanted && (tasks.is_empty() || bytes < self.settings.schedule_bytes_max)
@@ -252,19 +257,16 @@ impl Node {
         host.shut_down();
         self.farewells_awaited = self.children().len();
         self.children().for_each(|child| host.send(child, Message::Shutdown));
-        self.leave_if_last(host);
     }
 
-    fn handle_farewell(&mut self, host: &mut impl Host) {
-        self.farewells_awaited = self.farewells_awaited.saturating_sub(1);
-        self.leave_if_last(host);
-    }
-
-    /// Takes leave once all below have.
-    fn leave_if_last(&mut self, host: &mut impl Host) {
-        if self.phase != Phase::Ending || self.farewells_awaited > 0 {
+    /// Takes leave, once all below in the tree have. To be called while the job is ending,
+    /// whenever everything that this PE sent has arrived: so the root's release means that no
+    /// message is on its way anywhere.
+    pub fn take_leave(&mut self, host: &mut impl Host) {
+        if self.phase != Phase::Ending || self.farewells_awaited > 0 || self.said_farewell {
             return;
         }
+        self.said_farewell = true;
         match self.parent() {
             Some(parent) => host.send(parent, Message::Farewell),
             None => self.release(host),
