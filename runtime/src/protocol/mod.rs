@@ -35,3 +35,6 @@ pub use node::{Host, Node, Phase};
 pub use pool::{Pool, Radii, Shelf};
 pub use settings::FishingSettings;
 pub use statistics::{Histogram, Statistics, Traffic};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! Several nodes played by hand: the test delivers each message itself.
+
+mod ending;
+mod fishing;
+mod laws;
+mod sharing;
+mod world;

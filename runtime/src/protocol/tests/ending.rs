@@ -1,0 +1,89 @@
+//! How a job ends.
+
+use super::world::{World, chooser, pe, settings};
+use crate::protocol::{Message, Phase};
+use std::time::Duration;
+use ultramarine_topology::{Distance, Topology};
+
+/// A job in full swing: with a FISH everywhere, some with answers on the way.
+fn busy(pes: u32, seed: u64) -> World {
+    let mut choose = chooser(seed);
+    let mut world = World::new(Topology::flat(pes), &settings(), seed);
+    for _ in 0..choose(60) {
+        let at = choose(pes as usize) as u32;
+        world.now += Duration::from_micros(100);
+        match choose(4) {
+            0 => drop(world.spawn(at, Distance::ONE, 0)),
+            1 if !world.flying.is_empty() => {
+                let index = choose(world.flying.len());
+                world.deliver(index);
+            }
+            _ => drop(world.tick(at, choose(2) == 0)),
+        }
+    }
+    world
+}
+
+/// `World` checks that nobody but a passed-on RELEASE is heard from those who took leave.
+#[test]
+fn all_are_released_once_and_nobody_speaks_after_taking_leave() {
+    for pes in 1..=20 {
+        for seed in 0..50 {
+            let mut world = busy(pes, seed);
+            world.end();
+            world.deliver_all(chooser(seed));
+            assert_eq!(world.phases(), vec![Phase::Released; pes as usize], "seed {seed}");
+            assert!(world.seats.iter().all(|seat| seat.shut_down == 1), "{pes} PEs, seed {seed}");
+            assert_eq!(world.farewells.len() as u32, pes - 1, "all but the root, once");
+        }
+    }
+}
+
+#[test]
+fn nobody_is_released_before_all_have_taken_leave() {
+    for seed in 0..200 {
+        let mut world = World::new(Topology::flat(13), &settings(), seed);
+        let mut choose = chooser(seed);
+        world.end();
+        while !world.flying.is_empty() {
+            let index = choose(world.flying.len());
+            world.deliver(index);
+            let released = world.phases().contains(&Phase::Released);
+            assert_eq!(released, world.nodes[0].phase() == Phase::Released);
+            assert!(!released || world.phases().iter().all(|phase| *phase != Phase::Running));
+        }
+    }
+}
+
+#[test]
+fn who_is_ending_neither_fishes_nor_gives() {
+    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    world.spawn_many(10, 1, Distance::ONE, 0);
+    world.tick(2, true);
+    world.end();
+    world.deliver_all(chooser(3));
+    assert_eq!(world.queued(1) + world.queued(2), 10);
+    let fishes = |world: &World| world.nodes[2].statistics().by_distance[1].fishes;
+    let before = fishes(&world);
+    world.now += Duration::from_secs(9);
+    assert_eq!(world.tick(2, true), None);
+    assert_eq!(fishes(&world), before);
+}
+
+#[test]
+fn ending_twice_is_ending_once() {
+    let mut world = World::new(Topology::flat(4), &settings(), 1);
+    world.end();
+    world.end();
+    assert_eq!(world.flying.len(), 2, "SHUTDOWN to each child, once");
+    world.deliver_all(|_| 0);
+    world.end();
+    assert!(world.flying.is_empty());
+}
+
+#[test]
+fn a_failure_reaches_the_root() {
+    let mut world = World::new(Topology::flat(5), &settings(), 1);
+    world.handle(0, 3, Message::Failed { reason: "no room".to_owned() });
+    assert_eq!(world.seats[0].failures, [(pe(3), "no room".to_owned())]);
+}

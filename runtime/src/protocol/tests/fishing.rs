@@ -1,0 +1,234 @@
+//! How a thief asks, whom, and how often.
+
+use super::world::{World, eight, pe, settings};
+use crate::protocol::{FishingSettings, Message};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use ultramarine_topology::{Distance, Topology};
+
+#[test]
+fn a_fish_is_answered_with_a_task() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let task = world.spawn(0, Distance::ONE, 5);
+    assert!(world.tick(1, true).is_some());
+    let fish = world.deliver_only();
+    assert!(matches!(fish.message, Message::Fish(fish) if fish.thief == pe(1) && fish.starving));
+    world.now += Duration::from_micros(3);
+    let schedule = world.deliver_only();
+    assert!(matches!(schedule.message, Message::Schedule { .. }));
+    assert_eq!(world.run_one(1).map(|parcel| parcel.task), Some(task));
+    assert_eq!(world.queued(0), 0);
+
+    let thief = world.nodes[1].statistics();
+    let row = thief.by_distance.last().expect("a row for distance 1");
+    assert_eq!((row.fishes, row.schedules, row.steals, row.bytes, row.no_works), (1, 1, 1, 5, 0));
+    assert_eq!(thief.steal_latency.count(), 1);
+}
+
+#[test]
+fn a_pe_above_the_low_water_mark_does_not_fish() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    world.spawn(1, Distance::ONE, 0);
+    world.spawn(1, Distance::ONE, 0);
+    assert_eq!(world.tick(1, true), None);
+    assert!(world.flying.is_empty());
+    world.run_one(1);
+    world.tick(1, false);
+    let (_, fish) = world.catch_fish();
+    assert_eq!((fish.queued, fish.starving), (1, false));
+}
+
+#[test]
+fn one_fish_at_a_time() {
+    let mut world = World::new(eight(), &settings(), 1);
+    let due = world.tick(3, true);
+    for _ in 0..5 {
+        assert_eq!(world.tick(3, true), due);
+    }
+    world.catch_fish();
+}
+
+#[test]
+fn a_pe_that_is_alone_never_fishes() {
+    let mut world = World::new(Topology::flat(1), &settings(), 1);
+    assert_eq!(world.tick(0, true), None);
+    assert!(world.flying.is_empty());
+}
+
+#[test]
+fn a_fish_wanders_outwards_until_its_hops_run_out() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..200 {
+        let mut world = World::new(eight(), &settings(), seed);
+        world.tick(0, true);
+        let mut hops_left = settings().max_hops;
+        let mut distance = Distance::ZERO;
+        loop {
+            let letter = world.deliver_only();
+            let Message::Fish(fish) = letter.message else {
+                assert_eq!(letter.message, Message::NoWork { serial: 1 });
+                assert_eq!(letter.to, pe(0));
+                break;
+            };
+            let here = world.topology.distance(letter.to, fish.thief);
+            assert!(here >= distance, "nearer to the thief again: {here} after {distance}");
+            assert_eq!((fish.thief, fish.hops_left), (pe(0), hops_left));
+            distance = here;
+            hops_left = hops_left.wrapping_sub(1);
+            seen.insert(letter.to.number());
+        }
+        assert_eq!(hops_left, u8::MAX, "all {} hops were used", settings().max_hops);
+        assert!(world.flying.is_empty());
+        let forwards: u64 = (world.nodes.iter())
+            .flat_map(|node| &node.statistics().by_distance)
+            .map(|row| row.forwards)
+            .sum();
+        assert_eq!(forwards, u64::from(settings().max_hops));
+    }
+    assert_eq!(seen, (1..8).collect(), "everybody else is asked now and then");
+}
+
+#[test]
+fn the_next_fish_searches_a_wider_ball_and_success_brings_it_back() {
+    let mut asked = [const { BTreeSet::new() }; 5];
+    for seed in 0..300 {
+        let mut world = World::new(eight(), &settings(), seed);
+        for victims in asked.iter_mut().take(4) {
+            world.now += Duration::from_secs(1);
+            world.tick(0, true);
+            let (victim, fish) = world.catch_fish();
+            victims.insert(victim.number());
+            world.handle(0, 7, Message::NoWork { serial: fish.serial });
+        }
+        // The fifth goes to the rack; it succeeds.
+        world.now += Duration::from_secs(1);
+        world.tick(0, true);
+        let (_, fish) = world.catch_fish();
+        world.spawn(7, Distance::ONE, 0);
+        world.handle(7, 0, Message::Fish(fish));
+        world.deliver_only();
+        world.run_one(0);
+        world.tick(0, true);
+        asked[4].insert(world.catch_fish().0.number());
+    }
+    let sets = asked.map(|set| set.into_iter().collect::<Vec<_>>());
+    let all: Vec<u32> = (1..8).collect();
+    assert_eq!(sets, [vec![1], vec![1, 2, 3], all, vec![1], vec![1]]);
+}
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+/// The waits after the first NOWORKs in a row.
+fn waits(world: &mut World, count: usize) -> Vec<Duration> {
+    let mut waits = Vec::new();
+    for _ in 0..count {
+        if world.flying.is_empty() {
+            world.tick(0, true);
+        }
+        let (_, fish) = world.catch_fish();
+        world.handle(0, 1, Message::NoWork { serial: fish.serial });
+        let due = world.tick(0, true).expect("it waits");
+        assert!(world.flying.is_empty(), "not before the wait is over");
+        waits.push(due.saturating_sub(world.now));
+        world.now = due.saturating_sub(NANOSECOND);
+        world.tick(0, true);
+        assert!(world.flying.is_empty(), "not a moment before the wait is over");
+        world.now = due;
+        world.tick(0, true);
+    }
+    waits
+}
+
+/// How many jobs the means are taken over.
+const SEEDS: u32 = 400;
+
+#[test]
+fn waits_grow_between_their_limits_and_success_resets_them() {
+    let settings = FishingSettings {
+        min_fish_delay: Duration::from_micros(10),
+        max_fish_delay: Duration::from_micros(640),
+        ..settings()
+    };
+    let mut means = [Duration::ZERO; 10];
+    for seed in 0..SEEDS {
+        let mut world = World::new(Topology::flat(2), &settings, u64::from(seed));
+        for (mean, wait) in means.iter_mut().zip(waits(&mut world, 10)) {
+            assert!(
+                (settings.min_fish_delay..=settings.max_fish_delay).contains(&wait),
+                "{wait:?}"
+            );
+            *mean += wait / SEEDS;
+        }
+        let (_, fish) = world.catch_fish();
+        world.spawn(1, Distance::ONE, 0);
+        world.handle(1, 0, Message::Fish(fish));
+        world.deliver_only();
+        world.run_one(0);
+        let after_success = waits(&mut world, 1)[0];
+        assert!(after_success <= 2 * settings.min_fish_delay, "{after_success:?}");
+    }
+    assert!(means[0] <= 2 * settings.min_fish_delay, "{means:?}");
+    for pair in means[1..6].windows(2) {
+        assert!(pair[1] > pair[0] * 3 / 2, "the mean about doubles: {means:?}");
+    }
+    for mean in &means[7..] {
+        let range = settings.max_fish_delay / 4..settings.max_fish_delay * 3 / 4;
+        assert!(range.contains(mean), "at the limit the mean is about half of it: {means:?}");
+    }
+}
+
+#[test]
+fn a_lost_fish_is_given_up_at_its_deadline() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let deadline = settings().fish_deadline;
+    assert_eq!(world.tick(0, true), Some(deadline));
+    world.catch_fish();
+    world.now = deadline.saturating_sub(NANOSECOND);
+    assert_eq!(world.tick(0, true), Some(deadline));
+    assert!(world.flying.is_empty());
+    assert_eq!(world.nodes[0].statistics().fishes_lost, 0);
+    world.now = deadline;
+    world.tick(0, true);
+    let (_, fish) = world.catch_fish();
+    assert_eq!(fish.serial, 2);
+    assert_eq!(world.nodes[0].statistics().fishes_lost, 1);
+}
+
+#[test]
+fn a_late_schedule_is_still_taken_and_ends_no_other_fish() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let task = world.spawn(1, Distance::ONE, 0);
+    world.tick(0, true);
+    world.deliver_only();
+    let late = world.flying.pop().expect("the SCHEDULE");
+    world.now = settings().fish_deadline;
+    world.tick(0, true);
+    let (_, second) = world.catch_fish();
+    world.handle(0, 1, late.message);
+    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
+    assert_eq!(world.nodes[0].statistics().steal_latency.count(), 0, "not the latency of any");
+
+    let due = world.tick(0, true);
+    assert_eq!(due, Some(2 * settings().fish_deadline), "the second FISH is still waited for");
+    world.handle(0, 1, Message::NoWork { serial: second.serial });
+    assert!(world.tick(0, true) < due);
+}
+
+#[test]
+fn a_no_work_that_is_late_or_comes_twice_changes_nothing() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    world.tick(0, true);
+    let (_, first) = world.catch_fish();
+    world.handle(0, 1, Message::NoWork { serial: first.serial });
+    let due = world.tick(0, true);
+    for _ in 0..10 {
+        world.handle(0, 1, Message::NoWork { serial: first.serial });
+        assert_eq!(world.tick(0, true), due, "the wait is as it was");
+    }
+    world.now = due.expect("it waits");
+    let due = world.tick(0, true);
+    let (_, second) = world.catch_fish();
+    world.handle(0, 1, Message::NoWork { serial: first.serial });
+    world.handle(0, 1, Message::NoWork { serial: second.serial + 7 });
+    assert_eq!(world.tick(0, true), due, "the second FISH is still waited for");
+}

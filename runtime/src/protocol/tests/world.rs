@@ -1,0 +1,243 @@
+//! Nodes, what stands for the rest of their PEs, and the messages between them.
+
+use crate::protocol::message::Bytes;
+use crate::protocol::{
+    Fish, FishingSettings, Host, Message, Node, Outcome, Parcel, Phase, Pool, Radii, TaskId,
+};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology};
+
+/// A message on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Letter {
+    pub(super) from: Pe,
+    pub(super) to: Pe,
+    pub(super) message: Message,
+}
+
+/// What stands for the rest of a PE.
+pub(super) struct Seat {
+    me: Pe,
+    radii: Radii,
+    random: u64,
+    pool: Pool<VecDeque<Parcel>>,
+    sent: Vec<(Pe, Message)>,
+    pub(super) placed: Vec<Parcel>,
+    pub(super) filled: Vec<(u64, Outcome)>,
+    pub(super) failures: Vec<(Pe, String)>,
+    pub(super) shut_down: u32,
+    spawned: u64,
+}
+
+impl Seat {
+    pub(super) fn put(&mut self, parcel: Parcel) {
+        let shelf = self.radii.shelf(parcel.radius);
+        self.pool.shelf(shelf).push_back(parcel);
+    }
+}
+
+impl Host for Seat {
+    fn random(&mut self) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random ^ (self.random >> 29)) >> 5
+    }
+    fn send(&mut self, to: Pe, message: Message) {
+        assert_ne!(to, self.me, "no message to oneself: {message:?}");
+        self.sent.push((to, message));
+    }
+    fn queued(&self) -> usize {
+        self.pool.len()
+    }
+    fn take(&mut self, at_least: Distance) -> Option<Parcel> {
+        self.pool.select_remote(self.radii.shelf(at_least))
+    }
+    fn accept(&mut self, parcel: Parcel) {
+        self.put(parcel);
+    }
+    fn place(&mut self, parcel: Parcel) {
+        self.placed.push(parcel);
+    }
+    fn fill(&mut self, future: u64, outcome: Outcome) {
+        self.filled.push((future, outcome));
+    }
+    fn failed(&mut self, pe: Pe, reason: String) {
+        self.failures.push((pe, reason));
+    }
+    fn shut_down(&mut self) {
+        self.shut_down += 1;
+    }
+}
+
+/// A job.
+pub(super) struct World {
+    pub(super) topology: Arc<Topology>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) seats: Vec<Seat>,
+    /// In the order of sending.
+    pub(super) flying: Vec<Letter>,
+    pub(super) now: Duration,
+    /// Who said FAREWELL, in the order in which they did.
+    pub(super) farewells: Vec<Pe>,
+}
+
+/// Settings in round numbers: watermarks of 1.
+pub(super) fn settings() -> FishingSettings {
+    FishingSettings { max_fish: 1, min_sched: 1, ..FishingSettings::for_threads(1) }
+}
+
+/// Two racks of two hosts of two PEs.
+pub(super) fn eight() -> Topology {
+    let place = |n: u32| {
+        Place::new(vec![
+            Label::new(LevelKind::Switch, format!("r{}", n / 4)),
+            Label::new(LevelKind::Host, format!("h{}", n / 2)),
+        ])
+    };
+    Topology::new(&(0..8).map(place).collect::<Vec<_>>(), &[1; 8]).expect("consistent")
+}
+
+pub(super) fn pe(number: u32) -> Pe {
+    Pe::new(number)
+}
+
+impl World {
+    pub(super) fn new(topology: Topology, settings: &FishingSettings, seed: u64) -> Self {
+        let topology = Arc::new(topology);
+        let seat = |me: Pe| Seat {
+            me,
+            radii: Radii::of(&topology),
+            random: seed.wrapping_add(u64::from(me.number())).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            pool: Pool::new(topology.radii().iter().map(|_| VecDeque::new())),
+            sent: Vec::new(),
+            placed: Vec::new(),
+            filled: Vec::new(),
+            failures: Vec::new(),
+            shut_down: 0,
+            spawned: 0,
+        };
+        World {
+            nodes: (0..topology.pes())
+                .map(|n| Node::new(pe(n), topology.clone(), settings.clone()))
+                .collect(),
+            seats: (0..topology.pes()).map(|n| seat(pe(n))).collect(),
+            topology,
+            flying: Vec::new(),
+            now: Duration::ZERO,
+            farewells: Vec::new(),
+        }
+    }
+
+    /// Puts a new task of this PE into its pool; its body has so many bytes.
+    pub(super) fn spawn(&mut self, home: u32, radius: Distance, bytes: usize) -> TaskId {
+        let seat = &mut self.seats[home as usize];
+        seat.spawned += 1;
+        let task = TaskId { home: pe(home), future: seat.spawned };
+        seat.put(Parcel { task, radius, body: Bytes(vec![0; bytes]) });
+        task
+    }
+
+    pub(super) fn spawn_many(&mut self, count: usize, home: u32, radius: Distance, bytes: usize) {
+        for _ in 0..count {
+            self.spawn(home, radius, bytes);
+        }
+    }
+
+    /// Takes out of a PE's pool what one of its workers would run next.
+    pub(super) fn run_one(&mut self, at: u32) -> Option<Parcel> {
+        self.seats[at as usize].pool.select_local()
+    }
+
+    pub(super) fn queued(&self, at: u32) -> usize {
+        self.seats[at as usize].pool.len()
+    }
+
+    pub(super) fn tick(&mut self, at: u32, starving: bool) -> Option<Duration> {
+        let (node, seat) = (&mut self.nodes[at as usize], &mut self.seats[at as usize]);
+        let due = node.tick(self.now, starving, seat);
+        self.post(at);
+        due
+    }
+
+    pub(super) fn handle(&mut self, at: u32, from: u32, message: Message) {
+        let (node, seat) = (&mut self.nodes[at as usize], &mut self.seats[at as usize]);
+        node.handle(self.now, pe(from), message, seat);
+        self.post(at);
+    }
+
+    /// The root's main task has ended.
+    pub(super) fn end(&mut self) {
+        self.nodes[0].end(&mut self.seats[0]);
+        self.post(0);
+    }
+
+    fn post(&mut self, at: u32) {
+        let from = pe(at);
+        for (to, message) in self.seats[at as usize].sent.drain(..) {
+            let has_left = self.farewells.contains(&from);
+            assert!(
+                !has_left || message == Message::Release,
+                "{from} has taken leave and still sends {message:?} to {to}"
+            );
+            if message == Message::Farewell {
+                self.farewells.push(from);
+            }
+            self.flying.push(Letter { from, to, message });
+        }
+    }
+
+    /// Delivers the only message on its way.
+    pub(super) fn deliver_only(&mut self) -> Letter {
+        assert_eq!(self.flying.len(), 1, "{:?}", self.flying);
+        self.deliver(0)
+    }
+
+    /// Delivers the oldest message between the two PEs that this one is between.
+    pub(super) fn deliver(&mut self, index: usize) -> Letter {
+        let (from, to) = (self.flying[index].from, self.flying[index].to);
+        let first = self.flying.iter().position(|l| (l.from, l.to) == (from, to));
+        let letter = self.flying.remove(first.expect("at least the one at `index`"));
+        self.handle(to.number(), from.number(), letter.message.clone());
+        letter
+    }
+
+    /// Delivers messages, chosen by `choose`, until none is on its way.
+    pub(super) fn deliver_all(&mut self, mut choose: impl FnMut(usize) -> usize) {
+        for _ in 0..100_000 {
+            if self.flying.is_empty() {
+                return;
+            }
+            let index = choose(self.flying.len());
+            self.deliver(index);
+        }
+        panic!("messages without end: {:?}", self.flying);
+    }
+
+    /// The one FISH on its way, taken out of it.
+    pub(super) fn catch_fish(&mut self) -> (Pe, Fish) {
+        let letter = self.flying.pop().expect("a FISH was sent");
+        assert!(self.flying.is_empty(), "{:?}", self.flying);
+        match letter.message {
+            Message::Fish(fish) => (letter.to, fish),
+            other => panic!("not a FISH: {other:?}"),
+        }
+    }
+
+    pub(super) fn phases(&self) -> Vec<Phase> {
+        self.nodes.iter().map(Node::phase).collect()
+    }
+}
+
+/// A source of numbers that look random.
+pub(super) fn chooser(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move |below| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    }
+}
