@@ -4,7 +4,7 @@ use super::world::{World, eight, pe, settings};
 use crate::protocol::{FishingSettings, Message};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use ultramarine_topology::{Distance, Topology};
+use ultramarine_topology::{Distance, LevelKind, Place, Topology};
 
 #[test]
 fn a_fish_is_answered_with_a_task() {
@@ -231,4 +231,15 @@ fn a_no_work_that_is_late_or_comes_twice_changes_nothing() {
     world.handle(0, 1, Message::NoWork { serial: first.serial });
     world.handle(0, 1, Message::NoWork { serial: second.serial + 7 });
     assert_eq!(world.tick(0, true), due, "the second FISH is still waited for");
+}
+
+#[test]
+fn a_fish_reaches_a_ring_of_one() {
+    let racks = ["a", "a", "b"].map(|rack| Place::from_pairs([(LevelKind::Switch, rack)]));
+    let topology = Topology::new(&racks, &[1; 3]).expect("consistent");
+    let mut world = World::new(topology, &settings(), 1);
+    world.tick(0, true);
+    assert_eq!(world.deliver_only().to, pe(1));
+    assert_eq!(world.deliver_only().to, pe(2));
+    assert_eq!(world.deliver_only().message, Message::NoWork { serial: 1 });
 }

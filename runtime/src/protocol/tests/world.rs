@@ -186,6 +186,10 @@ impl World {
             if message == Message::Farewell {
                 self.farewells.push(from);
             }
+            if message == Message::Release && from == Pe::ROOT {
+                let others = self.flying.iter().filter(|letter| letter.message != Message::Release);
+                assert_eq!(others.count(), 0, "nothing is on its way any more: {:?}", self.flying);
+            }
             self.flying.push(Letter { from, to, message });
         }
     }
@@ -205,16 +209,29 @@ impl World {
         letter
     }
 
-    /// Delivers messages, chosen by `choose`, until none is on its way.
+    /// Delivers messages, chosen by `choose`, until none is on its way and all who can take leave
+    /// have done so.
     pub(super) fn deliver_all(&mut self, mut choose: impl FnMut(usize) -> usize) {
         for _ in 0..100_000 {
             if self.flying.is_empty() {
-                return;
+                (0..self.topology.pes()).for_each(|at| self.take_leave(at));
+                if self.flying.is_empty() {
+                    return;
+                }
             }
             let index = choose(self.flying.len());
             self.deliver(index);
+            self.take_leave(choose(self.nodes.len()) as u32);
         }
         panic!("messages without end: {:?}", self.flying);
+    }
+
+    /// Has a PE take leave if everything that it sent has arrived, as its owner would.
+    pub(super) fn take_leave(&mut self, at: u32) {
+        if self.flying.iter().all(|letter| letter.from != pe(at)) {
+            self.nodes[at as usize].take_leave(&mut self.seats[at as usize]);
+            self.post(at);
+        }
     }
 
     /// The one FISH on its way, taken out of it.
