@@ -1,0 +1,44 @@
+//! What tests of whole jobs share.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use ultramarine::{Label, LaneKind, LevelKind, Options, Place};
+
+/// The longest that any wait in a test lasts; reached only when the test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
+
+/// Runs a part of a test in a thread of its own; it may neither panic nor outlast the patience.
+pub(crate) fn bounded<T: Send + 'static>(part: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || drop(done.send(part())));
+    is_done.recv_timeout(PATIENCE).expect("the test panicked above, or hangs")
+}
+
+/// Waits until `condition` holds.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The lanes of a job whose PEs are threads.
+pub(crate) const LANES: [LaneKind; 2] = [LaneKind::Memory, LaneKind::Tcp];
+
+/// A job of so many PEs with one worker each.
+pub(crate) fn pes(pes: u32, lane: LaneKind) -> Options {
+    Options::default().pes(pes).threads(1).lane(lane)
+}
+
+/// Two racks of two hosts of `each` PEs.
+pub(crate) fn racks(each: u32) -> Vec<Place> {
+    let place = |n: u32| {
+        Place::new(vec![
+            Label::new(LevelKind::Switch, format!("r{}", n / (2 * each))),
+            Label::new(LevelKind::Host, format!("h{}", n / each)),
+        ])
+    };
+    (0..4 * each).map(place).collect()
+}
