@@ -59,11 +59,17 @@ pub enum JobError {
 }
 
 /// What a turn brought.
+#[derive(Default)]
 pub(super) struct Turn {
     /// Whether a message came or went.
     pub(super) something_happened: bool,
+    /// Whether tasks or results came.
+    pub(super) work_came: bool,
     /// When the next turn is due at the latest, if ever.
     pub(super) due: Option<Duration>,
+    /// Futures and what they are to be filled with, outside the lock: that decodes, with code of
+    /// the user's, and wakes those who wait.
+    pub(super) results: Vec<(Arc<dyn Fill>, Outcome)>,
 }
 
 /// Protocol and port.
@@ -85,6 +91,8 @@ struct Desk {
     futures: HashMap<u64, Arc<dyn Fill>>,
     last_future: u64,
     outgoing: Vec<(Pe, Message)>,
+    results: Vec<(Arc<dyn Fill>, Outcome)>,
+    tasks_came: bool,
     argument_bytes_max: usize,
     failure: Option<JobError>,
 }
@@ -105,6 +113,8 @@ impl Engine {
             futures: HashMap::new(),
             last_future: 0,
             outgoing: Vec::new(),
+            results: Vec::new(),
+            tasks_came: false,
             argument_bytes_max,
             failure: None,
         };
@@ -132,7 +142,7 @@ impl Engine {
         starving: bool,
     ) -> Result<Turn, JobError> {
         if self.closed {
-            return Ok(Turn { something_happened: false, due: None });
+            return Ok(Turn::default());
         }
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
@@ -163,7 +173,9 @@ impl Engine {
         let sent = !desk.outgoing.is_empty();
         self.post(now)?;
         let due = [fishing_due, self.port.next_deadline()].into_iter().flatten().min();
-        Ok(Turn { something_happened: sent || messages > 0, due })
+        let results = std::mem::take(&mut self.desk.results);
+        let work_came = std::mem::take(&mut self.desk.tasks_came) || !results.is_empty();
+        Ok(Turn { something_happened: sent || messages > 0, work_came, due, results })
     }
 
     /// Hands the outgoing messages to the port.
@@ -198,7 +210,7 @@ impl Engine {
         }
     }
 
-    /// Ends all turns. Returns the futures whose tasks are elsewhere; they will get no result.
+    /// Ends all turns: the PE has left. Returns the futures that will get no result any more.
     pub(super) fn close(&mut self) -> Vec<Arc<dyn Fill>> {
         self.closed = true;
         self.desk.futures.drain().map(|(_, future)| future).collect()
@@ -259,18 +271,20 @@ impl Host for Station<'_> {
     fn accept(&mut self, parcel: Parcel) {
         let shelf = self.pe.queues.radii.shelf(parcel.radius);
         self.pe.queues.push(shelf, Arc::new(Guest(parcel)));
+        self.desk.tasks_came = true;
         self.pe.summon();
     }
 
     fn place(&mut self, parcel: Parcel) {
         self.pe.queues.push_ready(Work::Start(Arc::new(Guest(parcel))));
+        self.desk.tasks_came = true;
         self.pe.summon();
     }
 
     fn fill(&mut self, future: u64, outcome: Outcome) {
-        if let Some(future) = self.desk.futures.remove(&future) {
-            future.fill(outcome);
-        }
+        // A second result of the same task finds no future any more.
+        let future = self.desk.futures.remove(&future);
+        self.desk.results.extend(future.map(|future| (future, outcome)));
     }
 
     fn failed(&mut self, pe: Pe, reason: String) {
@@ -279,7 +293,7 @@ impl Host for Station<'_> {
 
     fn shut_down(&mut self) {
         self.pe.start_ending();
-        let futures = std::mem::take(&mut self.desk.futures);
-        futures.into_values().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
+        let futures = self.desk.futures.drain();
+        self.desk.results.extend(futures.map(|(_, f)| (f, Err(TaskError::ShuttingDown))));
     }
 }

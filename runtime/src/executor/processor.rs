@@ -25,9 +25,15 @@ use ultramarine_topology::{Distance, Pe, Topology};
 /// task, or of a RESULT, is shorter.
 const MESSAGE_OVERHEAD_BYTES: usize = 64;
 
-/// While messages come, the starting thread polls without sleeping for so long (on a lane that
-/// cannot wake it), and then sleeps so long at first.
+/// The starting thread looks for messages so often while tasks and results come, on a lane that
+/// cannot wake it or while workers are busy; then less and less often.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
+
+/// The longest it waits while the whole PE rests: 0.8 % of a core.
+const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(1);
+
+/// How long it sleeps when nothing is due and the lane will wake it.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
 
 /// A PE's part in a job that is about to run.
 pub struct Job {
@@ -141,7 +147,7 @@ impl Processor {
         let sleeper = lane.sleeper();
         let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(me.number()));
         let node = Node::new(me, topology.clone(), settings.fishing.clone());
-        let port = Port::new(me, topology.pes(), lane, settings.port.clone());
+        let port = Port::new(me, topology.pes(), lane, settings.port);
         let value_bytes_max =
             settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
         let engine = Engine::new(me, node, port, queues.common(), seed, value_bytes_max);
@@ -290,19 +296,24 @@ impl Processor {
 
     /// A turn at the engine, unless somebody else is at it. Returns whether something happened.
     pub(super) fn try_turn(self: &Arc<Self>) -> bool {
-        let Ok(mut engine) = self.engine.try_lock() else { return false };
-        self.turn(&mut engine).something_happened
+        let Ok(engine) = self.engine.try_lock() else { return false };
+        self.turn(engine).something_happened
     }
 
-    fn turn(self: &Arc<Self>, engine: &mut Engine) -> Turn {
+    /// A turn at the engine, which is then released.
+    fn turn(self: &Arc<Self>, mut engine: MutexGuard<'_, Engine>) -> Turn {
         let workers = self.active.load(Ordering::Relaxed);
         let starving = workers < self.settings.threads || self.idle.load(Ordering::Relaxed) > 0;
         let now = self.started.elapsed();
-        engine.turn(self, now, starving).unwrap_or_else(|error| {
+        let turn = engine.turn(self, now, starving);
+        let mut turn = turn.unwrap_or_else(|error| {
             engine.give_up(&error, now);
             self.fail(error);
-            Turn { something_happened: true, due: None }
-        })
+            Turn::default()
+        });
+        drop(engine);
+        turn.results.drain(..).for_each(|(future, outcome)| future.fill(outcome));
+        turn
     }
 
     fn fail(&self, error: JobError) {
@@ -310,10 +321,6 @@ impl Processor {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.start_ending();
         self.nudge();
-    }
-
-    fn failed(&self) -> bool {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     pub(super) fn start_ending(&self) {
@@ -340,55 +347,44 @@ impl Processor {
     /// Looks after messages and timers until the job has ended, on the thread that started it.
     fn drive(self: &Arc<Self>) -> (Option<JobError>, Leave) {
         let mut interval = POLL_INTERVAL_MIN;
-        let mut busy_until = Instant::now();
-        let leave = loop {
-            let (turn, phase) = {
-                let mut engine = self.engine();
-                (self.turn(&mut engine), engine.phase())
-            };
-            let main_ended = self.main_ended.load(Ordering::SeqCst);
-            if main_ended || phase != Phase::Running || self.failed() {
-                break self.leave();
-            }
+        while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
+            let turn = self.turn(self.engine());
             let timer = self.timers.fire(Instant::now());
             if !self.queues.is_empty() {
                 self.summon();
             }
-            if turn.something_happened {
+            if turn.work_came {
                 interval = POLL_INTERVAL_MIN;
-                busy_until = Instant::now() + POLL_INTERVAL_MIN;
             }
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
-            let due = [due, timer].into_iter().flatten().min().unwrap_or(Duration::MAX);
-            if self.active.load(Ordering::SeqCst) > 0 {
-                // Workers poll between tasks; this is for when their tasks are long.
-                std::thread::park_timeout(interval.min(due));
-            } else if self.sleeper.wakes_on_traffic() {
-                self.sleeper.sleep(due.min(self.settings.shutdown_grace));
-            } else if Instant::now() < busy_until {
-                std::thread::yield_now();
+            let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
+            let busy = self.active.load(Ordering::SeqCst) > 0;
+            if !busy && self.sleeper.wakes_on_traffic() {
+                self.sleeper.sleep(due);
                 continue;
-            } else {
-                std::thread::park_timeout(interval.min(due));
             }
-            interval = (interval * 2).min(self.settings.poll_interval_max);
-        };
+            // Busy workers take turns between tasks; this is for when their tasks are long.
+            let longest = self.settings.poll_interval_max;
+            let longest = if busy { longest } else { longest.min(RESTING_INTERVAL_MAX) };
+            interval = (interval * 2).min(longest);
+            std::thread::park_timeout(interval.min(due));
+        }
+        let leave = self.leave();
         (self.failure.lock().unwrap_or_else(PoisonError::into_inner).take(), leave)
     }
 
     /// Takes leave of the other PEs.
     fn leave(self: &Arc<Self>) -> Leave {
-        self.start_ending();
         let deadline = Instant::now() + self.settings.shutdown_grace;
+        if self.me == Pe::ROOT {
+            self.engine().end(self);
+        }
+        self.start_ending();
         let leave = loop {
+            self.turn(self.engine());
             let mut engine = self.engine();
-            if self.me == Pe::ROOT {
-                engine.end(self);
-            }
-            self.turn(&mut engine);
-            let flushed = engine.is_flushed();
             match engine.phase() {
-                Phase::Released if flushed => break Leave::Orderly,
+                Phase::Released if engine.is_flushed() => break Leave::Orderly,
                 _ if Instant::now() >= deadline => break Leave::Hasty,
                 _ => {}
             }

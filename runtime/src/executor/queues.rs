@@ -225,7 +225,7 @@ impl Queues {
         }
         self.arrived.iter().for_each(|q| {
             while let Some(task) = take(|| q.steal()) {
-                task.cancel()
+                task.cancel();
             }
         });
         for worker in &self.workers {

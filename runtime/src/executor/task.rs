@@ -15,6 +15,7 @@ use crate::protocol::message::Bytes;
 use crate::protocol::{Message, Outcome, Parcel, TaskId};
 use crate::wire;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_topology::{Distance, Pe};
@@ -65,11 +66,11 @@ pub(super) struct Arrival {
 impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
     fn arrive(self, at: &Arrival, argument: &[u8]) {
         let task = at.task;
-        match wire::decode(argument) {
+        match decode("argument", argument) {
             Ok(argument) => self.0.run(&at.pe, argument, move |pe, result| {
-                pe.report(task, result.and_then(|value| encode("result", &value)));
+                pe.report(task, result.and_then(|value| encode("result", &value, Vec::new())));
             }),
-            Err(error) => at.pe.report(task, Err(codec("argument", &error))),
+            Err(error) => at.pe.report(task, Err(error)),
         }
     }
 }
@@ -147,9 +148,7 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
                 reason: error.to_string(),
             });
             let bytes = code.and_then(|code| {
-                let mut bytes = code.to_bytes().to_vec();
-                wire::encode_into(&argument, &mut bytes)
-                    .map_err(|error| codec("argument", &error))?;
+                let bytes = encode("argument", &argument, code.to_bytes().to_vec())?;
                 within("argument", bytes, way.argument_bytes_max)
             });
             bytes.map_err(Some)
@@ -175,9 +174,7 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
 
 impl<B: Body<A>, A: Portable> Fill for Local<B, A> {
     fn fill(&self, outcome: Outcome) {
-        self.finish(outcome.and_then(|Bytes(bytes)| {
-            wire::decode(&bytes).map_err(|error| codec("result", &error))
-        }));
+        self.finish(outcome.and_then(|Bytes(bytes)| decode("result", &bytes)));
     }
 }
 
@@ -241,12 +238,24 @@ impl Processor {
     }
 }
 
-fn encode<T: Portable>(what: &str, value: &T) -> Result<Vec<u8>, TaskError> {
-    wire::encode(value).map_err(|error| codec(what, &error))
+/// Appends the value's encoding to `bytes`.
+fn encode<T: Portable>(what: &str, value: &T, mut bytes: Vec<u8>) -> Result<Vec<u8>, TaskError> {
+    codec(what, || wire::encode_into(value, &mut bytes))?;
+    Ok(bytes)
 }
 
-fn codec(what: &str, error: &wire::WireError) -> TaskError {
-    TaskError::Codec { what: what.to_owned(), reason: error.to_string() }
+fn decode<T: Portable>(what: &str, bytes: &[u8]) -> Result<T, TaskError> {
+    codec(what, || wire::decode(bytes))
+}
+
+/// Runs code of the user's `Serialize` or `Deserialize`, which may fail and may even panic.
+fn codec<T>(what: &str, run: impl FnOnce() -> Result<T, wire::WireError>) -> Result<T, TaskError> {
+    let reason = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "its serialisation panicked".to_owned(),
+    };
+    Err(TaskError::Codec { what: what.to_owned(), reason })
 }
 
 fn within(what: &str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, TaskError> {

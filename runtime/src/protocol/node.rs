@@ -106,7 +106,7 @@ impl Node {
         match message {
             Message::Fish(fish) => self.handle_fish(fish, host),
             Message::Schedule { serial, tasks } => {
-                self.handle_schedule(now, from, serial, tasks, host)
+                self.handle_schedule(now, from, serial, tasks, host);
             }
             Message::NoWork { serial } => self.handle_no_work(now, from, serial, host),
             Message::Place(parcel) => {

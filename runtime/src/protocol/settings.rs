@@ -16,7 +16,7 @@ pub struct FishingSettings {
     /// The shortest wait after NOWORK. Default 20 µs.
     pub min_fish_delay: Duration,
     /// The longest wait after NOWORK; the wait is random and its mean doubles up to this.
-    /// Default 5 ms.
+    /// Default 20 ms: the fishing of idle PEs is then no load.
     pub max_fish_delay: Duration,
     /// How long an unanswered FISH counts as being on its way. Default 250 ms.
     pub fish_deadline: Duration,
@@ -36,7 +36,7 @@ impl FishingSettings {
             max_fish: threads,
             min_sched: threads,
             min_fish_delay: Duration::from_micros(20),
-            max_fish_delay: Duration::from_millis(5),
+            max_fish_delay: Duration::from_millis(20),
             fish_deadline: Duration::from_millis(250),
             max_hops: 7,
             schedule_tasks_max: 32,
