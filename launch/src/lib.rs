@@ -30,10 +30,8 @@
 #![forbid(unsafe_code)]
 
 mod error;
-mod identity;
 mod launcher;
 mod options;
-mod passport;
 mod threads;
 #[cfg(feature = "mpi")]
 mod world;

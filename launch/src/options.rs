@@ -120,6 +120,7 @@ impl Options {
 
     /// Changes a setting of the runtime, named as in [`Settings`].
     #[must_use]
+    #[allow(clippy::needless_pass_by_value, reason = "`set(\"seed\", 3)` reads better than `&3`")]
     pub fn set(mut self, name: &str, value: impl ToString) -> Self {
         self.settings.push((name.to_owned(), value.to_string()));
         self

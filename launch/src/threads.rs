@@ -16,6 +16,9 @@ where
     T: Future<Output = Result<()>> + Send + 'static,
 {
     let pes = options.pe_count();
+    if pes == 0 {
+        return Err(StartError::Options("a job needs at least one PE".to_owned()).into());
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.thread_count().unwrap_or((cores / pes as usize).max(1));
     let settings = options.settings(threads)?;
@@ -32,9 +35,7 @@ where
         Job { me: Pe::new(number), topology, lane, settings }
     });
     let mut jobs = jobs.collect::<Vec<_>>().into_iter();
-    let Some(root) = jobs.next() else {
-        return Err(StartError::Options("a job needs at least one PE".to_owned()).into());
-    };
+    let root = jobs.next().expect("there is at least one PE");
     let mut serving = Vec::new();
     for job in jobs {
         let name = format!("pe{}", job.me.number());

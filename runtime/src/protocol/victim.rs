@@ -32,7 +32,8 @@ pub fn next_victim(
     let nearest = radii.partition_point(|r| *r < topology.distance(me, thief));
     let ring = |level: usize, random: &mut dyn FnMut() -> u64| {
         let inner = topology.ball(thief, radii[level - 1]).numbers();
-        let myself = me.number()..me.number() + 1;
+        // In the outer rings I am inside the hole already.
+        let myself = if inner.contains(&me.number()) { 0..0 } else { me.number()..me.number() + 1 };
         pick(topology.ball(thief, radii[level]).numbers(), inner, myself, random)
     };
     let mut found = None;

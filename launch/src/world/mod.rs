@@ -4,11 +4,13 @@
 //! the passports; and for the lane `tcp` the addresses. What is wrong on one process becomes an
 //! error on all, so that nobody waits for it.
 
+mod identity;
+mod passport;
+
+use self::passport::Passport;
 use crate::error::{Error, Result, StartError};
-use crate::identity;
 use crate::launcher::Launched;
 use crate::options::{LaneKind, Options};
-use crate::passport::Passport;
 use mpi::Threading;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
