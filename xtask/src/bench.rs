@@ -1,18 +1,82 @@
-//! `cargo xtask bench NAME…`: the benchmark program, built for speed, with an MPI to launch under.
+//! `cargo xtask bench NAME…`: the benchmark program and those it measures against, built for speed,
+//! with an MPI to launch under.
 //!
-//! The program starts its own processes: it is told the launcher as the tests are.
+//! The program starts its own processes: it is told the launcher as the tests are. For the
+//! comparison with mpi4py it needs a Python that has mpi4py built for the same MPI; that lives in
+//! the build folder, and where it cannot be had, the comparison is left out.
 
-use std::process::ExitCode;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
+use crate::mpi::Mpi;
 use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
+
+const PROGRAM: &str = "bench";
+/// The benchmark that compares with mpi4py.
+const WITH_PYTHON: &str = "noop";
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
     let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
-    let mut bench = process::cargo();
-    bench.args(["run", "--release", "--package", "ultramarine-examples", "--bin", "bench", "--"]);
+
+    let mut build = process::cargo();
+    build.args(["build", "--release", "--package", "ultramarine-examples", "--bins"]);
+    mpi.apply_to(&mut build);
+    process::run(&mut build)?;
+
+    let mut bench = Command::new(mpi.target_dir().join("release").join(PROGRAM));
     bench.args(arguments);
+    if wants_python(arguments) {
+        match python_with_mpi4py(&mpi) {
+            Ok(python) => drop(bench.arg("--python").arg(python)),
+            Err(failure) => eprintln!("xtask: no comparison with mpi4py: {failure}"),
+        }
+    }
     mpi.apply_to(&mut bench);
     process::status_of(&mut bench).map(process::exit_code)
+}
+
+/// Whether the benchmark that compares with mpi4py will run.
+fn wants_python(arguments: &[String]) -> bool {
+    let only_asks = ["--list", "--help", "-h", "--version", "-V", "--python"];
+    let names: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let asks = arguments.iter().any(|argument| only_asks.contains(&argument.as_str()));
+    !asks && (names.is_empty() || names.iter().any(|name| *name == WITH_PYTHON))
+}
+
+/// A Python of its own in the build folder, with mpi4py for this MPI. Made once.
+fn python_with_mpi4py(mpi: &Mpi) -> Result<PathBuf> {
+    let folder = mpi.target_dir().join("python");
+    let python = folder.join("bin").join("python");
+    let has_mpi4py = || process::succeeds(Command::new(&python).args(["-c", "import mpi4py"]));
+    if has_mpi4py() {
+        return Ok(python);
+    }
+    println!("Building mpi4py for {} …", mpi.mpicc);
+    process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    let mut install = Command::new(&python);
+    // A ready-made one might be for another MPI.
+    install.args(["-m", "pip", "install", "--quiet", "--no-binary", "mpi4py", "mpi4py"]);
+    mpi.apply_to(&mut install);
+    process::run(&mut install)?;
+    Ok(python)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_is_looked_for_only_if_it_will_be_used() {
+        let wants = |arguments: &[&str]| {
+            wants_python(&arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert!(wants(&[]));
+        assert!(wants(&["--quick"]));
+        assert!(wants(&["steal", "noop", "--quick"]));
+        assert!(!wants(&["steal", "--quick"]));
+        assert!(!wants(&["--list"]));
+        assert!(!wants(&["noop", "--python", "/usr/bin/python3"]));
+    }
 }

@@ -1,0 +1,51 @@
+//! The jobs that benchmarks are made of: `bench child [JOB FLAGS] SCENARIO …`. Each runs as any
+//! program does, under a launcher or not, and its root prints one line of JSON.
+
+use crate::{idle, memory, noop, spawn, startup, steal};
+use clap::Subcommand;
+use serde::Serialize;
+use ultramarine::{Context, Error, Options, Result};
+
+/// One job.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Subcommand)]
+enum Scenario {
+    Spawn(spawn::Job),
+    Noop(noop::Job),
+    Steal(steal::Job),
+    Idle(idle::Job),
+    Startup(startup::Job),
+    Memory(memory::Job),
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        let Arguments { options, scenario } = self;
+        options.run(async move |cx| scenario.run(&cx).await)
+    }
+}
+
+impl Scenario {
+    async fn run(self, cx: &Context) -> Result<()> {
+        match self {
+            Scenario::Spawn(job) => print(&job.run(cx).await?),
+            Scenario::Noop(job) => print(&job.run(cx).await?),
+            Scenario::Steal(job) => print(&job.run(cx).await?),
+            Scenario::Idle(job) => print(&job.run(cx).await?),
+            Scenario::Startup(job) => print(&job.run(cx).await?),
+            Scenario::Memory(job) => print(&job.run(cx).await?),
+        }
+    }
+}
+
+fn print(found: &impl Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string(found).map_err(Error::other)?);
+    Ok(())
+}

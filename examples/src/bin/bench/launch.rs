@@ -1,0 +1,129 @@
+//! Starting programs, with or without a launcher, and reading what they print.
+
+use serde::de::DeserializeOwned;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Which launcher belongs to the MPI that the programs were built against, as for the tests.
+const LAUNCHER: &str = "ULTRAMARINE_TEST_MPIEXEC";
+
+/// A program that has not ended by then is ended.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a launcher that is told to end may take to end its processes.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Why there is nothing to read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LaunchError {
+    #[error("cannot start {program}: {source}")]
+    Start { program: String, source: std::io::Error },
+    #[error("{program} had not ended after {} s", TIME_LIMIT.as_secs())]
+    TimeLimit { program: String },
+    #[error("{program} failed ({status})")]
+    Failed { program: String, status: std::process::ExitStatus },
+    #[error("{program} printed no JSON as expected: {reason}")]
+    Output { program: String, reason: String },
+}
+
+/// What starts programs.
+pub(crate) struct Launcher {
+    mpiexec: String,
+    own: PathBuf,
+}
+
+/// What a program printed and how long it took, with its launcher.
+pub(crate) struct Finished {
+    program: String,
+    output: String,
+    pub(crate) seconds: f64,
+}
+
+impl Finished {
+    /// The last line that is a JSON object.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, LaunchError> {
+        let bad = |reason: String| LaunchError::Output { program: self.program.clone(), reason };
+        let line = self.output.lines().rev().find(|line| line.starts_with('{'));
+        let line = line.ok_or_else(|| bad("there is no such line".to_owned()))?;
+        serde_json::from_str(line).map_err(|error| bad(error.to_string()))
+    }
+}
+
+impl Launcher {
+    pub(crate) fn from_env() -> std::io::Result<Self> {
+        let mpiexec = std::env::var(LAUNCHER).unwrap_or_else(|_| "mpiexec".to_owned());
+        Ok(Launcher { mpiexec, own: std::env::current_exe()? })
+    }
+
+    /// A program that was built with this one.
+    pub(crate) fn sibling(&self, name: &str) -> Command {
+        Command::new(self.own.with_file_name(name))
+    }
+
+    /// One job of a benchmark; see [`crate::child`].
+    pub(crate) fn child(&self) -> Command {
+        let mut command = Command::new(&self.own);
+        command.arg("child");
+        command
+    }
+
+    /// So many processes of a program.
+    pub(crate) fn launched(&self, processes: u32, program: &Command) -> Command {
+        let mut command = Command::new(&self.mpiexec);
+        command.arg("-n").arg(processes.to_string());
+        command.arg(program.get_program()).args(program.get_args());
+        command
+    }
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(command: &mut Command) -> Result<Finished, LaunchError> {
+    let program = shown(command);
+    let io = |source| LaunchError::Start { program: program.clone(), source };
+    let start = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(io)?;
+    let (sender, ended) = mpsc::channel();
+    if let Some(mut stdout) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut output = String::new();
+            let read = stdout.read_to_string(&mut output).map(|_| output);
+            // Nobody listens any more if the time limit has passed.
+            let _ = sender.send(read);
+        });
+    }
+    let Ok(output) = ended.recv_timeout(TIME_LIMIT) else {
+        end(&mut child);
+        return Err(LaunchError::TimeLimit { program });
+    };
+    let output = output.map_err(io)?;
+    let status = child.wait().map_err(io)?;
+    let seconds = start.elapsed().as_secs_f64();
+    if !status.success() {
+        return Err(LaunchError::Failed { program, status });
+    }
+    Ok(Finished { program, output, seconds })
+}
+
+/// Ends a program that takes too long: gently, so that a launcher ends its processes too.
+fn end(child: &mut Child) {
+    let _ = Command::new("kill").arg(child.id().to_string()).status();
+    let deadline = Instant::now() + GRACE;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Fails if it has ended, which is as well.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The command as one would type it, with the programs' names only.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let name = |word: &std::ffi::OsStr| {
+        Path::new(word).file_name().unwrap_or(word).to_string_lossy().into_owned()
+    };
+    format!("`{}`", words.map(name).collect::<Vec<_>>().join(" "))
+}

@@ -1,0 +1,141 @@
+//! Benchmarks: each compares ours with another way of doing the same, in turn within one run, and
+//! prints the figures beside the goals. Nothing here passes or fails by time.
+//!
+//! The program launches other programs and copies of itself (`bench child …`), because what is
+//! measured is whole jobs, under a launcher.
+
+mod child;
+mod idle;
+mod launch;
+mod memory;
+mod noop;
+mod proc;
+mod report;
+mod sample;
+mod spawn;
+mod startup;
+mod steal;
+mod sum_euler;
+
+use clap::{Parser, Subcommand};
+use launch::Launcher;
+use report::Report;
+use std::path::PathBuf;
+use ultramarine::{Error, Result};
+
+/// Measure the runtime against others and against its goals.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    /// Which benchmarks to run [default: all].
+    names: Vec<String>,
+    /// Repeat less often.
+    #[arg(long)]
+    quick: bool,
+    /// Only list the benchmarks.
+    #[arg(long)]
+    list: bool,
+    /// A Python that has mpi4py, to compare with.
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<PathBuf>,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Subcommand)]
+enum Part {
+    /// One job of a benchmark, started by it.
+    #[command(hide = true)]
+    Child(child::Arguments),
+}
+
+/// What a benchmark has to work with.
+struct Bench {
+    launcher: Launcher,
+    quick: bool,
+    python: Option<PathBuf>,
+}
+
+impl Bench {
+    /// How often contenders take turns.
+    fn rounds(&self, usual: usize) -> usize {
+        if self.quick { 2 } else { usual }
+    }
+}
+
+struct Benchmark {
+    name: &'static str,
+    about: &'static str,
+    measure: fn(&Bench, &mut Report),
+}
+
+const BENCHMARKS: [Benchmark; 7] = [
+    Benchmark {
+        name: "sum-euler",
+        about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
+        measure: sum_euler::measure,
+    },
+    Benchmark {
+        name: "spawn",
+        about: "spawning and awaiting a million tasks on one PE, against rayon",
+        measure: spawn::measure,
+    },
+    Benchmark {
+        name: "noop",
+        about: "empty tasks per second from one PE to two, against mpi4py.futures",
+        measure: noop::measure,
+    },
+    Benchmark {
+        name: "steal",
+        about: "from a thief's FISH to the stolen task, beside MPI's own round trip",
+        measure: steal::measure,
+    },
+    Benchmark { name: "idle", about: "CPU use of a job that waits", measure: idle::measure },
+    Benchmark {
+        name: "startup",
+        about: "from mpiexec to the first task, against an empty MPI program",
+        measure: startup::measure,
+    },
+    Benchmark {
+        name: "memory",
+        about: "bytes per waiting task, and growth over ten million tasks",
+        measure: memory::measure,
+    },
+];
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(Part::Child(child)) = arguments.part {
+        return child.run();
+    }
+    if arguments.list {
+        for Benchmark { name, about, .. } in &BENCHMARKS {
+            println!("{name:<10} {about}");
+        }
+        return Ok(());
+    }
+    let chosen = choose(&arguments.names)?;
+    let Arguments { quick, python, .. } = arguments;
+    let bench = Bench { launcher: Launcher::from_env()?, quick, python };
+    let mut report = Report::default();
+    for Benchmark { name, about, measure } in chosen {
+        report.begin(name, about);
+        measure(&bench, &mut report);
+    }
+    report.print_summary();
+    Ok(())
+}
+
+/// The benchmarks of these names; all, if there are none.
+fn choose(names: &[String]) -> Result<Vec<&'static Benchmark>> {
+    if names.is_empty() {
+        return Ok(BENCHMARKS.iter().collect());
+    }
+    let find = |name: &String| {
+        BENCHMARKS.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
+            let known: Vec<_> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+            Error::other(format!("there is no benchmark `{name}`; there are {}", known.join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
+}

@@ -1,0 +1,74 @@
+//! What a waiting task occupies, and whether tasks that have been awaited leave something behind.
+
+use crate::Bench;
+use crate::launch::{self, LaunchError};
+use crate::proc::resident_bytes;
+use crate::report::{Goal, Report};
+use crate::sample::{Sample, Unit};
+use serde::{Deserialize, Serialize};
+use ultramarine::Result;
+use ultramarine::prelude::*;
+
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+/// Growth that counts as none: what the allocator and the system round to.
+const NOISE_MEBIBYTES: f64 = 1.0;
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// With its future, without its argument.
+    bytes_per_task: f64,
+    /// Memory in use after each batch, in bytes.
+    after_batches: Vec<u64>,
+}
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+    let Some(found) = report.accept("waiting tasks", run(bench)) else { return };
+    let bytes = Sample::one(found.bytes_per_task);
+    report.goal("a waiting task and its future", &bytes, Unit::BYTES, Goal::AtMost(200.0));
+    let after: Vec<f64> = found.after_batches.iter().map(|b| *b as f64 / MEBIBYTE).collect();
+    let shown: Vec<_> = after.iter().map(|mebibytes| format!("{mebibytes:.1}")).collect();
+    report.text(&format!("in use after each million of tasks, in MiB: {}", shown.join(" ")));
+    if let [_, first, .., last] = after[..] {
+        let goal = Goal::AtMost(NOISE_MEBIBYTES);
+        let growth = Sample::one(last - first);
+        report.goal("growth, 2nd to last million", &growth, Unit::MEBIBYTES, goal);
+    }
+}
+
+fn run(bench: &Bench) -> Result<Found, LaunchError> {
+    let mut child = bench.launcher.child();
+    child.args(["--pes", "1", "--threads", "1", "memory"]);
+    launch::run(&mut child)?.json()
+}
+
+/// Batches of tasks that wait until their spawner does.
+#[derive(clap::Args)]
+pub(crate) struct Job {
+    /// Tasks of a batch.
+    #[arg(long, default_value_t = 1_000_000)]
+    tasks: u64,
+    #[arg(long, default_value_t = 10)]
+    batches: usize,
+}
+
+impl Job {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+        let mut bytes = 0;
+        let mut after_batches = vec![];
+        for batch in 0..self.batches {
+            let before = resident_bytes()?;
+            let spawn = |n| cx.spawn_fn(Distance::ONE, |n: u64| n + 1, n);
+            // The only thread is busy here, so that none of them runs.
+            let futures: Vec<_> = (0..self.tasks).map(spawn).collect();
+            if batch == 0 {
+                bytes = resident_bytes()?.saturating_sub(before);
+            }
+            for future in futures {
+                future.await?;
+            }
+            after_batches.push(resident_bytes()?);
+        }
+        let bytes_per_task = bytes as f64 / self.tasks as f64 - size_of::<u64>() as f64;
+        Ok(Found { bytes_per_task, after_batches })
+    }
+}

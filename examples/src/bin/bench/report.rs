@@ -1,0 +1,96 @@
+//! The figures, the goals beside them, and whether they are reached.
+
+use crate::sample::{Sample, Unit};
+
+/// What the benchmarks found. Each figure is printed when it is known; those with goals again, as a
+/// table, at the end.
+#[derive(Default)]
+pub(crate) struct Report {
+    benchmark: &'static str,
+    summary: Vec<[String; 5]>,
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Goal {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Goal {
+    fn shown(self, unit: Unit) -> String {
+        match self {
+            Goal::AtMost(limit) => format!("≤ {}", unit.shown_exactly(limit)),
+            Goal::AtLeast(limit) => format!("≥ {}", unit.shown_exactly(limit)),
+        }
+    }
+
+    fn is_reached(self, value: f64) -> bool {
+        match self {
+            Goal::AtMost(limit) => value <= limit,
+            Goal::AtLeast(limit) => value >= limit,
+        }
+    }
+}
+
+impl Report {
+    pub(crate) fn begin(&mut self, benchmark: &'static str, about: &str) {
+        self.benchmark = benchmark;
+        println!("{benchmark}: {about}");
+    }
+
+    /// A figure without a goal.
+    pub(crate) fn figure(&self, what: &str, sample: &Sample, unit: Unit) {
+        self.line(what, &sample.shown(unit), "");
+    }
+
+    /// A figure and its goal, which the median reaches or not.
+    pub(crate) fn goal(&mut self, what: &str, sample: &Sample, unit: Unit, goal: Goal) {
+        let figure = sample.shown(unit);
+        let verdict = if goal.is_reached(sample.median()) { "reached" } else { "not reached" };
+        let goal = goal.shown(unit);
+        self.line(what, &figure, &format!("goal {goal}: {verdict}"));
+        self.enter(what, figure, goal, verdict);
+    }
+
+    /// Figures that could not be had.
+    pub(crate) fn missing(&mut self, what: &str, reason: &str) {
+        self.line(what, &format!("not measured: {reason}"), "");
+        self.enter(what, "not measured".to_owned(), String::new(), "");
+    }
+
+    /// What `measured` is, unless it could not be measured.
+    pub(crate) fn accept<T, E: ToString>(
+        &mut self,
+        what: &str,
+        measured: Result<T, E>,
+    ) -> Option<T> {
+        measured.map_err(|error| self.missing(what, &error.to_string())).ok()
+    }
+
+    pub(crate) fn text(&self, text: &str) {
+        text.lines().for_each(|line| println!("    {line}"));
+    }
+
+    #[expect(clippy::unused_self, reason = "lines belong to the report")]
+    fn line(&self, what: &str, figure: &str, goal: &str) {
+        println!("{}", format!("  {what:<58} {figure:<28} {goal}").trim_end());
+    }
+
+    fn enter(&mut self, what: &str, figure: String, goal: String, verdict: &str) {
+        let benchmark = self.benchmark.to_owned();
+        self.summary.push([benchmark, what.to_owned(), figure, goal, verdict.to_owned()]);
+    }
+
+    pub(crate) fn print_summary(&self) {
+        let head = ["benchmark", "figure", "measured", "goal", ""].map(str::to_owned);
+        let rows: Vec<_> = std::iter::once(&head).chain(&self.summary).collect();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+        let widths: Vec<_> = (0..head.len()).map(|column| width(column).unwrap_or(0)).collect();
+        println!();
+        for row in &rows {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Repeated measurements.
+
+use std::fmt::Write as _;
+
+/// Measurements of one thing, at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    values: Vec<f64>,
+}
+
+impl Sample {
+    pub(crate) fn one(value: f64) -> Self {
+        Sample { values: vec![value] }
+    }
+
+    /// Each of these measurements combined with the other's of the same round.
+    pub(crate) fn with(&self, other: &Sample, combine: impl Fn(f64, f64) -> f64) -> Sample {
+        self.values.iter().zip(&other.values).map(|(a, b)| combine(*a, *b)).collect()
+    }
+
+    /// How many times as large as the other's of the same round each is.
+    pub(crate) fn over(&self, other: &Sample) -> Sample {
+        self.with(other, |own, other| own / other)
+    }
+
+    pub(crate) fn median(&self) -> f64 {
+        let mut sorted = self.values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            sorted[middle - 1].midpoint(sorted[middle])
+        }
+    }
+
+    pub(crate) fn min(&self) -> f64 {
+        self.values.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    pub(crate) fn max(&self) -> f64 {
+        self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The median, and the range if there are several.
+    pub(crate) fn shown(&self, unit: Unit) -> String {
+        let mut text = unit.shown(self.median());
+        if self.values.len() > 1 {
+            let (min, max) = (unit.number(self.min()), unit.number(self.max()));
+            let _ = write!(text, " ({min}–{max})");
+        }
+        text
+    }
+}
+
+impl FromIterator<f64> for Sample {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let values: Vec<_> = values.into_iter().collect();
+        assert!(!values.is_empty(), "a sample has at least one measurement");
+        Sample { values }
+    }
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    name: &'static str,
+    digits: usize,
+}
+
+impl Unit {
+    pub(crate) const SECONDS: Unit = Unit::new(" s", 3);
+    pub(crate) const MICROS: Unit = Unit::new(" µs", 2);
+    pub(crate) const NANOS: Unit = Unit::new(" ns", 0);
+    pub(crate) const PERCENT: Unit = Unit::new(" %", 1);
+    pub(crate) const TIMES: Unit = Unit::new(" times", 2);
+    pub(crate) const BYTES: Unit = Unit::new(" B", 0);
+    pub(crate) const MEBIBYTES: Unit = Unit::new(" MiB", 2);
+    pub(crate) const COUNT: Unit = Unit::new("", 0);
+    pub(crate) const THOUSAND_PER_SECOND: Unit = Unit::new(" k/s", 1);
+
+    const fn new(name: &'static str, digits: usize) -> Self {
+        Unit { name, digits }
+    }
+
+    fn number(self, value: f64) -> String {
+        format!("{value:.*}", self.digits)
+    }
+
+    pub(crate) fn shown(self, value: f64) -> String {
+        format!("{value:.*}{}", self.digits, self.name)
+    }
+
+    /// The value with no more digits than it needs.
+    pub(crate) fn shown_exactly(self, value: f64) -> String {
+        format!("{value}{}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_shown_by_its_median_and_range() {
+        let sample: Sample = [3.0, 1.0, 2.0].into_iter().collect();
+        assert_eq!(sample.shown(Unit::PERCENT), "2.0 % (1.0–3.0)");
+        let even: Sample = [1.0, 4.0].into_iter().collect();
+        assert_eq!(even.shown(Unit::NANOS), "2 ns (1–4)");
+        assert_eq!(Sample::one(7.0).shown(Unit::BYTES), "7 B");
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let ours: Sample = [2.0, 30.0].into_iter().collect();
+        let theirs: Sample = [1.0, 10.0].into_iter().collect();
+        let ratio = ours.over(&theirs);
+        assert_eq!((ratio.min(), ratio.max()), (2.0, 3.0));
+    }
+}

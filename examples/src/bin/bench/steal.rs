@@ -1,0 +1,177 @@
+//! How long a hungry PE waits for work that another has: two PEs of one thread, of which the root
+//! always has short tasks, and hands them out one at a time.
+//!
+//! Two clocks: the runtime's own, from casting a FISH to receiving its SCHEDULE; and the thief's,
+//! from the end of one stolen task to the start of the next, in which sending the result and
+//! fetching the next task from the queue come on top.
+
+use crate::Bench;
+use crate::launch::{self, LaunchError};
+use crate::report::{Goal, Report};
+use crate::sample::{Sample, Unit};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine::{Error, Histogram, Result};
+
+const ROUNDS: usize = 3;
+/// Lengths of the victim's tasks, in microseconds. The goal is for the first: a victim answers
+/// between two tasks.
+const TASK_MICROS: [u64; 3] = [1, 10, 100];
+/// Stolen tasks after which a job ends.
+const STEALS: u64 = 100_000;
+/// Time after which it ends at the latest.
+const TIME: Duration = Duration::from_secs(4);
+/// Tasks are spawned for so long at a time.
+const WAVE: Duration = Duration::from_millis(50);
+/// Of the histogram's longest bar, in characters.
+const BAR: u64 = 40;
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    stolen: u64,
+    /// From casting a FISH to receiving its SCHEDULE.
+    schedule: Histogram,
+    /// From the end of a stolen task to the start of the next.
+    gap: Histogram,
+}
+
+/// What the ping-pong program prints.
+#[derive(Deserialize)]
+struct Printed {
+    half_round_trip_micros: f64,
+}
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+    for micros in TASK_MICROS {
+        let named = |what: &str| format!("tasks of {micros} µs: {what}");
+        let (mut found, mut ping_pong) = (vec![], vec![]);
+        for _ in 0..bench.rounds(ROUNDS) {
+            let Some(own) = report.accept(&named("steal"), run(bench, micros)) else { return };
+            let Some(mpi) = report.accept("MPI's half round trip", ping(bench)) else { return };
+            found.push(own);
+            ping_pong.push(mpi);
+        }
+        let quantile = |of: fn(&Found) -> &Histogram, q: f64| {
+            let micros = |d: Duration| d.as_secs_f64() * 1e6;
+            let all = found.iter().map(|found| of(found).quantile(q).map_or(f64::NAN, micros));
+            all.collect::<Sample>()
+        };
+        let stolen = found.iter().map(|found| found.stolen as f64).collect();
+        report.figure(&named("stolen"), &stolen, Unit::COUNT);
+        let ping_pong: Sample = ping_pong.into_iter().collect();
+        report.figure("MPI's half round trip, 64 bytes", &ping_pong, Unit::MICROS);
+        let clocks: [(&str, fn(&Found) -> &Histogram); 2] =
+            [("FISH to SCHEDULE", |found| &found.schedule), ("task to task", |found| &found.gap)];
+        for (clock, of) in clocks {
+            let median = quantile(of, 0.5);
+            if micros == TASK_MICROS[0] {
+                let goal = Goal::AtMost(10.0);
+                report.goal(&named(&format!("{clock}, p50")), &median, Unit::MICROS, goal);
+            } else {
+                report.figure(&named(&format!("{clock}, p50")), &median, Unit::MICROS);
+            }
+            for (name, q) in [("p90", 0.9), ("p99", 0.99)] {
+                let what = named(&format!("{clock}, {name}"));
+                report.figure(&what, &quantile(of, q), Unit::MICROS);
+            }
+            let what = named(&format!("{clock}, p50 in half round trips (mark: 4)"));
+            report.figure(&what, &median.over(&ping_pong), Unit::TIMES);
+            if micros == TASK_MICROS[0] {
+                let mut all = Histogram::default();
+                found.iter().for_each(|found| all.merge(of(found)));
+                report.text(&drawn(&all));
+            }
+        }
+    }
+}
+
+fn run(bench: &Bench, micros: u64) -> Result<Found, LaunchError> {
+    let mut job = bench.launcher.child();
+    job.args(["--threads", "1", "--set", "schedule_tasks_max=1", "steal", "--micros"]);
+    job.arg(micros.to_string());
+    launch::run(&mut bench.launcher.launched(2, &job))?.json()
+}
+
+fn ping(bench: &Bench) -> Result<f64, LaunchError> {
+    let ping_pong = bench.launcher.sibling("mpi_ping_pong");
+    let printed: Printed = launch::run(&mut bench.launcher.launched(2, &ping_pong))?.json()?;
+    Ok(printed.half_round_trip_micros)
+}
+
+/// The histogram with a row for each power of two.
+fn drawn(histogram: &Histogram) -> String {
+    let mut powers = std::collections::BTreeMap::<u32, u64>::new();
+    for (at, count) in histogram.rows() {
+        *powers.entry((at.as_nanos() as u64).max(1).ilog2()).or_default() += count;
+    }
+    let largest = powers.values().max().copied().unwrap_or(1);
+    let mut text = String::new();
+    for (power, count) in powers {
+        let micros = (1u64 << power) as f64 / 1e3;
+        let bar = "#".repeat((count * BAR).div_ceil(largest) as usize);
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{micros:>10.2} µs and more {count:>8} {bar}");
+    }
+    text
+}
+
+/// Keeps the second PE hungry.
+#[derive(clap::Args)]
+pub(crate) struct Job {
+    #[arg(long)]
+    micros: u64,
+}
+
+/// What this process, as a thief, has seen.
+static GAPS: Mutex<Option<Gaps>> = Mutex::new(None);
+
+struct Gaps {
+    last_end: Instant,
+    histogram: Histogram,
+}
+
+/// Computes for so many microseconds.
+fn short_task(micros: u64) {
+    let start = Instant::now();
+    let length = Duration::from_micros(micros);
+    while start.elapsed() < length {
+        std::hint::spin_loop();
+    }
+    let end = Instant::now();
+    match &mut *GAPS.lock().unwrap_or_else(PoisonError::into_inner) {
+        none @ None => *none = Some(Gaps { last_end: end, histogram: Histogram::default() }),
+        Some(gaps) => {
+            gaps.histogram.record(start - gaps.last_end);
+            gaps.last_end = end;
+        }
+    }
+}
+
+impl Job {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+        if cx.pes() != 2 {
+            return Err(Error::other("this job needs two PEs"));
+        }
+        let wave = (WAVE.as_micros() as u64 / self.micros).clamp(1000, 20_000);
+        let start = Instant::now();
+        let (statistics, stolen) = loop {
+            let spawn = |_| cx.spawn_fn(Distance::ONE, short_task, self.micros);
+            for task in (0..wave).map(spawn).collect::<Vec<_>>() {
+                task.await?;
+            }
+            let statistics = cx.statistics().await?;
+            let stolen = statistics.by_distance.iter().map(|row| row.steals).sum();
+            if stolen >= STEALS || start.elapsed() >= TIME {
+                break (statistics, stolen);
+            }
+        };
+        let gaps = async |_: Context, ()| {
+            GAPS.lock().unwrap_or_else(PoisonError::into_inner).take().map(|gaps| gaps.histogram)
+        };
+        let gap = cx.spawn_at(Pe::new(1), gaps, ()).await?.unwrap_or_default();
+        Ok(Found { stolen, schedule: statistics.steal_latency, gap })
+    }
+}
