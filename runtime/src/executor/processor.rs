@@ -29,8 +29,8 @@ const MESSAGE_OVERHEAD_BYTES: usize = 64;
 /// cannot wake it or while workers are busy; then less and less often.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 
-/// The longest it waits while the whole PE rests: 0.8 % of a core.
-const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(1);
+/// The longest it waits while the whole PE rests: half a percent of a core.
+const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 
 /// How long it sleeps when nothing is due and the lane will wake it.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
@@ -116,7 +116,9 @@ pub(super) struct Processor {
     /// Of these, workers that look for work.
     pub(super) idle: AtomicUsize,
     engine: Mutex<Engine>,
-    rayon: rayon::ThreadPool,
+    /// The workers. `None` once the PE has left, so that they end though a forgotten future may still
+    /// hold the PE.
+    rayon: Mutex<Option<rayon::ThreadPool>>,
     sleeper: Arc<dyn Sleeper>,
     /// The thread that started the PE, and looks after the messages when no worker does.
     driver: Thread,
@@ -161,7 +163,7 @@ impl Processor {
             active: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
             engine: Mutex::new(engine),
-            rayon,
+            rayon: Mutex::new(Some(rayon)),
             sleeper,
             driver: std::thread::current(),
             started: Instant::now(),
@@ -283,7 +285,10 @@ impl Processor {
         fence(Ordering::SeqCst);
         if self.enlist() {
             let pe = self.clone();
-            self.rayon.spawn(move || work(&pe));
+            match &*self.rayon.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(workers) => workers.spawn(move || work(&pe)),
+                None => drop(self.active.fetch_sub(1, Ordering::SeqCst)),
+            }
         }
     }
 
@@ -401,6 +406,8 @@ impl Processor {
         futures.iter().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.queues.clear();
         self.timers.clear();
+        let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(workers);
         leave
     }
 }
