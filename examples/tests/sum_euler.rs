@@ -1,0 +1,338 @@
+//! `sum_euler` as its user sees it: results, reports, error texts, exit codes; alone and under the
+//! launcher that `ULTRAMARINE_TEST_MPIEXEC` names (without it those tests say so and pass).
+
+use serde_json::Value;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest that a program may run; reached only when the test fails.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
+
+/// Skeletons that spread the work over all PEs.
+const SKELETONS: [&str; 5] =
+    ["par-map", "push-map", "par-map-local", "par-map-2level", "par-map-2level-relaxed"];
+
+/// How a program ended.
+struct Ended {
+    ok: bool,
+    out: String,
+    err: String,
+}
+
+impl Ended {
+    /// The JSON object on the last line.
+    fn report(&self) -> Value {
+        assert!(self.ok, "{}{}", self.out, self.err);
+        let last = self.out.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {last:?}\n{}", self.err))
+    }
+
+    /// The program failed, and said why.
+    fn fails_with(&self, text: &str) {
+        assert!(!self.ok, "it should fail: {}{}", self.out, self.err);
+        // Launchers and terminals may break lines where they like.
+        let said = self.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(text), "`{text}` is not in:\n{}{}", self.out, self.err);
+    }
+}
+
+/// Kills the program if the test gives up.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a program to its end.
+fn run(command: &mut Command) -> Ended {
+    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Guard(piped.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")));
+    let reader = |mut pipe: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            pipe.read_to_end(&mut text).expect("a pipe can be read");
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    };
+    let out = reader(Box::new(child.0.stdout.take().expect("piped")));
+    let err = reader(Box::new(child.0.stderr.take().expect("piped")));
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.0.try_wait().expect("it is a child of ours") {
+            break status;
+        }
+        assert!(start.elapsed() < PATIENCE, "{command:?} hangs");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let [out, err] = [out, err].map(|reader| reader.join().expect("it reads to the end"));
+    Ended { ok: status.success(), out, err }
+}
+
+/// `sum_euler` with these flags, in an environment without launchers and settings.
+fn sum_euler(flags: &str) -> Command {
+    let mut command = Command::new(SUM_EULER);
+    command.args(flags.split_whitespace());
+    scrub(&mut command);
+    command
+}
+
+fn scrub(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        let foreign = ["ULTRAMARINE_", "PMI_", "SLURM_", "OMPI_COMM_WORLD_"];
+        if foreign.iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// The launcher that belongs to this build, starting so many ranks of `sum_euler`.
+fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
+    let mut command = launcher()?;
+    command.args(["-n", &ranks.to_string(), SUM_EULER]).args(flags.split_whitespace());
+    Some(command)
+}
+
+fn launcher() -> Option<Command> {
+    let Some(launcher) = std::env::var_os("ULTRAMARINE_TEST_MPIEXEC").filter(|l| !l.is_empty())
+    else {
+        println!("skipped: ULTRAMARINE_TEST_MPIEXEC names no launcher");
+        return None;
+    };
+    let mut command = Command::new(launcher);
+    scrub(&mut command);
+    command.env("ULTRAMARINE_THREADS", "1");
+    Some(command)
+}
+
+/// A folder for the files of one test.
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("cargo gives tests a folder");
+    folder
+}
+
+#[test]
+fn alone_and_sequentially_the_sum_is_right() {
+    let ended = run(&mut sum_euler("--upto 10000 --skeleton sequential"));
+    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.out.contains("sum_euler (sequential): 30397486"), "{}", ended.out);
+    let small = run(&mut sum_euler("--upto 1 --tasks 50 --json")).report();
+    assert_eq!((&small["result"], &small["tasks"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn every_skeleton_on_every_lane_gives_the_sum() {
+    for lane in ["memory", "tcp"] {
+        for skeleton in SKELETONS.into_iter().chain(["rayon"]) {
+            let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --json";
+            let mut command = sum_euler(flags);
+            command.args(["--lane", lane, "--skeleton", skeleton]);
+            let report = run(&mut command).report();
+            assert_eq!(report["result"], 2_736_188, "{lane} {skeleton}");
+            assert_eq!(report["skeleton"], skeleton);
+        }
+    }
+}
+
+#[test]
+fn the_sum_up_to_10000_on_four_pes() {
+    let report = run(&mut sum_euler("--upto 10000 --pes 4 --threads 1 --json")).report();
+    assert_eq!(report["result"], 30_397_486);
+}
+
+#[test]
+fn the_sum_up_to_20000_on_two_pes() {
+    let flags = "--upto 20000 --pes 2 --threads 1 --lane tcp --skeleton par-map-2level --json";
+    assert_eq!(run(&mut sum_euler(flags)).report()["result"], 121_590_396);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn the_sum_up_to_100000() {
+    let mut command = sum_euler("--upto 100000 --tasks 2000 --json");
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().expect("the program is there");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ended = Ended { ok: output.status.success(), out: text, err: String::new() };
+    assert_eq!(ended.report()["result"], 3_039_650_754_u64);
+}
+
+#[test]
+fn the_report_has_the_fields_that_scripts_read() {
+    let flags = "--upto 4000 --tasks 123 --pes 2 --threads 1 --show-topology --json";
+    let report = run(&mut sum_euler(flags)).report();
+    assert_eq!(report["program"], "sum_euler");
+    assert_eq!((&report["pes"], &report["threads"]), (&2.into(), &1.into()));
+    assert_eq!(report["tasks"], 123);
+    assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{report}");
+    let steals = report["steals"].as_object().expect("steals by distance");
+    assert!(steals.iter().all(|(distance, n)| distance == "1" && n.as_u64() > Some(0)), "{report}");
+}
+
+#[test]
+fn progress_and_efficiency_are_shown() {
+    let ended = run(&mut sum_euler("--upto 3000 --pes 2 --threads 1 --progress --efficiency"));
+    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.out.contains("efficiency"), "{}", ended.out);
+}
+
+#[test]
+fn flags_that_cannot_be_are_refused() {
+    for (flags, text) in [
+        ("--upto 0", "'--upto <N>'"),
+        ("--tasks 0", "'--tasks <K>'"),
+        ("--skeleton fast", "'--skeleton <SKELETON>'"),
+        ("--frobnicate", "unexpected argument '--frobnicate'"),
+        ("--pes 0", "'--pes <P>'"),
+        ("--threads 0", "a PE needs at least one worker thread"),
+        ("--lane pigeon", "'--lane <LANE>'"),
+        ("--pes 2 --lane mpi", "needs a launcher"),
+        ("--set max_hops", "NAME=VALUE"),
+        ("--set max_hops=x", "max_hops = `x`"),
+        ("--set max_hop=1", "max_hop is not a setting"),
+        ("--topology /nowhere.toml", "cannot read the topology file /nowhere.toml"),
+    ] {
+        run(&mut sum_euler(flags)).fails_with(text);
+    }
+}
+
+#[test]
+fn variables_that_cannot_be_are_refused() {
+    for (name, value, text) in [
+        ("ULTRAMARINE_THREADS", "0", "a PE needs at least one worker thread"),
+        ("ULTRAMARINE_PES", "few", "few"),
+        ("ULTRAMARINE_LANE", "pigeon", "pigeon"),
+        ("ULTRAMARINE_MAX_HOPS", "x", "ULTRAMARINE_MAX_HOPS = `x`"),
+        ("ULTRAMARINE_MAX_HOP", "1", "ULTRAMARINE_MAX_HOP is not a setting"),
+        ("ULTRAMARINE_SPIN", "7", "ULTRAMARINE_SPIN = `7`"),
+    ] {
+        run(sum_euler("--upto 10").env(name, value)).fails_with(text);
+    }
+}
+
+#[test]
+fn topology_files_that_cannot_be_are_refused() {
+    let folder = folder("topology_files");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
+    let host = host.trim();
+    for (name, content, text) in [
+        ("malformed", "[[hosts]".to_owned(), "is malformed"),
+        ("stranger", "[[hosts]]\nnames = \"nobody\"\n".to_owned(), "but not this one"),
+        (
+            "contradictory",
+            format!(
+                "[[hosts]]\nnames = \"{host}\"\nswitches = [\"a\"]\n\
+                 [[hosts]]\nnames = \"{host}\"\nswitches = [\"b\"]\n"
+            ),
+            "twice",
+        ),
+    ] {
+        let file = folder.join(name);
+        std::fs::write(&file, content).expect("the folder is ours");
+        run(sum_euler("--upto 10 --pes 2").env("ULTRAMARINE_TOPOLOGY", &file)).fails_with(text);
+        run(sum_euler("--upto 10 --topology").arg(&file)).fails_with(text);
+    }
+}
+
+/// As under `srun --mpi=none`: the environment says four, and each process is alone.
+#[test]
+fn a_world_of_one_is_an_error() {
+    let mut command = sum_euler("--upto 10");
+    command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0");
+    if cfg!(feature = "mpi") {
+        run(&mut command).fails_with("SLURM_NTASKS says that 4 processes were started, but MPI");
+        run(command.args(["--pes", "2"])).fails_with("leave out one of the two");
+    } else {
+        run(&mut command).fails_with("this program was built without MPI");
+    }
+}
+
+#[cfg(feature = "mpi")]
+mod mpi {
+    use super::*;
+
+    #[test]
+    fn any_number_of_ranks_gives_the_sum() {
+        for ranks in 1..=4 {
+            let Some(mut command) = mpiexec(ranks, "--upto 3000 --tasks 40 --json") else { return };
+            let report = run(&mut command).report();
+            assert_eq!((&report["result"], &report["pes"]), (&2_736_188.into(), &ranks.into()));
+        }
+    }
+
+    #[test]
+    fn every_skeleton_gives_the_sum() {
+        for skeleton in SKELETONS {
+            let flags = "--upto 3000 --tasks 40 --json --show-topology --skeleton";
+            let Some(mut command) = mpiexec(3, flags) else { return };
+            let ended = run(command.arg(skeleton));
+            assert_eq!(ended.report()["result"], 2_736_188, "{skeleton}");
+            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
+            let host = host.trim().split('.').next().unwrap_or_default();
+            assert!(ended.out.contains(host), "the hierarchy is shown: {}", ended.out);
+        }
+    }
+
+    #[test]
+    fn the_lane_may_be_tcp() {
+        let Some(mut command) = mpiexec(3, "--upto 3000 --lane tcp --json") else { return };
+        assert_eq!(run(&mut command).report()["result"], 2_736_188);
+    }
+
+    #[test]
+    fn a_launcher_and_pes_inside_one_process_contradict_each_other() {
+        let Some(mut command) = mpiexec(2, "--upto 10 --pes 2") else { return };
+        run(&mut command).fails_with("leave out one of the two");
+    }
+
+    #[test]
+    fn different_programs_in_one_job_are_refused() {
+        let Some(mut command) = launcher() else { return };
+        let folder = folder("mixed");
+        let mut program = std::fs::read(SUM_EULER).expect("the program is there");
+        program.push(0);
+        let other = folder.join("sum_euler");
+        std::fs::copy(SUM_EULER, &other).expect("the folder is ours");
+        std::fs::write(&other, program).expect("the folder is ours");
+        command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1"]);
+        command.arg(other).args(["--upto", "10"]);
+        run(&mut command).fails_with("the processes run different programs: rank 0 build");
+    }
+
+    #[test]
+    fn what_is_wrong_on_one_rank_ends_all_and_rank_0_says_it() {
+        for (flags, text) in [
+            ("--topology /nowhere.toml", "cannot read the topology file /nowhere.toml"),
+            ("--set max_hops=x", "max_hops = `x`"),
+            ("--lane tcp", "it was told to use another lane than rank 0"),
+        ] {
+            let Some(mut command) = launcher() else { return };
+            command.args(["-n", "2", SUM_EULER, "--upto", "10", ":", "-n", "1", SUM_EULER]);
+            command.args(["--upto", "10"]).args(flags.split_whitespace());
+            let ended = run(&mut command);
+            ended.fails_with(text);
+            ended.fails_with("rank 2 on");
+        }
+    }
+
+    #[test]
+    fn variables_that_cannot_be_are_refused() {
+        for (name, value, text) in [
+            ("ULTRAMARINE_THREADS", "0", "a PE needs at least one worker thread"),
+            ("ULTRAMARINE_MAX_HOPS", "x", "ULTRAMARINE_MAX_HOPS = `x`"),
+            ("ULTRAMARINE_MAX_HOP", "1", "ULTRAMARINE_MAX_HOP is not a setting"),
+        ] {
+            let Some(mut command) = mpiexec(2, "--upto 10") else { return };
+            run(command.env(name, value)).fails_with(text);
+        }
+    }
+}
