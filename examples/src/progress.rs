@@ -61,5 +61,5 @@ async fn show(cx: &Context, total: u64) {
         }
     }
     bar.finish_and_clear();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

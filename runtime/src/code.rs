@@ -26,7 +26,7 @@ const MAGIC: [u64; 2] = [0x8d4c_2f61_b7e3_095a, 0x51f0_93de_6ab8_c427];
 /// A type that is nothing but code: a function item or a closure that captures nothing.
 ///
 /// Which functions those are is checked when the program is compiled; see
-/// [`Context::spawn`](crate::executor::Context::spawn).
+/// [`Spawner`](crate::executor::Spawner).
 pub trait Stateless: Copy + Send + Sync + 'static {
     /// Fails to compile for a type that has bytes.
     const CHECKED: () = assert!(

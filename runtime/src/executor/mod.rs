@@ -1,6 +1,6 @@
 //! Runs tasks: worker threads, the engine that makes progress, and what users call.
 //!
-//! One PE is a [`Processor`](processor). Its worker threads are those of a rayon pool; each takes
+//! One PE is a `Processor`. Its worker threads are those of a rayon pool; each takes
 //! tasks from lock-free queues and runs them. Everything that has to do with other PEs — protocol
 //! and port — is the *engine*, behind one lock that nobody waits for: a worker between two tasks
 //! or without work takes a turn at it if it is free, and when all workers are inside long tasks
@@ -8,15 +8,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`context`] | what a task can do: spawn, place, ask who is near |
-//! | [`future`] | the handle by which a spawned task is awaited |
-//! | [`task`] | a task while it waits: at home with its future, or as a guest from elsewhere |
-//! | [`body`] | calling a task's function, plain or async, and catching its panic |
-//! | [`queues`] | the pool's shelves as lock-free deques, and the ready queue |
-//! | [`worker`] | what a worker thread does |
-//! | [`engine`] | protocol, port and futures under one lock |
-//! | [`processor`] | one PE: holds all of these, from start to end |
-//! | [`timer`] | sleeping without blocking a worker |
+//! | `context` | what a task can do: spawn, place, ask who is near |
+//! | `future` | the handle by which a spawned task is awaited |
+//! | `task` | a task while it waits: at home with its future, or as a guest from elsewhere |
+//! | `body` | calling a task's function, plain or async, and catching its panic |
+//! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
+//! | `worker` | what a worker thread does |
+//! | `engine` | protocol, port and futures under one lock |
+//! | `processor` | one PE: holds all of these, from start to end |
+//! | `timer` | sleeping without blocking a worker |
 
 mod body;
 mod context;

@@ -1,6 +1,6 @@
 //! Values ↔ bytes: the protocol's messages, and the users' arguments and results.
 //!
-//! [`codec`] is the only file that knows the encoding. It has size limits and never trusts a
+//! `codec` is the only file that knows the encoding. It has size limits and never trusts a
 //! length that it read.
 
 mod codec;
