@@ -19,7 +19,9 @@ mod sum_euler;
 
 use clap::{Parser, Subcommand};
 use launch::Launcher;
+use proc::Processors;
 use report::Report;
+use sample::{Sample, Unit};
 use std::path::PathBuf;
 use ultramarine::{Error, Result};
 
@@ -120,7 +122,10 @@ fn main() -> Result<()> {
     let mut report = Report::default();
     for Benchmark { name, about, measure } in chosen {
         report.begin(name, about);
+        let before = Processors::now()?;
         measure(&bench, &mut report);
+        let others = Sample::one(Processors::now()?.percent_of_others(before));
+        report.figure("(the processors were used by others)", &others, Unit::PERCENT);
     }
     report.print_summary();
     Ok(())

@@ -1,4 +1,4 @@
-//! What the system says about this process.
+//! What the system says about this process and about the machine.
 
 use std::fs;
 use std::io;
@@ -27,6 +27,37 @@ pub(crate) fn cpu_time() -> io::Result<Duration> {
     Ok(total)
 }
 
+/// Processor time since the machine was started, in the system's own unit.
+#[derive(Clone, Copy)]
+pub(crate) struct Processors {
+    all: u64,
+    busy: u64,
+    /// Of this program and of those that it has launched and that have ended.
+    own: u64,
+}
+
+impl Processors {
+    pub(crate) fn now() -> io::Result<Self> {
+        let stat = fs::read_to_string("/proc/stat")?;
+        let first = stat.lines().next().ok_or_else(|| unreadable("stat"))?;
+        // user nice system idle iowait irq softirq steal
+        let all: Vec<u64> = first.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        let [_, _, _, idle, waiting, ..] = all[..] else { return Err(unreadable("stat")) };
+        let all: u64 = all.iter().take(8).sum();
+        let stat = fs::read_to_string("/proc/self/stat")?;
+        // After the name, which may hold anything: the 14th to 17th field of the file.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let own = fields.skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
+        Ok(Processors { all, busy: all - idle - waiting, own })
+    }
+
+    /// The part of all processor time since `before` that other programs had, in percent.
+    pub(crate) fn percent_of_others(self, before: Processors) -> f64 {
+        let (all, busy) = (self.all - before.all, self.busy - before.busy);
+        100.0 * busy.saturating_sub(self.own - before.own) as f64 / all.max(1) as f64
+    }
+}
+
 fn unreadable(file: &str) -> io::Error {
-    io::Error::other(format!("/proc/self/{file} is not as expected"))
+    io::Error::other(format!("/proc: {file} is not as expected"))
 }
