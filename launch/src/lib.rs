@@ -32,6 +32,7 @@
 mod error;
 mod launcher;
 mod options;
+mod start;
 mod threads;
 #[cfg(feature = "mpi")]
 mod world;

@@ -1,11 +1,8 @@
 //! How a job is made up.
 
-use crate::error::{Error, Result, StartError};
-use crate::launcher::launched;
-use crate::threads;
+use crate::error::{Result, StartError};
 use clap::Parser as _;
 use std::path::PathBuf;
-use ultramarine_runtime::executor::Context;
 use ultramarine_runtime::settings::{PREFIX, Settings};
 use ultramarine_topology::{Place, Sources};
 
@@ -135,32 +132,6 @@ impl Options {
         self
     }
 
-    /// Runs the program's main task; see [`run`](crate::run).
-    ///
-    /// # Errors
-    ///
-    /// As for [`run`](crate::run).
-    pub fn run<F, T>(self, main: F) -> Result<()>
-    where
-        F: FnOnce(Context) -> T,
-        T: Future<Output = Result<()>> + Send + 'static,
-    {
-        log_to_stderr();
-        let launched = launched(|name| std::env::var(name).ok());
-        let several = launched.filter(|launched| launched.processes > 1);
-        match (self.pes, several, launched) {
-            (Some(pes), Some(launched), _) => Err(Error::Start(StartError::Options(format!(
-                "{pes} PEs are to run inside one process, but {} says that a launcher started {}: \
-                 leave out one of the two",
-                launched.variable, launched.processes
-            )))),
-            (None, _, Some(launched)) if self.lane != Some(LaneKind::Memory) => {
-                start_launched(&self, launched, main)
-            }
-            _ => threads::run(&self, main),
-        }
-    }
-
     pub(crate) fn lane_kind(&self) -> Option<LaneKind> {
         self.lane
     }
@@ -169,8 +140,8 @@ impl Options {
         self.threads
     }
 
-    pub(crate) fn pe_count(&self) -> u32 {
-        self.pes.unwrap_or(1)
+    pub(crate) fn pe_count(&self) -> Option<u32> {
+        self.pes
     }
 
     pub(crate) fn given_places(&self) -> Option<&[Place]> {
@@ -204,48 +175,4 @@ fn utf8_variables() -> impl Iterator<Item = (String, String)> {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
         Some((name, value.to_string_lossy().into_owned()))
     })
-}
-
-#[cfg(feature = "mpi")]
-fn start_launched<F, T>(
-    options: &Options,
-    launched: crate::launcher::Launched,
-    main: F,
-) -> Result<()>
-where
-    F: FnOnce(Context) -> T,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
-    crate::world::run(options, launched, main)
-}
-
-#[cfg(not(feature = "mpi"))]
-fn start_launched<F, T>(
-    options: &Options,
-    launched: crate::launcher::Launched,
-    main: F,
-) -> Result<()>
-where
-    F: FnOnce(Context) -> T,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
-    if launched.processes > 1 {
-        let (variable, expected) = (launched.variable, launched.processes);
-        let why = "this program was built without MPI: build it with its default features, or \
-                   start one process with --pes";
-        return Err(StartError::Unconnected { variable, expected, why: why.to_owned() }.into());
-    }
-    threads::run(options, main)
-}
-
-/// Shows what the runtime has to say, on standard error. `ULTRAMARINE_LOG` chooses how much, as
-/// in `ULTRAMARINE_LOG=debug`.
-fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::builder()
-        .with_default_directive(tracing_subscriber::filter::LevelFilter::WARN.into())
-        .with_env_var("ULTRAMARINE_LOG")
-        .from_env_lossy();
-    // A program that has a subscriber of its own keeps it.
-    let _ =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }

@@ -15,13 +15,15 @@
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
 //! | `worker` | what a worker thread does |
 //! | `engine` | protocol, port and futures under one lock |
-//! | `processor` | one PE: holds all of these, from start to end |
+//! | `processor` | one PE: what holds all of these together |
+//! | `life` | how a PE starts, is driven, and takes leave |
 //! | `timer` | sleeping without blocking a worker |
 
 mod body;
 mod context;
 mod engine;
 mod future;
+mod life;
 mod processor;
 mod queues;
 mod task;
@@ -31,4 +33,5 @@ mod worker;
 pub use context::{Context, Portable, Spawner};
 pub use engine::JobError;
 pub use future::Future;
-pub use processor::{Job, Leave, lead, serve};
+pub use life::{Leave, lead, serve};
+pub use processor::Job;

@@ -1,7 +1,7 @@
-//! One PE: its parts, its start and its end.
+//! One PE: its parts, and what they do for each other.
 
-use super::body::{Body, CatchPanic};
-use super::context::{Context, Portable};
+use super::body::Body;
+use super::context::Portable;
 use super::engine::{Engine, JobError, Turn};
 use super::future::Future;
 use super::queues::{Queues, Waiting, Work};
@@ -9,7 +9,7 @@ use super::task::Local;
 use super::timer::Timers;
 use super::worker::work;
 use crate::error::TaskError;
-use crate::protocol::{Message, Node, Phase, Radii, Statistics};
+use crate::protocol::{Message, Node, Radii, Statistics};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
 use async_task::Runnable;
@@ -18,22 +18,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use ultramarine_topology::{Distance, Pe, Topology};
 
 /// What is left of a message for the value inside it, in bytes: the rest of a SCHEDULE with one
 /// task, or of a RESULT, is shorter.
 const MESSAGE_OVERHEAD_BYTES: usize = 64;
-
-/// The starting thread looks for messages so often while tasks and results come, on a lane that
-/// cannot wake it or while workers are busy; then less and less often.
-const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
-
-/// The longest it waits while the whole PE rests: half a percent of a core.
-const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
-
-/// How long it sleeps when nothing is due and the lane will wake it.
-const LONG_SLEEP: Duration = Duration::from_secs(1);
 
 /// A PE's part in a job that is about to run.
 pub struct Job {
@@ -45,61 +35,6 @@ pub struct Job {
     pub lane: Box<dyn Lane>,
     /// How this PE behaves.
     pub settings: Settings,
-}
-
-/// How a PE left the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// All PEs took leave of each other, and all messages arrived.
-    Orderly,
-    /// Some PE did not answer within `shutdown_grace`: collective operations are out of the
-    /// question.
-    Hasty,
-}
-
-/// Runs the root PE: `main` is the job's main task, and when it ends, so does the job. Blocks
-/// until all PEs have left.
-pub fn lead<F, T>(job: Job, main: F) -> (Result<T::Output, JobError>, Leave)
-where
-    F: FnOnce(Context) -> T,
-    T: std::future::Future + Send + 'static,
-    T::Output: Send + 'static,
-{
-    let pe = match Processor::start(job) {
-        Ok(pe) => pe,
-        Err(error) => return (Err(error), Leave::Hasty),
-    };
-    let outcome = Arc::new(Mutex::new(None));
-    let (result, home) = (outcome.clone(), pe.clone());
-    let future = main(Context::of(&pe));
-    pe.run_async(async move {
-        let ended = CatchPanic { pe: home.me(), future }.await;
-        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-        home.main_ended.store(true, Ordering::SeqCst);
-        home.nudge();
-    });
-    let (failure, leave) = pe.drive();
-    let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let result = match (failure, ended) {
-        (_, Some(Ok(value))) => Ok(value),
-        (Some(failure), _) => Err(failure),
-        (None, Some(Err(TaskError::Panicked { message, .. }))) => {
-            Err(JobError::MainPanicked(message))
-        }
-        (None, _) => Err(JobError::MainPanicked("it ended without a result".to_owned())),
-    };
-    (result, leave)
-}
-
-/// Runs any other PE, until the root's main task has ended.
-pub fn serve(job: Job) -> (Result<(), JobError>, Leave) {
-    match Processor::start(job) {
-        Err(error) => (Err(error), Leave::Hasty),
-        Ok(pe) => {
-            let (failure, leave) = pe.drive();
-            (failure.map_or(Ok(()), Err), leave)
-        }
-    }
 }
 
 /// One PE.
@@ -119,20 +54,20 @@ pub(super) struct Processor {
     /// The workers. `None` once the PE has left, so that they end though a forgotten future may still
     /// hold the PE.
     rayon: Mutex<Option<rayon::ThreadPool>>,
-    sleeper: Arc<dyn Sleeper>,
+    pub(super) sleeper: Arc<dyn Sleeper>,
     /// The thread that started the PE, and looks after the messages when no worker does.
     driver: Thread,
-    started: Instant,
+    pub(super) started: Instant,
     /// Tasks started only to count the others.
     censuses: AtomicU64,
-    main_ended: AtomicBool,
+    pub(super) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
     failure: Mutex<Option<JobError>>,
 }
 
 impl Processor {
-    fn start(job: Job) -> Result<Arc<Self>, JobError> {
+    pub(super) fn start(job: Job) -> Result<Arc<Self>, JobError> {
         let Job { me, topology, lane, settings } = job;
         let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
         let seats: Vec<_> = deques.into_iter().map(|deques| Mutex::new(Some(deques))).collect();
@@ -183,7 +118,7 @@ impl Processor {
         self.settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES)
     }
 
-    fn engine(&self) -> MutexGuard<'_, Engine> {
+    pub(super) fn engine(&self) -> MutexGuard<'_, Engine> {
         // A panic under the lock is a defect of ours; the job ends by other means then.
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -306,7 +241,7 @@ impl Processor {
     }
 
     /// A turn at the engine, which is then released.
-    fn turn(self: &Arc<Self>, mut engine: MutexGuard<'_, Engine>) -> Turn {
+    pub(super) fn turn(self: &Arc<Self>, mut engine: MutexGuard<'_, Engine>) -> Turn {
         let workers = self.active.load(Ordering::Relaxed);
         let starving = workers < self.settings.threads || self.idle.load(Ordering::Relaxed) > 0;
         let now = self.started.elapsed();
@@ -349,65 +284,18 @@ impl Processor {
         }
     }
 
-    /// Looks after messages and timers until the job has ended, on the thread that started it.
-    fn drive(self: &Arc<Self>) -> (Option<JobError>, Leave) {
-        let mut interval = POLL_INTERVAL_MIN;
-        while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
-            let turn = self.turn(self.engine());
-            let timer = self.timers.fire(Instant::now());
-            if !self.queues.is_empty() {
-                self.summon();
-            }
-            if turn.work_came {
-                interval = POLL_INTERVAL_MIN;
-            }
-            let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
-            let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
-            let busy = self.active.load(Ordering::SeqCst) > 0;
-            if !busy && self.sleeper.wakes_on_traffic() {
-                self.sleeper.sleep(due);
-                continue;
-            }
-            // Busy workers take turns between tasks; this is for when their tasks are long.
-            let longest = self.settings.poll_interval_max;
-            let longest = if busy { longest } else { longest.min(RESTING_INTERVAL_MAX) };
-            interval = (interval * 2).min(longest);
-            std::thread::park_timeout(interval.min(due));
-        }
-        let leave = self.leave();
-        (self.failure.lock().unwrap_or_else(PoisonError::into_inner).take(), leave)
+    /// Why this PE cannot go on, if it cannot.
+    pub(super) fn take_failure(&self) -> Option<JobError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Takes leave of the other PEs.
-    fn leave(self: &Arc<Self>) -> Leave {
-        let deadline = Instant::now() + self.settings.shutdown_grace;
-        if self.me == Pe::ROOT {
-            self.engine().end(self);
-        }
-        self.start_ending();
-        let leave = loop {
-            self.turn(self.engine());
-            let mut engine = self.engine();
-            match engine.phase() {
-                Phase::Released if engine.is_flushed() => break Leave::Orderly,
-                _ if Instant::now() >= deadline => break Leave::Hasty,
-                _ => {}
-            }
-            drop(engine);
-            std::thread::park_timeout(POLL_INTERVAL_MIN);
-        };
-        while self.active.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
-            std::thread::park_timeout(POLL_INTERVAL_MIN);
-        }
-        if self.active.load(Ordering::SeqCst) > 0 {
-            tracing::warn!(pe = self.me.number(), "tasks that still run are left behind");
-        }
+    /// Lets go of everything that waits, and of the workers.
+    pub(super) fn close(&self) {
         let futures = self.engine().close();
         futures.iter().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.queues.clear();
         self.timers.clear();
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(workers);
-        leave
     }
 }
