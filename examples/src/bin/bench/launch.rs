@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LAUNCHER: &str = "ULTRAMARINE_TEST_MPIEXEC";
 
 /// A program that has not ended by then is ended.
-const TIME_LIMIT: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_mins(2);
 
 /// How long a launcher that is told to end may take to end its processes.
 const GRACE: Duration = Duration::from_secs(3);
@@ -21,8 +21,8 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(crate) enum LaunchError {
     #[error("cannot start {program}: {source}")]
     Start { program: String, source: std::io::Error },
-    #[error("{program} had not ended after {} s", TIME_LIMIT.as_secs())]
-    TimeLimit { program: String },
+    #[error("{program} had not ended after {limit:?}")]
+    TimeLimit { program: String, limit: Duration },
     #[error("{program} failed ({status})")]
     Failed { program: String, status: std::process::ExitStatus },
     #[error("{program} printed no JSON as expected: {reason}")]
@@ -81,6 +81,10 @@ impl Launcher {
 
 /// Runs the program to its end.
 pub(crate) fn run(command: &mut Command) -> Result<Finished, LaunchError> {
+    run_within(command, TIME_LIMIT)
+}
+
+fn run_within(command: &mut Command, limit: Duration) -> Result<Finished, LaunchError> {
     let program = shown(command);
     let io = |source| LaunchError::Start { program: program.clone(), source };
     let start = Instant::now();
@@ -94,9 +98,9 @@ pub(crate) fn run(command: &mut Command) -> Result<Finished, LaunchError> {
             let _ = sender.send(read);
         });
     }
-    let Ok(output) = ended.recv_timeout(TIME_LIMIT) else {
+    let Ok(output) = ended.recv_timeout(limit) else {
         end(&mut child);
-        return Err(LaunchError::TimeLimit { program });
+        return Err(LaunchError::TimeLimit { program, limit });
     };
     let output = output.map_err(io)?;
     let status = child.wait().map_err(io)?;
@@ -126,4 +130,30 @@ fn shown(command: &Command) -> String {
         Path::new(word).file_name().unwrap_or(word).to_string_lossy().into_owned()
     };
     format!("`{}`", words.map(name).collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let ended = run_within(Command::new("sleep").arg("1000"), Duration::from_millis(50));
+        let error = ended.err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("`sleep 1000` had not ended after 50ms"));
+    }
+
+    #[test]
+    fn the_last_json_line_counts() {
+        let print = "echo '{\"a\": 1}'; echo '{\"a\": 2}'; echo done";
+        let finished = run(Command::new("sh").args(["-c", print])).expect("sh is everywhere");
+        let found: std::collections::BTreeMap<String, u64> = finished.json().expect("is JSON");
+        assert_eq!(found["a"], 2);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_named() {
+        let failed = run(Command::new("sh").args(["-c", "exit 3"])).err();
+        assert!(matches!(failed, Some(LaunchError::Failed { .. })), "{failed:?}");
+    }
 }

@@ -68,6 +68,7 @@ impl Report {
         measured.map_err(|error| self.missing(what, &error.to_string())).ok()
     }
 
+    #[expect(clippy::unused_self, reason = "lines belong to the report")]
     pub(crate) fn text(&self, text: &str) {
         text.lines().for_each(|line| println!("    {line}"));
     }

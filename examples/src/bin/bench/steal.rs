@@ -38,6 +38,9 @@ pub(crate) struct Found {
     gap: Histogram,
 }
 
+/// One of the two clocks.
+type Clock = fn(&Found) -> &Histogram;
+
 /// What the ping-pong program prints.
 #[derive(Deserialize)]
 struct Printed {
@@ -54,7 +57,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
             found.push(own);
             ping_pong.push(mpi);
         }
-        let quantile = |of: fn(&Found) -> &Histogram, q: f64| {
+        let quantile = |of: Clock, q: f64| {
             let micros = |d: Duration| d.as_secs_f64() * 1e6;
             let all = found.iter().map(|found| of(found).quantile(q).map_or(f64::NAN, micros));
             all.collect::<Sample>()
@@ -63,7 +66,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         report.figure(&named("stolen"), &stolen, Unit::COUNT);
         let ping_pong: Sample = ping_pong.into_iter().collect();
         report.figure("MPI's half round trip, 64 bytes", &ping_pong, Unit::MICROS);
-        let clocks: [(&str, fn(&Found) -> &Histogram); 2] =
+        let clocks: [(&str, Clock); 2] =
             [("FISH to SCHEDULE", |found| &found.schedule), ("task to task", |found| &found.gap)];
         for (clock, of) in clocks {
             let median = quantile(of, 0.5);
