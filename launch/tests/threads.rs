@@ -270,15 +270,19 @@ fn statistics_count_the_tasks_of_all_pes() {
         push_map(&cx, |()| toil(1), [(); 30]).await?;
         let placed = cx.statistics().await?;
         assert_eq!(placed.tasks, 30);
-        par_map(&cx, |()| toil(200), [(); 100]).await?;
-        let after = cx.statistics().await?;
-        assert_eq!(after.tasks, 130);
-        let radii: Vec<_> = after.by_distance.iter().map(|row| row.distance).collect();
-        assert_eq!(radii, cx.topology().radii());
-        let stolen: u64 = after.by_distance.iter().map(|row| row.steals).sum();
-        assert!((1..=100).contains(&stolen), "{stolen} of 100 long tasks were stolen");
-        assert_eq!(after.steal_latency.count() > 0, stolen > 0);
-        Ok(())
+        // On a busy machine a thief may sleep through a round.
+        for round in 1..=100 {
+            par_map(&cx, |()| toil(200), [(); 100]).await?;
+            let after = cx.statistics().await?;
+            assert_eq!(after.tasks, 30 + round * 100);
+            let radii: Vec<_> = after.by_distance.iter().map(|row| row.distance).collect();
+            assert_eq!(radii, cx.topology().radii());
+            if after.by_distance.iter().any(|row| row.steals > 0) {
+                assert!(after.steal_latency.count() > 0);
+                return Ok(());
+            }
+        }
+        panic!("nothing was ever stolen");
     });
 }
 
@@ -430,32 +434,64 @@ fn an_error_of_the_main_task_is_the_jobs() {
     }
 }
 
-#[test]
-fn many_jobs_one_after_the_other_leave_nothing_behind() {
+async fn oversleep(cx: Context, (): ()) {
+    cx.sleep(Duration::from_hours(1)).await;
+}
+
+/// Waits for a task there.
+async fn wait_for(cx: Context, n: Pe) -> Result<(), TaskError> {
+    cx.spawn_at(n, oversleep, ()).await
+}
+
+/// Runs many jobs on both lanes and checks that they leave neither threads nor files behind.
+fn nothing_is_left_of<F, T>(main: F)
+where
+    F: Fn(Context) -> T + Clone + Send + 'static,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
     let count = |folder: &str| std::fs::read_dir(folder).expect("on Linux").count();
     let (tasks, files) = ("/proc/self/task", "/proc/self/fd");
-    let job = |lane| {
-        let main = async |cx: Context| {
-            assert_eq!(par_map(&cx, |n: u32| n, 0..50).await?.len(), 50);
-            drop(cx.spawn_at(Pe::new(1), async |_, ()| std::future::pending::<()>().await, ()));
-            Ok(())
-        };
-        bounded(move || pes(3, lane).run(main)).unwrap();
-    };
     // What is made once for the whole process.
-    LANES.into_iter().for_each(job);
-    let few = |folder, before: usize| {
-        eventually(&format!("{folder}: {before} before, {} after", count(folder)), || {
-            count(folder) <= before
-        });
-    };
-    eventually("only this test and its harness run", || count(tasks) <= 2);
-    let before = (count(tasks), count(files));
+    on_both_lanes(3, main.clone());
+    let (tasks_before, files_before) = (count(tasks), count(files));
     for _ in 0..15 {
-        LANES.into_iter().for_each(job);
+        on_both_lanes(3, main.clone());
     }
-    few(tasks, before.0);
-    few(files, before.1);
+    // A thread that has done its work may take a moment to go.
+    eventually("the threads end", || count(tasks) <= tasks_before);
+    eventually("the files are closed", || count(files) <= files_before);
+}
+
+#[test]
+fn many_jobs_one_after_the_other_leave_nothing_behind() {
+    nothing_is_left_of(async |cx| {
+        assert_eq!(par_map(&cx, |n: u32| n, 0..50).await?.len(), 50);
+        // Tasks that are still waiting at the end, for a time or for a task elsewhere.
+        for n in (0..3).map(Pe::new) {
+            drop(cx.spawn_at(n, oversleep, ()));
+            drop(cx.spawn_at(Pe::new((n.number() + 1) % 3), wait_for, n));
+        }
+        cx.sleep(Duration::from_millis(2)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_one_of_its_own_pe_is_let_go() {
+    nothing_is_left_of(async |cx| {
+        drop(cx.spawn_at(Pe::new(2), wait_for, Pe::new(2)));
+        cx.sleep(Duration::from_millis(2)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_nothing_is_let_go() {
+    nothing_is_left_of(async |cx| {
+        drop(cx.spawn_at(Pe::new(1), async |_, ()| std::future::pending::<()>().await, ()));
+        cx.sleep(Duration::from_millis(2)).await;
+        Ok(())
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ultramarine::{Label, LaneKind, LevelKind, Options, Place};
 
 /// The longest that any wait in a test lasts; reached only when the test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a part of a test in a thread of its own; it may neither panic nor outlast the patience.
 pub(crate) fn bounded<T: Send + 'static>(part: impl FnOnce() -> T + Send + 'static) -> T {

@@ -1,0 +1,186 @@
+//! Every map skeleton, in whole jobs of threads: the results of the sequential map, in its order,
+//! for any size, number of PEs and hierarchy.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine::{Label, LaneKind, LevelKind, Options, Place, Result, Topology};
+
+/// The longest that a job may last; reached only when the test fails.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+/// Runs a job with a PE of one worker at each of these places.
+fn job<F, T>(places: Vec<Place>, main: F)
+where
+    F: FnOnce(Context) -> T + Send + 'static,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    let (done, is_done) = mpsc::channel();
+    let options = Options::default().places(places).threads(1).lane(LaneKind::Memory);
+    std::thread::spawn(move || drop(done.send(options.run(main))));
+    let result = is_done.recv_timeout(PATIENCE).expect("the job panicked above, or hangs");
+    result.expect("the job is well");
+}
+
+/// Places below racks with so many hosts each.
+fn racks(hosts: &[u32]) -> Vec<Place> {
+    let place = |rack: usize, host: u32| {
+        Place::new(vec![
+            Label::new(LevelKind::Switch, format!("r{rack}")),
+            Label::new(LevelKind::Host, format!("r{rack}h{host}")),
+        ])
+    };
+    let rack = |(rack, hosts): (usize, &u32)| (0..*hosts).map(move |host| place(rack, host));
+    hosts.iter().enumerate().flat_map(rack).collect()
+}
+
+/// Assorted hierarchies of 1 to 5 PEs.
+fn hierarchies() -> impl Iterator<Item = Vec<Place>> {
+    let flat = (1..=5).map(|pes| vec![Place::default(); pes]);
+    flat.chain([vec![1, 1], vec![2, 1], vec![2, 2], vec![3, 2], vec![1, 1, 3]].map(|r| racks(&r)))
+}
+
+fn collatz(n: u64) -> (u64, u32) {
+    let step = |m: &u64| Some(if m.is_multiple_of(2) { m / 2 } else { 3 * m + 1 });
+    let steps = std::iter::successors(Some(n + 1), step).take_while(|m| *m != 1).count();
+    (n, steps as u32)
+}
+
+/// What all skeletons make of these items.
+async fn by_all<A, R>(
+    cx: &Context,
+    f: impl Fn(A) -> R + ultramarine::Stateless,
+    items: Vec<A>,
+) -> Vec<Result<Vec<R>, TaskError>>
+where
+    A: ultramarine::Portable + Clone,
+    R: ultramarine::Portable,
+{
+    let (half, one) = (Distance::ONE.half(), Distance::ONE);
+    vec![
+        par_map(cx, f, items.clone()).await,
+        push_map(cx, f, items.clone()).await,
+        par_map_local(cx, Distance::ZERO, f, items.clone()).await,
+        par_map_local(cx, half, f, items.clone()).await,
+        par_map_2level(cx, one, f, items.clone()).await,
+        par_map_2level(cx, half, f, items.clone()).await,
+        par_map_2level_relaxed(cx, one, f, items.clone()).await,
+        par_map_2level_relaxed(cx, Distance::ZERO, f, items.clone()).await,
+        par_map_2level_scheme(cx, one, Distance::ZERO, f, items).await,
+    ]
+}
+
+#[test]
+fn the_results_are_those_of_the_sequential_map() {
+    for places in hierarchies() {
+        job(places, async |cx| {
+            for size in [0, 1, 7, 1000] {
+                let expected: Vec<_> = (0..size).map(collatz).collect();
+                for (n, result) in
+                    by_all(&cx, collatz, (0..size).collect()).await.iter().enumerate()
+                {
+                    assert_eq!(result.as_ref(), Ok(&expected), "skeleton {n}, size {size}");
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn skeletons_nest_and_may_be_called_from_any_pe() {
+    job(racks(&[2, 2]), async |cx| {
+        let inner =
+            async |cx: Context, n: u64| par_map_2level(&cx, Distance::ONE, collatz, 0..n).await;
+        for n in 0..cx.pes() {
+            let result = cx.spawn_at(Pe::new(n), inner, 100).await??;
+            assert_eq!(result, (0..100).map(collatz).collect::<Vec<_>>());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_first_error_is_returned() {
+    for places in hierarchies() {
+        job(places, async |cx| {
+            let fails = |n: u64| assert!(n != 5 && n != 23, "item {n} is no good");
+            for (n, result) in by_all(&cx, fails, (0..40).collect()).await.into_iter().enumerate() {
+                let Err(TaskError::Panicked { message, .. }) = result else {
+                    panic!("skeleton {n}: {result:?}");
+                };
+                let messages = ["item 5 is no good", "item 23 is no good"];
+                assert!(messages.contains(&message.as_str()), "skeleton {n}: {message}");
+                // Without parts, the first is that of the first item.
+                assert!(n >= 4 || message == messages[0], "skeleton {n}: {message}");
+            }
+            // The PEs are none the worse for it.
+            assert_eq!(par_map(&cx, |n: u64| n, 0..9).await?.len(), 9);
+            Ok(())
+        });
+    }
+}
+
+/// The PE whose worker this is, by the name of the thread.
+fn here() -> u32 {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_micros(30) {
+        std::hint::spin_loop();
+    }
+    let thread = std::thread::current();
+    let name = thread.name().and_then(|name| name.strip_prefix("pe")?.split_once('-'));
+    name.and_then(|(number, _)| number.parse().ok()).expect("a worker is called pe3-worker0 or so")
+}
+
+/// How many of so many items each part of the machine ran.
+async fn ran_in_parts(cx: &Context, items: usize, result: Vec<u32>) -> Vec<(u64, usize)> {
+    assert_eq!(result.len(), items);
+    let topology = cx.topology();
+    let mut parts = Vec::new();
+    for (pe, power) in cx.equidistant_basis(Distance::ONE) {
+        let part = topology.ball(pe, Distance::ONE.half());
+        let ran = result.iter().filter(|ran| part.contains(Pe::new(**ran))).count();
+        parts.push((power, ran));
+    }
+    parts
+}
+
+#[test]
+fn with_two_levels_each_part_runs_its_share_and_nothing_else() {
+    for hosts in [vec![2, 2], vec![1, 3], vec![3, 1], vec![1, 1, 3]] {
+        job(racks(&hosts), async |cx| {
+            for items in [5, 400, 1003] {
+                let power: u64 = (0..cx.pes()).map(|n| cx.topology().power(Pe::new(n))).sum();
+                let result =
+                    par_map_2level(&cx, Distance::ONE, |_: usize| here(), 0..items).await?;
+                for (part, ran) in ran_in_parts(&cx, items, result).await {
+                    let share = items as f64 * part as f64 / power as f64;
+                    assert!((ran as f64 - share).abs() < 1.0, "{ran} of {items}, not {share}");
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn pushed_items_are_dealt_out_in_turn() {
+    job(racks(&[2, 1]), async |cx| {
+        let result = push_map(&cx, |_: u32| here(), 0..300).await?;
+        assert_eq!(result, (0..300).map(|turn| turn % 3).collect::<Vec<_>>());
+        Ok(())
+    });
+}
+
+#[test]
+fn local_items_stay_within_their_radius() {
+    job(racks(&[2, 2]), async |cx| {
+        let topology: &Topology = cx.topology();
+        for radius in topology.radii() {
+            let ball = topology.ball(cx.pe(), *radius);
+            let result = par_map_local(&cx, *radius, |_: u32| here(), 0..1000).await?;
+            assert!(result.iter().all(|ran| ball.contains(Pe::new(*ran))), "{radius}: {result:?}");
+        }
+        Ok(())
+    });
+}
