@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 fn library(folder: &Path) -> PathBuf {
     let is_library = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("libultramarine-") && name.ends_with(".rlib")
+        name.starts_with("libultramarine-") && path.extension().is_some_and(|kind| kind == "rlib")
     };
     let files = std::fs::read_dir(folder).expect("the folder that this test is in");
     let libraries = files.filter_map(|file| Some(file.ok()?.path())).filter(is_library);

@@ -133,7 +133,7 @@ fn here() -> u32 {
 }
 
 /// How many of so many items each part of the machine ran.
-async fn ran_in_parts(cx: &Context, items: usize, result: Vec<u32>) -> Vec<(u64, usize)> {
+fn ran_in_parts(cx: &Context, items: usize, result: &[u32]) -> Vec<(u64, usize)> {
     assert_eq!(result.len(), items);
     let topology = cx.topology();
     let mut parts = Vec::new();
@@ -153,7 +153,7 @@ fn with_two_levels_each_part_runs_its_share_and_nothing_else() {
                 let power: u64 = (0..cx.pes()).map(|n| cx.topology().power(Pe::new(n))).sum();
                 let result =
                     par_map_2level(&cx, Distance::ONE, |_: usize| here(), 0..items).await?;
-                for (part, ran) in ran_in_parts(&cx, items, result).await {
+                for (part, ran) in ran_in_parts(&cx, items, &result) {
                     let share = items as f64 * part as f64 / power as f64;
                     assert!((ran as f64 - share).abs() < 1.0, "{ran} of {items}, not {share}");
                 }

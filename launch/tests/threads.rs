@@ -198,7 +198,7 @@ fn what_does_not_decode_or_encode_ends_the_future_with_the_reason() {
         let none = "there are no words for it";
         is_codec(cx.spawn_at(there, async |_, _| (), Unspeakable).await, "argument", none);
         is_codec(cx.spawn_at(there, async |_, ()| Unspeakable, ()).await, "result", none);
-        assert_eq!(cx.spawn_fn(Distance::ZERO, |n| Even(n), 3).await, Ok(Even(3)), "never encoded");
+        assert_eq!(cx.spawn_fn(Distance::ZERO, Even, 3).await, Ok(Even(3)), "never encoded");
         Ok(())
     });
 }

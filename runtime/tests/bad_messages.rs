@@ -245,7 +245,7 @@ fn a_message_over_the_limit_ends_the_job() {
     job.settings.shutdown_grace = Duration::from_millis(50);
     let ended = sleeping_root(job);
     played.say(&Message::NoWork { serial: 1 });
-    played.say_raw(&[0; 20_000]);
+    played.say_raw(&vec![0; 20_000]);
     let (result, leave) = ended();
     let error = result.expect_err("too long");
     assert_eq!(leave, Leave::Hasty);
