@@ -5,6 +5,7 @@ use super::processor::Processor;
 use crate::code::Stateless;
 use crate::error::TaskError;
 use std::any::Any;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -61,13 +62,37 @@ where
     where
         D: FnOnce(&Arc<Processor>, Result<T::Output, TaskError>) + Send + 'static,
     {
-        let home = pe.clone();
+        let end = End { pe: pe.clone(), done: Some(done), result: PhantomData };
         match catch_unwind(AssertUnwindSafe(|| (self.0)(Context::of(pe), argument))) {
-            Err(payload) => done(pe, Err(panicked(pe.me(), payload.as_ref()))),
+            Err(payload) => end.with(Err(panicked(pe.me(), payload.as_ref()))),
             Ok(future) => pe.run_async(async move {
-                let result = CatchPanic { pe: home.me(), future }.await;
-                done(&home, result);
+                let result = CatchPanic { pe: end.pe.me(), future }.await;
+                end.with(result);
             }),
+        }
+    }
+}
+
+/// Sees to it that a task which is dropped before its end has one all the same: the job is
+/// shutting down.
+struct End<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> {
+    pe: Arc<Processor>,
+    done: Option<D>,
+    result: PhantomData<fn(R)>,
+}
+
+impl<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> End<R, D> {
+    fn with(mut self, result: Result<R, TaskError>) {
+        if let Some(done) = self.done.take() {
+            done(&self.pe, result);
+        }
+    }
+}
+
+impl<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> Drop for End<R, D> {
+    fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            done(&self.pe, Err(TaskError::ShuttingDown));
         }
     }
 }

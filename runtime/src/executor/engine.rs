@@ -78,8 +78,6 @@ pub(super) struct Engine {
     port: Port,
     desk: Desk,
     encoded: Vec<u8>,
-    /// The PE has left: the lane must not be touched any more.
-    closed: bool,
 }
 
 /// What the protocol uses of the PE, apart from the queues.
@@ -118,7 +116,7 @@ impl Engine {
             argument_bytes_max,
             failure: None,
         };
-        Engine { node, port, desk, encoded: Vec::new(), closed: false }
+        Engine { node, port, desk, encoded: Vec::new() }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -141,9 +139,6 @@ impl Engine {
         now: Duration,
         starving: bool,
     ) -> Result<Turn, JobError> {
-        if self.closed {
-            return Ok(Turn::default());
-        }
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
         while let Some(letter) = pe.outbox.pop() {
@@ -210,10 +205,10 @@ impl Engine {
         }
     }
 
-    /// Ends all turns: the PE has left. Returns the futures that will get no result any more.
-    pub(super) fn close(&mut self) -> Vec<Arc<dyn Fill>> {
-        self.closed = true;
-        self.desk.futures.drain().map(|(_, future)| future).collect()
+    /// The futures whose tasks are elsewhere, when the PE has left: they will get no result any
+    /// more.
+    pub(super) fn into_futures(self) -> impl Iterator<Item = Arc<dyn Fill>> {
+        self.desk.futures.into_values()
     }
 
     /// Sends a task to another PE, or home if `to` is this one.

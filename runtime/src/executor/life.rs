@@ -92,8 +92,9 @@ impl Processor {
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
             let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
             let busy = self.active.load(Ordering::SeqCst) > 0;
-            if !busy && self.sleeper.wakes_on_traffic() {
-                self.sleeper.sleep(due);
+            let sleeper = self.sleeper.upgrade().filter(|sleeper| sleeper.wakes_on_traffic());
+            if let (false, Some(sleeper)) = (busy, sleeper) {
+                sleeper.sleep(due);
                 continue;
             }
             // Busy workers take turns between tasks; this is for when their tasks are long.
@@ -109,19 +110,22 @@ impl Processor {
     /// Takes leave of the other PEs.
     fn leave(self: &Arc<Self>) -> Leave {
         let deadline = Instant::now() + self.settings.shutdown_grace;
-        if self.me() == Pe::ROOT {
-            self.engine().end(self);
+        if let (Pe::ROOT, Some(engine)) = (self.me(), &mut *self.engine()) {
+            engine.end(self);
         }
         self.start_ending();
         let leave = loop {
             self.turn(self.engine());
-            let mut engine = self.engine();
-            match engine.phase() {
-                Phase::Released if engine.is_flushed() => break Leave::Orderly,
-                _ if Instant::now() >= deadline => break Leave::Hasty,
-                _ => {}
+            let released = self
+                .engine()
+                .as_mut()
+                .is_none_or(|engine| engine.phase() == Phase::Released && engine.is_flushed());
+            if released {
+                break Leave::Orderly;
             }
-            drop(engine);
+            if Instant::now() >= deadline {
+                break Leave::Hasty;
+            }
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         };
         while self.active.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {

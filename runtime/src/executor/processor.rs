@@ -4,7 +4,7 @@ use super::body::Body;
 use super::context::Portable;
 use super::engine::{Engine, JobError, Turn};
 use super::future::Future;
-use super::queues::{Queues, Waiting, Work};
+use super::queues::{Queues, Work};
 use super::task::Local;
 use super::timer::Timers;
 use super::worker::work;
@@ -16,7 +16,7 @@ use async_task::Runnable;
 use crossbeam_queue::SegQueue;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::Instant;
 use ultramarine_topology::{Distance, Pe, Topology};
@@ -50,11 +50,13 @@ pub(super) struct Processor {
     pub(super) active: AtomicUsize,
     /// Of these, workers that look for work.
     pub(super) idle: AtomicUsize,
-    engine: Mutex<Engine>,
+    /// `None` once the PE has left: then the lane must not be touched any more.
+    engine: Mutex<Option<Engine>>,
     /// The workers. `None` once the PE has left, so that they end though a forgotten future may still
     /// hold the PE.
     rayon: Mutex<Option<rayon::ThreadPool>>,
-    pub(super) sleeper: Arc<dyn Sleeper>,
+    /// Belongs to the lane, and goes with it.
+    pub(super) sleeper: Weak<dyn Sleeper>,
     /// The thread that started the PE, and looks after the messages when no worker does.
     driver: Thread,
     pub(super) started: Instant,
@@ -81,7 +83,7 @@ impl Processor {
             })
             .build()
             .map_err(|error| JobError::Threads { me, reason: error.to_string() })?;
-        let sleeper = lane.sleeper();
+        let sleeper = Arc::downgrade(&lane.sleeper());
         let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(me.number()));
         let node = Node::new(me, topology.clone(), settings.fishing.clone());
         let port = Port::new(me, topology.pes(), lane, settings.port);
@@ -97,7 +99,7 @@ impl Processor {
             outbox: SegQueue::new(),
             active: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
-            engine: Mutex::new(engine),
+            engine: Mutex::new(Some(engine)),
             rayon: Mutex::new(Some(rayon)),
             sleeper,
             driver: std::thread::current(),
@@ -118,7 +120,7 @@ impl Processor {
         self.settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES)
     }
 
-    pub(super) fn engine(&self) -> MutexGuard<'_, Engine> {
+    pub(super) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         // A panic under the lock is a defect of ours; the job ends by other means then.
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,7 +132,8 @@ impl Processor {
     /// What this PE has counted so far, but for the tasks that asked for it.
     pub(super) fn census(&self) -> Statistics {
         let censuses = self.censuses.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut statistics = self.engine().statistics().clone();
+        let statistics = self.engine().as_ref().map(|engine| engine.statistics().clone());
+        let mut statistics = statistics.unwrap_or_default();
         statistics.tasks = self.queues.started().saturating_sub(censuses);
         statistics
     }
@@ -172,7 +175,10 @@ impl Processor {
             return Future::failed(TaskError::ShuttingDown);
         }
         let task: Arc<Local<B, A>> = Arc::new(Local::new(body, Distance::ZERO, argument));
-        self.engine().place(pe, task.clone() as Waiting, self);
+        match &mut *self.engine() {
+            Some(engine) => engine.place(pe, task.clone(), self),
+            None => return Future::failed(TaskError::ShuttingDown),
+        }
         self.summon();
         self.nudge_if_asleep();
         Future::new(task)
@@ -241,7 +247,8 @@ impl Processor {
     }
 
     /// A turn at the engine, which is then released.
-    pub(super) fn turn(self: &Arc<Self>, mut engine: MutexGuard<'_, Engine>) -> Turn {
+    pub(super) fn turn(self: &Arc<Self>, mut guard: MutexGuard<'_, Option<Engine>>) -> Turn {
+        let Some(engine) = &mut *guard else { return Turn::default() };
         let workers = self.active.load(Ordering::Relaxed);
         let starving = workers < self.settings.threads || self.idle.load(Ordering::Relaxed) > 0;
         let now = self.started.elapsed();
@@ -251,7 +258,7 @@ impl Processor {
             self.fail(error);
             Turn::default()
         });
-        drop(engine);
+        drop(guard);
         turn.results.drain(..).for_each(|(future, outcome)| future.fill(outcome));
         turn
     }
@@ -274,7 +281,9 @@ impl Processor {
     /// Has the starting thread look after messages and timers at once.
     pub(super) fn nudge(&self) {
         self.driver.unpark();
-        self.sleeper.wake();
+        if let Some(sleeper) = self.sleeper.upgrade() {
+            sleeper.wake();
+        }
     }
 
     /// The same, when no worker is there to do it soon.
@@ -291,8 +300,9 @@ impl Processor {
 
     /// Lets go of everything that waits, and of the workers.
     pub(super) fn close(&self) {
-        let futures = self.engine().close();
-        futures.iter().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
+        let engine = self.engine().take();
+        let futures = engine.into_iter().flat_map(Engine::into_futures);
+        futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.queues.clear();
         self.timers.clear();
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -64,6 +64,8 @@ pub struct Node {
     farewells_awaited: usize,
     said_farewell: bool,
     fishing: Fishing,
+    /// Whether some worker of this PE had nothing to do, at the last tick.
+    starving: bool,
     /// The number of the last FISH cast.
     serial: u64,
     /// Index among the radii of the ball that the next FISH searches first.
@@ -82,6 +84,7 @@ impl Node {
             farewells_awaited: 0,
             said_farewell: false,
             fishing: Fishing::Resting,
+            starving: false,
             serial: 0,
             reach: nearest_company(&topology, me),
             delay: settings.min_fish_delay,
@@ -134,6 +137,7 @@ impl Node {
         if self.phase != Phase::Running {
             return None;
         }
+        self.starving = starving;
         match self.fishing {
             Fishing::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
@@ -193,7 +197,9 @@ impl Node {
     /// thief would then have more than this PE (or the tasks would come back at once).
     fn share(&mut self, fish: &Fish, host: &mut impl Host) -> Vec<Parcel> {
         let queued = host.queued();
-        let kept = if fish.starving { 0 } else { self.settings.min_sched };
+        // If some worker here has nothing to do either, it is about to take what is there.
+        let last = fish.starving && !self.starving;
+        let kept = if last { 0 } else { self.settings.min_sched };
         let more_than_thief = queued.saturating_sub(fish.queued as usize);
         let fair = if fish.starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 };
         let wanted = fair.min(queued.saturating_sub(kept)).min(self.settings.schedule_tasks_max);

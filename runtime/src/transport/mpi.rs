@@ -14,7 +14,7 @@ use mpi::raw::AsRaw;
 use mpi::topology::{Communicator, SimpleCommunicator};
 use std::collections::VecDeque;
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -37,7 +37,8 @@ const TAG: c_int = 0x0F15;
 
 /// The lane of a job that MPI connects.
 pub struct MpiLane {
-    comm: SimpleCommunicator,
+    /// Never freed: that would be collective, and finalising MPI frees it anyway.
+    comm: ManuallyDrop<SimpleCommunicator>,
     /// Sends that MPI has not completed yet, oldest first.
     sends: VecDeque<Send>,
     /// How many of those go to each PE.
@@ -76,7 +77,7 @@ impl MpiLane {
         })?;
         let pes = comm.size() as usize;
         Ok(MpiLane {
-            comm,
+            comm: ManuallyDrop::new(comm),
             sends: VecDeque::new(),
             sends_to: vec![0; pes],
             spare: Vec::new(),
