@@ -101,7 +101,7 @@ pub enum StartError {
         /// What it said.
         reason: String,
     },
-    /// This process is well, and another has said why the job did not start.
+    /// Another process says why the job did not start; this one ends in peace.
     #[error("see what rank 0 says")]
     SaidElsewhere,
     /// MPI would not start as needed.

@@ -36,23 +36,32 @@ where
 {
     let universe = initialise()?;
     let world = universe.world();
-    let job = job(&world, options, launched)?;
-    let (result, leave) = if job.me == Pe::ROOT {
+    let job = match job(&world, options, launched) {
+        // Rank 0 knows and says it. If this process failed too, some launchers would end rank 0
+        // before it has.
+        Err(StartError::SaidElsewhere) => return Ok(()),
+        job => job?,
+    };
+    let root = job.me == Pe::ROOT;
+    let (result, leave) = if root {
         let (result, leave) = lead(job, main);
         (result.map_err(Error::from).and_then(|result| result), leave)
     } else {
         let (result, leave) = serve(job);
         (result.map_err(Error::from), leave)
     };
-    if leave == Leave::Hasty {
-        // Finalising is collective, and some process does not answer.
-        let _ = std::io::stdout().flush();
-        let reason =
-            result.err().map_or_else(|| "a PE does not answer".to_owned(), |e| e.to_string());
-        eprintln!("ultramarine: rank {} ends the job: {reason}", world.rank());
-        world.abort(1);
+    match leave {
+        Leave::Orderly if root => result,
+        // The root was told, and ends with the same reason.
+        Leave::Orderly => Ok(()),
+        Leave::Hasty => {
+            // Finalising is collective, and some process does not answer.
+            let _ = std::io::stdout().flush();
+            let reason = result.err().map_or("a PE does not answer".to_owned(), |e| e.to_string());
+            eprintln!("ultramarine: rank {} ends the job: {reason}", world.rank());
+            world.abort(1);
+        }
     }
-    result
 }
 
 /// Starts MPI.
