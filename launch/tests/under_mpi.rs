@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, TaskError};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What a program printed and whether it succeeded, after running on so many processes. `None`
 /// where no launcher belongs to this build.

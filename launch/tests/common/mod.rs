@@ -3,7 +3,7 @@
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use ultramarine::{Label, LaneKind, LevelKind, Options, Place};
+use ultramarine::{Context, Label, LaneKind, LevelKind, Options, Place, Result};
 
 /// The longest that any wait in a test lasts; reached only when the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,4 +41,24 @@ pub(crate) fn racks(each: u32) -> Vec<Place> {
         ])
     };
     (0..4 * each).map(place).collect()
+}
+
+/// Runs `main` on both lanes, with so many PEs.
+pub(crate) fn on_both_lanes<F, T>(count: u32, main: F)
+where
+    F: Fn(Context) -> T + Clone + Send + 'static,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    for lane in LANES {
+        let main = main.clone();
+        bounded(move || pes(count, lane).run(main)).unwrap_or_else(|e| panic!("{lane:?}: {e}"));
+    }
+}
+
+/// Keeps a worker busy for a while.
+pub(crate) fn toil(micros: u64) {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_micros(micros) {
+        std::hint::spin_loop();
+    }
 }

@@ -1,0 +1,202 @@
+//! How jobs whose PEs are threads of this process end, and how they do not begin.
+
+mod common;
+
+use common::{LANES, bounded, eventually, on_both_lanes, pes, racks, toil};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use ultramarine::prelude::*;
+use ultramarine::{Error, JobError, LaneKind, Options, Result, StartError, Topology};
+
+#[test]
+fn tasks_that_still_wait_at_the_end_are_dropped() {
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    STARTED.store(0, Ordering::SeqCst);
+    on_both_lanes(3, async |cx| {
+        let slow = |()| {
+            STARTED.fetch_add(1, Ordering::SeqCst);
+            toil(500);
+        };
+        for _ in 0..20_000 {
+            drop(cx.spawn_fn(Distance::ONE, slow, ()));
+        }
+        for n in 0..3 {
+            let sleeper = async |cx: Context, ()| cx.sleep(Duration::from_hours(1)).await;
+            drop(cx.spawn_at(Pe::new(n), sleeper, ()));
+            let waiter = async |cx: Context, ()| {
+                cx.spawn_at(Pe::new(0), async |_, ()| std::future::pending::<()>().await, ()).await
+            };
+            drop(cx.spawn_at(Pe::new(n), waiter, ()));
+        }
+        Ok(())
+    });
+    assert!(STARTED.load(Ordering::SeqCst) < 40_000, "they would take ten seconds each time");
+}
+
+#[test]
+fn a_main_task_that_panics_ends_the_job_with_its_message() {
+    for (lane, late) in [(LANES[0], false), (LANES[1], false), (LANES[0], true), (LANES[1], true)] {
+        let main = async move |cx: Context| {
+            drop(cx.spawn_at(Pe::new(1), async |_, ()| std::future::pending::<()>().await, ()));
+            if late {
+                cx.sleep(Duration::from_millis(5)).await;
+            }
+            panic!("main is out of {}", "ideas")
+        };
+        let error = bounded(move || pes(3, lane).run(main)).expect_err("it panicked");
+        assert!(
+            matches!(&error, Error::Job(JobError::MainPanicked(text)) if text == "main is out of ideas"),
+            "{error}"
+        );
+        assert_eq!(error.to_string(), "the main task panicked: main is out of ideas");
+    }
+}
+
+#[test]
+fn an_error_of_the_main_task_is_the_jobs() {
+    for lane in LANES {
+        let error = bounded(move || pes(3, lane).run(async |_| Err(Error::other("no luck"))));
+        assert_eq!(error.expect_err("no luck").to_string(), "no luck");
+        let main = async |cx: Context| Ok(cx.spawn_at(Pe::new(9), async |_, ()| (), ()).await?);
+        let error = bounded(move || pes(3, lane).run(main)).expect_err("no such PE");
+        assert!(matches!(error, Error::Task(TaskError::NoSuchPe { .. })), "{error}");
+    }
+}
+
+async fn oversleep(cx: Context, (): ()) {
+    cx.sleep(Duration::from_hours(1)).await;
+}
+
+/// Waits for a task there.
+async fn wait_for(cx: Context, n: Pe) -> Result<(), TaskError> {
+    cx.spawn_at(n, oversleep, ()).await
+}
+
+/// Runs many jobs on both lanes and checks that they leave neither threads nor files behind.
+fn nothing_is_left_of<F, T>(main: F)
+where
+    F: Fn(Context) -> T + Clone + Send + 'static,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    let count = |folder: &str| std::fs::read_dir(folder).expect("on Linux").count();
+    let (tasks, files) = ("/proc/self/task", "/proc/self/fd");
+    // What is made once for the whole process.
+    on_both_lanes(3, main.clone());
+    let (tasks_before, files_before) = (count(tasks), count(files));
+    for _ in 0..15 {
+        on_both_lanes(3, main.clone());
+    }
+    // A thread that has done its work may take a moment to go.
+    eventually("the threads end", || count(tasks) <= tasks_before);
+    eventually("the files are closed", || count(files) <= files_before);
+}
+
+#[test]
+fn many_jobs_one_after_the_other_leave_nothing_behind() {
+    nothing_is_left_of(async |cx| {
+        assert_eq!(par_map(&cx, |n: u32| n, 0..50).await?.len(), 50);
+        // Tasks that are still waiting at the end, for a time or for a task elsewhere.
+        for n in (0..3).map(Pe::new) {
+            drop(cx.spawn_at(n, oversleep, ()));
+            drop(cx.spawn_at(Pe::new((n.number() + 1) % 3), wait_for, n));
+        }
+        cx.sleep(Duration::from_millis(2)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_one_of_its_own_pe_is_let_go() {
+    nothing_is_left_of(async |cx| {
+        drop(cx.spawn_at(Pe::new(2), wait_for, Pe::new(2)));
+        cx.sleep(Duration::from_millis(2)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_nothing_is_let_go() {
+    nothing_is_left_of(async |cx| {
+        drop(cx.spawn_at(Pe::new(1), async |_, ()| std::future::pending::<()>().await, ()));
+        cx.sleep(Duration::from_millis(2)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn several_jobs_at_a_time_do_not_disturb_each_other() {
+    let jobs: Vec<_> = (1..6u64)
+        .map(|factor| {
+            std::thread::spawn(move || {
+                let main = async move |cx: Context| {
+                    let items = (0..500).map(move |n| (n, factor));
+                    let products = par_map(&cx, |(n, factor)| n * factor, items).await?;
+                    assert_eq!(products, (0..500).map(|n| n * factor).collect::<Vec<_>>());
+                    Ok(())
+                };
+                bounded(move || pes(2, LANES[factor as usize % 2]).run(main)).unwrap();
+            })
+        })
+        .collect();
+    jobs.into_iter().for_each(|job| job.join().expect("no job fails"));
+}
+
+fn refusal(options: Options) -> String {
+    let result = bounded(move || options.run(async |_| panic!("the job must not start")));
+    match result {
+        Err(Error::Start(error)) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_by_name() {
+    let with = |name, value| refusal(Options::default().pes(2).threads(1).set(name, value));
+    assert!(with("max_hop", "3").contains("max_hop is not a setting"));
+    assert!(with("max_hops", "many").contains("max_hops = `many`"));
+    assert!(with("spin", "7").contains("50us"));
+    assert!(with("schedule_tasks_max", "0").contains("at least one task"));
+    assert!(with("window_frames", "0").contains("window_frames"));
+    assert!(with("threads", "3").contains("--threads"));
+    assert!(with("threads", "0").contains("at least one worker thread"));
+    let zero = refusal(Options::default().pes(2).threads(0));
+    assert!(zero.contains("at least one worker thread"), "{zero}");
+    let none = refusal(Options::default().pes(0));
+    assert!(none.contains("at least one PE"), "{none}");
+    let mpi = refusal(Options::default().pes(2).lane(LaneKind::Mpi));
+    assert!(mpi.contains("needs a launcher"), "{mpi}");
+}
+
+#[test]
+fn a_topology_file_that_cannot_be_read_is_refused_by_name() {
+    use clap::Parser;
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        options: Options,
+    }
+    let flags = ["test", "--pes", "2", "--topology", "/nowhere/topology.toml"];
+    let text = refusal(Flags::parse_from(flags).options);
+    assert!(text.contains("cannot read the topology file /nowhere/topology.toml"), "{text}");
+}
+
+#[test]
+fn the_hierarchy_is_the_one_given() {
+    let job = Options::default().places(racks(2)).threads(1);
+    let main = async |cx: Context| {
+        let expected = Topology::new(&racks(2), &[1; 8]).expect("consistent");
+        assert_eq!(cx.topology().to_string(), expected.to_string());
+        let there = async |cx: Context, ()| cx.equidistant_basis(Distance::ONE);
+        let basis = cx.spawn_at(Pe::new(5), there, ()).await?;
+        assert_eq!(basis[0], (Pe::new(5), 4));
+        assert_eq!(basis.len(), 2);
+        Ok(())
+    };
+    bounded(move || job.run(main)).unwrap();
+}
+
+#[test]
+fn the_error_type_tells_start_from_job() {
+    let error = Error::from(StartError::SaidElsewhere);
+    assert_eq!(format!("{error:?}"), "the job did not start: see what rank 0 says");
+}
