@@ -94,12 +94,14 @@ fn scrub(command: &mut Command) {
 }
 
 /// The launcher that belongs to this build, starting so many ranks of `sum_euler`.
+#[cfg(feature = "mpi")]
 fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
     let mut command = launcher()?;
     command.args(["-n", &ranks.to_string(), SUM_EULER]).args(flags.split_whitespace());
     Some(command)
 }
 
+#[cfg(feature = "mpi")]
 fn launcher() -> Option<Command> {
     let Some(launcher) = std::env::var_os("ULTRAMARINE_TEST_MPIEXEC").filter(|l| !l.is_empty())
     else {

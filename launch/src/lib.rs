@@ -29,6 +29,11 @@
 //! - [`Distance`], [`Topology`]: who is near.
 #![forbid(unsafe_code)]
 
+/// The program in the README must compile, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 mod error;
 mod launcher;
 mod options;

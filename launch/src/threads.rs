@@ -4,7 +4,7 @@ use crate::error::{Error, Result, StartError};
 use crate::options::{LaneKind, Options};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use ultramarine_runtime::executor::{Context, Job, lead, serve};
+use ultramarine_runtime::executor::{Context, Job, Leave, lead, serve};
 use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, memory};
 use ultramarine_topology::{Pe, Topology};
@@ -43,10 +43,10 @@ where
         let io = |source| StartError::Io { doing: "starting a PE's thread".to_owned(), source };
         serving.push(thread.map_err(io)?);
     }
-    let (result, _) = lead(root, main);
-    for thread in serving {
+    let (result, leave) = lead(root, main);
+    if leave == Leave::Orderly {
         // What a PE had to say it has told the root, or logged.
-        let _ = thread.join();
+        serving.into_iter().for_each(|thread| drop(thread.join()));
     }
     result.map_err(Error::from)?
 }

@@ -53,6 +53,18 @@ fn a_main_task_that_panics_ends_the_job_with_its_message() {
 }
 
 #[test]
+fn a_main_task_that_panics_before_it_begins_ends_the_job_too() {
+    for lane in LANES {
+        let main = |cx: Context| {
+            assert!(cx.pes() > 3, "main wants more than {} PEs", cx.pes());
+            async { Ok(()) }
+        };
+        let error = bounded(move || pes(3, lane).run(main)).expect_err("it panicked");
+        assert_eq!(error.to_string(), "the main task panicked: main wants more than 3 PEs");
+    }
+}
+
+#[test]
 fn an_error_of_the_main_task_is_the_jobs() {
     for lane in LANES {
         let error = bounded(move || pes(3, lane).run(async |_| Err(Error::other("no luck"))));

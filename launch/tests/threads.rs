@@ -4,6 +4,7 @@ mod common;
 
 use common::{LANES, bounded, on_both_lanes, pes, racks, toil};
 use rayon::prelude::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
@@ -348,6 +349,22 @@ fn plain_rayon_works_inside_tasks() {
         };
         bounded(move || job.run(main)).unwrap();
     }
+}
+
+#[test]
+fn what_a_task_gives_to_rayon_runs_though_there_is_always_something_else_to_do() {
+    let main = async |cx: Context| {
+        let done = Arc::new(AtomicU64::new(0));
+        let flag = done.clone();
+        rayon::spawn(move || flag.store(1, Ordering::SeqCst));
+        let mut rounds = 0u64;
+        while done.load(Ordering::SeqCst) == 0 {
+            rounds += cx.spawn_fn(Distance::ZERO, |n: u64| n, 1).await?;
+            assert!(rounds < 10_000_000, "rayon's job waits for ever");
+        }
+        Ok(())
+    };
+    bounded(move || Options::default().pes(1).threads(1).run(main)).expect("it ends");
 }
 
 #[test]

@@ -119,7 +119,8 @@ impl<T: std::future::Future> std::future::Future for CatchPanic<T> {
     }
 }
 
-fn panicked(pe: Pe, payload: &(dyn Any + Send)) -> TaskError {
+/// The error that a panic's payload stands for.
+pub(super) fn panicked(pe: Pe, payload: &(dyn Any + Send)) -> TaskError {
     let message = payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -105,6 +105,7 @@ impl Context {
 ///     let factor = 3;
 ///     cx.spawn_fn(Distance::ONE, move |n: u64| n * factor, 5)
 /// }
+/// # let used: fn(&Context) -> Future<u64> = capturing;
 /// ```
 ///
 /// ```

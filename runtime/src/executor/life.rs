@@ -1,11 +1,12 @@
 //! The life of a PE: it starts, is driven by the thread that started it, and takes leave.
 
-use super::body::CatchPanic;
+use super::body::{CatchPanic, panicked};
 use super::context::Context;
 use super::engine::JobError;
 use super::processor::{Job, Processor};
 use crate::error::TaskError;
 use crate::protocol::Phase;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,9 +46,13 @@ where
     };
     let outcome = Arc::new(Mutex::new(None));
     let (result, home) = (outcome.clone(), pe.clone());
-    let future = main(Context::of(&pe));
+    // Nothing may keep this thread from driving the PE: the others would wait for it.
+    let future = catch_unwind(AssertUnwindSafe(|| main(Context::of(&pe))));
     pe.run_async(async move {
-        let ended = CatchPanic { pe: home.me(), future }.await;
+        let ended = match future {
+            Ok(future) => CatchPanic { pe: home.me(), future }.await,
+            Err(payload) => Err(panicked(home.me(), payload.as_ref())),
+        };
         *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         home.main_ended.store(true, Ordering::SeqCst);
         home.nudge();

@@ -126,5 +126,7 @@ impl Pace {
         self.last = now;
         self.tasks = 0;
         pe.try_turn();
+        // What tasks have given to `rayon::spawn` is not to wait until our own queues are empty.
+        rayon::yield_now();
     }
 }
