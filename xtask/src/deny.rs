@@ -37,11 +37,12 @@ pub(crate) fn run() -> Result<ExitCode> {
     process::status_of(&mut check).map(process::exit_code)
 }
 
-/// Three to five minutes on two cores: too long for `cargo xtask test` to do it unasked.
+/// Some minutes on two cores: too long for `cargo xtask test` to do it unasked. An unoptimised build
+/// is done sooner than an optimised one, and checks as well.
 fn install() -> Result<Command> {
     println!("Installing cargo-deny into {} (some minutes, once) …", own_root().display());
     let mut install = process::cargo();
-    install.args(["install", "--locked", "cargo-deny", "--root"]).arg(own_root());
+    install.args(["install", "--locked", "--debug", "cargo-deny", "--root"]).arg(own_root());
     process::run(&mut install)?;
     find().ok_or_else(|| Failure("cargo-deny was installed but is not there".into()))
 }
