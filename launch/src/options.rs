@@ -49,6 +49,9 @@ pub struct Options {
     /// How to read the hierarchy from host names.
     #[arg(long, value_name = "PATTERN", env = "ULTRAMARINE_HOST_PATTERN")]
     host_pattern: Option<String>,
+    /// Measure how fast each process computes, and give the faster ones larger shares.
+    #[arg(long, env = "ULTRAMARINE_CALIBRATE")]
+    calibrate: bool,
     /// Change a setting of the runtime; may be given several times.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     settings: Vec<(String, String)>,
@@ -58,7 +61,7 @@ pub struct Options {
 
 /// Variables with the common prefix that are not settings of the runtime.
 const NOT_SETTINGS: &[&str] =
-    &["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "LOG", "TEST_MPIEXEC"];
+    &["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "LOG", "TEST_MPIEXEC"];
 
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
@@ -115,6 +118,15 @@ impl Options {
         self
     }
 
+    /// Measure how fast each process computes (20 ms at the start), and give the faster ones larger
+    /// shares: the weights of equidistant bases are then threads times speed. PEs that are threads
+    /// of one process are equal anyway.
+    #[must_use]
+    pub fn calibrate(mut self) -> Self {
+        self.calibrate = true;
+        self
+    }
+
     /// Changes a setting of the runtime, named as in [`Settings`].
     #[must_use]
     #[allow(clippy::needless_pass_by_value, reason = "`set(\"seed\", 3)` reads better than `&3`")]
@@ -142,6 +154,11 @@ impl Options {
 
     pub(crate) fn pe_count(&self) -> Option<u32> {
         self.pes
+    }
+
+    #[cfg(feature = "mpi")]
+    pub(crate) fn calibrates(&self) -> bool {
+        self.calibrate
     }
 
     pub(crate) fn given_places(&self) -> Option<&[Place]> {

@@ -4,6 +4,7 @@
 //! the passports; and for the lane `tcp` the addresses. What is wrong on one process becomes an
 //! error on all, so that nobody waits for it.
 
+mod calibration;
 mod identity;
 mod passport;
 
@@ -91,14 +92,12 @@ fn job(
     }
     compare_programs(world)?;
     let passports = agree(world, Passport::own(options))?;
-    let threads: Vec<usize> = passports.iter().map(|own| own.worker_threads(&passports)).collect();
     let places = Passport::places(&passports);
-    let powers: Vec<u64> = threads.iter().map(|threads| *threads as u64).collect();
-    let topology = Arc::new(Topology::new(&places, &powers)?);
+    let topology = Arc::new(Topology::new(&places, &Passport::powers(&passports))?);
 
     let rank = world.rank() as usize;
     let me = topology.pe_of(rank as u32);
-    let settings = options.settings(threads[rank])?;
+    let settings = options.settings(Passport::worker_threads(&passports)[rank])?;
     let kind = options.lane_kind().unwrap_or(LaneKind::Mpi);
     let kinds = agree(world, Ok(kind == LaneKind::Tcp))?;
     if let Some(other) = kinds.iter().position(|other| *other != kinds[0]) {

@@ -1,8 +1,10 @@
 //! What each process tells the others about itself at the start.
 
+use super::calibration;
 use crate::error::StartError;
 use crate::options::Options;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use ultramarine_topology::{Place, Source, Sources};
 
 /// One process, as the others need to know it.
@@ -18,6 +20,8 @@ pub(crate) struct Passport {
     cores: usize,
     /// Worker threads, if they were given.
     threads: Option<usize>,
+    /// How fast one of them is, if that was to be measured.
+    speed: Option<u64>,
 }
 
 impl Passport {
@@ -34,7 +38,9 @@ impl Passport {
         // Whoever has a bad setting says so before the job begins.
         options.settings(threads.unwrap_or(cores))?;
         let (host, place) = (sources.host_name, discovery.place);
-        Ok(Passport { host, place, place_without_slurm, processors: processors(), cores, threads })
+        let speed = options.calibrates().then(calibration::speed);
+        let processors = processors();
+        Ok(Passport { host, place, place_without_slurm, processors, cores, threads, speed })
     }
 
     /// Where all processes are, by rank. Slurm's word counts only if all have it: a launcher other
@@ -48,16 +54,25 @@ impl Passport {
         all.iter().map(place).collect()
     }
 
-    /// How many worker threads this process has: those it was given, or its share of the cores
-    /// that it may use. Processes of one host that may use the same cores share them.
-    pub(crate) fn worker_threads(&self, all: &[Passport]) -> usize {
-        let shares = |other: &&Passport| {
-            other.host == self.host
-                && other.processors == self.processors
-                && other.threads.is_none()
-        };
-        self.threads
-            .unwrap_or_else(|| (self.cores / all.iter().filter(shares).count().max(1)).max(1))
+    /// How many worker threads each process has, by rank: those it was given, or its share of the
+    /// cores that it may use. Processes of one host that may use the same cores share them.
+    pub(crate) fn worker_threads(all: &[Passport]) -> Vec<usize> {
+        let cores = |own: &Passport| (own.host.clone(), own.processors.clone());
+        let mut sharers = HashMap::new();
+        for own in all.iter().filter(|own| own.threads.is_none()) {
+            *sharers.entry(cores(own)).or_insert(0) += 1;
+        }
+        let share = |own: &Passport| (own.cores / sharers.get(&cores(own)).unwrap_or(&1)).max(1);
+        all.iter().map(|own| own.threads.unwrap_or_else(|| share(own))).collect()
+    }
+
+    /// The compute power of each process, by rank: its worker threads, times their speed if all
+    /// have measured it.
+    pub(crate) fn powers(all: &[Passport]) -> Vec<u64> {
+        let measured = all.iter().all(|own| own.speed.is_some());
+        let speed = |own: &Passport| own.speed.filter(|_| measured).unwrap_or(1);
+        let threads = Self::worker_threads(all);
+        all.iter().zip(threads).map(|(own, threads)| threads as u64 * speed(own)).collect()
     }
 }
 
@@ -75,7 +90,22 @@ mod tests {
 
     fn passport(host: &str, processors: &str, cores: usize, threads: Option<usize>) -> Passport {
         let (place, processors) = (Place::from_pairs([(Host, host)]), processors.into());
-        Passport { host: host.into(), place, place_without_slurm: None, processors, cores, threads }
+        Passport {
+            host: host.into(),
+            place,
+            place_without_slurm: None,
+            processors,
+            cores,
+            threads,
+            speed: None,
+        }
+    }
+
+    #[test]
+    fn power_is_threads_times_speed_if_all_know_it() {
+        let of = |threads, speed| Passport { speed, ..passport("a", "0", 1, Some(threads)) };
+        assert_eq!(Passport::powers(&[of(2, Some(300)), of(1, Some(500))]), [600, 500]);
+        assert_eq!(Passport::powers(&[of(2, Some(300)), of(1, None)]), [2, 1]);
     }
 
     #[test]
@@ -103,7 +133,6 @@ mod tests {
             passport("c", "0", 1, None),
             passport("c", "0", 1, None),
         ];
-        let threads: Vec<usize> = all.iter().map(|own| own.worker_threads(&all)).collect();
-        assert_eq!(threads, [4, 4, 3, 4, 4, 1, 1]);
+        assert_eq!(Passport::worker_threads(&all), [4, 4, 3, 4, 4, 1, 1]);
     }
 }
