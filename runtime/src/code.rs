@@ -8,8 +8,8 @@
 //! when the system loads the binary at random addresses. Nobody registers anything.
 //!
 //! A [`CodeRef`] from the wire is believed only after four checks: the constant lies inside the
-//! binary's read-only data, is aligned, begins with the magic number, and its type has the hash
-//! that was sent. Nothing is called before.
+//! binary's read-only data, is aligned, begins with the magic number and the anchor, and its type
+//! has the hash that was sent. Nothing is called before.
 //!
 //! This is the only file that knows code addresses.
 #![allow(unsafe_code)]
@@ -23,7 +23,14 @@ use std::sync::OnceLock;
 /// Stands at the beginning of each [`Code`]; two random numbers.
 const MAGIC: [u64; 2] = [0x8d4c_2f61_b7e3_095a, 0x51f0_93de_6ab8_c427];
 
+/// Each [`Code`] points here. The magic number alone may stand elsewhere in the binary, where it is
+/// compared with; nothing but a `Code` has this address behind it.
+static ANCHOR: u8 = 0;
+
 /// A type that is nothing but code: a function item or a closure that captures nothing.
+///
+/// A closure that captures only values without bytes counts, too: what such a value stands for must
+/// then hold in every process of the program.
 ///
 /// Which functions those are is checked when the program is compiled; see
 /// [`Spawner`](crate::executor::Spawner).
@@ -49,6 +56,7 @@ pub trait Arrive<X>: Stateless {
 #[repr(C)]
 pub struct Code<X: 'static> {
     magic: [u64; 2],
+    anchor: &'static u8,
     kind: TypeId,
     entry: fn(&X, &[u8]),
 }
@@ -59,6 +67,7 @@ struct LaidDown<K, X>(PhantomData<(K, X)>);
 impl<K: Arrive<X>, X: 'static> LaidDown<K, X> {
     const CODE: &'static Code<X> = &Code {
         magic: MAGIC,
+        anchor: &ANCHOR,
         kind: TypeId::of::<K>(),
         entry: |at, argument| {
             // SAFETY: an entry is called through `Code::of`, whose caller had a value of `K`, or
@@ -103,17 +112,20 @@ impl<X: 'static> Code<X> {
         if !address.is_multiple_of(align_of::<Self>()) {
             return Err(CodeError::Misaligned);
         }
-        let magic = std::ptr::with_exposed_provenance::<[u64; 2]>(address);
+        let code = std::ptr::with_exposed_provenance::<Self>(address);
         // SAFETY: `holds` found `size_of::<Self>()` bytes from `address` inside a segment of this
         // program that is mapped, initialised from the file, never written after start-up and
-        // never unmapped; the address is aligned for `Self`, so for its first field. Any bytes
-        // are valid integers.
-        if unsafe { *magic } != MAGIC {
+        // never unmapped; the address is aligned for `Self`, so for its fields. Any bytes are
+        // valid integers, and the pointer is only read as one.
+        let (magic, anchor) =
+            unsafe { ((*code).magic, (&raw const (*code).anchor).cast::<usize>().read()) };
+        if magic != MAGIC || anchor != (&raw const ANCHOR).addr() {
             return Err(CodeError::NotATask);
         }
-        // SAFETY: as above; and the 128-bit magic number stands nowhere but at the beginning of a
-        // `Code`, of which the program has only this `X` (the executor's).
-        let code: &'static Self = unsafe { &*magic.cast::<Self>() };
+        // SAFETY: as above; and the magic number before the address of the private `ANCHOR` stands
+        // nowhere but at the beginning of a `Code`, of which the program has only this `X` (the
+        // executor's).
+        let code: &'static Self = unsafe { &*code };
         if hash(code.kind) != reference.hash {
             return Err(CodeError::OtherType);
         }

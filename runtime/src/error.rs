@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ultramarine_topology::Pe;
 
 /// Why a future ends without a value. It travels from PE to PE as a value does.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TaskError {
     /// The task's code panicked.

@@ -1,6 +1,6 @@
 //! The scheduler of Ultramarine: everything between a task that is spawned and its awaited result.
 //!
-//! Five rooms, each usable and testable without the next:
+//! Four rooms, each usable and testable without the next:
 //!
 //! | room | what |
 //! |---|---|

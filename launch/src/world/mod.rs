@@ -58,9 +58,19 @@ where
         Leave::Hasty => {
             // Finalising is collective, and some process does not answer.
             let _ = std::io::stdout().flush();
-            let reason = result.err().map_or("a PE does not answer".to_owned(), |e| e.to_string());
-            eprintln!("ultramarine: rank {} ends the job: {reason}", world.rank());
-            world.abort(1);
+            let rank = world.rank();
+            match result {
+                Ok(()) => {
+                    eprintln!(
+                        "ultramarine: rank {rank} leaves without the others: one does not answer"
+                    );
+                    std::process::exit(0);
+                }
+                Err(reason) => {
+                    eprintln!("ultramarine: rank {rank} ends the job: {reason}");
+                    world.abort(1);
+                }
+            }
         }
     }
 }

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use ultramarine_topology::Pe;
 
+/// What is kept of a panic's message, so that it can always travel.
+const PANIC_MESSAGE_BYTES_MAX: usize = 2000;
+
 /// A function that a task runs on its argument.
 pub(super) trait Body<A>: Stateless {
     /// What the task's future ends with.
@@ -126,5 +129,6 @@ pub(super) fn panicked(pe: Pe, payload: &(dyn Any + Send)) -> TaskError {
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "(its payload is not a text)".to_owned());
-    TaskError::Panicked { pe, message }
+    let end = message.floor_char_boundary(PANIC_MESSAGE_BYTES_MAX);
+    TaskError::Panicked { pe, message: message[..end].to_owned() }
 }

@@ -6,11 +6,11 @@ use super::task::{Departure, Fill, Guest};
 use crate::error::TaskError;
 use crate::protocol::{Host, Message, Node, Outcome, Parcel, Phase, Pool, Statistics};
 use crate::transport::Port;
-use crate::transport::link::LinkError;
+use crate::transport::link::{LinkCounters, LinkError};
 use crate::wire::{self, WireError};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
@@ -37,6 +37,14 @@ pub enum JobError {
         /// What is wrong with it.
         source: WireError,
     },
+    /// A message speaks of a PE that the job does not have.
+    #[error("{me} got a message from {from} about a PE that does not exist")]
+    Nonsense {
+        /// Who got it.
+        me: Pe,
+        /// Who sent it.
+        from: Pe,
+    },
     /// Another PE gave up.
     #[error("the job was ended because of {pe}: {reason}")]
     Elsewhere {
@@ -56,6 +64,14 @@ pub enum JobError {
         /// What the system said.
         reason: String,
     },
+}
+
+/// Something that workers leave for the next turn.
+pub(super) enum Letter {
+    /// A message for another PE.
+    Message(Pe, Message),
+    /// A task to be placed on another PE.
+    Task(Pe, Waiting),
 }
 
 /// What a turn brought.
@@ -88,7 +104,7 @@ struct Desk {
     /// Futures whose tasks are elsewhere, by number.
     futures: HashMap<u64, Arc<dyn Fill>>,
     last_future: u64,
-    outgoing: Vec<(Pe, Message)>,
+    outgoing: VecDeque<(Pe, Message)>,
     results: Vec<(Arc<dyn Fill>, Outcome)>,
     tasks_came: bool,
     argument_bytes_max: usize,
@@ -110,7 +126,7 @@ impl Engine {
             pool,
             futures: HashMap::new(),
             last_future: 0,
-            outgoing: Vec::new(),
+            outgoing: VecDeque::new(),
             results: Vec::new(),
             tasks_came: false,
             argument_bytes_max,
@@ -142,9 +158,17 @@ impl Engine {
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
         while let Some(letter) = pe.outbox.pop() {
-            // What a straggling task has to say at the end, nobody waits for.
-            if node.phase() == Phase::Running {
-                desk.outgoing.push(letter);
+            match letter {
+                // What a straggling task still has to say at the end, nobody waits for.
+                Letter::Message(to, message) if node.phase() == Phase::Running => {
+                    desk.outgoing.push_back((to, message));
+                }
+                Letter::Task(to, task) if node.phase() == Phase::Running => {
+                    let placed = desk.depart(task).map(|parcel| (to, Message::Place(parcel)));
+                    desk.outgoing.extend(placed);
+                }
+                Letter::Message(..) => {}
+                Letter::Task(_, task) => task.cancel(),
             }
         }
         let mut host = Station { desk, pe };
@@ -152,7 +176,10 @@ impl Engine {
         let mut deliver = |from: Pe, bytes: &[u8]| {
             messages += 1;
             match wire::decode::<Message>(bytes) {
-                Ok(message) => node.handle(now, from, message, &mut host),
+                Ok(message) if message.is_of_a_job_of(pe.topology.pes()) => {
+                    node.handle(now, from, message, &mut host);
+                }
+                Ok(_) => host.desk.failure = Some(JobError::Nonsense { me, from }),
                 Err(source) => host.desk.failure = Some(JobError::Message { me, from, source }),
             }
         };
@@ -162,7 +189,8 @@ impl Engine {
         if node.phase() == Phase::Ending && host.desk.outgoing.is_empty() && port.is_idle() {
             node.take_leave(&mut host);
         }
-        if let Some(failure) = desk.failure.take() {
+        // Once the job is ending, all that counts is that everybody hears of it.
+        if let Some(failure) = desk.failure.take().filter(|_| node.phase() == Phase::Running) {
             return Err(failure);
         }
         let sent = !desk.outgoing.is_empty();
@@ -179,7 +207,7 @@ impl Engine {
             return Ok(());
         }
         let me = self.desk.me;
-        for (to, message) in self.desk.outgoing.drain(..) {
+        while let Some((to, message)) = self.desk.outgoing.pop_front() {
             self.encoded.clear();
             let encoded = wire::encode_into(&message, &mut self.encoded);
             encoded.map_err(|source| JobError::Message { me, from: me, source })?;
@@ -187,6 +215,11 @@ impl Engine {
             sent.map_err(|source| JobError::Link { me, source })?;
         }
         self.port.flush(now).map_err(|source| JobError::Link { me, source })
+    }
+
+    /// What the port has seen.
+    pub(super) fn link_counters(&self) -> LinkCounters {
+        self.port.counters()
     }
 
     /// Begins the end of the job, on the root.
@@ -197,9 +230,8 @@ impl Engine {
     /// Tells the root that this PE cannot go on, if that can still be told.
     pub(super) fn give_up(&mut self, error: &JobError, now: Duration) {
         let reason = error.to_string();
-        self.desk.outgoing.clear();
         if self.desk.me != Pe::ROOT {
-            self.desk.outgoing.push((Pe::ROOT, Message::Failed { reason }));
+            self.desk.outgoing.push_back((Pe::ROOT, Message::Failed { reason }));
             // What broke may be the very channel to the root; then its own watch must tell it.
             let _ = self.post(now);
         }
@@ -209,15 +241,6 @@ impl Engine {
     /// more.
     pub(super) fn into_futures(self) -> impl Iterator<Item = Arc<dyn Fill>> {
         self.desk.futures.into_values()
-    }
-
-    /// Sends a task to another PE, or home if `to` is this one.
-    pub(super) fn place(&mut self, to: Pe, task: Waiting, pe: &Arc<Processor>) {
-        if to == self.desk.me {
-            pe.queues.push_ready(Work::Start(task));
-        } else if let Some(parcel) = self.desk.depart(task) {
-            self.desk.outgoing.push((to, Message::Place(parcel)));
-        }
     }
 }
 
@@ -246,7 +269,7 @@ impl Host for Station<'_> {
     }
 
     fn send(&mut self, to: Pe, message: Message) {
-        self.desk.outgoing.push((to, message));
+        self.desk.outgoing.push_back((to, message));
     }
 
     fn queued(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::context::Portable;
-use super::engine::{Engine, JobError, Turn};
+use super::engine::{Engine, JobError, Letter, Turn};
 use super::future::Future;
 use super::queues::{Queues, Work};
 use super::task::Local;
@@ -14,6 +14,8 @@ use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
 use async_task::Runnable;
 use crossbeam_queue::SegQueue;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -44,14 +46,18 @@ pub(super) struct Processor {
     pub(super) settings: Settings,
     pub(super) queues: Arc<Queues>,
     pub(super) timers: Timers,
-    /// Messages that workers have written and nobody has sent yet.
-    pub(super) outbox: SegQueue<(Pe, Message)>,
+    /// What workers have for other PEs and nobody has sent yet.
+    pub(super) outbox: SegQueue<Letter>,
     /// Workers at work, or called to work. At most `settings.threads`.
     pub(super) active: AtomicUsize,
+    /// Of these, workers that were called and have not come yet.
+    pub(super) called: AtomicUsize,
     /// Of these, workers that look for work.
     pub(super) idle: AtomicUsize,
     /// `None` once the PE has left: then the lane must not be touched any more.
     engine: Mutex<Option<Engine>>,
+    /// For what tasks choose at random.
+    random: Mutex<Xoshiro256PlusPlus>,
     /// The workers. `None` once the PE has left, so that they end though a forgotten future may still
     /// hold the PE.
     rayon: Mutex<Option<rayon::ThreadPool>>,
@@ -65,6 +71,8 @@ pub(super) struct Processor {
     pub(super) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
+    /// Set once: nothing is queued any more.
+    is_closed: AtomicBool,
     failure: Mutex<Option<JobError>>,
 }
 
@@ -84,12 +92,18 @@ impl Processor {
             .build()
             .map_err(|error| JobError::Threads { me, reason: error.to_string() })?;
         let sleeper = Arc::downgrade(&lane.sleeper());
-        let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(me.number()));
-        let node = Node::new(me, topology.clone(), settings.fishing.clone());
+        let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
+        // Another stream for each PE, or all would ask the same victims.
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ (u64::from(me.number()) << 32));
+        let mut fishing = settings.fishing.clone();
+        // Several tasks in one message must fit into it as well as one does.
+        fishing.schedule_bytes_max = fishing.schedule_bytes_max.min(value_bytes_max(&settings));
+        let node = Node::new(me, topology.clone(), fishing);
         let port = Port::new(me, topology.pes(), lane, settings.port);
         let value_bytes_max =
             settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
-        let engine = Engine::new(me, node, port, queues.common(), seed, value_bytes_max);
+        let engine =
+            Engine::new(me, node, port, queues.common(), random.next_u64(), value_bytes_max);
         Ok(Arc::new(Processor {
             me,
             topology,
@@ -98,8 +112,10 @@ impl Processor {
             timers: Timers::default(),
             outbox: SegQueue::new(),
             active: AtomicUsize::new(0),
+            called: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
             engine: Mutex::new(Some(engine)),
+            random: Mutex::new(random),
             rayon: Mutex::new(Some(rayon)),
             sleeper,
             driver: std::thread::current(),
@@ -107,6 +123,7 @@ impl Processor {
             censuses: AtomicU64::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),
         }))
     }
@@ -117,7 +134,7 @@ impl Processor {
 
     /// The longest argument or result that can travel.
     pub(super) fn value_bytes_max(&self) -> usize {
-        self.settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES)
+        value_bytes_max(&self.settings)
     }
 
     pub(super) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
@@ -126,7 +143,7 @@ impl Processor {
     }
 
     pub(super) fn random(&self) -> u64 {
-        RandomState::new().hash_one(self.me.number())
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 
     /// What this PE has counted so far, but for the tasks that asked for it.
@@ -175,12 +192,12 @@ impl Processor {
             return Future::failed(TaskError::ShuttingDown);
         }
         let task: Arc<Local<B, A>> = Arc::new(Local::new(body, Distance::ZERO, argument));
-        match &mut *self.engine() {
-            Some(engine) => engine.place(pe, task.clone(), self),
-            None => return Future::failed(TaskError::ShuttingDown),
+        if pe == self.me {
+            self.queues.push_ready(Work::Start(task.clone()));
+            self.summon();
+        } else {
+            self.leave_letter(Letter::Task(pe, task.clone()));
         }
-        self.summon();
-        self.nudge_if_asleep();
         Future::new(task)
     }
 
@@ -200,9 +217,13 @@ impl Processor {
     }
 
     fn resume(self: &Arc<Self>, runnable: Runnable) {
-        // Dropped if the job ends: so are the future inside and all that it waits for.
+        if self.is_closed.load(Ordering::SeqCst) {
+            return;
+        }
+        // Also while the job ends, when nobody resumes anything: to be dropped one by one, rather
+        // than here, where the drop of a future might wake the next, and so on, ever deeper.
+        self.queues.push_ready(Work::Resume(runnable));
         if !self.is_ending() {
-            self.queues.push_ready(Work::Resume(runnable));
             self.summon();
         }
     }
@@ -210,8 +231,14 @@ impl Processor {
     /// Writes a message, which goes out at the next turn.
     pub(super) fn send(&self, to: Pe, message: Message) {
         if !self.is_ending() {
-            self.outbox.push((to, message));
-            self.nudge_if_asleep();
+            self.leave_letter(Letter::Message(to, message));
+        }
+    }
+
+    fn leave_letter(&self, letter: Letter) {
+        self.outbox.push(letter);
+        if !self.queues.is_worker() {
+            self.nudge();
         }
     }
 
@@ -226,8 +253,10 @@ impl Processor {
         fence(Ordering::SeqCst);
         if self.enlist() {
             let pe = self.clone();
+            self.called.fetch_add(1, Ordering::Relaxed);
             match &*self.rayon.lock().unwrap_or_else(PoisonError::into_inner) {
                 Some(workers) => workers.spawn(move || work(&pe)),
+                // The PE has left.
                 None => drop(self.active.fetch_sub(1, Ordering::SeqCst)),
             }
         }
@@ -286,13 +315,6 @@ impl Processor {
         }
     }
 
-    /// The same, when no worker is there to do it soon.
-    fn nudge_if_asleep(&self) {
-        if !self.queues.is_worker() {
-            self.nudge();
-        }
-    }
-
     /// Why this PE cannot go on, if it cannot.
     pub(super) fn take_failure(&self) -> Option<JobError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -301,11 +323,24 @@ impl Processor {
     /// Lets go of everything that waits, and of the workers.
     pub(super) fn close(&self) {
         let engine = self.engine().take();
+        if let Some(link) = engine.as_ref().map(Engine::link_counters) {
+            tracing::debug!(pe = self.me.number(), ?link, "the port is closed");
+            if link.corrupt > 0 {
+                tracing::warn!(pe = self.me.number(), "{} damaged frames came", link.corrupt);
+            }
+        }
         let futures = engine.into_iter().flat_map(Engine::into_futures);
         futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.queues.clear();
         self.timers.clear();
+        self.queues.clear();
+        self.is_closed.store(true, Ordering::SeqCst);
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(workers);
     }
+}
+
+/// The longest argument or result that fits into a message, in bytes.
+fn value_bytes_max(settings: &Settings) -> usize {
+    settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES)
 }

@@ -11,6 +11,7 @@
 use super::processor::Processor;
 use super::queues::Work;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -32,12 +33,17 @@ thread_local! {
 
 /// Works until there is nothing left to do.
 pub(super) fn work(pe: &Arc<Processor>) {
+    pe.called.fetch_sub(1, Ordering::Relaxed);
     if AT_WORK.replace(true) {
         // A task of ours waits in rayon's `join`, and rayon gave us this job to pass the time. One
         // task, so that the wait does not last until the pool is empty.
         pe.active.fetch_sub(1, Ordering::SeqCst);
         if let Some(work) = pe.queues.next() {
             run(pe, work);
+        }
+        if !pe.queues.is_empty() {
+            // For whoever relied on this job to come.
+            pe.summon();
         }
         return;
     }
@@ -66,21 +72,26 @@ pub(super) fn work(pe: &Arc<Processor>) {
 }
 
 fn run(pe: &Arc<Processor>, work: Work) {
-    match work {
+    let ran = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Start(task) => task.start(pe),
-        Work::Resume(runnable) => {
-            runnable.run();
-        }
+        Work::Resume(runnable) => drop(runnable.run()),
+    }));
+    if ran.is_err() {
+        // The task's own panics are caught and reported to whoever awaits it. This one came when
+        // its argument or result was dropped, and has no one to be told.
+        tracing::error!(pe = pe.me().number(), "a value panicked when it was dropped");
     }
 }
 
 /// Polls, hard, for as long as the setting `spin` says. Returns whether there is work again.
 fn look_for_work(pe: &Arc<Processor>) -> bool {
     let mut since = Instant::now();
-    pe.idle.fetch_add(1, Ordering::Relaxed);
-    let found = loop {
-        let something_happened =
-            pe.try_turn() || rayon::yield_now() == Some(rayon::Yield::Executed);
+    loop {
+        pe.idle.fetch_add(1, Ordering::Relaxed);
+        let mut something_happened = pe.try_turn();
+        pe.idle.fetch_sub(1, Ordering::Relaxed);
+        // What rayon gives us may be long, and then this worker is not idle.
+        something_happened |= rayon::yield_now() == Some(rayon::Yield::Executed);
         if !pe.queues.is_empty() {
             break true;
         }
@@ -97,9 +108,7 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
         } else {
             std::hint::spin_loop();
         }
-    };
-    pe.idle.fetch_sub(1, Ordering::Relaxed);
-    found
+    }
 }
 
 /// Spreads turns at the engine evenly over time.
@@ -127,6 +136,9 @@ impl Pace {
         self.tasks = 0;
         pe.try_turn();
         // What tasks have given to `rayon::spawn` is not to wait until our own queues are empty.
-        rayon::yield_now();
+        // (Not while a job of ours lies there, meant for a worker that still has to wake up.)
+        if pe.called.load(Ordering::Relaxed) == 0 {
+            rayon::yield_now();
+        }
     }
 }

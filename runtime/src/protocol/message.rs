@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ultramarine_topology::{Distance, Pe};
 
 /// A message of the protocol.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// A thief asks for work; travels from victim to victim.
     Fish(Fish),
@@ -44,7 +44,7 @@ pub enum Message {
 }
 
 /// A thief's request for work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fish {
     /// Who wants work.
     pub thief: Pe,
@@ -75,7 +75,7 @@ pub struct TaskId {
 }
 
 /// A task on its way between PEs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parcel {
     /// Which task it is.
     pub task: TaskId,
@@ -83,4 +83,28 @@ pub struct Parcel {
     pub radius: Distance,
     /// Its code and argument.
     pub body: Bytes,
+}
+
+impl Parcel {
+    /// What the rest of a parcel takes at most when it is encoded, in bytes.
+    const OVERHEAD_BYTES: usize = 32;
+
+    /// Its length on the wire, in bytes; at most so much.
+    pub fn bytes(&self) -> usize {
+        self.body.0.len() + Self::OVERHEAD_BYTES
+    }
+}
+
+impl Message {
+    /// Whether it speaks only of PEs that a job of `pes` PEs has. Any other is the work of a
+    /// defect, and is not to be handled.
+    pub fn is_of_a_job_of(&self, pes: u32) -> bool {
+        let knows = |pe: Pe| pe.number() < pes;
+        match self {
+            Message::Fish(fish) => knows(fish.thief),
+            Message::Schedule { tasks, .. } => tasks.iter().all(|task| knows(task.task.home)),
+            Message::Place(parcel) => knows(parcel.task.home),
+            _ => true,
+        }
+    }
 }

@@ -177,9 +177,7 @@ impl Node {
             return;
         }
         let thief = fish.thief;
-        let tasks = self.share(&fish, host);
-        if !tasks.is_empty() {
-            host.send(thief, Message::Schedule { serial: fish.serial, tasks });
+        if self.share(&fish, host) {
             return;
         }
         let next = (fish.hops_left > 0)
@@ -193,9 +191,9 @@ impl Node {
         }
     }
 
-    /// Takes the tasks that a thief gets: small tasks several at once, but never so many that the
-    /// thief would then have more than this PE (or the tasks would come back at once).
-    fn share(&mut self, fish: &Fish, host: &mut impl Host) -> Vec<Parcel> {
+    /// Gives the thief tasks, if there are any to spare: small ones several at once, but never so
+    /// many that the thief would then have more than this PE (or they would come back at once).
+    fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
         let queued = host.queued();
         // If some worker here has nothing to do either, it is about to take what is there.
         let last = fish.starving && !self.starving;
@@ -204,14 +202,22 @@ impl Node {
         let fair = if fish.starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 };
         let wanted = fair.min(queued.saturating_sub(kept)).min(self.settings.schedule_tasks_max);
         let distance = self.topology.distance(self.me, fish.thief);
-        let (mut tasks, mut bytes) = (Vec::new(), 0);
-        while tasks.len() < wanted && (tasks.is_empty() || bytes < self.settings.schedule_bytes_max)
-        {
+        let (thief, serial) = (fish.thief, fish.serial);
+        let (mut tasks, mut bytes, mut given) = (Vec::new(), 0, 0);
+        while given < wanted && bytes < self.settings.schedule_bytes_max {
             let Some(parcel) = host.take(distance) else { break };
-            bytes += parcel.body.0.len();
+            given += 1;
+            bytes += parcel.bytes();
+            if bytes > self.settings.schedule_bytes_max && !tasks.is_empty() {
+                // A large one behind small ones goes by itself.
+                host.send(thief, Message::Schedule { serial, tasks: std::mem::take(&mut tasks) });
+            }
             tasks.push(parcel);
         }
-        tasks
+        if !tasks.is_empty() {
+            host.send(thief, Message::Schedule { serial, tasks });
+        }
+        given > 0
     }
 
     /// Takes in stolen tasks. Also when the FISH had been given up: a task is never dropped.

@@ -12,7 +12,6 @@ use super::{Lane, LaneError, Sleeper};
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::topology::{Communicator, SimpleCommunicator};
-use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -29,6 +28,9 @@ const RECEIVED_BYTES_MAX: usize = 1 << 20;
 /// Sends towards one PE that MPI has not completed; the next frame waits.
 const SENDS_PER_PEER_MAX: u32 = 64;
 
+/// Buffers kept for the next sends.
+const SPARE_BUFFERS_MAX: usize = 64;
+
 /// Frames that one poll delivers.
 const FRAMES_PER_POLL_MAX: usize = 64;
 
@@ -39,8 +41,8 @@ const TAG: c_int = 0x0F15;
 pub struct MpiLane {
     /// Never freed: that would be collective, and finalising MPI frees it anyway.
     comm: ManuallyDrop<SimpleCommunicator>,
-    /// Sends that MPI has not completed yet, oldest first.
-    sends: VecDeque<Send>,
+    /// Sends that MPI has not completed yet.
+    sends: Vec<PendingSend>,
     /// How many of those go to each PE.
     sends_to: Vec<u32>,
     /// Buffers for the next sends.
@@ -49,7 +51,7 @@ pub struct MpiLane {
     alarm: Arc<Alarm>,
 }
 
-struct Send {
+struct PendingSend {
     request: ffi::MPI_Request,
     to: Pe,
     /// What MPI reads from until the request is complete. Never touched before.
@@ -58,7 +60,7 @@ struct Send {
 
 // SAFETY: MPI handles are names (numbers or pointers to the library's own objects), which any
 // thread may use when MPI was initialised for several threads; `new` demands that.
-unsafe impl std::marker::Send for MpiLane {}
+unsafe impl Send for MpiLane {}
 
 impl MpiLane {
     /// The lane over a communicator of its own, in which rank `i` is PE `i`.
@@ -78,7 +80,7 @@ impl MpiLane {
         let pes = comm.size() as usize;
         Ok(MpiLane {
             comm: ManuallyDrop::new(comm),
-            sends: VecDeque::new(),
+            sends: Vec::new(),
             sends_to: vec![0; pes],
             spare: Vec::new(),
             received: vec![0; FRAME_BYTES_MAX],
@@ -88,18 +90,22 @@ impl MpiLane {
 
     /// Takes back the buffers of completed sends.
     fn complete_sends(&mut self) -> Result<(), LaneError> {
-        while let Some(send) = self.sends.front_mut() {
+        // All of them: a PE that takes nothing must not hold up what goes to others.
+        let mut next = 0;
+        while let Some(send) = self.sends.get_mut(next) {
             let mut done = 0;
             // SAFETY: the request came from `MPI_Isend` and was not completed before, since it
-            // is still in the queue; the status may be ignored.
+            // is still among the sends; the status may be ignored.
             check("MPI_Test", unsafe {
                 ffi::MPI_Test(&raw mut send.request, &raw mut done, ffi::RSMPI_STATUS_IGNORE)
             })?;
             if done == 0 {
-                break;
+                next += 1;
+                continue;
             }
-            if let Some(send) = self.sends.pop_front() {
-                self.sends_to[send.to.index()] -= 1;
+            let send = self.sends.swap_remove(next);
+            self.sends_to[send.to.index()] -= 1;
+            if self.spare.len() < SPARE_BUFFERS_MAX {
                 self.spare.push(send.frame);
             }
         }
@@ -191,7 +197,7 @@ impl Lane for MpiLane {
         *waiting += 1;
         // SAFETY: `MPI_Isend` succeeded and wrote the request.
         let request = unsafe { request.assume_init() };
-        self.sends.push_back(Send { request, to, frame: copy });
+        self.sends.push(PendingSend { request, to, frame: copy });
         Ok(true)
     }
 

@@ -3,9 +3,9 @@
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// No value may decode to more than this: a length in a corrupt message cannot make the decoder
-/// allocate without bound. Messages are shorter, so that no honest one meets it.
-const DECODED_BYTES_MAX: usize = 1 << 30;
+/// No value may decode to more than this many bytes in memory (which can be eight times those on the
+/// wire): so a length in a corrupt message cannot make the decoder allocate without bound.
+const DECODED_BYTES_MAX: usize = 16 << 30;
 
 const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODED_BYTES_MAX>> =
     bincode::config::standard().with_limit::<DECODED_BYTES_MAX>();

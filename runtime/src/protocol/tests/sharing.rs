@@ -1,6 +1,6 @@
 //! What a victim gives, and what it keeps.
 
-use super::world::{World, eight, pe, settings};
+use super::world::{Letter, World, eight, pe, settings};
 use crate::protocol::{Fish, FishingSettings, Message, Parcel};
 use ultramarine_topology::{Distance, Topology};
 
@@ -117,8 +117,32 @@ fn several_small_tasks_go_together() {
     };
     assert_eq!(given(8, 100), 10, "as many as may go in one SCHEDULE");
     assert_eq!(given(8, 6), 3, "the fair share");
-    assert_eq!(given(250, 100), 4, "as many as reach the limit of bytes");
     assert_eq!(given(5000, 100), 1, "a task over the limit goes alone");
+}
+
+#[test]
+fn no_schedule_of_several_tasks_passes_the_limit_of_bytes() {
+    let settings =
+        FishingSettings { schedule_tasks_max: 10, schedule_bytes_max: 1000, ..settings() };
+    for (sizes, expected) in [
+        (&[100, 100, 100, 5000, 100, 100, 100, 100][..], &[3, 1][..]),
+        (&[300; 20][..], &[3, 1][..]),
+        (&[10; 20][..], &[10][..]),
+    ] {
+        let mut world = World::new(Topology::flat(2), &settings, 1);
+        sizes.iter().for_each(|bytes| world.spawn_many(1, 0, Distance::ONE, *bytes));
+        world.handle(0, 1, fish(1, true, 0));
+        let tasks = |letter: Letter| match letter.message {
+            Message::Schedule { tasks, .. } => tasks,
+            other => panic!("no task in {other:?}"),
+        };
+        let schedules: Vec<Vec<Parcel>> = world.flying.drain(..).map(tasks).collect();
+        for tasks in &schedules {
+            let bytes: usize = tasks.iter().map(Parcel::bytes).sum();
+            assert!(tasks.len() == 1 || bytes <= 1000, "{bytes} bytes in {} tasks", tasks.len());
+        }
+        assert_eq!(schedules.iter().map(Vec::len).collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]
