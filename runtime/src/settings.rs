@@ -2,6 +2,7 @@
 
 use crate::protocol::FishingSettings;
 use crate::transport::PortSettings;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -9,10 +10,10 @@ use std::time::Duration;
 ///
 /// Each field can be set in the program, or by an environment variable: `ULTRAMARINE_` and the
 /// field's name in capitals, such as `ULTRAMARINE_MAX_HOPS=3` or `ULTRAMARINE_SPIN=100us`.
-/// Durations take a unit (`ns`, `us`, `ms`, `s`), sizes are bytes.
+/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most [`DURATION_MAX`]; sizes are bytes.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Worker threads of this PE, at least 1. Default: the cores that the PE may use.
+    /// Worker threads of this PE, from 1 to [`THREADS_MAX`]. Default: the cores that the PE may use.
     pub threads: usize,
     /// How work is asked for and given away.
     pub fishing: FishingSettings,
@@ -28,6 +29,9 @@ pub struct Settings {
     /// How long the end of a job waits for PEs to take leave and for tasks that still run.
     /// Default 2 s.
     pub shutdown_grace: Duration,
+    /// How long a process waits for the others of its job to start, before it says so and ends.
+    /// More than zero; default 60 s.
+    pub start_deadline: Duration,
     /// Seed of this PE's random choices; `None` (the default): a different one each time.
     pub seed: Option<u64>,
 }
@@ -36,10 +40,12 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// There is no such setting.
-    #[error("{variable} is not a setting; the settings are {}", known())]
+    #[error("{name} is not a setting; the settings are {known}")]
     Unknown {
-        /// The environment variable.
-        variable: String,
+        /// What was taken for a setting, or for a setting's environment variable.
+        name: String,
+        /// The settings, or their environment variables.
+        known: String,
     },
     /// The value is not of the setting's type.
     #[error("{name} = `{value}`: {reason}")]
@@ -59,10 +65,10 @@ macro_rules! settings {
         const NAMES: &[&str] = &[$($name),+];
 
         impl Settings {
-            fn assign(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
+            fn assign(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
                 match name.to_ascii_lowercase().as_str() {
                     $($name => self.$($field).+ = Value::parse(name, value)?,)+
-                    _ => return Err(SettingsError::Unknown { variable: name.to_owned() }),
+                    _ => return Err(Refusal::unknown(name)),
                 }
                 Ok(())
             }
@@ -88,11 +94,25 @@ settings! {
     "spin" => spin,
     "poll_interval_max" => poll_interval_max,
     "shutdown_grace" => shutdown_grace,
+    "start_deadline" => start_deadline,
     "seed" => seed,
 }
 
 /// What every setting's environment variable begins with.
 pub const PREFIX: &str = "ULTRAMARINE_";
+
+/// The most worker threads of a PE: far more than a host has, and few enough to start.
+pub const THREADS_MAX: usize = 1024;
+
+/// The longest that a setting can make anything last: a day.
+pub const DURATION_MAX: Duration = Duration::from_hours(24);
+
+/// The least that `message_bytes_max` can be: a message of the runtime's own fits, with a task of
+/// some size.
+pub const MESSAGE_BYTES_MIN: usize = 4 << 10;
+
+/// The most that `message_bytes_max` can be: lengths travel in 32 bits.
+pub const MESSAGE_BYTES_MAX: usize = u32::MAX as usize;
 
 impl Settings {
     /// The defaults for a PE of `threads` worker threads.
@@ -104,15 +124,23 @@ impl Settings {
             spin: Duration::from_micros(100),
             poll_interval_max: Duration::from_millis(5),
             shutdown_grace: Duration::from_secs(2),
+            start_deadline: Duration::from_mins(1),
             seed: None,
         }
     }
 
     /// The defaults for `threads` worker threads (or `ULTRAMARINE_THREADS`), changed by those of
-    /// `variables` that begin with [`PREFIX`]. Those that `others` names belong to somebody else.
-    pub fn from_variables(
+    /// `variables` that begin with [`PREFIX`], and then by `changes`, which are named as the fields
+    /// are. Names in `others`, in capitals, belong to somebody else.
+    ///
+    /// # Errors
+    ///
+    /// A name that is no setting, a value that is none of its setting, or all of them together make
+    /// no sense; in which order they are given does not matter.
+    pub fn from_texts(
         threads: usize,
         variables: impl IntoIterator<Item = (String, String)>,
+        changes: &[(String, String)],
         others: &[&str],
     ) -> Result<Self, SettingsError> {
         let ours: Vec<_> = variables
@@ -120,85 +148,126 @@ impl Settings {
             .filter_map(|(name, value)| Some((name.strip_prefix(PREFIX)?.to_owned(), value)))
             .filter(|(name, _)| !others.contains(&name.as_str()))
             .collect();
+        let by_variable = |refusal: Refusal| refusal.named(|name| variable_of(name), others);
+        let plain = |refusal: Refusal| refusal.named(str::to_owned, others);
         let mut settings = Settings::for_threads(threads);
         if let Some((name, value)) = ours.iter().find(|(name, _)| name == "THREADS") {
-            settings.assign(name, value).map_err(prefixed)?;
+            settings.assign(name, value).map_err(by_variable)?;
             settings.fishing = FishingSettings::for_threads(settings.threads);
         }
         for (name, value) in &ours {
-            settings.assign(name, value).map_err(prefixed)?;
+            settings.assign(name, value).map_err(by_variable)?;
         }
-        settings.check().map_err(prefixed)?;
+        for (name, value) in changes {
+            settings.assign(name, value).map_err(plain)?;
+        }
+        settings.judge().map_err(|refusal| {
+            // It is called what whoever gave it has called it.
+            let is_named = |(name, _): &(String, String)| name.eq_ignore_ascii_case(&refusal.name);
+            let from_variable = ours.iter().any(is_named) && !changes.iter().any(is_named);
+            if from_variable { by_variable(refusal) } else { plain(refusal) }
+        })?;
         Ok(settings)
     }
 
-    /// Sets the setting with this name, as a text.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
-        self.assign(name, value)?;
-        self.check()
-    }
-
     /// Whether the settings make sense.
+    ///
+    /// # Errors
+    ///
+    /// The first one that does not, by its field's name.
     pub fn check(&self) -> Result<(), SettingsError> {
-        let refuse = |name: &str, value: String, reason: &str| {
-            Err(SettingsError::Value { name: name.into(), value, reason: reason.into() })
+        self.judge().map_err(|refusal| refusal.named(str::to_owned, &[]))
+    }
+
+    fn judge(&self) -> Result<(), Refusal> {
+        let Settings { threads, fishing, port, .. } = self;
+        let demand = |holds: bool, name: &str, value: String, reason: &str| {
+            if holds { Ok(()) } else { Err(Refusal::value(name, &value, reason)) }
         };
-        if self.threads == 0 {
-            return refuse("threads", "0".into(), "a PE needs at least one worker thread");
+        let count = |name, value: usize, range: RangeInclusive<usize>, reason| {
+            demand(range.contains(&value), name, value.to_string(), reason)
+        };
+        count("threads", *threads, 1..=usize::MAX, "a PE needs at least one worker thread")?;
+        let reason = format!("a PE has at most {THREADS_MAX} worker threads");
+        count("threads", *threads, 0..=THREADS_MAX, &reason)?;
+        let reason = "a SCHEDULE carries at least one task";
+        count("schedule_tasks_max", fishing.schedule_tasks_max, 1..=usize::MAX, reason)?;
+        let reason = "without a window nothing can be sent";
+        count("window_frames", port.window_frames as usize, 1..=usize::MAX, reason)?;
+        let range = MESSAGE_BYTES_MIN..=MESSAGE_BYTES_MAX;
+        let reason = format!("from {} to {} bytes are expected", range.start(), range.end());
+        count("message_bytes_max", port.message_bytes_max, range, &reason)?;
+
+        let zero = Duration::ZERO;
+        let moment = Duration::from_nanos(1);
+        for (name, value, shortest) in [
+            ("min_fish_delay", fishing.min_fish_delay, zero),
+            ("max_fish_delay", fishing.max_fish_delay, zero),
+            ("fish_deadline", fishing.fish_deadline, moment),
+            ("resend_after", port.resend_after, moment),
+            ("spin", self.spin, zero),
+            ("poll_interval_max", self.poll_interval_max, zero),
+            ("shutdown_grace", self.shutdown_grace, zero),
+            ("start_deadline", self.start_deadline, moment),
+        ] {
+            let shown = format!("{value:?}");
+            demand(value >= shortest, name, shown.clone(), "more than zero is expected")?;
+            demand(value <= DURATION_MAX, name, shown, "at most a day (24h) is expected")?;
         }
-        if self.fishing.schedule_tasks_max == 0 {
-            return refuse(
-                "schedule_tasks_max",
-                "0".into(),
-                "a SCHEDULE carries at least one task",
-            );
-        }
-        if self.fishing.min_fish_delay > self.fishing.max_fish_delay {
-            let value = format!("{:?}", self.fishing.min_fish_delay);
-            return refuse("min_fish_delay", value, "it is longer than max_fish_delay");
-        }
-        if self.port.window_frames == 0 {
-            return refuse("window_frames", "0".into(), "without a window nothing can be sent");
-        }
-        Ok(())
+        let shown = format!("{:?}", fishing.min_fish_delay);
+        let holds = fishing.min_fish_delay <= fishing.max_fish_delay;
+        demand(holds, "min_fish_delay", shown, "it is longer than max_fish_delay")
     }
 }
 
-fn prefixed(error: SettingsError) -> SettingsError {
-    match error {
-        SettingsError::Unknown { variable } => {
-            SettingsError::Unknown { variable: format!("{PREFIX}{variable}") }
-        }
-        SettingsError::Value { name, value, reason } => {
-            let name = format!("{PREFIX}{}", name.to_ascii_uppercase());
-            SettingsError::Value { name, value, reason }
+/// What is wrong with a setting, before it is said how whoever gave it has called it.
+struct Refusal {
+    name: String,
+    /// The value and what is wrong with it; `None` where there is no such setting.
+    wrong: Option<(String, String)>,
+}
+
+impl Refusal {
+    fn unknown(name: &str) -> Self {
+        Refusal { name: name.to_owned(), wrong: None }
+    }
+
+    fn value(name: &str, value: &str, reason: &str) -> Self {
+        Refusal { name: name.to_owned(), wrong: Some((value.to_owned(), reason.to_owned())) }
+    }
+
+    /// The error, with settings called so, and without those that belong to somebody else.
+    fn named(self, call: impl Fn(&str) -> String, others: &[&str]) -> SettingsError {
+        let name = call(&self.name);
+        match self.wrong {
+            Some((value, reason)) => SettingsError::Value { name, value, reason },
+            None => {
+                let ours = |known: &&&str| !others.iter().any(|o| o.eq_ignore_ascii_case(known));
+                let known: Vec<_> = NAMES.iter().filter(ours).map(|known| call(known)).collect();
+                SettingsError::Unknown { name, known: known.join(", ") }
+            }
         }
     }
 }
 
-fn known() -> String {
-    NAMES
-        .iter()
-        .map(|n| format!("{PREFIX}{}", n.to_ascii_uppercase()))
-        .collect::<Vec<_>>()
-        .join(", ")
+/// The environment variable of a setting.
+fn variable_of(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_ascii_uppercase())
 }
 
 /// A type that a setting can have.
 trait Value: Sized {
-    fn parse(name: &str, text: &str) -> Result<Self, SettingsError>;
+    fn parse(name: &str, text: &str) -> Result<Self, Refusal>;
 }
 
-fn number<T: FromStr>(name: &str, text: &str) -> Result<T, SettingsError> {
-    let reason = || "a whole number that is neither negative nor too large is expected".to_owned();
-    let error =
-        |_| SettingsError::Value { name: name.into(), value: text.into(), reason: reason() };
-    text.trim().parse().map_err(error)
+fn number<T: FromStr>(name: &str, text: &str) -> Result<T, Refusal> {
+    let reason = "a whole number that is neither negative nor too large is expected";
+    text.trim().parse().map_err(|_| Refusal::value(name, text, reason))
 }
 
 macro_rules! numbers {
     ($($type:ty),+) => { $(impl Value for $type {
-        fn parse(name: &str, text: &str) -> Result<Self, SettingsError> {
+        fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
             number(name, text)
         }
     })+ };
@@ -207,17 +276,16 @@ macro_rules! numbers {
 numbers!(u8, u32, usize);
 
 impl Value for Option<u64> {
-    fn parse(name: &str, text: &str) -> Result<Self, SettingsError> {
+    fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
         number(name, text).map(Some)
     }
 }
 
 impl Value for Duration {
-    fn parse(name: &str, text: &str) -> Result<Self, SettingsError> {
-        humantime::parse_duration(text).map_err(|error| SettingsError::Value {
-            name: name.into(),
-            value: text.into(),
-            reason: format!("a duration such as 50us, 10ms or 2s is expected ({error})"),
+    fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
+        humantime::parse_duration(text).map_err(|error| {
+            let reason = format!("a duration such as 50us, 10ms or 2s is expected ({error})");
+            Refusal::value(name, text, &reason)
         })
     }
 }
@@ -226,9 +294,18 @@ impl Value for Duration {
 mod tests {
     use super::*;
 
+    fn texts(
+        variables: &[(&str, &str)],
+        changes: &[(&str, &str)],
+    ) -> Result<Settings, SettingsError> {
+        let owned = |texts: &[(&str, &str)]| {
+            texts.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect::<Vec<_>>()
+        };
+        Settings::from_texts(4, owned(variables), &owned(changes), &["PES"])
+    }
+
     fn from(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
-        let owned = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-        Settings::from_variables(4, owned, &["PES"])
+        texts(variables, &[])
     }
 
     #[test]
@@ -264,5 +341,60 @@ mod tests {
         assert!(text("ULTRAMARINE_SPIN", "soon").contains("50us"));
         assert!(text("ULTRAMARINE_MAX_HOP", "3").contains("ULTRAMARINE_MAX_HOPS"));
         assert!(text("ULTRAMARINE_MIN_FISH_DELAY", "1s").contains("longer than max_fish_delay"));
+    }
+
+    #[test]
+    fn the_order_of_changes_does_not_matter() {
+        let (short, long) = (("min_fish_delay", "1s"), ("max_fish_delay", "2s"));
+        for changes in [[short, long], [long, short]] {
+            let settings = texts(&[], &changes).expect("right together");
+            assert_eq!(settings.fishing.min_fish_delay, Duration::from_secs(1));
+        }
+        texts(&[("ULTRAMARINE_MIN_FISH_DELAY", "1s")], &[long]).expect("right together");
+    }
+
+    #[test]
+    fn every_limit_holds() {
+        for (name, value) in [
+            ("threads", "1025"),
+            ("message_bytes_max", "4095"),
+            ("message_bytes_max", "4294967296"),
+            ("fish_deadline", "0s"),
+            ("resend_after", "0s"),
+            ("start_deadline", "0s"),
+            ("start_deadline", "25h"),
+            ("shutdown_grace", "500000000000years"),
+            ("spin", "2days"),
+            ("poll_interval_max", "25h"),
+            ("resend_after", "25h"),
+            ("fish_deadline", "25h"),
+            ("max_fish_delay", "25h"),
+        ] {
+            let error = texts(&[], &[(name, value)]).expect_err(name).to_string();
+            assert!(error.starts_with(&format!("{name} = `")), "{error}");
+        }
+        for (name, value) in [
+            ("threads", "1024"),
+            ("message_bytes_max", "4096"),
+            ("message_bytes_max", "4294967295"),
+            ("shutdown_grace", "0s"),
+            ("shutdown_grace", "24h"),
+        ] {
+            texts(&[], &[(name, value)]).expect(name);
+        }
+    }
+
+    #[test]
+    fn an_error_calls_a_setting_as_its_giver_did() {
+        let variable = ("ULTRAMARINE_FISH_DEADLINE", "0s");
+        let text = |variables: &[_], changes: &[_]| {
+            texts(variables, changes).expect_err("wrong").to_string()
+        };
+        assert!(text(&[variable], &[]).starts_with("ULTRAMARINE_FISH_DEADLINE = `0ns`"));
+        assert!(text(&[variable], &[("fish_deadline", "25h")]).starts_with("fish_deadline = "));
+        let unknown = text(&[], &[("foo", "1")]);
+        assert!(unknown.contains("are threads, max_fish,"), "{unknown}");
+        assert!(!unknown.contains(PREFIX), "{unknown}");
+        assert!(text(&[("ULTRAMARINE_FOO", "1")], &[]).contains("are ULTRAMARINE_THREADS, "));
     }
 }

@@ -10,7 +10,7 @@ pub enum LinkError {
     /// A message given to [`send`](super::Port::send) is too long.
     #[error(
         "a message of {bytes} bytes to {to} is longer than the limit of {limit} bytes: \
-         send less at a time, or raise the limit on message size"
+         send less at a time, or raise `message_bytes_max`"
     )]
     TooLongToSend {
         /// Where it was to go.
@@ -23,7 +23,7 @@ pub enum LinkError {
     /// A peer announced a message that is too long.
     #[error(
         "{from} announced a message of {bytes} bytes, over the limit of {limit} bytes: \
-         give all PEs of the job the same settings"
+         give all PEs of the job the same `message_bytes_max`"
     )]
     MessageTooLong {
         /// Who announced it.
@@ -36,7 +36,8 @@ pub enum LinkError {
     /// Too much is waiting for a peer.
     #[error(
         "{bytes} bytes would be waiting for {pe}, over the limit of {limit} bytes: \
-         it takes messages more slowly than they are sent"
+         it takes messages more slowly than they are sent. Send less at a time, or raise \
+         `backlog_bytes_max`"
     )]
     Backlog {
         /// The peer.
