@@ -1,5 +1,5 @@
 //! `sum_euler` as its user sees it: results, reports, error texts, exit codes; alone and under the
-//! launcher that `ULTRAMARINE_TEST_MPIEXEC` names (without it those tests say so and pass).
+//! launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 
 use serde_json::Value;
 use std::io::Read;
@@ -103,9 +103,8 @@ fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
 
 #[cfg(feature = "mpi")]
 fn launcher() -> Option<Command> {
-    let Some(launcher) = std::env::var_os("ULTRAMARINE_TEST_MPIEXEC").filter(|l| !l.is_empty())
-    else {
-        println!("skipped: ULTRAMARINE_TEST_MPIEXEC names no launcher");
+    let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
+        println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
         return None;
     };
     let mut command = Command::new(launcher);
@@ -196,11 +195,12 @@ fn flags_that_cannot_be_are_refused() {
         ("--frobnicate", "unexpected argument '--frobnicate'"),
         ("--pes 0", "'--pes <P>'"),
         ("--threads 0", "a PE needs at least one worker thread"),
+        ("--threads 1000000", "'--threads <T>'"),
         ("--lane pigeon", "'--lane <LANE>'"),
         ("--pes 2 --lane mpi", "needs a launcher"),
         ("--set max_hops", "NAME=VALUE"),
         ("--set max_hops=x", "max_hops = `x`"),
-        ("--set max_hop=1", "max_hop is not a setting"),
+        ("--set max_hop=1", "max_hop is not a setting; the settings are max_fish,"),
         ("--topology /nowhere.toml", "cannot read the topology file /nowhere.toml"),
     ] {
         run(&mut sum_euler(flags)).fails_with(text);
@@ -211,8 +211,11 @@ fn flags_that_cannot_be_are_refused() {
 fn variables_that_cannot_be_are_refused() {
     for (name, value, text) in [
         ("ULTRAMARINE_THREADS", "0", "a PE needs at least one worker thread"),
-        ("ULTRAMARINE_PES", "few", "few"),
-        ("ULTRAMARINE_LANE", "pigeon", "pigeon"),
+        ("ULTRAMARINE_THREADS", "1000000", "ULTRAMARINE_THREADS = `1000000`"),
+        ("ULTRAMARINE_PES", "few", "ULTRAMARINE_PES = `few`"),
+        ("ULTRAMARINE_LANE", "pigeon", "ULTRAMARINE_LANE = `pigeon`"),
+        ("ULTRAMARINE_LOG", "bogus=", "ULTRAMARINE_LOG = `bogus=`"),
+        ("ULTRAMARINE_SHUTDOWN_GRACE", "500000000000years", "ULTRAMARINE_SHUTDOWN_GRACE"),
         ("ULTRAMARINE_MAX_HOPS", "x", "ULTRAMARINE_MAX_HOPS = `x`"),
         ("ULTRAMARINE_MAX_HOP", "1", "ULTRAMARINE_MAX_HOP is not a setting"),
         ("ULTRAMARINE_SPIN", "7", "ULTRAMARINE_SPIN = `7`"),
@@ -249,13 +252,21 @@ fn topology_files_that_cannot_be_are_refused() {
 #[test]
 fn a_world_of_one_is_an_error() {
     let mut command = sum_euler("--upto 10");
-    command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0");
+    command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0").env("SLURM_STEP_ID", "0");
     if cfg!(feature = "mpi") {
         run(&mut command).fails_with("SLURM_NTASKS says that 4 processes were started, but MPI");
         run(command.args(["--pes", "2"])).fails_with("leave out one of the two");
     } else {
         run(&mut command).fails_with("this program was built without MPI");
     }
+}
+
+/// In the script of a batch job Slurm's variables speak of the whole allocation.
+#[test]
+fn a_batch_script_starts_one_process() {
+    let mut command = sum_euler("--upto 3000 --pes 2 --threads 1 --json");
+    command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0").env("SLURM_JOB_ID", "1");
+    assert_eq!(run(&mut command).report()["pes"], 2);
 }
 
 #[cfg(feature = "mpi")]
@@ -292,8 +303,10 @@ mod mpi {
 
     #[test]
     fn a_launcher_and_pes_inside_one_process_contradict_each_other() {
-        let Some(mut command) = mpiexec(2, "--upto 10 --pes 2") else { return };
-        run(&mut command).fails_with("leave out one of the two");
+        for flags in ["--pes 2", "--lane memory"] {
+            let Some(mut command) = mpiexec(2, "--upto 10") else { return };
+            run(command.args(flags.split_whitespace())).fails_with("leave out one of the two");
+        }
     }
 
     #[test]
@@ -316,6 +329,9 @@ mod mpi {
             ("--topology /nowhere.toml", "cannot read the topology file /nowhere.toml"),
             ("--set max_hops=x", "max_hops = `x`"),
             ("--lane tcp", "it was told to use another lane than rank 0"),
+            ("--lane memory", "leave out one of the two"),
+            ("--pes 2", "leave out one of the two"),
+            ("--set message_bytes_max=5000", "its message_bytes_max is 5000"),
         ] {
             let Some(mut command) = launcher() else { return };
             command.args(["-n", "2", SUM_EULER, "--upto", "10", ":", "-n", "1", SUM_EULER]);
@@ -324,6 +340,52 @@ mod mpi {
             ended.fails_with(text);
             ended.fails_with("rank 2 on");
         }
+    }
+
+    #[test]
+    fn a_bad_variable_of_one_rank_ends_all() {
+        for (variable, text) in [
+            ("ULTRAMARINE_PES=few", "ULTRAMARINE_PES = `few`"),
+            ("ULTRAMARINE_LOG=bogus=", "ULTRAMARINE_LOG = `bogus=`"),
+        ] {
+            let Some(mut command) = launcher() else { return };
+            command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1", "env", variable]);
+            let ended = run(command.args([SUM_EULER, "--upto", "10"]));
+            ended.fails_with(text);
+            ended.fails_with("rank 1 on");
+        }
+    }
+
+    #[test]
+    fn topology_files_that_contradict_each_other_are_refused() {
+        let folder = folder("topology_of_ranks");
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
+        let file = |switch: &str| {
+            let file = folder.join(switch);
+            let name = host.trim();
+            let content = format!("[[hosts]]\nnames = \"{name}\"\nswitches = [\"{switch}\"]\n");
+            std::fs::write(&file, content).expect("the folder is ours");
+            ["--topology".into(), file.into_os_string()]
+        };
+        for (other, text) in [
+            (Some(file("b")), "and rank 0 on the same host at `switch a"),
+            (None, "from the host name, and rank 0 from a topology file"),
+        ] {
+            let Some(mut command) = launcher() else { return };
+            command.args(["-n", "1", SUM_EULER, "--upto", "10"]).args(file("a"));
+            command.args([":", "-n", "1", SUM_EULER, "--upto", "10"]).args(other.iter().flatten());
+            let ended = run(&mut command);
+            ended.fails_with(text);
+            ended.fails_with("rank 1 on");
+        }
+    }
+
+    #[test]
+    fn a_process_that_never_joins_is_not_waited_for_without_end() {
+        let Some(mut command) = launcher() else { return };
+        command.env("ULTRAMARINE_START_DEADLINE", "1s");
+        command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1", "sleep", "40"]);
+        run(&mut command).fails_with("rank 0 has waited 1s for the other processes to start");
     }
 
     #[test]

@@ -1,30 +1,38 @@
 //! What the environment says about who started this process.
 
-/// A launcher's word on how many processes it started.
+/// A launcher's word on the job that this process is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Launched {
-    /// The environment variable that says so.
+    /// The environment variable that says how many processes it started.
     pub(crate) variable: &'static str,
     /// How many.
     pub(crate) processes: u32,
+    /// Which of them this one is, from 0 on.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "processes need MPI"))]
+    pub(crate) rank: u32,
 }
 
-/// Variables that say how many processes a job has; each with one that only a process of such a
-/// job has beside it.
-const SIZES: [(&str, &str); 4] = [
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-    ("PMI_SIZE", "PMI_RANK"),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
-    ("SLURM_NTASKS", "SLURM_PROCID"),
+/// Variables that say how many processes a job has; each with the one that says which of them this
+/// one is, and with one more that only a process of such a job has beside them.
+const SIZES: [(&str, &str, Option<&str>); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", None),
+    ("PMI_SIZE", "PMI_RANK", None),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", Some("SLURM_STEP_ID")),
+    // The script of a batch job has these as well, except for the number of a step.
+    ("SLURM_NTASKS", "SLURM_PROCID", Some("SLURM_STEP_ID")),
 ];
+
+/// Slurm numbers the steps that a user starts from 0 on; the shell of an interactive allocation
+/// and the like have numbers from here on.
+const SLURM_SPECIAL_STEPS: u32 = u32::MAX - 15;
 
 /// Which launcher started this process, if any did. A launcher of one process counts: MPI works
 /// under it.
 pub(crate) fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
-    SIZES.into_iter().find_map(|(size, rank)| {
-        variable(rank)?;
-        let processes = variable(size)?.trim().parse().ok()?;
-        Some(Launched { variable: size, processes })
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    SIZES.into_iter().find_map(|(size, rank, step)| {
+        step.is_none_or(|step| number(step).is_some_and(|n| n < SLURM_SPECIAL_STEPS))
+            .then_some(Launched { variable: size, processes: number(size)?, rank: number(rank)? })
     })
 }
 
@@ -38,12 +46,14 @@ mod tests {
 
     #[test]
     fn each_launcher_is_recognised() {
-        let processes = |set| with(set).map(|l| (l.variable, l.processes));
-        assert_eq!(processes(&[("PMI_SIZE", "4"), ("PMI_RANK", "0")]), Some(("PMI_SIZE", 4)));
-        assert_eq!(
-            processes(&[("SLURM_NTASKS", "8"), ("SLURM_PROCID", "3")]),
-            Some(("SLURM_NTASKS", 8))
-        );
+        let all = |set| with(set).map(|l| (l.variable, l.processes, l.rank));
+        assert_eq!(all(&[("PMI_SIZE", "4"), ("PMI_RANK", "0")]), Some(("PMI_SIZE", 4, 0)));
+        let open_mpi = [("OMPI_COMM_WORLD_SIZE", "2"), ("OMPI_COMM_WORLD_RANK", "1")];
+        assert_eq!(all(&open_mpi), Some(("OMPI_COMM_WORLD_SIZE", 2, 1)));
+        let step = [("SLURM_NTASKS", "8"), ("SLURM_PROCID", "3"), ("SLURM_STEP_ID", "0")];
+        assert_eq!(all(&step), Some(("SLURM_NTASKS", 8, 3)));
+        let part = [&step[..], &[("SLURM_STEP_NUM_TASKS", "6")]].concat();
+        assert_eq!(all(&part), Some(("SLURM_STEP_NUM_TASKS", 6, 3)));
     }
 
     #[test]
@@ -51,5 +61,17 @@ mod tests {
         assert_eq!(with(&[("SLURM_NTASKS", "8"), ("SLURM_JOB_ID", "1")]), None);
         assert_eq!(with(&[]), None);
         assert_eq!(with(&[("PMI_SIZE", "many"), ("PMI_RANK", "0")]), None);
+    }
+
+    #[test]
+    fn a_batch_script_is_no_launcher() {
+        let script = [("SLURM_NTASKS", "8"), ("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "1")];
+        assert_eq!(with(&script), None);
+    }
+
+    #[test]
+    fn an_interactive_shell_of_slurm_is_no_launcher() {
+        let shell = [("SLURM_NTASKS", "8"), ("SLURM_PROCID", "0"), ("SLURM_STEP_ID", "4294967290")];
+        assert_eq!(with(&shell), None);
     }
 }

@@ -70,5 +70,5 @@ where
     F: FnOnce(Context) -> T,
     T: std::future::Future<Output = Result<()>> + Send + 'static,
 {
-    Options::from_env()?.run(main)
+    Options::default().run(main)
 }

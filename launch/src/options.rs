@@ -1,9 +1,9 @@
 //! How a job is made up.
 
 use crate::error::{Result, StartError};
-use clap::Parser as _;
+use clap::ValueEnum as _;
 use std::path::PathBuf;
-use ultramarine_runtime::settings::{PREFIX, Settings};
+use ultramarine_runtime::settings::{PREFIX, Settings, THREADS_MAX};
 use ultramarine_topology::{Place, Sources};
 
 /// What carries messages between PEs.
@@ -17,7 +17,8 @@ pub enum LaneKind {
     Memory,
 }
 
-/// How a job is made up: command-line flags that every program can take, or environment variables.
+/// How a job is made up: command-line flags that every program can take. What is not given is as
+/// environment variables say.
 ///
 /// ```
 /// # fn main() -> ultramarine::Result<()> {
@@ -34,40 +35,66 @@ pub enum LaneKind {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Job")]
 pub struct Options {
-    /// Run so many PEs as threads of this process, without a launcher.
-    #[arg(long, value_name = "P", env = "ULTRAMARINE_PES", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Run so many PEs as threads of this process, without a launcher [env: `ULTRAMARINE_PES`].
+    #[arg(long, value_name = "P", value_parser = pe_count)]
     pes: Option<u32>,
-    /// What carries messages between PEs.
-    #[arg(long, value_enum, env = "ULTRAMARINE_LANE")]
+    /// What carries messages between PEs [env: `ULTRAMARINE_LANE`].
+    #[arg(long, value_enum)]
     lane: Option<LaneKind>,
-    /// Worker threads of each PE [default: the cores, divided among the PEs that share them].
-    #[arg(long, value_name = "T", env = "ULTRAMARINE_THREADS", value_parser = positive)]
+    /// Worker threads of each PE [env: `ULTRAMARINE_THREADS`] [default: the cores, divided among
+    /// the PEs that share them].
+    #[arg(long, value_name = "T", value_parser = thread_count)]
     threads: Option<usize>,
-    /// A topology file that says where each host stands.
-    #[arg(long, value_name = "FILE", env = "ULTRAMARINE_TOPOLOGY")]
+    /// A topology file that says where each host stands [env: `ULTRAMARINE_TOPOLOGY`].
+    #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
-    /// How to read the hierarchy from host names.
-    #[arg(long, value_name = "PATTERN", env = "ULTRAMARINE_HOST_PATTERN")]
+    /// How to read the hierarchy from host names [env: `ULTRAMARINE_HOST_PATTERN`].
+    #[arg(long, value_name = "PATTERN")]
     host_pattern: Option<String>,
-    /// Measure how fast each process computes, and give the faster ones larger shares.
-    #[arg(long, env = "ULTRAMARINE_CALIBRATE")]
+    /// Measure how fast each process computes, and give the faster ones larger shares
+    /// [env: `ULTRAMARINE_CALIBRATE`].
+    #[arg(long)]
     calibrate: bool,
-    /// Change a setting of the runtime; may be given several times.
+    /// Change a setting of the runtime; may be given several times [env: `ULTRAMARINE_` and the
+    /// setting's name in capitals].
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     settings: Vec<(String, String)>,
     #[arg(skip)]
     places: Option<Vec<Place>>,
 }
 
+/// The most PEs that can be threads of one process.
+pub(crate) const PES_MAX: u32 = 4096;
+
 /// Variables with the common prefix that are not settings of the runtime.
 const NOT_SETTINGS: &[&str] =
-    &["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "LOG", "TEST_MPIEXEC"];
+    &["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "LOG"];
 
-fn positive(text: &str) -> Result<usize, String> {
+fn pe_count(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("a job needs at least one PE".to_owned()),
+        Ok(number) if number <= PES_MAX => Ok(number),
+        _ => Err(format!("a whole number from 1 to {PES_MAX} is expected")),
+    }
+}
+
+fn thread_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("a PE needs at least one worker thread".to_owned()),
-        Ok(number) => Ok(number),
-        Err(_) => Err("a whole number of at least 1 is expected".to_owned()),
+        Ok(number) if number <= THREADS_MAX => Ok(number),
+        _ => Err(format!("a whole number from 1 to {THREADS_MAX} is expected")),
+    }
+}
+
+fn lane_kind(text: &str) -> Result<LaneKind, String> {
+    LaneKind::from_str(text, true).map_err(|_| "mpi, tcp or memory is expected".to_owned())
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err("true or false is expected".to_owned()),
     }
 }
 
@@ -78,23 +105,50 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 impl Options {
     /// What the environment says: `ULTRAMARINE_PES`, `ULTRAMARINE_LANE`, `ULTRAMARINE_THREADS`,
-    /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`.
+    /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`, `ULTRAMARINE_CALIBRATE`. (A job asks
+    /// the environment itself for whatever it was not given.)
     ///
     /// # Errors
     ///
     /// A variable has a value that cannot be.
     pub fn from_env() -> Result<Self> {
-        #[derive(clap::Parser)]
-        struct Environment {
-            #[command(flatten)]
-            options: Options,
+        Ok(Options::default().completed(utf8_variable)?)
+    }
+
+    /// The same, with what was not given as environment variables say. An empty variable says
+    /// nothing.
+    pub(crate) fn completed(
+        mut self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, StartError> {
+        /// Gives an option the variable's value, unless it has one.
+        fn complete<T>(
+            option: &mut Option<T>,
+            name: &str,
+            text: Option<String>,
+            parse: impl Fn(&str) -> Result<T, String>,
+        ) -> Result<(), StartError> {
+            if let (None, Some(text)) = (&option, text.filter(|text| !text.is_empty())) {
+                let value = parse(text.trim());
+                let named = |reason| StartError::Options(format!("{name} = `{text}`: {reason}"));
+                *option = Some(value.map_err(named)?);
+            }
+            Ok(())
         }
-        let read = Environment::try_parse_from(["environment"]);
-        let first_line = |text: String| {
-            text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
-        };
-        let read = read.map_err(|error| StartError::Options(first_line(error.to_string())))?;
-        Ok(read.options)
+        macro_rules! complete {
+            ($option:expr, $name:literal, $parse:expr) => {
+                complete($option, $name, variable($name), $parse)?
+            };
+        }
+        let mut calibrate = self.calibrate.then_some(true);
+        complete!(&mut self.pes, "ULTRAMARINE_PES", pe_count);
+        complete!(&mut self.lane, "ULTRAMARINE_LANE", lane_kind);
+        complete!(&mut self.threads, "ULTRAMARINE_THREADS", thread_count);
+        complete!(&mut self.topology, "ULTRAMARINE_TOPOLOGY", |path| Ok(path.into()));
+        complete!(&mut self.host_pattern, "ULTRAMARINE_HOST_PATTERN", |text| Ok(text.to_owned()));
+        complete!(&mut calibrate, "ULTRAMARINE_CALIBRATE", yes_or_no);
+        self.calibrate = calibrate.unwrap_or(false);
+        Ok(self)
     }
 
     /// Run so many PEs as threads of this process, without a launcher.
@@ -175,10 +229,8 @@ impl Options {
 
     /// The settings of a PE with so many worker threads.
     pub(crate) fn settings(&self, threads: usize) -> Result<Settings, StartError> {
-        let mut settings = Settings::from_variables(threads, utf8_variables(), NOT_SETTINGS)?;
-        for (name, value) in &self.settings {
-            settings.set(name, value)?;
-        }
+        let (changes, variables) = (&self.settings, utf8_variables());
+        let settings = Settings::from_texts(threads, variables, changes, NOT_SETTINGS)?;
         if settings.threads != threads {
             let reason = "worker threads are set by --threads or ULTRAMARINE_THREADS";
             return Err(StartError::Options(reason.to_owned()));
@@ -187,9 +239,53 @@ impl Options {
     }
 }
 
+/// The value of an environment variable. What is not UTF-8 is replaced, and so refused where it
+/// matters.
+pub(crate) fn utf8_variable(name: &str) -> Option<String> {
+    Some(std::env::var_os(name)?.to_string_lossy().into_owned())
+}
+
 fn utf8_variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
         Some((name, value.to_string_lossy().into_owned()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(options: Options, name: &str, value: &str) -> Result<Options, String> {
+        let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+        options.completed(variable).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn variables_say_what_was_not_given() {
+        let read = with(Options::default(), "ULTRAMARINE_PES", "3").expect("a number");
+        assert_eq!(read.pe_count(), Some(3));
+        let given = with(Options::default().pes(2), "ULTRAMARINE_PES", "3").expect("a number");
+        assert_eq!(given.pe_count(), Some(2));
+        let empty = with(Options::default(), "ULTRAMARINE_LANE", "").expect("as if not set");
+        assert_eq!(empty.lane_kind(), None);
+        let yes = with(Options::default(), "ULTRAMARINE_CALIBRATE", "1").expect("a yes");
+        assert!(yes.calibrate);
+        assert!(with(yes, "ULTRAMARINE_CALIBRATE", "0").expect("given before").calibrate);
+    }
+
+    #[test]
+    fn a_bad_value_is_refused_by_the_name_of_its_variable() {
+        for (name, value, text) in [
+            ("ULTRAMARINE_PES", "few", "from 1 to 4096"),
+            ("ULTRAMARINE_PES", "4097", "from 1 to 4096"),
+            ("ULTRAMARINE_LANE", "pigeon", "mpi, tcp or memory"),
+            ("ULTRAMARINE_THREADS", "1025", "from 1 to 1024"),
+            ("ULTRAMARINE_CALIBRATE", "perhaps", "true or false"),
+        ] {
+            let error = with(Options::default(), name, value).expect_err(name);
+            assert!(error.starts_with(&format!("{name} = `{value}`: ")), "{error}");
+            assert!(error.contains(text), "{error}");
+        }
+    }
 }

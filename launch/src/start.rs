@@ -1,8 +1,8 @@
 //! Starting a job: as one of a launcher's processes, or as threads of this one.
 
-use crate::error::{Error, Result, StartError};
+use crate::error::{Result, StartError};
 use crate::launcher::{Launched, launched};
-use crate::options::{LaneKind, Options};
+use crate::options::{LaneKind, Options, utf8_variable};
 use crate::threads;
 use ultramarine_runtime::executor::Context;
 
@@ -17,25 +17,53 @@ impl Options {
         F: FnOnce(Context) -> T,
         T: Future<Output = Result<()>> + Send + 'static,
     {
-        log_to_stderr();
-        let launched = launched(|name| std::env::var(name).ok());
-        let several = launched.filter(|launched| launched.processes > 1);
-        match (self.pe_count(), several, launched) {
-            (Some(pes), Some(launched), _) => Err(Error::Start(StartError::Options(format!(
-                "{pes} PEs are to run inside one process, but {} says that a launcher started {}: \
-                 leave out one of the two",
-                launched.variable, launched.processes
-            )))),
-            (None, _, Some(launched)) if self.lane_kind() != Some(LaneKind::Memory) => {
-                start_launched(&self, launched, main)
+        let launched = launched(utf8_variable);
+        let options = log_to_stderr()
+            .and_then(|()| self.completed(utf8_variable))
+            .and_then(|options| options.fit(launched));
+        match (launched, &options) {
+            (Some(launched), _) if launched.processes > 1 => {
+                start_launched(options, launched, main)
             }
-            _ => threads::run(&self, main),
+            (Some(launched), Ok(plain)) if !plain.stays_inside() => {
+                start_launched(options, launched, main)
+            }
+            _ => threads::run(&options?, main),
         }
+    }
+
+    /// Whether all PEs are to be inside this process.
+    fn stays_inside(&self) -> bool {
+        self.pe_count().is_some() || self.lane_kind() == Some(LaneKind::Memory)
+    }
+
+    /// The same, if the launcher's word does not contradict it.
+    fn fit(self, launched: Option<Launched>) -> Result<Self, StartError> {
+        let Some(launched) = launched.filter(|launched| launched.processes > 1) else {
+            return Ok(self);
+        };
+        let inside = match (self.pe_count(), self.lane_kind()) {
+            (Some(pes), _) => format!("{pes} PEs are to run inside one process"),
+            (None, Some(LaneKind::Memory)) => {
+                "the lane `memory` connects PEs inside one process".to_owned()
+            }
+            _ => return Ok(self),
+        };
+        Err(StartError::Options(format!(
+            "{inside}, but {} says that a launcher started {}: leave out one of the two",
+            launched.variable, launched.processes
+        )))
     }
 }
 
+/// Runs this process's part of a launcher's job. What is wrong with its own options it tells the
+/// others, who would wait for it if it just ended.
 #[cfg(feature = "mpi")]
-fn start_launched<F, T>(options: &Options, launched: Launched, main: F) -> Result<()>
+fn start_launched<F, T>(
+    options: Result<Options, StartError>,
+    launched: Launched,
+    main: F,
+) -> Result<()>
 where
     F: FnOnce(Context) -> T,
     T: Future<Output = Result<()>> + Send + 'static,
@@ -44,28 +72,39 @@ where
 }
 
 #[cfg(not(feature = "mpi"))]
-fn start_launched<F, T>(options: &Options, launched: Launched, main: F) -> Result<()>
+fn start_launched<F, T>(
+    options: Result<Options, StartError>,
+    launched: Launched,
+    main: F,
+) -> Result<()>
 where
     F: FnOnce(Context) -> T,
     T: Future<Output = Result<()>> + Send + 'static,
 {
+    let options = options?;
     if launched.processes > 1 {
         let (variable, expected) = (launched.variable, launched.processes);
         let why = "this program was built without MPI: build it with its default features, or \
                    start one process with --pes";
         return Err(StartError::Unconnected { variable, expected, why: why.to_owned() }.into());
     }
-    threads::run(options, main)
+    threads::run(&options, main)
 }
 
 /// Shows what the runtime has to say, on standard error. `ULTRAMARINE_LOG` chooses how much, as
 /// in `ULTRAMARINE_LOG=debug`.
-fn log_to_stderr() {
+fn log_to_stderr() -> Result<(), StartError> {
+    const VARIABLE: &str = "ULTRAMARINE_LOG";
+    let text = utf8_variable(VARIABLE).unwrap_or_default();
     let filter = tracing_subscriber::EnvFilter::builder()
         .with_default_directive(tracing_subscriber::filter::LevelFilter::WARN.into())
-        .with_env_var("ULTRAMARINE_LOG")
-        .from_env_lossy();
+        .parse(&text)
+        .map_err(|error| {
+            let hint = "a level such as `debug`, or `module=level`, is expected";
+            StartError::Options(format!("{VARIABLE} = `{text}`: {error}; {hint}"))
+        })?;
     // A program that has a subscriber of its own keeps it.
     let _ =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    Ok(())
 }

@@ -1,10 +1,11 @@
 //! A job whose PEs are threads of one process.
 
 use crate::error::{Error, Result, StartError};
-use crate::options::{LaneKind, Options};
+use crate::options::{LaneKind, Options, PES_MAX};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use ultramarine_runtime::executor::{Context, Job, Leave, lead, serve};
+use ultramarine_runtime::settings::THREADS_MAX;
 use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, memory};
 use ultramarine_topology::{Pe, Topology};
@@ -19,8 +20,13 @@ where
     if pes == 0 {
         return Err(StartError::Options("a job needs at least one PE".to_owned()).into());
     }
+    if pes > PES_MAX {
+        let reason = format!("one process has at most {PES_MAX} PEs, not {pes}");
+        return Err(StartError::Options(reason).into());
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = options.thread_count().unwrap_or((cores / pes as usize).max(1));
+    let share = (cores / pes as usize).clamp(1, THREADS_MAX);
+    let threads = options.thread_count().unwrap_or(share);
     let settings = options.settings(threads)?;
     let places = match options.given_places() {
         Some(places) => places.to_vec(),

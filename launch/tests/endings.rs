@@ -171,8 +171,16 @@ fn settings_that_cannot_be_are_refused_by_name() {
     assert!(with("window_frames", "0").contains("window_frames"));
     assert!(with("threads", "3").contains("--threads"));
     assert!(with("threads", "0").contains("at least one worker thread"));
+    assert!(with("max_hop", "3").contains("the settings are max_fish, "));
+    assert!(with("message_bytes_max", "10").contains("from 4096 to 4294967295 bytes"));
+    assert!(with("shutdown_grace", "500000000000years").contains("at most a day"));
+    assert!(with("fish_deadline", "0s").contains("more than zero"));
     let zero = refusal(Options::default().pes(2).threads(0));
     assert!(zero.contains("at least one worker thread"), "{zero}");
+    let many = refusal(Options::default().pes(2).threads(1_000_000));
+    assert!(many.contains("at most 1024 worker threads"), "{many}");
+    let many = refusal(Options::default().pes(5000));
+    assert!(many.contains("at most 4096 PEs"), "{many}");
     let none = refusal(Options::default().pes(0));
     assert!(none.contains("at least one PE"), "{none}");
     let mpi = refusal(Options::default().pes(2).lane(LaneKind::Mpi));

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::process::{self, Failure, Result};
 
 /// The variable that tells the tests which launcher belongs to their build.
-const TEST_LAUNCHER: &str = "ULTRAMARINE_TEST_MPIEXEC";
+const TEST_LAUNCHER: &str = "MPIEXEC_FOR_TESTS";
 
 /// The two families of MPI, which differ in launcher and environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn each_test_step_gets_its_own_launcher_and_folder() {
         let mpis = [mpi(Family::Mpich, "mpich"), mpi(Family::OpenMpi, "openmpi")];
-        let launcher = |step| variable(step, &mpis, "ULTRAMARINE_TEST_MPIEXEC");
+        let launcher = |step| variable(step, &mpis, "MPIEXEC_FOR_TESTS");
         assert_eq!(launcher(Step::TestMpich).as_deref(), Some("mpiexec.mpich"));
         assert_eq!(launcher(Step::TestOpenMpi).as_deref(), Some("mpiexec.openmpi"));
         assert_eq!(launcher(Step::TestNoMpi), None);

@@ -5,13 +5,15 @@
 //! error on all, so that nobody waits for it.
 
 mod calibration;
+mod deadline;
 mod identity;
 mod passport;
 
+use self::deadline::StartDeadline;
 use self::passport::Passport;
 use crate::error::{Error, Result, StartError};
 use crate::launcher::Launched;
-use crate::options::{LaneKind, Options};
+use crate::options::Options;
 use mpi::Threading;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
@@ -22,19 +24,26 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::Duration;
 use ultramarine_runtime::executor::{Context, Job, Leave, lead, serve};
+use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::mpi::MpiLane;
 use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, LaneError};
 use ultramarine_runtime::wire;
 use ultramarine_topology::{Pe, Topology};
 
-/// Runs this process's part of the job.
-pub(crate) fn run<F, T>(options: &Options, launched: Launched, main: F) -> Result<()>
+/// Runs this process's part of the job. The others hear of it if its options are wrong.
+pub(crate) fn run<F, T>(
+    options: Result<Options, StartError>,
+    launched: Launched,
+    main: F,
+) -> Result<()>
 where
     F: FnOnce(Context) -> T,
     T: Future<Output = Result<()>> + Send + 'static,
 {
+    let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
     let universe = initialise()?;
     let world = universe.world();
     let job = match job(&world, options, launched) {
@@ -43,6 +52,7 @@ where
         Err(StartError::SaidElsewhere) => return Ok(()),
         job => job?,
     };
+    drop(deadline);
     let root = job.me == Pe::ROOT;
     let (result, leave) = if root {
         let (result, leave) = lead(job, main);
@@ -75,6 +85,12 @@ where
     }
 }
 
+/// How long the other processes may take to start: the default if this one cannot start.
+fn start_deadline(options: Option<&Options>) -> Duration {
+    let given = options.and_then(|options| options.settings(1).ok());
+    given.unwrap_or_else(|| Settings::for_threads(1)).start_deadline
+}
+
 /// Starts MPI.
 fn initialise() -> Result<Universe, StartError> {
     let Some((universe, granted)) = mpi::initialize_with_threading(Threading::Serialized) else {
@@ -93,38 +109,49 @@ fn initialise() -> Result<Universe, StartError> {
 /// Makes up the job together with all other processes.
 fn job(
     world: &SimpleCommunicator,
-    options: &Options,
+    options: Result<Options, StartError>,
     launched: Launched,
 ) -> Result<Job, StartError> {
     if world.size() == 1 && launched.processes > 1 {
-        let Launched { variable, processes: expected } = launched;
+        options?;
+        let Launched { variable, processes: expected, .. } = launched;
         return Err(StartError::WorldOfOne { variable, expected, hint: launcher_hint() });
     }
     compare_programs(world)?;
-    let passports = agree(world, Passport::own(options))?;
-    let places = Passport::places(&passports);
-    let topology = Arc::new(Topology::new(&places, &Passport::powers(&passports))?);
+    let (options, own) = match options {
+        Ok(options) => {
+            let own = Passport::own(&options);
+            (Some(options), own)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    let passports = agree(world, own)?;
+    let options = options.ok_or(StartError::SaidElsewhere)?;
+    said_once(world, passport::compare(&passports))?;
+    let (places, powers) = (Passport::places(&passports), Passport::powers(&passports));
+    let topology = Topology::new(&places, &powers).map_err(StartError::from);
+    let topology = Arc::new(said_once(world, topology)?);
 
     let rank = world.rank() as usize;
     let me = topology.pe_of(rank as u32);
     let settings = options.settings(Passport::worker_threads(&passports)[rank])?;
-    let kind = options.lane_kind().unwrap_or(LaneKind::Mpi);
-    let kinds = agree(world, Ok(kind == LaneKind::Tcp))?;
-    if let Some(other) = kinds.iter().position(|other| *other != kinds[0]) {
-        let reason = "it was told to use another lane than rank 0".to_owned();
-        return Err(StartError::Rank { rank: other, host: passports[other].host.clone(), reason });
-    }
-    let lane: Box<dyn Lane> = match kind {
-        LaneKind::Tcp => tcp_lane(world, &passports, &topology, me)?,
-        LaneKind::Mpi | LaneKind::Memory => {
-            // Ranks of the new communicator are PEs.
-            let comm = world.split_by_color_with_key(Color::with_value(0), me.number() as i32);
-            let comm =
-                comm.ok_or_else(|| StartError::Mpi("no communicator was made".to_owned()))?;
-            Box::new(MpiLane::new(comm)?)
-        }
+    let lane: Box<dyn Lane> = if passports[rank].over_tcp {
+        tcp_lane(world, &passports, &topology, me)?
+    } else {
+        // Ranks of the new communicator are PEs.
+        let comm = world.split_by_color_with_key(Color::with_value(0), me.number() as i32);
+        let comm = comm.ok_or_else(|| StartError::Mpi("no communicator was made".to_owned()))?;
+        Box::new(MpiLane::new(comm)?)
     };
     Ok(Job { me, topology, lane, settings })
+}
+
+/// A result that all processes have alike, of which only rank 0 says what is wrong.
+fn said_once<T>(
+    world: &SimpleCommunicator,
+    result: Result<T, StartError>,
+) -> Result<T, StartError> {
+    result.map_err(|error| if world.rank() == 0 { error } else { StartError::SaidElsewhere })
 }
 
 /// An error on all processes unless all run the same program.

@@ -2,18 +2,19 @@
 
 use super::calibration;
 use crate::error::StartError;
-use crate::options::Options;
+use crate::options::{LaneKind, Options};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use ultramarine_topology::{Place, Source, Sources};
+use ultramarine_runtime::settings::THREADS_MAX;
+use ultramarine_topology::{Discovery, LevelKind, Place, Source, Sources};
 
 /// One process, as the others need to know it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Passport {
     pub(crate) host: String,
-    place: Place,
-    /// The place without Slurm's word, if `place` is by it.
-    place_without_slurm: Option<Place>,
+    finding: Finding,
+    /// What is found without Slurm's word, if `finding` is by it.
+    without_slurm: Option<Finding>,
     /// The processors that the process may use, as the system writes them.
     processors: String,
     /// How many those are.
@@ -22,6 +23,36 @@ pub(crate) struct Passport {
     threads: Option<usize>,
     /// How fast one of them is, if that was to be measured.
     speed: Option<u64>,
+    /// Whether its lane is `tcp`.
+    pub(crate) over_tcp: bool,
+    message_bytes_max: usize,
+}
+
+/// Where a process is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Finding {
+    place: Place,
+    /// What the place was found out from.
+    source: String,
+}
+
+impl Finding {
+    fn of(sources: &Sources, discovery: Discovery) -> Self {
+        let source = match (discovery.source, &sources.host_pattern) {
+            (Source::HostName, Some(pattern)) => format!("the host name, read as `{pattern}`"),
+            (Source::HostName, None) => "the host name".to_owned(),
+            (Source::Slurm, _) => "SLURM_TOPOLOGY_ADDR".to_owned(),
+            (Source::File, _) => "a topology file".to_owned(),
+        };
+        Finding { place: discovery.place, source }
+    }
+
+    /// The place down to the host: below, processes of one host may differ.
+    fn of_host(&self) -> Place {
+        let labels = self.place.labels();
+        let end = labels.iter().position(|label| label.kind == LevelKind::Host);
+        Place::new(labels[..end.map_or(labels.len(), |host| host + 1)].to_vec())
+    }
 }
 
 impl Passport {
@@ -30,28 +61,41 @@ impl Passport {
         let sources = options.sources()?;
         let discovery = sources.discover()?;
         discovery.notes.iter().for_each(|note| tracing::info!("{note}"));
-        let without_slurm = Sources { slurm_addr: None, ..sources.clone() };
         let by_slurm = discovery.source == Source::Slurm;
-        let place_without_slurm = by_slurm.then(|| without_slurm.place()).transpose()?;
+        let finding = Finding::of(&sources, discovery);
+        let without_slurm = Sources { slurm_addr: None, ..sources.clone() };
+        let other = || Ok(Finding::of(&without_slurm, without_slurm.discover()?));
+        let without_slurm = by_slurm.then(other).transpose().map_err(StartError::Topology)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.thread_count();
         // Whoever has a bad setting says so before the job begins.
-        options.settings(threads.unwrap_or(cores))?;
-        let (host, place) = (sources.host_name, discovery.place);
-        let speed = options.calibrates().then(calibration::speed);
-        let processors = processors();
-        Ok(Passport { host, place, place_without_slurm, processors, cores, threads, speed })
+        let settings = options.settings(threads.unwrap_or(1))?;
+        Ok(Passport {
+            host: sources.host_name,
+            finding,
+            without_slurm,
+            processors: processors(),
+            cores,
+            threads,
+            speed: options.calibrates().then(calibration::speed),
+            over_tcp: options.lane_kind() == Some(LaneKind::Tcp),
+            message_bytes_max: settings.port.message_bytes_max,
+        })
     }
 
-    /// Where all processes are, by rank. Slurm's word counts only if all have it: a launcher other
-    /// than Slurm's may hand the variables of one host to all, or to none.
+    /// Where all processes are, by rank.
     pub(crate) fn places(all: &[Passport]) -> Vec<Place> {
-        let all_by_slurm = all.iter().all(|own| own.place_without_slurm.is_some());
-        let place = |own: &Passport| match &own.place_without_slurm {
-            Some(other) if !all_by_slurm => other.clone(),
-            _ => own.place.clone(),
-        };
-        all.iter().map(place).collect()
+        Self::findings(all).map(|finding| finding.place.clone()).collect()
+    }
+
+    /// What each process has found, by rank. Slurm's word counts only if all have it: a launcher
+    /// other than Slurm's may hand the variables of one host to all, or to none.
+    fn findings(all: &[Passport]) -> impl Iterator<Item = &Finding> {
+        let all_by_slurm = all.iter().all(|own| own.without_slurm.is_some());
+        all.iter().map(move |own| match &own.without_slurm {
+            Some(other) if !all_by_slurm => other,
+            _ => &own.finding,
+        })
     }
 
     /// How many worker threads each process has, by rank: those it was given, or its share of the
@@ -62,7 +106,9 @@ impl Passport {
         for own in all.iter().filter(|own| own.threads.is_none()) {
             *sharers.entry(cores(own)).or_insert(0) += 1;
         }
-        let share = |own: &Passport| (own.cores / sharers.get(&cores(own)).unwrap_or(&1)).max(1);
+        let share = |own: &Passport| {
+            (own.cores / sharers.get(&cores(own)).unwrap_or(&1)).clamp(1, THREADS_MAX)
+        };
         all.iter().map(|own| own.threads.unwrap_or_else(|| share(own))).collect()
     }
 
@@ -76,6 +122,45 @@ impl Passport {
     }
 }
 
+/// An error unless all processes, by rank, were told what they must have alike.
+pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
+    let refuse = |rank: usize, reason: String| {
+        Err(StartError::Rank { rank, host: all[rank].host.clone(), reason })
+    };
+    let same_file = "give all processes the same topology file, or none (not every launcher hands \
+                     ULTRAMARINE_ variables on to other hosts)";
+    let mut places = HashMap::new();
+    let findings: Vec<_> = Passport::findings(all).collect();
+    for (rank, (own, finding)) in all.iter().zip(&findings).enumerate() {
+        if own.over_tcp != all[0].over_tcp {
+            return refuse(rank, "it was told to use another lane than rank 0".to_owned());
+        }
+        let (bytes, first) = (own.message_bytes_max, all[0].message_bytes_max);
+        if bytes != first {
+            let reason = format!(
+                "its message_bytes_max is {bytes}, and that of rank 0 is {first}: give all \
+                 processes the same settings"
+            );
+            return refuse(rank, reason);
+        }
+        let (source, first) = (&finding.source, &findings[0].source);
+        if source != first {
+            let reason =
+                format!("it knows its place from {source}, and rank 0 from {first}: {same_file}");
+            return refuse(rank, reason);
+        }
+        let here = finding.of_host();
+        let (other, there) = places.entry(&own.host).or_insert_with(|| (rank, here.clone()));
+        if here != *there {
+            let reason = format!(
+                "it is at `{here}`, and rank {other} on the same host at `{there}`: {same_file}"
+            );
+            return refuse(rank, reason);
+        }
+    }
+    Ok(())
+}
+
 /// The processors that this process may use, as in `0-3,8`. Empty where the system does not say.
 fn processors() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -86,19 +171,69 @@ fn processors() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ultramarine_topology::LevelKind::{Host, Switch};
+    use ultramarine_topology::LevelKind::{Host, Package, Switch};
 
     fn passport(host: &str, processors: &str, cores: usize, threads: Option<usize>) -> Passport {
-        let (place, processors) = (Place::from_pairs([(Host, host)]), processors.into());
         Passport {
             host: host.into(),
-            place,
-            place_without_slurm: None,
-            processors,
+            finding: found("the host name", &[(Host, host)]),
+            without_slurm: None,
+            processors: processors.into(),
             cores,
             threads,
             speed: None,
+            over_tcp: false,
+            message_bytes_max: 1 << 20,
         }
+    }
+
+    fn found(source: &str, labels: &[(LevelKind, &str)]) -> Finding {
+        Finding { place: Place::from_pairs(labels.iter().copied()), source: source.into() }
+    }
+
+    /// A process at that switch, by a topology file, bound to a package.
+    fn by_file(host: &str, switch: &str, package: &str) -> Passport {
+        let labels = [(Switch, switch), (Host, host), (Package, package)];
+        Passport { finding: found("a topology file", &labels), ..passport(host, "0", 1, None) }
+    }
+
+    fn disagreement(all: &[Passport]) -> (usize, String) {
+        match compare(all) {
+            Err(StartError::Rank { rank, reason, .. }) => (rank, reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn processes_that_know_their_places_alike_agree() {
+        compare(&[by_file("a", "s", "0"), by_file("a", "s", "1"), by_file("b", "t", "0")])
+            .expect("packages may differ");
+        compare(&[by_slurm("a"), passport("b", "0", 1, None)]).expect("Slurm is left out");
+    }
+
+    #[test]
+    fn a_host_in_two_places_is_refused() {
+        let all = [by_file("a", "s", "0"), by_file("b", "t", "0"), by_file("a", "t", "0")];
+        let (rank, reason) = disagreement(&all);
+        assert_eq!(rank, 2);
+        assert!(reason.contains("at `switch t, host a`, and rank 0 on the same host"), "{reason}");
+    }
+
+    #[test]
+    fn a_topology_file_for_some_is_refused() {
+        let (rank, reason) = disagreement(&[passport("a", "0", 1, None), by_file("b", "t", "0")]);
+        assert_eq!(rank, 1);
+        assert!(reason.contains("from a topology file, and rank 0 from the host name"), "{reason}");
+    }
+
+    #[test]
+    fn lanes_and_the_length_of_messages_must_be_alike() {
+        let plain = passport("a", "0", 1, None);
+        let other = Passport { over_tcp: true, ..plain.clone() };
+        assert_eq!(disagreement(&[plain.clone(), plain.clone(), other]).0, 2);
+        let other = Passport { message_bytes_max: 5000, ..plain.clone() };
+        let (_, reason) = disagreement(&[plain, other]);
+        assert!(reason.contains("its message_bytes_max is 5000"), "{reason}");
     }
 
     #[test]
@@ -108,13 +243,14 @@ mod tests {
         assert_eq!(Passport::powers(&[of(2, Some(300)), of(1, None)]), [2, 1]);
     }
 
+    fn by_slurm(host: &str) -> Passport {
+        let finding = found("SLURM_TOPOLOGY_ADDR", &[(Switch, "s1"), (Host, host)]);
+        let plain = passport(host, "0", 1, None);
+        Passport { without_slurm: Some(plain.finding.clone()), finding, ..plain }
+    }
+
     #[test]
     fn slurm_is_believed_only_if_all_have_its_word() {
-        let by_slurm = |host: &str| {
-            let place = Place::from_pairs([(Switch, "s1"), (Host, host)]);
-            let plain = passport(host, "0", 1, None);
-            Passport { place_without_slurm: Some(plain.place.clone()), place, ..plain }
-        };
         let depths = |all: &[Passport]| {
             Passport::places(all).iter().map(|place| place.labels().len()).collect::<Vec<_>>()
         };

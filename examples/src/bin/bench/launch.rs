@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Which launcher belongs to the MPI that the programs were built against, as for the tests.
-const LAUNCHER: &str = "ULTRAMARINE_TEST_MPIEXEC";
+const LAUNCHER: &str = "MPIEXEC_FOR_TESTS";
 
 /// A program that has not ended by then is ended.
 const TIME_LIMIT: Duration = Duration::from_mins(2);

@@ -1,0 +1,81 @@
+//! An end to waiting for processes that never start.
+//!
+//! Until all processes have joined, MPI waits without end for one that ended before it did, or was
+//! never started: not every launcher notices.
+
+use crate::launcher::Launched;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How long a process that gives up may take to end in order.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends the process, with words, unless it is dropped in time. Leaves nothing behind when it is.
+pub(super) struct StartDeadline(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl StartDeadline {
+    /// Gives the start so much time.
+    pub(super) fn set(limit: Duration, launched: Launched) -> Self {
+        Self::or_else(limit, move || {
+            let Launched { rank, processes, variable } = launched;
+            eprintln!(
+                "ultramarine: rank {rank} has waited {limit:?} for the other processes to start \
+                 ({variable} says that there are {processes}). One of them has probably ended \
+                 before it joined: look for what it says, and try it alone. If they are just slow, \
+                 set ULTRAMARINE_START_DEADLINE to more, as in 5min"
+            );
+            // What MPI does at the exit may wait, too.
+            thread::spawn(|| {
+                thread::sleep(GRACE);
+                std::process::abort()
+            });
+            std::process::exit(1)
+        })
+    }
+
+    /// Calls `give_up` after so much time, unless dropped before.
+    fn or_else(limit: Duration, give_up: impl FnOnce() + Send + 'static) -> Self {
+        let (in_time, is_over) = mpsc::channel::<()>();
+        let watch = move || {
+            if is_over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                give_up();
+            }
+        };
+        // Without a thread to spare the job starts all the same.
+        let thread = thread::Builder::new().name("start-deadline".to_owned()).spawn(watch);
+        StartDeadline(thread.ok().map(|thread| (in_time, thread)))
+    }
+}
+
+impl Drop for StartDeadline {
+    fn drop(&mut self) {
+        if let Some((in_time, thread)) = self.0.take() {
+            drop(in_time);
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_in_time_ends_the_watch() {
+        let (called, is_called) = mpsc::channel::<()>();
+        let hour = Duration::from_hours(1);
+        drop(StartDeadline::or_else(hour, move || called.send(()).expect("somebody listens")));
+        // The thread has gone, and its end of the channel with it.
+        assert_eq!(is_called.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+    }
+
+    #[test]
+    fn a_start_that_takes_too_long_is_given_up() {
+        let (called, is_called) = mpsc::channel::<()>();
+        let limit = Duration::from_millis(1);
+        let _deadline =
+            StartDeadline::or_else(limit, move || called.send(()).expect("somebody listens"));
+        is_called.recv_timeout(Duration::from_secs(30)).expect("it is called");
+    }
+}
