@@ -28,6 +28,10 @@ const RECEIVED_BYTES_MAX: usize = 1 << 20;
 /// Sends towards one PE that MPI has not completed; the next frame waits.
 const SENDS_PER_PEER_MAX: u32 = 64;
 
+/// A probe that finds nothing may have taken a message in that only the next probe finds. (MPICH
+/// over shared memory, tasks of 100 µs: with the second probe 31,000 steals in 4 s, without 7,000.)
+const PROBES_IN_VAIN_MAX: u32 = 2;
+
 /// Buffers kept for the next sends.
 const SPARE_BUFFERS_MAX: usize = 64;
 
@@ -203,11 +207,18 @@ impl Lane for MpiLane {
 
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
         self.complete_sends()?;
-        for delivered in 0..FRAMES_PER_POLL_MAX {
-            let Some((from, bytes)) = self.receive()? else { return Ok(delivered) };
-            deliver(from, &self.received[..bytes]);
+        let (mut delivered, mut vain) = (0, 0);
+        while delivered < FRAMES_PER_POLL_MAX && vain < PROBES_IN_VAIN_MAX {
+            match self.receive()? {
+                None => vain += 1,
+                Some((from, bytes)) => {
+                    vain = 0;
+                    delivered += 1;
+                    deliver(from, &self.received[..bytes]);
+                }
+            }
         }
-        Ok(FRAMES_PER_POLL_MAX)
+        Ok(delivered)
     }
 
     fn is_flushed(&mut self) -> bool {
