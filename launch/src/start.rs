@@ -4,6 +4,8 @@ use crate::error::{Result, StartError};
 use crate::launcher::{Launched, launched};
 use crate::options::{LaneKind, Options, utf8_variable};
 use crate::threads;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use ultramarine_runtime::executor::Context;
 
 impl Options {
@@ -94,17 +96,43 @@ where
 /// Shows what the runtime has to say, on standard error. `ULTRAMARINE_LOG` chooses how much, as
 /// in `ULTRAMARINE_LOG=debug`.
 fn log_to_stderr() -> Result<(), StartError> {
-    const VARIABLE: &str = "ULTRAMARINE_LOG";
-    let text = utf8_variable(VARIABLE).unwrap_or_default();
-    let filter = tracing_subscriber::EnvFilter::builder()
-        .with_default_directive(tracing_subscriber::filter::LevelFilter::WARN.into())
-        .parse(&text)
-        .map_err(|error| {
-            let hint = "a level such as `debug`, or `module=level`, is expected";
-            StartError::Options(format!("{VARIABLE} = `{text}`: {error}; {hint}"))
-        })?;
+    let filter = log_filter(&utf8_variable("ULTRAMARINE_LOG").unwrap_or_default())?;
     // A program that has a subscriber of its own keeps it.
     let _ =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     Ok(())
+}
+
+/// What to show.
+fn log_filter(text: &str) -> Result<EnvFilter, StartError> {
+    let refuse = || {
+        let hint = "a level such as `debug`, or `module=level`, is expected";
+        StartError::Options(format!("ULTRAMARINE_LOG = `{text}`: {hint}"))
+    };
+    // The parser takes a misspelt level for a module and shows nothing.
+    let is_odd = |part: &str| match part.split_once('=') {
+        Some((_, level)) => level.is_empty(),
+        None => !part.is_empty() && part.parse::<LevelFilter>().is_err(),
+    };
+    if !text.contains('[') && text.split(',').any(|part| is_odd(part.trim())) {
+        return Err(refuse());
+    }
+    let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
+    builder.parse(text).map_err(|_| refuse())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_log_is_a_level_or_one_for_a_module() {
+        for right in ["", "debug", "INFO", "off", "warn,ultramarine_runtime=trace", "[span]=info"] {
+            log_filter(right).expect(right);
+        }
+        for wrong in ["bogus=", "loud", "debug,runtime=", "ultramarine=loud"] {
+            let error = log_filter(wrong).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("ULTRAMARINE_LOG = `{wrong}`: ")), "{error}");
+        }
+    }
 }

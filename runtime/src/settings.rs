@@ -148,8 +148,11 @@ impl Settings {
             .filter_map(|(name, value)| Some((name.strip_prefix(PREFIX)?.to_owned(), value)))
             .filter(|(name, _)| !others.contains(&name.as_str()))
             .collect();
-        let by_variable = |refusal: Refusal| refusal.named(|name| variable_of(name), others);
-        let plain = |refusal: Refusal| refusal.named(str::to_owned, others);
+        let is_ours = |name: &&&str| !others.iter().any(|other| other.eq_ignore_ascii_case(name));
+        let names: Vec<_> = NAMES.iter().filter(is_ours).copied().collect();
+        let by_variable =
+            |refusal: Refusal| refusal.named(variable_of, &[others, &names[..]].concat());
+        let plain = |refusal: Refusal| refusal.named(str::to_owned, &names);
         let mut settings = Settings::for_threads(threads);
         if let Some((name, value)) = ours.iter().find(|(name, _)| name == "THREADS") {
             settings.assign(name, value).map_err(by_variable)?;
@@ -161,7 +164,7 @@ impl Settings {
         for (name, value) in changes {
             settings.assign(name, value).map_err(plain)?;
         }
-        settings.judge().map_err(|refusal| {
+        settings.check().map_err(|refusal| {
             // It is called what whoever gave it has called it.
             let is_named = |(name, _): &(String, String)| name.eq_ignore_ascii_case(&refusal.name);
             let from_variable = ours.iter().any(is_named) && !changes.iter().any(is_named);
@@ -170,16 +173,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether the settings make sense.
-    ///
-    /// # Errors
-    ///
-    /// The first one that does not, by its field's name.
-    pub fn check(&self) -> Result<(), SettingsError> {
-        self.judge().map_err(|refusal| refusal.named(str::to_owned, &[]))
-    }
-
-    fn judge(&self) -> Result<(), Refusal> {
+    /// Whether the settings make sense together.
+    fn check(&self) -> Result<(), Refusal> {
         let Settings { threads, fishing, port, .. } = self;
         let demand = |holds: bool, name: &str, value: String, reason: &str| {
             if holds { Ok(()) } else { Err(Refusal::value(name, &value, reason)) }
@@ -236,17 +231,14 @@ impl Refusal {
         Refusal { name: name.to_owned(), wrong: Some((value.to_owned(), reason.to_owned())) }
     }
 
-    /// The error, with settings called so, and without those that belong to somebody else.
-    fn named(self, call: impl Fn(&str) -> String, others: &[&str]) -> SettingsError {
+    /// The error, with settings called so; these are the known ones.
+    fn named(self, call: fn(&str) -> String, known: &[&str]) -> SettingsError {
         let name = call(&self.name);
-        match self.wrong {
-            Some((value, reason)) => SettingsError::Value { name, value, reason },
-            None => {
-                let ours = |known: &&&str| !others.iter().any(|o| o.eq_ignore_ascii_case(known));
-                let known: Vec<_> = NAMES.iter().filter(ours).map(|known| call(known)).collect();
-                SettingsError::Unknown { name, known: known.join(", ") }
-            }
+        if let Some((value, reason)) = self.wrong {
+            return SettingsError::Value { name, value, reason };
         }
+        let known: Vec<_> = known.iter().map(|known| call(known)).collect();
+        SettingsError::Unknown { name, known: known.join(", ") }
     }
 }
 
@@ -395,6 +387,9 @@ mod tests {
         let unknown = text(&[], &[("foo", "1")]);
         assert!(unknown.contains("are threads, max_fish,"), "{unknown}");
         assert!(!unknown.contains(PREFIX), "{unknown}");
-        assert!(text(&[("ULTRAMARINE_FOO", "1")], &[]).contains("are ULTRAMARINE_THREADS, "));
+        assert!(
+            text(&[("ULTRAMARINE_FOO", "1")], &[])
+                .contains("are ULTRAMARINE_PES, ULTRAMARINE_THREADS, ")
+        );
     }
 }
