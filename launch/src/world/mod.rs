@@ -1,7 +1,7 @@
 //! A job whose PEs are processes that MPI connects.
 //!
-//! Start-up exchanges, over MPI: a hash of the program's file and the length of the passport;
-//! the passports; and for the lane `tcp` the addresses. What is wrong on one process becomes an
+//! Start-up exchanges, over MPI: a hash of the program's file; the passports; and for the lane `tcp`
+//! the addresses. What is wrong on one process becomes an
 //! error on all, so that nobody waits for it.
 
 mod calibration;
@@ -87,7 +87,8 @@ where
 
 /// How long the other processes may take to start: the default if this one cannot start.
 fn start_deadline(options: Option<&Options>) -> Duration {
-    let given = options.and_then(|options| options.settings(1).ok());
+    let threads = |options: &Options| options.thread_count().unwrap_or(1);
+    let given = options.and_then(|options| options.settings(threads(options)).ok());
     given.unwrap_or_else(|| Settings::for_threads(1)).start_deadline
 }
 
