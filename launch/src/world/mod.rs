@@ -256,7 +256,8 @@ fn host_name() -> String {
 
 fn launcher_hint() -> String {
     let library = mpi::environment::library_version().unwrap_or_default();
-    let library = library.lines().next().unwrap_or("an unknown library").trim();
+    let library = library.lines().next().unwrap_or("an unknown library");
+    let library = library.split_whitespace().collect::<Vec<_>>().join(" ");
     format!(
         "The program was built with {library}: start it with that library's own mpiexec, or with \
          `srun --mpi=pmi2` (MPICH) or `srun --mpi=pmix` (Open MPI)"
