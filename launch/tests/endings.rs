@@ -3,6 +3,7 @@
 mod common;
 
 use common::{LANES, bounded, eventually, on_both_lanes, pes, racks, toil};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ultramarine::prelude::*;
@@ -82,6 +83,27 @@ async fn oversleep(cx: Context, (): ()) {
 /// Waits for a task there.
 async fn wait_for(cx: Context, n: Pe) -> Result<(), TaskError> {
     cx.spawn_at(n, oversleep, ()).await
+}
+
+/// Waits for a task that waits for a task, and so on; the last one oversleeps.
+fn chain(cx: Context, links: u32) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        if links == 0 {
+            return oversleep(cx, ()).await;
+        }
+        let next = cx.spawn(Distance::ZERO, chain, links - 1).await;
+        assert_eq!(next, Err(TaskError::ShuttingDown));
+    })
+}
+
+#[test]
+fn a_long_chain_of_waiting_tasks_ends_without_a_deep_stack() {
+    let main = async |cx: Context| {
+        drop(cx.spawn(Distance::ZERO, chain, 100_000));
+        cx.sleep(Duration::from_millis(500)).await;
+        Ok(())
+    };
+    bounded(move || pes(1, LANES[0]).run(main)).expect("it ends");
 }
 
 /// Runs many jobs on both lanes and checks that they leave neither threads nor files behind.
