@@ -24,22 +24,27 @@ impl Options {
             .and_then(|()| self.completed(utf8_variable))
             .and_then(|options| options.fit(launched));
         match (launched, &options) {
+            // What is wrong with its own options a process tells the others, who would wait for it
+            // if it just ended.
+            #[cfg(feature = "mpi")]
             (Some(launched), _) if launched.processes > 1 => {
-                start_launched(options, launched, main)
+                crate::world::run(options, launched, main)
             }
+            #[cfg(feature = "mpi")]
             (Some(launched), Ok(plain)) if !plain.stays_inside() => {
-                start_launched(options, launched, main)
+                crate::world::run(options, launched, main)
             }
             _ => threads::run(&options?, main),
         }
     }
 
     /// Whether all PEs are to be inside this process.
+    #[cfg(feature = "mpi")]
     fn stays_inside(&self) -> bool {
         self.pe_count().is_some() || self.lane_kind() == Some(LaneKind::Memory)
     }
 
-    /// The same, if the launcher's word does not contradict it.
+    /// The same, if it can be had under this launcher.
     fn fit(self, launched: Option<Launched>) -> Result<Self, StartError> {
         let Some(launched) = launched.filter(|launched| launched.processes > 1) else {
             return Ok(self);
@@ -49,48 +54,19 @@ impl Options {
             (None, Some(LaneKind::Memory)) => {
                 "the lane `memory` connects PEs inside one process".to_owned()
             }
-            _ => return Ok(self),
+            _ if cfg!(feature = "mpi") => return Ok(self),
+            _ => {
+                let Launched { variable, processes: expected, .. } = launched;
+                let why = "this program was built without MPI: build it with its default \
+                           features, or start one process with --pes";
+                return Err(StartError::Unconnected { variable, expected, why: why.to_owned() });
+            }
         };
         Err(StartError::Options(format!(
             "{inside}, but {} says that a launcher started {}: leave out one of the two",
             launched.variable, launched.processes
         )))
     }
-}
-
-/// Runs this process's part of a launcher's job. What is wrong with its own options it tells the
-/// others, who would wait for it if it just ended.
-#[cfg(feature = "mpi")]
-fn start_launched<F, T>(
-    options: Result<Options, StartError>,
-    launched: Launched,
-    main: F,
-) -> Result<()>
-where
-    F: FnOnce(Context) -> T,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
-    crate::world::run(options, launched, main)
-}
-
-#[cfg(not(feature = "mpi"))]
-fn start_launched<F, T>(
-    options: Result<Options, StartError>,
-    launched: Launched,
-    main: F,
-) -> Result<()>
-where
-    F: FnOnce(Context) -> T,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
-    let options = options?;
-    if launched.processes > 1 {
-        let (variable, expected) = (launched.variable, launched.processes);
-        let why = "this program was built without MPI: build it with its default features, or \
-                   start one process with --pes";
-        return Err(StartError::Unconnected { variable, expected, why: why.to_owned() }.into());
-    }
-    threads::run(&options, main)
 }
 
 /// Shows what the runtime has to say, on standard error. `ULTRAMARINE_LOG` chooses how much, as

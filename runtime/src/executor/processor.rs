@@ -329,6 +329,11 @@ impl Processor {
                 tracing::warn!(pe = self.me.number(), "{} damaged frames came", link.corrupt);
             }
         }
+        while let Some(letter) = self.outbox.pop() {
+            if let Letter::Task(_, task) = letter {
+                task.cancel();
+            }
+        }
         let futures = engine.into_iter().flat_map(Engine::into_futures);
         futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.queues.clear();

@@ -9,7 +9,7 @@ use ultramarine_topology::Distance;
 pub struct Statistics {
     /// Tasks started, wherever they came from.
     pub tasks: u64,
-    /// Of these, tasks placed here by `spawn_at` from another PE.
+    /// Tasks placed here from another PE, those that asked for these figures included.
     pub placed: u64,
     /// FISHes that nobody answered before their deadline.
     pub fishes_lost: u64,
