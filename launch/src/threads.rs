@@ -38,7 +38,7 @@ where
 
     let jobs = lanes.into_iter().zip(0..).map(|(lane, number)| {
         let (topology, settings) = (topology.clone(), settings.clone());
-        Job { me: Pe::new(number), topology, lane, settings }
+        Job { me: Pe::new(number), topology, lane, settings, watch: None }
     });
     let mut jobs = jobs.collect::<Vec<_>>().into_iter();
     let root = jobs.next().expect("there is at least one PE");
@@ -49,8 +49,8 @@ where
         let io = |source| StartError::Io { doing: "starting a PE's thread".to_owned(), source };
         serving.push(thread.map_err(io)?);
     }
-    let (result, leave) = lead(root, main);
-    if leave == Leave::Orderly {
+    let (result, parting) = lead(root, main);
+    if parting.leave == Leave::Orderly {
         // What a PE had to say it has told the root, or logged.
         serving.into_iter().for_each(|thread| drop(thread.join()));
     }

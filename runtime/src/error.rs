@@ -52,6 +52,29 @@ pub enum TaskError {
         /// Which check failed.
         reason: String,
     },
+    /// The task was, or may have been, on a PE that died, and nobody supervised it.
+    #[error(
+        "the task may have been lost with {pe}, which died: spawn it with `cx.supervised()` to have \
+         it run again"
+    )]
+    Lost {
+        /// The PE that died.
+        pe: Pe,
+    },
+    /// Every copy of a supervised task was lost with the PE that it was on: it may be the task
+    /// itself that kills its hosts.
+    #[error(
+        "the task `{task}` was given up after {} copies of it were lost, with {}: either it ends the \
+         processes that run it, or raise `max_replicas`",
+        .with.len(),
+        .with.iter().map(Pe::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    GaveUp {
+        /// The name of the task's function.
+        task: String,
+        /// The PEs that died, one for each copy.
+        with: Vec<Pe>,
+    },
     /// The program's main task ended while this task was not yet done.
     #[error("the job is shutting down")]
     ShuttingDown,

@@ -1,18 +1,20 @@
 //! The scheduler of Ultramarine: everything between a task that is spawned and its awaited result.
 //!
-//! Four rooms, each usable and testable without the next:
+//! Five rooms, each usable and testable without the next:
 //!
 //! | room | what |
 //! |---|---|
 //! | [`protocol`] | one PE as a state machine: messages in, messages out |
 //! | [`wire`] | messages ↔ bytes |
 //! | [`transport`] | frames between PEs, over MPI, TCP or memory |
+//! | [`detector`] | who has died |
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
 //! Beside them [`code`] names the code of a task, [`settings`] lists what a user may set, and
 //! [`error`] what can go wrong with a task.
 
 pub mod code;
+pub mod detector;
 pub mod error;
 pub mod executor;
 pub mod protocol;

@@ -1,6 +1,7 @@
 //! Everything about the runtime that a user may set, with its default.
 
 use crate::protocol::FishingSettings;
+pub use crate::protocol::settings::MAX_REPLICAS;
 use crate::transport::PortSettings;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -17,6 +18,9 @@ pub struct Settings {
     pub threads: usize,
     /// How work is asked for and given away.
     pub fishing: FishingSettings,
+    /// How many times a lost supervised task is tried again before it is given up. Default
+    /// [`MAX_REPLICAS`].
+    pub max_replicas: u32,
     /// How messages are carried.
     pub port: PortSettings,
     /// How long a worker without work looks for some, polling hard, before it sleeps. Default
@@ -86,6 +90,7 @@ settings! {
     "max_hops" => fishing.max_hops,
     "schedule_tasks_max" => fishing.schedule_tasks_max,
     "schedule_bytes_max" => fishing.schedule_bytes_max,
+    "max_replicas" => max_replicas,
     "message_bytes_max" => port.message_bytes_max,
     "window_frames" => port.window_frames,
     "backlog_bytes_max" => port.backlog_bytes_max,
@@ -120,6 +125,7 @@ impl Settings {
         Settings {
             threads,
             fishing: FishingSettings::for_threads(threads),
+            max_replicas: MAX_REPLICAS,
             port: PortSettings::default(),
             spin: Duration::from_micros(100),
             poll_interval_max: Duration::from_millis(5),

@@ -4,9 +4,9 @@
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Spawner, lead, serve};
+use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, Spawner, lead, serve};
 use ultramarine_runtime::protocol::message::Bytes;
-use ultramarine_runtime::protocol::{Message, Outcome, Parcel, TaskId};
+use ultramarine_runtime::protocol::{Message, Outcome, Parcel, TaskId, Version};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::{Lane, Port, PortSettings, memory};
 use ultramarine_runtime::wire;
@@ -69,7 +69,13 @@ impl Played {
     /// The outcome of a task placed there with this body.
     fn outcome_of(&mut self, body: Vec<u8>) -> Outcome {
         let task = TaskId { home: ONE, future: 77 };
-        self.say(&Message::Place(Parcel { task, radius: Distance::ONE, body: Bytes(body) }));
+        self.say(&Message::Place(Parcel {
+            task,
+            radius: Distance::ONE,
+            supervised: false,
+            version: Version::default(),
+            body: Bytes(body),
+        }));
         self.hear(|message| match message {
             Message::Result { future: 77, outcome } => Some(outcome),
             _ => None,
@@ -85,14 +91,19 @@ fn pair(real: Pe) -> (Job, Played) {
     let mut lane = |pe: Pe| -> Box<dyn Lane> { Box::new(lanes[pe.index()].take().expect("once")) };
     let other = if real == Pe::ROOT { ONE } else { Pe::ROOT };
     let port = Port::new(other, 2, lane(other), PortSettings::default());
-    let job = Job { me: real, topology, lane: lane(real), settings };
+    let job = Job { me: real, topology, lane: lane(real), settings, watch: None };
     (job, Played { port, to: real, start: Instant::now() })
 }
 
 /// Runs in a thread of its own something that must end.
-fn ending<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> impl FnOnce() -> T {
+fn ending<T: Send + 'static>(
+    run: impl FnOnce() -> (T, Parting) + Send + 'static,
+) -> impl FnOnce() -> (T, Leave) {
     let (done, is_done) = mpsc::channel();
-    std::thread::spawn(move || drop(done.send(run())));
+    std::thread::spawn(move || {
+        let (result, parting) = run();
+        drop(done.send((result, parting.leave)));
+    });
     move || is_done.recv_timeout(PATIENCE).expect("it panicked above, or hangs")
 }
 

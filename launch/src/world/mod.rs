@@ -55,17 +55,17 @@ where
     drop(deadline);
     let root = job.me == Pe::ROOT;
     let (result, leave) = if root {
-        let (result, leave) = lead(job, main);
-        (result.map_err(Error::from).and_then(|result| result), leave)
+        let (result, parting) = lead(job, main);
+        (result.map_err(Error::from).and_then(|result| result), parting.leave)
     } else {
-        let (result, leave) = serve(job);
-        (result.map_err(Error::from), leave)
+        let (result, parting) = serve(job);
+        (result.map_err(Error::from), parting.leave)
     };
     match leave {
         Leave::Orderly if root => result,
         // The root was told, and ends with the same reason.
         Leave::Orderly => Ok(()),
-        Leave::Hasty => {
+        Leave::Bereaved | Leave::Hasty => {
             // Finalising is collective, and some process does not answer.
             let _ = std::io::stdout().flush();
             let rank = world.rank();
@@ -144,7 +144,7 @@ fn job(
         let comm = comm.ok_or_else(|| StartError::Mpi("no communicator was made".to_owned()))?;
         Box::new(MpiLane::new(comm)?)
     };
-    Ok(Job { me, topology, lane, settings })
+    Ok(Job { me, topology, lane, settings, watch: None })
 }
 
 /// A result that all processes have alike, of which only rank 0 says what is wrong.

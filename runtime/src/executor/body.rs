@@ -20,6 +20,9 @@ pub(super) trait Body<A>: Stateless {
     /// What the task's future ends with.
     type Output: Portable;
 
+    /// The function's name, for people to read.
+    fn name() -> &'static str;
+
     /// Begins the task on this thread. `done` is called with the result once there is one: before
     /// this returns, or later on any worker of this PE.
     fn run<D>(self, pe: &Arc<Processor>, argument: A, done: D)
@@ -38,6 +41,10 @@ where
     R: Portable,
 {
     type Output = R;
+
+    fn name() -> &'static str {
+        std::any::type_name::<F>()
+    }
 
     fn run<D>(self, pe: &Arc<Processor>, argument: A, done: D)
     where
@@ -60,6 +67,10 @@ where
     T::Output: Portable,
 {
     type Output = T::Output;
+
+    fn name() -> &'static str {
+        std::any::type_name::<F>()
+    }
 
     fn run<D>(self, pe: &Arc<Processor>, argument: A, done: D)
     where

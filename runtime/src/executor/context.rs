@@ -3,6 +3,7 @@
 use super::body::{Async, Plain};
 use super::future::Future;
 use super::processor::Processor;
+use super::supervised::Supervised;
 use super::timer::Sleep;
 use crate::code::Stateless;
 use crate::error::TaskError;
@@ -20,7 +21,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
 /// A task's view of the PE that it runs on. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
-    pe: Arc<Processor>,
+    pub(super) pe: Arc<Processor>,
 }
 
 impl std::fmt::Debug for Context {
@@ -79,14 +80,66 @@ impl Context {
         Sleep { pe: self.pe.clone(), until: Instant::now() + duration, number: None }
     }
 
-    /// What all PEs together have counted so far. Costs a task on each of them, which is not
+    /// The spawner whose tasks survive the death of the PEs that they are on.
+    ///
+    /// ```
+    /// # use ultramarine_runtime::executor::{Context, Spawner};
+    /// # use ultramarine_topology::Distance;
+    /// # async fn main_task(cx: Context) -> Result<(), ultramarine_runtime::error::TaskError> {
+    /// let square = cx.supervised().spawn_fn(Distance::ONE, |n: u64| n * n, 7).await?;
+    /// assert_eq!(square, 49);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn supervised(&self) -> Supervised {
+        Supervised::on(self.clone())
+    }
+
+    /// Spawns a supervised task that any PE within `radius` may steal (`supervisedSpawn` in
+    /// SymGridPar2 §5.2): [`spawn`](Spawner::spawn) of [`supervised`](Self::supervised).
+    pub fn supervised_spawn<F, A, T>(
+        &self,
+        radius: Distance,
+        f: F,
+        argument: A,
+    ) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        self.supervised().spawn(radius, f, argument)
+    }
+
+    /// Places a supervised task on a PE (`supervisedSpawnAt` in SymGridPar2 §5.2). If that PE dies
+    /// anybody may run the task.
+    pub fn supervised_spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        self.supervised().spawn_at(pe, f, argument)
+    }
+
+    /// Whether this PE has heard that another has died.
+    pub fn is_dead(&self, pe: Pe) -> bool {
+        self.pe.is_dead(pe)
+    }
+
+    /// What all living PEs together have counted so far. Costs a task on each of them, which is not
     /// counted itself.
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {
         let ask = |n| self.spawn_at(Pe::new(n), async |cx: Context, ()| cx.pe.census(), ());
         let answers: Vec<_> = (0..self.pes()).map(ask).collect();
         let mut total = Statistics::new(self.pe.topology.radii());
         for answer in answers {
-            total.merge(&answer.await?);
+            match answer.await {
+                Err(TaskError::Lost { .. }) => {}
+                answer => total.merge(&answer?),
+            }
         }
         Ok(total)
     }
@@ -171,7 +224,7 @@ impl Spawner for Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(radius, Async(f), argument)
+        self.pe.spawn(false, radius, Async(f), argument)
     }
 
     fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
@@ -181,7 +234,7 @@ impl Spawner for Context {
         R: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(radius, Plain(f), argument)
+        self.pe.spawn(false, radius, Plain(f), argument)
     }
 
     fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
@@ -192,6 +245,6 @@ impl Spawner for Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn_at(pe, Async(f), argument)
+        self.pe.spawn_at(false, pe, Async(f), argument)
     }
 }

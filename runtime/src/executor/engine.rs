@@ -4,9 +4,9 @@ use super::processor::Processor;
 use super::queues::{Common, Waiting, Work};
 use super::task::{Departure, Fill, Guest};
 use crate::error::TaskError;
-use crate::protocol::{Host, Message, Node, Outcome, Parcel, Phase, Pool, Statistics};
-use crate::transport::Port;
+use crate::protocol::{Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics};
 use crate::transport::link::{LinkCounters, LinkError};
+use crate::transport::{Lane, LaneError, Port};
 use crate::wire::{self, WireError};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -53,6 +53,31 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
+    /// The watch over the other PEs could not begin.
+    #[error("{me} cannot watch over the others: {source}")]
+    Watch {
+        /// Who was to watch.
+        me: Pe,
+        /// What went wrong.
+        source: LaneError,
+    },
+    /// The others hold this PE for dead, and go on without it.
+    #[error(
+        "{me} leaves: the others hold it for dead, since it did not answer in time (it was stopped, \
+         or cut off; `dead_after` says how long they wait)"
+    )]
+    Expelled {
+        /// Who leaves.
+        me: Pe,
+    },
+    /// The root has died, or cannot be reached any more.
+    #[error("{me} leaves: the job has lost its root ({reason})")]
+    RootLost {
+        /// Who leaves.
+        me: Pe,
+        /// How that showed.
+        reason: String,
+    },
     /// The main task panicked.
     #[error("the main task panicked: {0}")]
     MainPanicked(String),
@@ -64,6 +89,13 @@ pub enum JobError {
         /// What the system said.
         reason: String,
     },
+}
+
+impl JobError {
+    /// Whether this PE leaves without a word: nobody would listen.
+    pub(super) fn is_desertion(&self) -> bool {
+        matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })
+    }
 }
 
 /// Something that workers leave for the next turn.
@@ -90,14 +122,18 @@ pub(super) struct Turn {
 
 /// Protocol and port.
 pub(super) struct Engine {
-    node: Node,
-    port: Port,
-    desk: Desk,
+    pub(super) node: Node,
+    pub(super) port: Port,
+    pub(super) desk: Desk,
     encoded: Vec<u8>,
+    /// The lane to go over to when the port's cannot be trusted any more.
+    pub(super) lifeboat: Option<Box<dyn Lane>>,
+    /// When to look next whether others have gone over to it.
+    pub(super) look_out_at: Duration,
 }
 
 /// What the protocol uses of the PE, apart from the queues.
-struct Desk {
+pub(super) struct Desk {
     me: Pe,
     random: Xoshiro256PlusPlus,
     pool: Pool<Common>,
@@ -116,6 +152,7 @@ impl Engine {
         me: Pe,
         node: Node,
         port: Port,
+        lifeboat: Option<Box<dyn Lane>>,
         pool: Pool<Common>,
         seed: u64,
         argument_bytes_max: usize,
@@ -132,7 +169,7 @@ impl Engine {
             argument_bytes_max,
             failure: None,
         };
-        Engine { node, port, desk, encoded: Vec::new() }
+        Engine { node, port, desk, encoded: Vec::new(), lifeboat, look_out_at: Duration::ZERO }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -153,8 +190,10 @@ impl Engine {
         &mut self,
         pe: &Arc<Processor>,
         now: Duration,
-        starving: bool,
+        need: Need,
     ) -> Result<Turn, JobError> {
+        self.heed_verdicts(pe)?;
+        self.look_out(pe, now);
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
         while let Some(letter) = pe.outbox.pop() {
@@ -164,8 +203,9 @@ impl Engine {
                     desk.outgoing.push_back((to, message));
                 }
                 Letter::Task(to, task) if node.phase() == Phase::Running => {
-                    let placed = desk.depart(task).map(|parcel| (to, Message::Place(parcel)));
-                    desk.outgoing.extend(placed);
+                    if let Some(parcel) = desk.depart(task, pe) {
+                        node.place(to, parcel, &mut Station { desk: &mut *desk, pe });
+                    }
                 }
                 Letter::Message(..) => {}
                 Letter::Task(_, task) => task.cancel(),
@@ -184,25 +224,38 @@ impl Engine {
             }
         };
         let polled = port.poll(now, &mut deliver);
-        polled.map_err(|source| JobError::Link { me, source })?;
-        let fishing_due = node.tick(now, starving, &mut host);
+        let fishing_due = node.tick(now, need, &mut host);
         if node.phase() == Phase::Ending && host.desk.outgoing.is_empty() && port.is_idle() {
             node.take_leave(&mut host);
         }
+        if let Err(error) = polled {
+            self.endure(pe, error)?;
+        }
+        let Engine { node, desk, .. } = self;
         // Once the job is ending, all that counts is that everybody hears of it.
         if let Some(failure) = desk.failure.take().filter(|_| node.phase() == Phase::Running) {
             return Err(failure);
         }
         let sent = !desk.outgoing.is_empty();
-        self.post(now)?;
+        self.post(pe, now)?;
         let due = [fishing_due, self.port.next_deadline()].into_iter().flatten().min();
         let results = std::mem::take(&mut self.desk.results);
         let work_came = std::mem::take(&mut self.desk.tasks_came) || !results.is_empty();
         Ok(Turn { something_happened: sent || messages > 0, work_came, due, results })
     }
 
+    /// Goes on after an error of the port, if that is possible.
+    fn endure(&mut self, pe: &Processor, error: LinkError) -> Result<(), JobError> {
+        match error {
+            LinkError::Lane(error) if self.survive(pe, &error) => Ok(()),
+            // It is for the watch to say who is dead.
+            LinkError::Unresponsive { pe: silent, .. } if pe.suspect(silent) => Ok(()),
+            source => Err(JobError::Link { me: pe.me(), source }),
+        }
+    }
+
     /// Hands the outgoing messages to the port.
-    fn post(&mut self, now: Duration) -> Result<(), JobError> {
+    fn post(&mut self, pe: &Processor, now: Duration) -> Result<(), JobError> {
         if self.desk.outgoing.is_empty() {
             return Ok(());
         }
@@ -214,7 +267,7 @@ impl Engine {
             let sent = self.port.send(to, &self.encoded);
             sent.map_err(|source| JobError::Link { me, source })?;
         }
-        self.port.flush(now).map_err(|source| JobError::Link { me, source })
+        self.port.flush(now).or_else(|error| self.endure(pe, error))
     }
 
     /// What the port has seen.
@@ -228,12 +281,12 @@ impl Engine {
     }
 
     /// Tells the root that this PE cannot go on, if that can still be told.
-    pub(super) fn give_up(&mut self, error: &JobError, now: Duration) {
+    pub(super) fn give_up(&mut self, pe: &Processor, error: &JobError, now: Duration) {
         let reason = error.to_string();
-        if self.desk.me != Pe::ROOT {
+        if self.desk.me != Pe::ROOT && !error.is_desertion() {
             self.desk.outgoing.push_back((Pe::ROOT, Message::Failed { reason }));
             // What broke may be the very channel to the root; then its own watch must tell it.
-            let _ = self.post(now);
+            let _ = self.post(pe, now);
         }
     }
 
@@ -245,7 +298,7 @@ impl Engine {
 }
 
 impl Desk {
-    fn depart(&mut self, task: Waiting) -> Option<Parcel> {
+    fn depart(&mut self, task: Waiting, pe: &Processor) -> Option<Parcel> {
         let Desk { futures, last_future, .. } = self;
         let mut enter = |future| {
             *last_future += 1;
@@ -253,14 +306,15 @@ impl Desk {
             *last_future
         };
         let argument_bytes_max = self.argument_bytes_max;
-        task.depart(Departure { home: self.me, argument_bytes_max, enter: &mut enter })
+        let is_dead = &|home| pe.is_dead(home);
+        task.depart(Departure { home: self.me, argument_bytes_max, is_dead, enter: &mut enter })
     }
 }
 
 /// The PE during one turn, as the protocol sees it.
-struct Station<'a> {
-    desk: &'a mut Desk,
-    pe: &'a Arc<Processor>,
+pub(super) struct Station<'a> {
+    pub(super) desk: &'a mut Desk,
+    pub(super) pe: &'a Arc<Processor>,
 }
 
 impl Host for Station<'_> {
@@ -280,7 +334,7 @@ impl Host for Station<'_> {
         let nearest = self.pe.queues.radii.shelf(at_least);
         loop {
             let task = self.desk.pool.select_remote(nearest)?;
-            if let Some(parcel) = self.desk.depart(task) {
+            if let Some(parcel) = self.desk.depart(task, self.pe) {
                 return Some(parcel);
             }
         }
@@ -303,6 +357,10 @@ impl Host for Station<'_> {
         // A second result of the same task finds no future any more.
         let future = self.desk.futures.remove(&future);
         self.desk.results.extend(future.map(|future| (future, outcome)));
+    }
+
+    fn name(&self, future: u64) -> String {
+        self.desk.futures.get(&future).map_or("?", |future| future.name()).to_owned()
     }
 
     fn failed(&mut self, pe: Pe, reason: String) {

@@ -3,7 +3,9 @@
 use super::body::{CatchPanic, panicked};
 use super::context::Context;
 use super::engine::JobError;
+use super::helm::Ended;
 use super::processor::{Job, Processor};
+use super::vigil::Vigil;
 use crate::error::TaskError;
 use crate::protocol::Phase;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,14 +29,39 @@ const LONG_SLEEP: Duration = Duration::from_secs(1);
 pub enum Leave {
     /// All PEs took leave of each other, and all messages arrived.
     Orderly,
+    /// Somebody has died on the way, and the others left as soon as they could: collective
+    /// operations are out of the question.
+    Bereaved,
     /// Some PE did not answer within `shutdown_grace`: collective operations are out of the
     /// question.
     Hasty,
 }
 
+/// What is left when a PE has left the job.
+#[must_use = "the others take this PE for dead unless it says goodbye"]
+pub struct Parting {
+    /// How it left.
+    pub leave: Leave,
+    vigil: Option<Arc<Vigil>>,
+}
+
+impl Parting {
+    /// Whether anybody has died so far: who leaves in order together with the others should not
+    /// wait for them any more.
+    pub fn is_bereaved(&self) -> bool {
+        self.vigil.as_ref().is_some_and(|vigil| vigil.is_bereaved())
+    }
+
+    /// Tells those who watch this PE that it leaves in order, and ends its own watch.
+    pub fn goodbye(self) {
+        self.vigil.into_iter().for_each(|vigil| vigil.end(true));
+    }
+}
+
 /// Runs the root PE: `main` is the job's main task, and when it ends, so does the job. Blocks
-/// until all PEs have left.
-pub fn lead<F, T>(job: Job, main: F) -> (Result<T::Output, JobError>, Leave)
+/// until all PEs have left. What was begun by then goes on until the [`Parting`]'s goodbye: this
+/// PE is watched, and watches.
+pub fn lead<F, T>(job: Job, main: F) -> (Result<T::Output, JobError>, Parting)
 where
     F: FnOnce(Context) -> T,
     T: std::future::Future + Send + 'static,
@@ -42,7 +69,7 @@ where
 {
     let pe = match Processor::start(job) {
         Ok(pe) => pe,
-        Err(error) => return (Err(error), Leave::Hasty),
+        Err(error) => return (Err(error), NOT_STARTED),
     };
     let outcome = Arc::new(Mutex::new(None));
     let (result, home) = (outcome.clone(), pe.clone());
@@ -57,7 +84,7 @@ where
         home.main_ended.store(true, Ordering::SeqCst);
         home.nudge();
     });
-    let (failure, leave) = pe.drive();
+    let (failure, leave) = pe.run_to_the_end();
     let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     let result = match (failure, ended) {
         (_, Some(Ok(value))) => Ok(value),
@@ -67,26 +94,37 @@ where
         }
         (None, _) => Err(JobError::MainPanicked("it ended without a result".to_owned())),
     };
-    (result, leave)
+    (result, pe.part(leave))
 }
 
 /// Runs any other PE, until the root's main task has ended.
-pub fn serve(job: Job) -> (Result<(), JobError>, Leave) {
+pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
     match Processor::start(job) {
-        Err(error) => (Err(error), Leave::Hasty),
+        Err(error) => (Err(error), NOT_STARTED),
         Ok(pe) => {
-            let (failure, leave) = pe.drive();
-            (failure.map_or(Ok(()), Err), leave)
+            let (failure, leave) = pe.run_to_the_end();
+            (failure.map_or(Ok(()), Err), pe.part(leave))
         }
     }
 }
 
+const NOT_STARTED: Parting = Parting { leave: Leave::Hasty, vigil: None };
+
 impl Processor {
-    /// Looks after messages and timers until the job has ended, on the thread that started it.
-    fn drive(self: &Arc<Self>) -> (Option<JobError>, Leave) {
+    fn part(&self, leave: Leave) -> Parting {
+        Parting { leave, vigil: Some(self.vigil.clone()) }
+    }
+
+    /// Looks after messages and timers until the job has ended, or until another driver does
+    /// (`None`).
+    pub(super) fn drive(self: &Arc<Self>, watch: u64) -> Option<Ended> {
         let mut interval = POLL_INTERVAL_MIN;
         while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
-            let turn = self.turn(self.engine());
+            let turn = self.turn();
+            if !self.helm.is_held_by(watch) {
+                return None;
+            }
+            self.replace_stuck_worker();
             let timer = self.timers.fire(Instant::now());
             if !self.queues.is_empty() {
                 self.summon();
@@ -97,7 +135,7 @@ impl Processor {
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
             let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
             let busy = self.active.load(Ordering::SeqCst) > 0;
-            let sleeper = self.sleeper.upgrade().filter(|sleeper| sleeper.wakes_on_traffic());
+            let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
             if let (false, Some(sleeper)) = (busy, sleeper) {
                 sleeper.sleep(due);
                 continue;
@@ -108,38 +146,54 @@ impl Processor {
             interval = (interval * 2).min(longest);
             std::thread::park_timeout(interval.min(due));
         }
-        let leave = self.leave();
-        (self.take_failure(), leave)
+        let leave = self.leave(watch)?;
+        Some((self.take_failure(), leave))
     }
 
-    /// Takes leave of the other PEs.
-    fn leave(self: &Arc<Self>) -> Leave {
+    /// Takes leave of the other PEs, unless another driver does.
+    fn leave(self: &Arc<Self>, watch: u64) -> Option<Leave> {
         let deadline = Instant::now() + self.settings.shutdown_grace;
         if let (Pe::ROOT, Some(engine)) = (self.me(), &mut *self.engine()) {
             engine.end(self);
         }
         self.start_ending();
         let leave = loop {
-            self.turn(self.engine());
+            if !self.helm.is_held_by(watch) {
+                return None;
+            }
+            if self.is_deserting() {
+                break Leave::Bereaved;
+            }
+            self.turn();
             let released = self
                 .engine()
                 .as_mut()
                 .is_none_or(|engine| engine.phase() == Phase::Released && engine.is_flushed());
+            let is_late = Instant::now() >= deadline;
+            if (released || is_late) && self.vigil.is_bereaved() {
+                break Leave::Bereaved;
+            }
             if released {
                 break Leave::Orderly;
             }
-            if Instant::now() >= deadline {
+            if is_late {
                 break Leave::Hasty;
             }
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         };
-        while self.active.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+        // Nobody waits for what tasks that still run will say. They go with the process.
+        let deadline = if leave == Leave::Bereaved { Instant::now() } else { deadline };
+        let are_working = || self.active.load(Ordering::SeqCst) > self.stuck.load(Ordering::SeqCst);
+        while are_working() && Instant::now() < deadline {
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         }
-        if self.active.load(Ordering::SeqCst) > 0 {
+        if are_working() && leave != Leave::Bereaved {
             tracing::warn!(pe = self.me().number(), "tasks that still run are left behind");
         }
         self.close();
-        leave
+        if leave == Leave::Orderly && !self.airlock.is_empty_within(self.settings.shutdown_grace) {
+            return Some(Leave::Hasty);
+        }
+        Some(leave)
     }
 }

@@ -14,24 +14,34 @@
 //! | `body` | calling a task's function, plain or async, and catching its panic |
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
 //! | `worker` | what a worker thread does |
+//! | `supervised` | the spawner whose tasks are run again when they are lost |
 //! | `engine` | protocol, port and futures under one lock |
 //! | `processor` | one PE: what holds all of these together |
 //! | `life` | how a PE starts, is driven, and takes leave |
+//! | `helm` | which thread drives it |
+//! | `vigil` | what it hears of deaths, and does about them |
+//! | `airlock` | where threads go into MPI, and may not come back |
 //! | `timer` | sleeping without blocking a worker |
 
+mod airlock;
 mod body;
 mod context;
 mod engine;
 mod future;
+mod helm;
 mod life;
 mod processor;
 mod queues;
+mod supervised;
 mod task;
 mod timer;
+mod vigil;
 mod worker;
 
 pub use context::{Context, Portable, Spawner};
 pub use engine::JobError;
 pub use future::Future;
-pub use life::{Leave, lead, serve};
+pub use life::{Leave, Parting, lead, serve};
 pub use processor::Job;
+pub use supervised::Supervised;
+pub use vigil::{Report, Watch, Watchman};

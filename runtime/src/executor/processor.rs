@@ -1,15 +1,18 @@
 //! One PE: its parts, and what they do for each other.
 
+use super::airlock::Airlock;
 use super::body::Body;
 use super::context::Portable;
 use super::engine::{Engine, JobError, Letter, Turn};
 use super::future::Future;
+use super::helm::Helm;
 use super::queues::{Queues, Work};
 use super::task::Local;
 use super::timer::Timers;
+use super::vigil::{Stuck, Vigil, Watch};
 use super::worker::work;
 use crate::error::TaskError;
-use crate::protocol::{Message, Node, Radii, Statistics};
+use crate::protocol::{Message, Need, Node, ProtocolSettings, Radii, Statistics};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
 use async_task::Runnable;
@@ -19,7 +22,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::Thread;
 use std::time::Instant;
 use ultramarine_topology::{Distance, Pe, Topology};
 
@@ -37,6 +39,8 @@ pub struct Job {
     pub lane: Box<dyn Lane>,
     /// How this PE behaves.
     pub settings: Settings,
+    /// How it hears of deaths. `None`: PEs of one process die together.
+    pub watch: Option<Watch>,
 }
 
 /// One PE.
@@ -62,9 +66,17 @@ pub(super) struct Processor {
     /// hold the PE.
     rayon: Mutex<Option<rayon::ThreadPool>>,
     /// Belongs to the lane, and goes with it.
-    pub(super) sleeper: Weak<dyn Sleeper>,
-    /// The thread that started the PE, and looks after the messages when no worker does.
-    driver: Thread,
+    sleeper: Mutex<Weak<dyn Sleeper>>,
+    /// Who looks after the messages when no worker does.
+    pub(super) helm: Helm,
+    /// The way to a lane's calls that may not return.
+    pub(super) airlock: Airlock,
+    /// What is known of deaths.
+    pub(super) vigil: Arc<Vigil>,
+    /// Of the active workers, those that will not return from such a call.
+    pub(super) stuck: Stuck,
+    /// Tasks dropped when their turn came, since their home had died.
+    pub(super) orphans: AtomicU64,
     pub(super) started: Instant,
     /// Tasks started only to count the others.
     censuses: AtomicU64,
@@ -78,19 +90,16 @@ pub(super) struct Processor {
 
 impl Processor {
     pub(super) fn start(job: Job) -> Result<Arc<Self>, JobError> {
-        let Job { me, topology, lane, settings } = job;
+        let Job { me, topology, mut lane, settings, watch } = job;
         let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
         let seats: Vec<_> = deques.into_iter().map(|deques| Mutex::new(Some(deques))).collect();
         let seating = queues.clone();
-        let rayon = rayon::ThreadPoolBuilder::new()
-            .num_threads(settings.threads)
-            .thread_name(move |index| format!("pe{}-worker{index}", me.number()))
-            .start_handler(move |index| {
-                let deques = seats[index].lock().unwrap_or_else(PoisonError::into_inner).take();
-                deques.into_iter().for_each(|deques| seating.seat(deques));
-            })
-            .build()
-            .map_err(|error| JobError::Threads { me, reason: error.to_string() })?;
+        let rayon = workers(me, settings.threads, "worker", move |index| {
+            let deques = seats[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+            deques.into_iter().for_each(|deques| seating.seat(deques));
+        })?;
+        let (lifeboat, begin) =
+            watch.map_or((None, None), |watch| (watch.lifeboat, Some(watch.begin)));
         let sleeper = Arc::downgrade(&lane.sleeper());
         let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
         // Another stream for each PE, or all would ask the same victims.
@@ -98,14 +107,19 @@ impl Processor {
         let mut fishing = settings.fishing.clone();
         // Several tasks in one message must fit into it as well as one does.
         fishing.schedule_bytes_max = fishing.schedule_bytes_max.min(value_bytes_max(&settings));
-        let node = Node::new(me, topology.clone(), fishing);
+        let mut protocol = ProtocolSettings::new(fishing);
+        protocol.max_replicas = settings.max_replicas;
+        let node = Node::new(me, topology.clone(), protocol);
+        let airlock = Airlock::new(lane.take_pump());
         let port = Port::new(me, topology.pes(), lane, settings.port);
         let value_bytes_max =
             settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
-        let engine =
-            Engine::new(me, node, port, queues.common(), random.next_u64(), value_bytes_max);
-        Ok(Arc::new(Processor {
+        let (pool, seed) = (queues.common(), random.next_u64());
+        let engine = Engine::new(me, node, port, lifeboat, pool, seed, value_bytes_max);
+        let pe = Arc::new(Processor {
             me,
+            vigil: Arc::new(Vigil::new(topology.pes())),
+            airlock,
             topology,
             settings,
             queues,
@@ -117,15 +131,21 @@ impl Processor {
             engine: Mutex::new(Some(engine)),
             random: Mutex::new(random),
             rayon: Mutex::new(Some(rayon)),
-            sleeper,
-            driver: std::thread::current(),
+            sleeper: Mutex::new(sleeper),
+            helm: Helm::default(),
+            stuck: Stuck::new(0),
+            orphans: AtomicU64::new(0),
             started: Instant::now(),
             censuses: AtomicU64::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),
-        }))
+        });
+        if let Some(begin) = begin {
+            pe.begin_watch(begin)?;
+        }
+        Ok(pe)
     }
 
     pub(super) fn me(&self) -> Pe {
@@ -152,11 +172,13 @@ impl Processor {
         let statistics = self.engine().as_ref().map(|engine| engine.statistics().clone());
         let mut statistics = statistics.unwrap_or_default();
         statistics.tasks = self.queues.started().saturating_sub(censuses);
+        statistics.orphans += self.orphans.load(Ordering::Relaxed);
         statistics
     }
 
     pub(super) fn spawn<B, A>(
         self: &Arc<Self>,
+        is_supervised: bool,
         radius: Distance,
         body: B,
         argument: A,
@@ -168,7 +190,7 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Arc::new(Local::new(body, radius, argument));
+        let task = Arc::new(Local::new(body, radius, is_supervised, argument));
         self.queues.push(self.queues.radii.shelf(radius), task.clone());
         self.summon();
         Future::new(task)
@@ -176,6 +198,7 @@ impl Processor {
 
     pub(super) fn spawn_at<B, A>(
         self: &Arc<Self>,
+        is_supervised: bool,
         pe: Pe,
         body: B,
         argument: A,
@@ -191,7 +214,8 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task: Arc<Local<B, A>> = Arc::new(Local::new(body, Distance::ZERO, argument));
+        let task: Arc<Local<B, A>> =
+            Arc::new(Local::new(body, Distance::ZERO, is_supervised, argument));
         if pe == self.me {
             self.queues.push_ready(Work::Start(task.clone()));
             self.summon();
@@ -264,32 +288,58 @@ impl Processor {
 
     /// Counts one more worker as active, unless all are.
     pub(super) fn enlist(&self) -> bool {
-        let more = |active| (active < self.settings.threads).then_some(active + 1);
-        self.active.load(Ordering::Relaxed) < self.settings.threads
+        let most = self.settings.threads + self.stuck.load(Ordering::Relaxed);
+        let more = |active| (active < most).then_some(active + 1);
+        self.active.load(Ordering::Relaxed) < most
             && self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
     /// A turn at the engine, unless somebody else is at it. Returns whether something happened.
     pub(super) fn try_turn(self: &Arc<Self>) -> bool {
-        let Ok(engine) = self.engine.try_lock() else { return false };
-        self.turn(engine).something_happened
+        let moved = self.pump();
+        let Ok(engine) = self.engine.try_lock() else { return moved };
+        let happened = self.turn_at(engine).something_happened;
+        moved | happened
     }
 
-    /// A turn at the engine, which is then released.
-    pub(super) fn turn(self: &Arc<Self>, mut guard: MutexGuard<'_, Option<Engine>>) -> Turn {
+    /// A turn at the engine, as soon as it is free.
+    pub(super) fn turn(self: &Arc<Self>) -> Turn {
+        self.pump();
+        self.turn_at(self.engine())
+    }
+
+    /// Has the lane's calls made, if it has any and no other thread is at it.
+    fn pump(&self) -> bool {
+        self.airlock.pass(|| self.queues.is_worker())
+    }
+
+    fn turn_at(self: &Arc<Self>, mut guard: MutexGuard<'_, Option<Engine>>) -> Turn {
         let Some(engine) = &mut *guard else { return Turn::default() };
-        let workers = self.active.load(Ordering::Relaxed);
-        let starving = workers < self.settings.threads || self.idle.load(Ordering::Relaxed) > 0;
+        let need = self.need();
         let now = self.started.elapsed();
-        let turn = engine.turn(self, now, starving);
+        let turn = engine.turn(self, now, need);
         let mut turn = turn.unwrap_or_else(|error| {
-            engine.give_up(&error, now);
+            engine.give_up(self, &error, now);
             self.fail(error);
             Turn::default()
         });
         drop(guard);
+        if turn.something_happened {
+            self.pump();
+        }
         turn.results.drain(..).for_each(|(future, outcome)| future.fill(outcome));
         turn
+    }
+
+    /// How much this PE needs work.
+    fn need(&self) -> Need {
+        let stuck = self.stuck.load(Ordering::Relaxed);
+        let active = self.active.load(Ordering::Relaxed).saturating_sub(stuck);
+        match active.saturating_sub(self.idle.load(Ordering::Relaxed)) {
+            0 => Need::Idle,
+            busy if busy < self.settings.threads => Need::Starving,
+            _ => Need::Ahead,
+        }
     }
 
     fn fail(&self, error: JobError) {
@@ -309,10 +359,40 @@ impl Processor {
 
     /// Has the starting thread look after messages and timers at once.
     pub(super) fn nudge(&self) {
-        self.driver.unpark();
-        if let Some(sleeper) = self.sleeper.upgrade() {
+        self.helm.nudge();
+        if let Some(sleeper) = self.sleeper() {
             sleeper.wake();
         }
+    }
+
+    /// What the driver sleeps in, while the lane is there.
+    pub(super) fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
+        self.sleeper.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    /// The lane has changed, and with it what the driver sleeps in.
+    pub(super) fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>) {
+        *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(sleeper);
+        self.nudge();
+    }
+
+    /// Whether somebody has been told that this PE does not answer.
+    pub(super) fn suspect(&self, pe: Pe) -> bool {
+        self.vigil.suspect(pe)
+    }
+
+    /// Other threads are the workers from now on.
+    pub(super) fn replace_workers(&self, workers: rayon::ThreadPool) {
+        let mut rayon = self.rayon.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = &mut *rayon {
+            *old = workers;
+        }
+    }
+
+    /// Whether this PE leaves without a word.
+    pub(super) fn is_deserting(&self) -> bool {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.as_ref().is_some_and(JobError::is_desertion)
     }
 
     /// Why this PE cannot go on, if it cannot.
@@ -322,6 +402,7 @@ impl Processor {
 
     /// Lets go of everything that waits, and of the workers.
     pub(super) fn close(&self) {
+        self.airlock.seal();
         let engine = self.engine().take();
         if let Some(link) = engine.as_ref().map(Engine::link_counters) {
             tracing::debug!(pe = self.me.number(), ?link, "the port is closed");
@@ -343,6 +424,21 @@ impl Processor {
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(workers);
     }
+}
+
+/// The worker threads of a PE; `seat` makes workers of them.
+pub(super) fn workers(
+    me: Pe,
+    threads: usize,
+    role: &'static str,
+    seat: impl Fn(usize) + Send + Sync + 'static,
+) -> Result<rayon::ThreadPool, JobError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(move |index| format!("pe{}-{role}{index}", me.number()))
+        .start_handler(seat)
+        .build()
+        .map_err(|error| JobError::Threads { me, reason: error.to_string() })
 }
 
 /// The longest argument or result that fits into a message, in bytes.

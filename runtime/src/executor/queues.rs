@@ -35,6 +35,8 @@ pub(super) struct Queues {
     arrived: Box<[Arc<Injector<Waiting>>]>,
     ready: SegQueue<Work>,
     workers: Box<[Ends]>,
+    /// How many tasks were started by workers without deques of their own.
+    started_standing: Started,
 }
 
 /// What others see of a worker.
@@ -117,7 +119,15 @@ thread_local! {
 
 struct Seat {
     queues: Arc<Queues>,
-    deques: Deques,
+    place: Place,
+}
+
+/// What a worker takes tasks from.
+enum Place {
+    /// Its own deques, and then everybody's.
+    Own(Deques),
+    /// It has come later and has none of its own: only everybody's.
+    Standing(Pool<Common>),
 }
 
 impl Queues {
@@ -136,6 +146,7 @@ impl Queues {
             ready: SegQueue::new(),
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
+            started_standing: Started::default(),
         });
         let deques =
             own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
@@ -158,20 +169,33 @@ impl Queues {
 
     /// Makes the calling thread a worker.
     pub(super) fn seat(self: &Arc<Self>, deques: Deques) {
-        WORKER.set(Some(Seat { queues: self.clone(), deques }));
+        WORKER.set(Some(Seat { queues: self.clone(), place: Place::Own(deques) }));
+    }
+
+    /// Makes the calling thread a worker without deques of its own.
+    pub(super) fn stand(self: &Arc<Self>) {
+        WORKER.set(Some(Seat { queues: self.clone(), place: Place::Standing(self.common()) }));
+    }
+
+    /// Lets a worker of this PE at its place. `None` on any other thread.
+    fn with_place<R>(&self, act: impl FnOnce(&mut Place) -> R) -> Option<R> {
+        WORKER.with_borrow_mut(|seat| {
+            let seat = seat.as_mut().filter(|seat| std::ptr::eq(&raw const *seat.queues, self))?;
+            Some(act(&mut seat.place))
+        })
     }
 
     /// Lets a worker of this PE at its own ends. `None` on any other thread.
     fn with_own<R>(&self, act: impl FnOnce(&mut Deques) -> R) -> Option<R> {
-        WORKER.with_borrow_mut(|seat| {
-            let seat = seat.as_mut().filter(|seat| std::ptr::eq(&raw const *seat.queues, self))?;
-            Some(act(&mut seat.deques))
-        })
+        self.with_place(|place| match place {
+            Place::Own(deques) => Some(act(deques)),
+            Place::Standing(_) => None,
+        })?
     }
 
     /// Whether the calling thread is a worker of this PE.
     pub(super) fn is_worker(&self) -> bool {
-        self.with_own(|_| ()).is_some()
+        self.with_place(|_| ()).is_some()
     }
 
     /// Puts a task on a shelf of the pool.
@@ -190,19 +214,37 @@ impl Queues {
 
     /// What the calling worker should do next. `None` on any other thread.
     pub(super) fn next(&self) -> Option<Work> {
-        self.with_own(|own| {
-            let work = (own.ready.pop())
-                // Mostly empty, and looking takes no fence, as trying does.
-                .or_else(|| if self.ready.is_empty() { None } else { self.ready.pop() })
-                .or_else(|| own.own.select_local().map(Work::Start))
-                .or_else(|| own.common.select_local().map(Work::Start))
-                .or_else(|| self.workers.iter().find_map(|worker| take(|| worker.ready.steal())))?;
-            if matches!(work, Work::Start(_)) {
-                let started = &self.workers[own.index].started.0;
-                started.store(started.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.with_place(|place| match place {
+            Place::Own(own) => self.next_of(own),
+            Place::Standing(common) => {
+                let work = (self.ready.pop())
+                    .or_else(|| common.select_local().map(Work::Start))
+                    .or_else(|| self.steal_ready())?;
+                if matches!(work, Work::Start(_)) {
+                    self.started_standing.0.fetch_add(1, Ordering::Relaxed);
+                }
+                Some(work)
             }
-            Some(work)
         })?
+    }
+
+    fn steal_ready(&self) -> Option<Work> {
+        self.workers.iter().find_map(|worker| take(|| worker.ready.steal()))
+    }
+
+    /// What a worker with deques of its own should do next.
+    fn next_of(&self, own: &mut Deques) -> Option<Work> {
+        let work = (own.ready.pop())
+            // Mostly empty, and looking takes no fence, as trying does.
+            .or_else(|| if self.ready.is_empty() { None } else { self.ready.pop() })
+            .or_else(|| own.own.select_local().map(Work::Start))
+            .or_else(|| own.common.select_local().map(Work::Start))
+            .or_else(|| self.steal_ready())?;
+        if matches!(work, Work::Start(_)) {
+            let started = &self.workers[own.index].started.0;
+            started.store(started.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        Some(work)
     }
 
     /// Whether there is nothing to do. May be outdated as soon as it is said.
@@ -216,7 +258,8 @@ impl Queues {
 
     /// How many tasks the workers have started.
     pub(super) fn started(&self) -> u64 {
-        self.workers.iter().map(|worker| worker.started.0.load(Ordering::Relaxed)).sum()
+        let seated = self.workers.iter().map(|worker| &worker.started);
+        seated.chain([&self.started_standing]).map(|n| n.0.load(Ordering::Relaxed)).sum()
     }
 
     /// Takes out everything, from any thread.

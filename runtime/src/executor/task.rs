@@ -12,10 +12,11 @@ use super::processor::Processor;
 use crate::code::{Arrive, Code, CodeRef};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
-use crate::protocol::{Message, Outcome, Parcel, TaskId};
+use crate::protocol::{Message, Outcome, Parcel, TaskId, Version};
 use crate::wire;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_topology::{Distance, Pe};
@@ -27,7 +28,7 @@ pub(super) trait Start: Send + Sync {
 
     /// Makes bytes of the task, for another PE to run. `enter` is given the future that the
     /// result will fill, and returns its number. `None`: the task could not become bytes, and its
-    /// future has ended with the reason.
+    /// future has ended with the reason; or nobody waits for it.
     fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel>;
 
     /// Ends a task that will not be run.
@@ -38,6 +39,8 @@ pub(super) trait Start: Send + Sync {
 pub(super) struct Departure<'a> {
     pub(super) home: Pe,
     pub(super) argument_bytes_max: usize,
+    /// Whether nobody waits any more for the tasks of this PE, because it has died.
+    pub(super) is_dead: &'a dyn Fn(Pe) -> bool,
     pub(super) enter: &'a mut dyn FnMut(Arc<dyn Fill>) -> u64,
 }
 
@@ -45,6 +48,9 @@ pub(super) struct Departure<'a> {
 pub(super) trait Fill: Send + Sync {
     /// Ends the future with the result that came back, as the first or not at all.
     fn fill(&self, outcome: Outcome);
+
+    /// The name of the task's function, for people to read.
+    fn name(&self) -> &'static str;
 }
 
 /// A function together with the type of its argument: the code of a task.
@@ -79,6 +85,7 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
 pub(super) struct Local<B: Body<A>, A> {
     kind: Kind<B, A>,
     radius: Distance,
+    is_supervised: bool,
     state: Mutex<State<A, B::Output>>,
 }
 
@@ -98,9 +105,9 @@ enum Stage<A, R> {
 }
 
 impl<B: Body<A>, A: Portable> Local<B, A> {
-    pub(super) fn new(body: B, radius: Distance, argument: A) -> Self {
+    pub(super) fn new(body: B, radius: Distance, is_supervised: bool, argument: A) -> Self {
         let state = State { stage: Stage::Waiting(argument), waker: None };
-        Local { kind: Kind(body, PhantomData), radius, state: Mutex::new(state) }
+        Local { kind: Kind(body, PhantomData), radius, is_supervised, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<A, B::Output>> {
@@ -155,10 +162,11 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
         });
         match body {
             Ok(body) => {
-                let radius = self.radius;
+                let (radius, supervised) = (self.radius, self.is_supervised);
                 let future = (way.enter)(self);
                 let task = TaskId { home: way.home, future };
-                Some(Parcel { task, radius, body: Bytes(body) })
+                let version = Version::default();
+                Some(Parcel { task, radius, supervised, version, body: Bytes(body) })
             }
             Err(error) => {
                 error.into_iter().for_each(|error| self.finish(Err(error)));
@@ -175,6 +183,10 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
 impl<B: Body<A>, A: Portable> Fill for Local<B, A> {
     fn fill(&self, outcome: Outcome) {
         self.finish(outcome.and_then(|Bytes(bytes)| decode("result", &bytes)));
+    }
+
+    fn name(&self) -> &'static str {
+        B::name()
     }
 }
 
@@ -205,6 +217,10 @@ pub(super) struct Guest(pub(super) Parcel);
 impl Start for Guest {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
         let Parcel { task, body, .. } = &self.0;
+        if pe.is_dead(task.home) {
+            pe.orphans.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let code = CodeRef::split(&body.0)
             .and_then(|(code, argument)| Ok((Code::<Arrival>::resolve(code)?, argument)));
         match code {
@@ -216,8 +232,9 @@ impl Start for Guest {
         }
     }
 
-    fn depart(self: Arc<Self>, _: Departure<'_>) -> Option<Parcel> {
-        Some(Arc::unwrap_or_clone(self).0)
+    fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel> {
+        let is_orphan = (way.is_dead)(self.0.task.home);
+        (!is_orphan).then(|| Arc::unwrap_or_clone(self).0)
     }
 
     /// The job is ending: nobody waits for the result any more.

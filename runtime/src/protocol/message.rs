@@ -23,6 +23,22 @@ pub enum Message {
     },
     /// A task placed here by `spawn_at`: it runs before anything stealable.
     Place(Parcel),
+    /// A victim tells a task's home that it is about to hand the task on.
+    Notify {
+        /// The future's number at the addressee, which is the task's home.
+        future: u64,
+        /// The copy of the task, and its steps so far, this one included.
+        version: Version,
+        /// Who gets it; the sender had it.
+        to: Pe,
+    },
+    /// A thief tells a task's home that it has the task. (Not if it has it from home itself.)
+    Ack {
+        /// The future's number at the addressee, which is the task's home.
+        future: u64,
+        /// The copy of the task, and its steps so far, this one included.
+        version: Version,
+    },
     /// A task that came from the addressee has ended.
     Result {
         /// The future's number at the addressee, which is the task's home.
@@ -52,10 +68,21 @@ pub struct Fish {
     pub serial: u64,
     /// How many more times it may be passed on.
     pub hops_left: u8,
-    /// Whether the thief has an idle worker, rather than asking ahead of time.
-    pub starving: bool,
+    /// How much it wants it.
+    pub need: Need,
     /// How many tasks wait in the thief's pool.
     pub queued: u64,
+}
+
+/// How much a PE needs work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Need {
+    /// All its workers have something to do: it asks ahead of time.
+    Ahead,
+    /// Some worker has nothing to do.
+    Starving,
+    /// None of its workers has anything to do.
+    Idle,
 }
 
 /// The value of a task in bytes, or why there is none.
@@ -74,6 +101,16 @@ pub struct TaskId {
     pub future: u64,
 }
 
+/// Which copy of a task is spoken of, and when in its travels: what tells the news about a task
+/// from what is outdated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Version {
+    /// How many copies were lost before this one.
+    pub replica: u32,
+    /// How many steps this copy has made: it grows when the copy leaves a PE, and when it arrives.
+    pub age: u32,
+}
+
 /// A task on its way between PEs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parcel {
@@ -81,13 +118,17 @@ pub struct Parcel {
     pub task: TaskId,
     /// How far from its home it may go.
     pub radius: Distance,
+    /// Whether its home keeps a copy, to have it run again should this one be lost.
+    pub supervised: bool,
+    /// Which copy this is.
+    pub version: Version,
     /// Its code and argument.
     pub body: Bytes,
 }
 
 impl Parcel {
     /// What the rest of a parcel takes at most when it is encoded, in bytes.
-    const OVERHEAD_BYTES: usize = 32;
+    const OVERHEAD_BYTES: usize = 40;
 
     /// Its length on the wire, in bytes; at most so much.
     pub fn bytes(&self) -> usize {
@@ -104,6 +145,7 @@ impl Message {
             Message::Fish(fish) => knows(fish.thief),
             Message::Schedule { tasks, .. } => tasks.iter().all(|task| knows(task.task.home)),
             Message::Place(parcel) => knows(parcel.task.home),
+            Message::Notify { to, .. } => knows(*to),
             _ => true,
         }
     }

@@ -18,22 +18,31 @@
 //! |---|---|
 //! | [`message`] | everything that one PE can say to another |
 //! | [`pool`] | which task is chosen: for a worker at home, for a thief far away |
-//! | [`node`] | the state machine: fishing, answering, starting and ending |
+//! | [`node`] | the state machine: what each message does, and each death |
+//! | `fishing` | asking for work, giving it, passing on the requests of others |
+//! | [`supervision`] | where this PE's own tasks are, and which must be run again |
+//! | `ending` | SHUTDOWN, FAREWELL, RELEASE: how all leave |
+//! | `tree` | who passes on to whom what concerns all |
 //! | [`victim`] | whom to ask for work, and to whom to pass on a FISH |
 //! | [`settings`] | the numbers that govern it |
 //! | [`statistics`] | what is counted, by distance |
 
+mod ending;
+mod fishing;
 pub mod message;
 pub mod node;
 pub mod pool;
 pub mod settings;
 pub mod statistics;
+pub mod supervision;
+mod tree;
 pub mod victim;
 
-pub use message::{Fish, Message, Outcome, Parcel, TaskId};
-pub use node::{Host, Node, Phase};
+pub use ending::Phase;
+pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
+pub use node::{Host, Node};
 pub use pool::{Pool, Radii, Shelf};
-pub use settings::FishingSettings;
+pub use settings::{FishingSettings, ProtocolSettings};
 pub use statistics::{Histogram, Statistics, Traffic};
 
 #[cfg(test)]

@@ -1,6 +1,54 @@
-//! The numbers that govern fishing.
+//! The numbers that govern fishing and supervision.
 
 use std::time::Duration;
+
+/// What governs a [`Node`](super::Node).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtocolSettings {
+    /// How a PE asks for work and when it gives some away.
+    pub fishing: FishingSettings,
+    /// How many times a lost task is tried again before it is given up. Default
+    /// [`MAX_REPLICAS`].
+    pub max_replicas: u32,
+    /// Breaks a rule of the protocol, to see that the proofs notice.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<super::supervision::Mutant>,
+}
+
+/// How many times a lost task is tried again, unless set otherwise. Generous, since a task that
+/// lives as long as the job can be on many PEs that die without being the cause.
+pub const MAX_REPLICAS: u32 = 8;
+
+impl ProtocolSettings {
+    /// These settings for fishing, and the defaults for the rest.
+    pub fn new(fishing: FishingSettings) -> Self {
+        ProtocolSettings {
+            fishing,
+            max_replicas: MAX_REPLICAS,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+
+    #[cfg(feature = "mutants")]
+    fn is_mutant(&self, mutant: super::supervision::Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    pub(super) fn forgets_the_dead(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        return self.is_mutant(super::supervision::Mutant::ForgetsTheDead);
+        #[cfg(not(feature = "mutants"))]
+        false
+    }
+
+    pub(super) fn ignores_age(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        return self.is_mutant(super::supervision::Mutant::IgnoresAge);
+        #[cfg(not(feature = "mutants"))]
+        false
+    }
+}
 
 /// How a PE asks for work and when it gives some away.
 #[derive(Clone, Debug, PartialEq, Eq)]

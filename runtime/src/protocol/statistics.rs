@@ -11,8 +11,18 @@ pub struct Statistics {
     pub tasks: u64,
     /// Tasks placed here from another PE, those that asked for these figures included.
     pub placed: u64,
-    /// FISHes that nobody answered before their deadline.
+    /// FISHes that nobody answered before their deadline, or in whose way a PE died.
     pub fishes_lost: u64,
+    /// NOTIFYs sent by this PE, which handed on tasks of others.
+    pub notifies: u64,
+    /// ACKs sent by this PE, which got tasks from others than their homes.
+    pub acks: u64,
+    /// Copies of supervised tasks of this PE that were made because the ones before were lost.
+    pub replicas: u64,
+    /// Unsupervised tasks of this PE that were given up because they may have been lost.
+    pub lost: u64,
+    /// Tasks dropped by this PE because their home had died.
+    pub orphans: u64,
     /// Fishing and stealing by distance, ascending.
     pub by_distance: Vec<Traffic>,
     /// From casting a FISH to receiving its SCHEDULE.
@@ -65,6 +75,11 @@ impl Statistics {
         self.tasks += other.tasks;
         self.placed += other.placed;
         self.fishes_lost += other.fishes_lost;
+        self.notifies += other.notifies;
+        self.acks += other.acks;
+        self.replicas += other.replicas;
+        self.lost += other.lost;
+        self.orphans += other.orphans;
         self.steal_latency.merge(&other.steal_latency);
         for theirs in &other.by_distance {
             match self.by_distance.iter_mut().find(|ours| ours.distance == theirs.distance) {

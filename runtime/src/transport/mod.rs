@@ -47,9 +47,23 @@ pub trait Lane: Send {
     /// Whether everything handed to [`send`](Lane::send) has left this PE.
     fn is_flushed(&mut self) -> bool;
 
+    /// The part of the lane that may not come back from a call, if it has one. Taken once, by
+    /// whoever will see to it that frames move: without pumping none does.
+    fn take_pump(&mut self) -> Option<Box<dyn Pump>> {
+        None
+    }
+
     /// What a thread sleeps in while there is nothing to do. May be called at any time; the
     /// sleeper outlives the lane harmlessly.
     fn sleeper(&self) -> Arc<dyn Sleeper>;
+}
+
+/// Calls into a foreign library that may hang, kept apart from the [`Lane`] so that whoever holds
+/// the lane never waits for them.
+pub trait Pump: Send {
+    /// Moves frames between the lane's queues and the library, up to a bound. Returns whether any
+    /// moved. What goes wrong, the lane says.
+    fn pump(&mut self) -> bool;
 }
 
 /// Lets one thread sleep while another may be polling the lane.

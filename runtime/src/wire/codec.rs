@@ -48,7 +48,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::message::{Bytes, Fish, Message, Parcel, TaskId};
+    use crate::protocol::message::{Bytes, Fish, Message, Need, Parcel, TaskId, Version};
     use proptest::prelude::*;
     use ultramarine_topology::{Distance, Pe};
 
@@ -59,13 +59,15 @@ mod tests {
                     thief: Pe::new(thief),
                     serial,
                     hops_left,
-                    starving,
+                    need: if starving { Need::Idle } else { Need::Ahead },
                     queued: serial,
                 })
             },
         );
         let parcel = (any::<u32>(), any::<u64>(), any::<u8>(), any::<Vec<u8>>()).prop_map(
             |(home, future, radius, body)| Parcel {
+                supervised: home % 2 == 0,
+                version: Version { replica: home, age: future as u32 },
                 task: TaskId { home: Pe::new(home), future },
                 radius: Distance::from_exponent(radius),
                 body: Bytes(body),
@@ -76,6 +78,13 @@ mod tests {
             parcel.clone().prop_map(Message::Place),
             (any::<u64>(), prop::collection::vec(parcel, 0..4))
                 .prop_map(|(serial, tasks)| Message::Schedule { serial, tasks }),
+            (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(future, replica, age)| {
+                let (version, to) = (Version { replica, age }, Pe::new(age));
+                Message::Notify { future, version, to }
+            }),
+            (any::<u64>(), any::<u32>()).prop_map(|(future, age)| {
+                Message::Ack { future, version: Version { replica: 0, age } }
+            }),
             (any::<u64>(), any::<Vec<u8>>())
                 .prop_map(|(future, b)| Message::Result { future, outcome: Ok(Bytes(b)) }),
         ]
@@ -102,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_huge_length_is_refused_before_anything_is_allocated() {
-        let mut bytes = vec![4, 0, 0, 253];
+        let mut bytes = vec![6, 0, 0, 253];
         bytes.extend(u64::MAX.to_le_bytes());
         assert!(decode::<Message>(&bytes).is_err());
     }

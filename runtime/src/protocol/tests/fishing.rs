@@ -1,6 +1,7 @@
 //! How a thief asks, whom, and how often.
 
 use super::world::{World, eight, pe, settings};
+use crate::protocol::Need;
 use crate::protocol::{FishingSettings, Message};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +13,9 @@ fn a_fish_is_answered_with_a_task() {
     let task = world.spawn(0, Distance::ONE, 5);
     assert!(world.tick(1, true).is_some());
     let fish = world.deliver_only();
-    assert!(matches!(fish.message, Message::Fish(fish) if fish.thief == pe(1) && fish.starving));
+    assert!(
+        matches!(fish.message, Message::Fish(fish) if fish.thief == pe(1) && fish.need == Need::Starving)
+    );
     world.now += Duration::from_micros(3);
     let schedule = world.deliver_only();
     assert!(matches!(schedule.message, Message::Schedule { .. }));
@@ -35,7 +38,7 @@ fn a_pe_above_the_low_water_mark_does_not_fish() {
     world.run_one(1);
     world.tick(1, false);
     let (_, fish) = world.catch_fish();
-    assert_eq!((fish.queued, fish.starving), (1, false));
+    assert_eq!((fish.queued, fish.need), (1, Need::Ahead));
 }
 
 #[test]

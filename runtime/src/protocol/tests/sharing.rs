@@ -1,11 +1,11 @@
 //! What a victim gives, and what it keeps.
 
-use super::world::{Letter, World, eight, pe, settings};
+use super::world::{Letter, World, eight, need, pe, settings};
 use crate::protocol::{Fish, FishingSettings, Message, Parcel};
 use ultramarine_topology::{Distance, Topology};
 
 fn fish(thief: u32, starving: bool, queued: u64) -> Message {
-    Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, starving, queued })
+    Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need: need(starving), queued })
 }
 
 /// What the thief gets for this FISH.
@@ -126,7 +126,7 @@ fn no_schedule_of_several_tasks_passes_the_limit_of_bytes() {
         FishingSettings { schedule_tasks_max: 10, schedule_bytes_max: 1000, ..settings() };
     for (sizes, expected) in [
         (&[100, 100, 100, 5000, 100, 100, 100, 100][..], &[3, 1][..]),
-        (&[300; 20][..], &[3, 1][..]),
+        (&[290; 20][..], &[3, 1][..]),
         (&[10; 20][..], &[10][..]),
     ] {
         let mut world = World::new(Topology::flat(2), &settings, 1);

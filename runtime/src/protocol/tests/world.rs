@@ -2,7 +2,8 @@
 
 use crate::protocol::message::Bytes;
 use crate::protocol::{
-    Fish, FishingSettings, Host, Message, Node, Outcome, Parcel, Phase, Pool, Radii, TaskId,
+    Fish, FishingSettings, Host, Message, Need, Node, Outcome, Parcel, Phase, Pool,
+    ProtocolSettings, Radii, TaskId, Version,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,6 +66,9 @@ impl Host for Seat {
     fn fill(&mut self, future: u64, outcome: Outcome) {
         self.filled.push((future, outcome));
     }
+    fn name(&self, future: u64) -> String {
+        format!("task {future}")
+    }
     fn failed(&mut self, pe: Pe, reason: String) {
         self.failures.push((pe, reason));
     }
@@ -101,6 +105,10 @@ pub(super) fn eight() -> Topology {
     Topology::new(&(0..8).map(place).collect::<Vec<_>>(), &[1; 8]).expect("consistent")
 }
 
+pub(super) fn need(starving: bool) -> Need {
+    if starving { Need::Starving } else { Need::Ahead }
+}
+
 pub(super) fn pe(number: u32) -> Pe {
     Pe::new(number)
 }
@@ -122,7 +130,10 @@ impl World {
         };
         World {
             nodes: (0..topology.pes())
-                .map(|n| Node::new(pe(n), topology.clone(), settings.clone()))
+                .map(|n| {
+                    let settings = ProtocolSettings::new(settings.clone());
+                    Node::new(pe(n), topology.clone(), settings)
+                })
                 .collect(),
             seats: (0..topology.pes()).map(|n| seat(pe(n))).collect(),
             topology,
@@ -137,7 +148,8 @@ impl World {
         let seat = &mut self.seats[home as usize];
         seat.spawned += 1;
         let task = TaskId { home: pe(home), future: seat.spawned };
-        seat.put(Parcel { task, radius, body: Bytes(vec![0; bytes]) });
+        let (supervised, version) = (false, Version::default());
+        seat.put(Parcel { task, radius, supervised, version, body: Bytes(vec![0; bytes]) });
         task
     }
 
@@ -158,7 +170,7 @@ impl World {
 
     pub(super) fn tick(&mut self, at: u32, starving: bool) -> Option<Duration> {
         let (node, seat) = (&mut self.nodes[at as usize], &mut self.seats[at as usize]);
-        let due = node.tick(self.now, starving, seat);
+        let due = node.tick(self.now, need(starving), seat);
         self.post(at);
         due
     }

@@ -1,58 +1,37 @@
-//! Frames as MPI messages.
+//! The MPI calls, and nothing else.
 //!
-//! Only small messages are sent (at most 4 KiB), which every MPI library sends eagerly: they
-//! need nothing from the receiver to complete, so that no PE ever waits for another inside MPI.
-//! Sends are non-blocking, receives matched by `MPI_Improbe`; nothing here waits.
-//!
-//! MPI is to be initialised with `MPI_THREAD_SERIALIZED` or better: whoever holds the lane may
-//! call, one at a time. `&mut self` everywhere sees to that.
+//! Sends are non-blocking, receives matched by `MPI_Improbe`; nothing here is meant to wait. After
+//! a process has died it may hang all the same.
 #![allow(unsafe_code)]
 
-use super::{Lane, LaneError, Sleeper};
+use super::{FRAME_BYTES_MAX, LaneError, PUMP_FRAMES_MAX, Queues};
+use crate::transport::Pump;
 use mpi::ffi;
 use mpi::raw::AsRaw;
-use mpi::topology::{Communicator, SimpleCommunicator};
+use mpi::topology::SimpleCommunicator;
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use ultramarine_topology::Pe;
-
-/// The longest frame, in bytes. MPICH sends 8 KiB and more eagerly, Open MPI through shared memory
-/// 4 KiB with its own header.
-const FRAME_BYTES_MAX: usize = (4 << 10) - 64;
 
 /// A frame longer than this was not sent by this program, and is not received.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
-
-/// Sends towards one PE that MPI has not completed; the next frame waits.
-const SENDS_PER_PEER_MAX: u32 = 64;
 
 /// A probe that finds nothing may have taken a message in that only the next probe finds. (MPICH
 /// over shared memory, tasks of 100 µs: with the second probe 31,000 steals in 4 s, without 7,000.)
 const PROBES_IN_VAIN_MAX: u32 = 2;
 
-/// Buffers kept for the next sends.
-const SPARE_BUFFERS_MAX: usize = 64;
-
-/// Frames that one poll delivers.
-const FRAMES_PER_POLL_MAX: usize = 64;
-
 /// Tells our messages from others on the communicator.
 const TAG: c_int = 0x0F15;
 
-/// The lane of a job that MPI connects.
-pub struct MpiLane {
+/// What calls MPI.
+pub(super) struct Calls {
     /// Never freed: that would be collective, and finalising MPI frees it anyway.
     comm: ManuallyDrop<SimpleCommunicator>,
     /// Sends that MPI has not completed yet.
     sends: Vec<PendingSend>,
-    /// How many of those go to each PE.
-    sends_to: Vec<u32>,
-    /// Buffers for the next sends.
-    spare: Vec<Vec<u8>>,
-    received: Vec<u8>,
-    alarm: Arc<Alarm>,
+    queues: Arc<Queues>,
 }
 
 struct PendingSend {
@@ -64,15 +43,11 @@ struct PendingSend {
 
 // SAFETY: MPI handles are names (numbers or pointers to the library's own objects), which any
 // thread may use when MPI was initialised for several threads; `new` demands that.
-unsafe impl Send for MpiLane {}
+unsafe impl Send for Calls {}
 
-impl MpiLane {
-    /// The lane over a communicator of its own, in which rank `i` is PE `i`.
-    ///
-    /// # Panics
-    ///
-    /// If MPI was initialised for one thread only.
-    pub fn new(comm: SimpleCommunicator) -> Result<Self, LaneError> {
+impl Calls {
+    /// Over a communicator of its own, in which rank `i` is PE `i`.
+    pub(super) fn new(comm: SimpleCommunicator, queues: Arc<Queues>) -> Result<Self, LaneError> {
         assert!(
             mpi::environment::threading_support() >= mpi::Threading::Serialized,
             "the launch asks MPI for serialised threads and checks what it gets"
@@ -81,15 +56,7 @@ impl MpiLane {
         check("MPI_Comm_set_errhandler", unsafe {
             ffi::MPI_Comm_set_errhandler(comm.as_raw(), ffi::RSMPI_ERRORS_RETURN)
         })?;
-        let pes = comm.size() as usize;
-        Ok(MpiLane {
-            comm: ManuallyDrop::new(comm),
-            sends: Vec::new(),
-            sends_to: vec![0; pes],
-            spare: Vec::new(),
-            received: vec![0; FRAME_BYTES_MAX],
-            alarm: Arc::default(),
-        })
+        Ok(Calls { comm: ManuallyDrop::new(comm), sends: Vec::new(), queues })
     }
 
     /// Takes back the buffers of completed sends.
@@ -108,16 +75,13 @@ impl MpiLane {
                 continue;
             }
             let send = self.sends.swap_remove(next);
-            self.sends_to[send.to.index()] -= 1;
-            if self.spare.len() < SPARE_BUFFERS_MAX {
-                self.spare.push(send.frame);
-            }
+            self.queues.has_left(send.to, send.frame);
         }
         Ok(())
     }
 
-    /// Receives the next frame into `received`: from whom, and how long.
-    fn receive(&mut self) -> Result<Option<(Pe, usize)>, LaneError> {
+    /// Receives the next frame, if there is one.
+    fn receive(&self) -> Result<bool, LaneError> {
         let mut found = 0;
         let mut message = MaybeUninit::uninit();
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
@@ -133,7 +97,7 @@ impl MpiLane {
             )
         })?;
         if found == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         // SAFETY: `found` says that message and status were written.
         let (mut message, status) = unsafe { (message.assume_init(), status.assume_init()) };
@@ -146,51 +110,35 @@ impl MpiLane {
         if bytes > RECEIVED_BYTES_MAX {
             return Err(LaneError::FrameTooLong { bytes, limit: RECEIVED_BYTES_MAX });
         }
-        if bytes > self.received.len() {
-            self.received.resize(bytes, 0);
-        }
+        let mut frame = self.queues.buffer();
+        frame.reserve(bytes);
         // SAFETY: the buffer has room for `count` bytes, and the message is received once. The
         // message is eager, so that it is here as a whole and this does not wait.
         check("MPI_Mrecv", unsafe {
             ffi::MPI_Mrecv(
-                self.received.as_mut_ptr().cast(),
+                frame.as_mut_ptr().cast(),
                 count,
                 ffi::RSMPI_UINT8_T,
                 &raw mut message,
                 ffi::RSMPI_STATUS_IGNORE,
             )
         })?;
-        Ok(Some((Pe::new(status.MPI_SOURCE as u32), bytes)))
-    }
-}
-
-impl Lane for MpiLane {
-    fn name(&self) -> &'static str {
-        "mpi"
+        // SAFETY: `MPI_Mrecv` wrote so many bytes, for which there was room.
+        unsafe { frame.set_len(bytes) };
+        self.queues.incoming.push((Pe::new(status.MPI_SOURCE as u32), frame));
+        Ok(true)
     }
 
-    fn frame_bytes_max(&self) -> usize {
-        FRAME_BYTES_MAX
-    }
-
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
-        if frame.len() > FRAME_BYTES_MAX {
-            return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
-        }
-        let waiting = self.sends_to.get_mut(to.index()).ok_or(LaneError::NoSuchPe(to))?;
-        if *waiting >= SENDS_PER_PEER_MAX {
-            return Ok(false);
-        }
-        let mut copy = self.spare.pop().unwrap_or_default();
-        copy.clear();
-        copy.extend_from_slice(frame);
+    /// Hands a frame to MPI.
+    fn send(&mut self, to: Pe, frame: Vec<u8>) -> Result<(), LaneError> {
+        debug_assert!(frame.len() <= FRAME_BYTES_MAX, "the lane has checked it");
         let mut request = MaybeUninit::uninit();
         // SAFETY: the buffer moves into `sends` and is neither changed nor freed before the
         // request is complete (moving the `Vec` leaves its heap memory where it is).
         check("MPI_Isend", unsafe {
             ffi::MPI_Isend(
-                copy.as_ptr().cast(),
-                copy.len() as c_int,
+                frame.as_ptr().cast(),
+                frame.len() as c_int,
                 ffi::RSMPI_UINT8_T,
                 to.number() as c_int,
                 TAG,
@@ -198,67 +146,51 @@ impl Lane for MpiLane {
                 request.as_mut_ptr(),
             )
         })?;
-        *waiting += 1;
         // SAFETY: `MPI_Isend` succeeded and wrote the request.
         let request = unsafe { request.assume_init() };
-        self.sends.push(PendingSend { request, to, frame: copy });
-        Ok(true)
+        self.sends.push(PendingSend { request, to, frame });
+        Ok(())
     }
 
-    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+    /// Sends what waits, receives what has come.
+    fn round(&mut self) -> Result<bool, LaneError> {
+        let mut moved = false;
+        while let Some((to, frame)) = self.queues.outgoing.pop() {
+            self.send(to, frame)?;
+            moved = true;
+        }
         self.complete_sends()?;
-        let (mut delivered, mut vain) = (0, 0);
-        while delivered < FRAMES_PER_POLL_MAX && vain < PROBES_IN_VAIN_MAX {
-            match self.receive()? {
-                None => vain += 1,
-                Some((from, bytes)) => {
-                    vain = 0;
-                    delivered += 1;
-                    deliver(from, &self.received[..bytes]);
-                }
+        let (mut received, mut vain) = (0, 0);
+        while received < PUMP_FRAMES_MAX && vain < PROBES_IN_VAIN_MAX {
+            if self.receive()? {
+                (received, vain) = (received + 1, 0);
+            } else {
+                vain += 1;
             }
         }
-        Ok(delivered)
-    }
-
-    fn is_flushed(&mut self) -> bool {
-        self.complete_sends().is_err() || self.sends.is_empty()
-    }
-
-    fn sleeper(&self) -> Arc<dyn Sleeper> {
-        self.alarm.clone()
+        Ok(moved || received > 0)
     }
 }
 
-impl Drop for MpiLane {
+impl Pump for Calls {
+    fn pump(&mut self) -> bool {
+        if self.queues.incoming.len() >= super::INCOMING_FRAMES_MAX {
+            return false;
+        }
+        self.round().unwrap_or_else(|error| {
+            let mut failure = self.queues.failure();
+            failure.get_or_insert(error);
+            self.queues.has_failed.store(true, Ordering::Release);
+            true
+        })
+    }
+}
+
+impl Drop for Calls {
     fn drop(&mut self) {
-        // Whatever MPI may still read from must stay where it is.
-        let _ = self.complete_sends();
+        // Whatever MPI may still read from must stay where it is. Nothing is called: this may come
+        // when MPI is not to be called any more.
         self.sends.drain(..).for_each(|send| std::mem::forget(send.frame));
-    }
-}
-
-/// MPI has nothing to sleep in: whoever sleeps here must look for messages from time to time.
-#[derive(Default)]
-struct Alarm {
-    rung: Mutex<bool>,
-    bell: Condvar,
-}
-
-impl Sleeper for Alarm {
-    fn sleep(&self, at_most: Duration) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.bell.wait_timeout_while(rung, at_most, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-    }
-
-    fn wake(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.bell.notify_one();
-    }
-
-    fn wakes_on_traffic(&self) -> bool {
-        false
     }
 }
 

@@ -1,0 +1,88 @@
+//! Who drives a PE.
+//!
+//! One thread looks after messages and timers when no worker does: the driver. After a death it may
+//! be inside a call that does not return; then another becomes the driver, and the old one, should
+//! it come back, notices and goes. The thread that started the PE waits until some driver has
+//! brought it to its end.
+
+use super::engine::JobError;
+use super::life::Leave;
+use super::processor::Processor;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+
+/// How a PE ended.
+pub(super) type Ended = (Option<JobError>, Leave);
+
+/// The driver's place.
+#[derive(Default)]
+pub(super) struct Helm {
+    /// Which driver it is, counted from 1.
+    watch: AtomicU64,
+    state: Mutex<State>,
+    has_ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    driver: Option<Thread>,
+    ended: Option<Ended>,
+}
+
+impl Helm {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the driver's pause.
+    pub(super) fn nudge(&self) {
+        self.state().driver.iter().for_each(Thread::unpark);
+    }
+
+    /// Whether this driver has not been relieved.
+    pub(super) fn is_held_by(&self, watch: u64) -> bool {
+        self.watch.load(Ordering::Acquire) == watch
+    }
+}
+
+impl Processor {
+    /// Has a thread drive this PE to its end, and waits for that.
+    pub(super) fn run_to_the_end(self: &Arc<Self>) -> Ended {
+        self.change_driver();
+        let mut state = self.helm.state();
+        loop {
+            if let Some(ended) = state.ended.take() {
+                return ended;
+            }
+            // Every driver's life is bounded by the job's, and `leave` by its deadline.
+            state = self.helm.has_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Puts a new driver in the place of the one there may be.
+    pub(super) fn change_driver(self: &Arc<Self>) {
+        let mut state = self.helm.state();
+        let watch = self.helm.watch.fetch_add(1, Ordering::AcqRel) + 1;
+        let pe = self.clone();
+        let name = format!("pe{}-driver", self.me().number());
+        let drive = move || {
+            if let Some(ended) = pe.drive(watch) {
+                pe.helm.state().ended = Some(ended);
+                pe.helm.has_ended.notify_all();
+            }
+        };
+        match std::thread::Builder::new().name(name).spawn(drive) {
+            Ok(thread) => {
+                if let Some(old) = state.driver.replace(thread.thread().clone()) {
+                    old.unpark();
+                }
+            }
+            Err(error) => {
+                let (me, reason) = (self.me(), error.to_string());
+                state.ended = Some((Some(JobError::Threads { me, reason }), Leave::Hasty));
+                self.helm.has_ended.notify_all();
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Hearing of deaths, and leaving the lane that cannot be trusted after one.
+
+use super::engine::{Engine, JobError, Station};
+use super::processor::Processor;
+use crate::detector::Verdict;
+use crate::transport::{Lane, LaneError};
+use crossbeam_queue::SegQueue;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// How often a PE looks whether others have gone over to the lifeboat already.
+const LOOK_OUT_EVERY: Duration = Duration::from_millis(100);
+
+/// Takes what the watch finds out, on the watch's own thread.
+pub type Report = Box<dyn Fn(Verdict) + Send>;
+
+/// How a PE hears that others have died, and how it goes on then.
+pub struct Watch {
+    /// The lane to go over to when somebody has died; `None` if the job's lane can be trusted even
+    /// then.
+    pub lifeboat: Option<Box<dyn Lane>>,
+    /// Begins the watch.
+    pub begin: Box<dyn FnOnce(Report) -> Result<Box<dyn Watchman>, LaneError> + Send>,
+}
+
+/// Who keeps the watch. When it is dropped without a goodbye, others take this PE for dead.
+pub trait Watchman: Send + Sync {
+    /// Others have reason to believe that this PE is dead.
+    fn suspect(&self, pe: Pe);
+    /// Tells the others that this PE leaves in order.
+    fn goodbye(self: Box<Self>);
+}
+
+/// What a PE knows from its watch.
+pub(super) struct Vigil {
+    watchman: Mutex<Option<Box<dyn Watchman>>>,
+    verdicts: SegQueue<Verdict>,
+    has_verdicts: AtomicBool,
+    is_bereaved: AtomicBool,
+    dead: Box<[AtomicBool]>,
+}
+
+impl Vigil {
+    pub(super) fn new(pes: u32) -> Self {
+        Vigil {
+            watchman: Mutex::new(None),
+            verdicts: SegQueue::new(),
+            has_verdicts: AtomicBool::new(false),
+            is_bereaved: AtomicBool::new(false),
+            dead: (0..pes).map(|_| AtomicBool::new(false)).collect(),
+        }
+    }
+
+    pub(super) fn is_dead(&self, pe: Pe) -> bool {
+        self.is_bereaved() && self.dead.get(pe.index()).is_some_and(|d| d.load(Ordering::Relaxed))
+    }
+
+    /// Whether anybody has died, or this PE must leave.
+    pub(super) fn is_bereaved(&self) -> bool {
+        self.is_bereaved.load(Ordering::Acquire)
+    }
+
+    /// Takes note of a verdict. Whether it is the first of a death.
+    fn note(&self, verdict: Verdict) -> bool {
+        if let Verdict::Dead(dead) = &verdict {
+            dead.iter().filter_map(|pe| self.dead.get(pe.index())).for_each(|dead| {
+                dead.store(true, Ordering::Relaxed);
+            });
+        }
+        let is_first = !matches!(verdict, Verdict::JobOver { .. })
+            && !self.is_bereaved.swap(true, Ordering::AcqRel);
+        self.verdicts.push(verdict);
+        self.has_verdicts.store(true, Ordering::Release);
+        is_first
+    }
+
+    /// The next verdict that has not been heeded.
+    fn next(&self) -> Option<Verdict> {
+        if !self.has_verdicts.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.has_verdicts.store(false, Ordering::Relaxed);
+        let verdict = self.verdicts.pop();
+        if !self.verdicts.is_empty() {
+            self.has_verdicts.store(true, Ordering::Relaxed);
+        }
+        verdict
+    }
+
+    fn watchman(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn Watchman>>> {
+        self.watchman.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands on a suspicion. Whether there is anybody to hand it to.
+    pub(super) fn suspect(&self, pe: Pe) -> bool {
+        let watchman = self.watchman();
+        watchman.iter().for_each(|watchman| watchman.suspect(pe));
+        watchman.is_some()
+    }
+
+    /// Ends the watch: with a goodbye, or as if this PE had died.
+    pub(super) fn end(&self, in_order: bool) {
+        match self.watchman().take() {
+            Some(watchman) if in_order => watchman.goodbye(),
+            other => drop(other),
+        }
+    }
+}
+
+impl Processor {
+    /// Begins to watch.
+    pub(super) fn begin_watch(
+        self: &Arc<Self>,
+        begin: impl FnOnce(Report) -> Result<Box<dyn Watchman>, LaneError>,
+    ) -> Result<(), JobError> {
+        let (pe, vigil) = (Arc::downgrade(self), self.vigil.clone());
+        let report = move |verdict| {
+            let is_first = vigil.note(verdict);
+            if let Some(pe) = pe.upgrade() {
+                if is_first {
+                    pe.cast_off();
+                }
+                pe.nudge();
+            }
+        };
+        let watchman = begin(Box::new(report));
+        let watchman = watchman.map_err(|source| JobError::Watch { me: self.me(), source })?;
+        *self.vigil.watchman() = Some(watchman);
+        Ok(())
+    }
+
+    /// Whether this PE is known to have died.
+    pub(super) fn is_dead(&self, pe: Pe) -> bool {
+        self.vigil.is_dead(pe)
+    }
+
+    /// Somebody has died: the thread that drives this PE may be inside a call that will not return,
+    /// so another takes over.
+    fn cast_off(self: &Arc<Self>) {
+        if self.airlock.has_pump() {
+            self.airlock.seal();
+            self.change_driver();
+        }
+    }
+
+    /// If a worker has gone into a call and will not return, others take its place.
+    pub(super) fn replace_stuck_worker(&self) {
+        if !self.airlock.has_kept_a_worker() || self.stuck.swap(1, Ordering::SeqCst) != 0 {
+            return;
+        }
+        tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
+        let seats = self.queues.clone();
+        let (me, threads) = (self.me(), self.settings.threads);
+        match super::processor::workers(me, threads, "substitute", move |_| seats.stand()) {
+            // The other workers of the old pool end when they have nothing to do.
+            Ok(workers) => self.replace_workers(workers),
+            Err(error) => tracing::error!(pe = me.number(), "{error}"),
+        }
+    }
+}
+
+/// How many workers will not return from a call: 0 or 1.
+pub(super) type Stuck = AtomicUsize;
+
+impl Engine {
+    /// Does what the watch demands.
+    pub(super) fn heed_verdicts(&mut self, pe: &Arc<Processor>) -> Result<(), JobError> {
+        let me = pe.me();
+        while let Some(verdict) = pe.vigil.next() {
+            match verdict {
+                Verdict::Dead(dead) => {
+                    self.board(pe);
+                    for dead in dead {
+                        tracing::info!(pe = me.number(), "{dead} has died");
+                        self.port.close(dead);
+                        self.node.bury(dead, &mut Station { desk: &mut self.desk, pe });
+                    }
+                }
+                Verdict::Expelled => return Err(JobError::Expelled { me }),
+                Verdict::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
+                Verdict::JobOver { by } => {
+                    tracing::debug!(pe = me.number(), "the job is over, as {by} has left");
+                    self.node.end(&mut Station { desk: &mut self.desk, pe });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes over to the lifeboat. What has not arrived is sent again there.
+    fn board(&mut self, pe: &Processor) {
+        if let Some(lifeboat) = self.lifeboat.take() {
+            pe.airlock.seal();
+            pe.sleep_in(&lifeboat.sleeper());
+            self.port.switch_lane(lifeboat);
+            tracing::info!(pe = pe.me().number(), "goes on over {}", self.port.lane_name());
+        }
+    }
+
+    /// What to do when the lane has failed: to go over to the lifeboat, while there is one.
+    pub(super) fn survive(&mut self, pe: &Processor, error: &LaneError) -> bool {
+        if self.lifeboat.is_none() {
+            return false;
+        }
+        tracing::warn!(pe = pe.me().number(), "{error}");
+        self.board(pe);
+        true
+    }
+
+    /// Looks whether others have gone over to the lifeboat: they may have heard earlier, or have
+    /// found the lane broken.
+    pub(super) fn look_out(&mut self, pe: &Processor, now: Duration) {
+        let Some(lifeboat) = &mut self.lifeboat else { return };
+        if now < self.look_out_at {
+            return;
+        }
+        self.look_out_at = now + LOOK_OUT_EVERY;
+        // What is heard here is not lost: it is sent again until it is acknowledged.
+        let heard = lifeboat.poll(&mut |_, _| {});
+        if heard.is_ok_and(|frames| frames > 0) {
+            self.board(pe);
+        }
+    }
+}

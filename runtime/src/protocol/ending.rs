@@ -1,0 +1,96 @@
+//! How a job ends.
+//!
+//! While nobody has died the end is orderly. SHUTDOWN goes down the tree of the PEs; FAREWELL
+//! comes up once all below have said it and all that a PE sent has arrived; when the root has heard
+//! from all, no message is on its way anywhere, and RELEASE goes down.
+//!
+//! Once somebody has died there is nothing to be orderly about: SHUTDOWN goes down the tree of the
+//! living, and each PE leaves as soon as it knows that its SHUTDOWNs have arrived.
+
+use super::message::Message;
+use super::node::{Host, Node};
+use super::tree;
+use ultramarine_topology::Pe;
+
+/// How far the job is, as this PE knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Tasks run.
+    Running,
+    /// The main task has ended; PEs take leave.
+    Ending,
+    /// All PEs have taken leave: nothing will arrive any more. Or somebody has died, and this PE
+    /// need not wait for others any more.
+    Released,
+}
+
+/// Where the end of the job stands on this PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Ending {
+    pub(super) phase: Phase,
+    /// Children in the tree of PEs that have not taken leave yet.
+    farewells_awaited: usize,
+    said_farewell: bool,
+}
+
+impl Ending {
+    pub(super) const NOT_YET: Ending =
+        Ending { phase: Phase::Running, farewells_awaited: 0, said_farewell: false };
+}
+
+impl Node {
+    /// The main task has ended. Called on the root by its owner, elsewhere by a message.
+    pub fn end(&mut self, host: &mut impl Host) {
+        if self.ending.phase != Phase::Running {
+            return;
+        }
+        self.ending.phase = Phase::Ending;
+        host.shut_down();
+        self.ending.farewells_awaited = self.pass_down(&Message::Shutdown, host);
+    }
+
+    /// Takes leave, once all below in the tree have. To be called while the job is ending,
+    /// whenever everything that this PE sent has arrived: so the root's release means that no
+    /// message is on its way anywhere.
+    pub fn take_leave(&mut self, host: &mut impl Host) {
+        if self.ending.phase != Phase::Ending {
+            return;
+        }
+        if !self.dead.is_empty() {
+            self.ending.phase = Phase::Released;
+            return;
+        }
+        if self.ending.farewells_awaited > 0 || self.ending.said_farewell {
+            return;
+        }
+        self.ending.said_farewell = true;
+        match tree::parent(self.me, self.topology.pes(), &self.dead) {
+            Some(parent) => host.send(parent, Message::Farewell),
+            None => self.release(host),
+        }
+    }
+
+    pub(super) fn release(&mut self, host: &mut impl Host) {
+        self.ending.phase = Phase::Released;
+        self.pass_down(&Message::Release, host);
+    }
+
+    pub(super) fn hear_farewell(&mut self) {
+        self.ending.farewells_awaited = self.ending.farewells_awaited.saturating_sub(1);
+    }
+
+    /// Somebody has died while PEs took leave of each other. Those above whom the tree has broken
+    /// may not have heard of the end yet.
+    pub(super) fn end_anew(&mut self, host: &mut impl Host) {
+        if self.ending.phase == Phase::Ending {
+            self.pass_down(&Message::Shutdown, host);
+        }
+    }
+
+    /// Sends a message to the children in the tree of the living. Returns how many those are.
+    fn pass_down(&self, message: &Message, host: &mut impl Host) -> usize {
+        let children: Vec<Pe> = tree::children(self.me, self.topology.pes(), &self.dead).collect();
+        children.iter().for_each(|child| host.send(*child, message.clone()));
+        children.len()
+    }
+}

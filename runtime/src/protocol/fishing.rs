@@ -1,0 +1,310 @@
+//! Fishing: how a PE asks for work, and what it gives to others (SymGridPar2 §4.2).
+
+use super::ending::Phase;
+use super::message::{Fish, Message, Need, Parcel};
+use super::node::{Host, Node};
+use super::settings::FishingSettings;
+use super::victim::{first_victim, next_victim};
+use std::time::Duration;
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// Where this PE's search for work stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Fishing {
+    line: Line,
+    /// How much work was needed at the last tick.
+    need: Need,
+    /// The number of the last FISH cast.
+    serial: u64,
+    /// Index among the radii of the ball that the next FISH searches first.
+    reach: usize,
+    /// The longest wait after the next NOWORK.
+    delay: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Line {
+    /// Nothing is under way.
+    Resting,
+    /// A FISH was cast `at` and is waited for `until`.
+    Out { at: Duration, until: Duration },
+    /// The last FISH was in vain; the next may go out `until` then.
+    BackingOff { until: Duration },
+}
+
+impl Fishing {
+    pub(super) fn new(topology: &Topology, me: Pe, settings: &FishingSettings) -> Self {
+        Fishing {
+            line: Line::Resting,
+            need: Need::Ahead,
+            serial: 0,
+            reach: nearest_company(topology, me),
+            delay: settings.min_fish_delay,
+        }
+    }
+}
+
+impl Node {
+    /// Goes fishing if it is time to. `need`: how much this PE
+    /// needs work. Returns when to call again at the latest, whatever else happens until then.
+    pub fn tick(&mut self, now: Duration, need: Need, host: &mut impl Host) -> Option<Duration> {
+        if self.phase() != Phase::Running {
+            return None;
+        }
+        self.fishing.need = need;
+        self.recover_alone(host);
+        match self.fishing.line {
+            Line::Out { until, .. } if now >= until => {
+                self.statistics.fishes_lost += 1;
+                self.fishing.line = Line::Resting;
+            }
+            Line::BackingOff { until } if now >= until => self.fishing.line = Line::Resting,
+            _ => {}
+        }
+        if self.fishing.line == Line::Resting && host.queued() <= self.settings.fishing.max_fish {
+            self.cast(now, host);
+        }
+        match self.fishing.line {
+            Line::Resting => None,
+            Line::Out { until, .. } | Line::BackingOff { until } => Some(until),
+        }
+    }
+
+    /// Sends out a FISH.
+    fn cast(&mut self, now: Duration, host: &mut impl Host) {
+        let Some(victim) = self.find_victim(host) else { return };
+        self.fishing.serial += 1;
+        self.fishing.line = Line::Out { at: now, until: now + self.settings.fishing.fish_deadline };
+        self.statistics.at(self.topology.distance(self.me, victim)).fishes += 1;
+        let (thief, serial, hops_left) =
+            (self.me, self.fishing.serial, self.settings.fishing.max_hops);
+        let (need, queued) = (self.fishing.need, host.queued() as u64);
+        host.send(victim, Message::Fish(Fish { thief, serial, hops_left, need, queued }));
+    }
+
+    /// Somebody in the ball that is to be searched next, or in a wider one if all in it are dead.
+    fn find_victim(&mut self, host: &mut impl Host) -> Option<Pe> {
+        for _ in 0..self.topology.radii().len() {
+            let radius = *self.topology.radii().get(self.fishing.reach)?;
+            let mut random = || host.random();
+            let victim = first_victim(&self.topology, &self.dead, self.me, radius, &mut random);
+            if victim.is_some() {
+                return victim;
+            }
+            self.reach_further();
+        }
+        None
+    }
+
+    /// Gives the thief work, or passes the FISH on, or ends it.
+    pub(super) fn handle_fish(&mut self, fish: Fish, host: &mut impl Host) {
+        if self.phase() != Phase::Running {
+            // The thief is about to hear it, too; and whoever takes leave says nothing after.
+            return;
+        }
+        let thief = fish.thief;
+        if self.dead.contains(&thief) || self.share_lost(&fish, host) || self.share(&fish, host) {
+            return;
+        }
+        let next = (fish.hops_left > 0)
+            .then(|| next_victim(&self.topology, &self.dead, self.me, thief, &mut || host.random()))
+            .flatten();
+        if let Some(next) = next {
+            self.statistics.at(self.topology.distance(self.me, thief)).forwards += 1;
+            host.send(next, Message::Fish(Fish { hops_left: fish.hops_left - 1, ..fish }));
+        } else {
+            host.send(thief, Message::NoWork { serial: fish.serial });
+        }
+    }
+
+    /// Gives the thief tasks, if there are any to spare: small ones several at once, but never so
+    /// many that the thief would then have more than this PE (or they would come back at once).
+    fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
+        let queued = host.queued();
+        let is_starving = fish.need >= Need::Starving;
+        // If some worker here has nothing to do either, it is about to take what is there.
+        let last = is_starving && self.fishing.need == Need::Ahead;
+        let kept = if last { 0 } else { self.settings.fishing.min_sched };
+        let wanted = fair(queued, fish).min(queued.saturating_sub(kept));
+        let distance = self.topology.distance(self.me, fish.thief);
+        self.give(fish, wanted, host, |_, host| {
+            let parcel = host.take(distance)?;
+            // What was lost once goes neither to the root nor to its supervisor.
+            let spared = [Pe::ROOT, parcel.task.home].contains(&fish.thief);
+            if spared && parcel.version.replica > 0 {
+                host.accept(parcel);
+                return None;
+            }
+            Some(parcel)
+        }) > 0
+    }
+
+    /// Gives the thief tasks of this PE that were lost: one alone if it was lost twice, and then
+    /// only to a thief that has nothing else.
+    fn share_lost(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
+        let waiting = self.supervision.waiting();
+        if waiting == 0 || fish.thief == Pe::ROOT {
+            return false;
+        }
+        let home = self.me;
+        let distance = self.topology.distance(home, fish.thief);
+        let alone = fish.need == Need::Idle && fish.queued == 0;
+        let given = self.give(fish, usize::from(alone), host, |node, _| {
+            node.supervision.recover(home, |radius, losses| radius >= distance && losses > 1)
+        });
+        let wanted = fair(waiting, fish);
+        given > 0
+            || self.give(fish, wanted, host, |node, _| {
+                node.supervision.recover(home, |radius, losses| radius >= distance && losses < 2)
+            }) > 0
+    }
+
+    /// Sends the thief at most so many tasks of those that `next` yields. Returns how many.
+    fn give<H: Host>(
+        &mut self,
+        fish: &Fish,
+        wanted: usize,
+        host: &mut H,
+        mut next: impl FnMut(&mut Self, &mut H) -> Option<Parcel>,
+    ) -> usize {
+        let (thief, serial) = (fish.thief, fish.serial);
+        let bytes_max = self.settings.fishing.schedule_bytes_max;
+        let wanted = wanted.min(self.settings.fishing.schedule_tasks_max);
+        let (mut tasks, mut bytes, mut given) = (Vec::new(), 0, 0);
+        while given < wanted && bytes < bytes_max {
+            let Some(mut parcel) = next(self, host) else { break };
+            self.hand_on(&mut parcel, thief, host);
+            given += 1;
+            bytes += parcel.bytes();
+            if bytes > bytes_max && !tasks.is_empty() {
+                // A large one behind small ones goes by itself.
+                host.send(thief, Message::Schedule { serial, tasks: std::mem::take(&mut tasks) });
+            }
+            tasks.push(parcel);
+        }
+        if !tasks.is_empty() {
+            host.send(thief, Message::Schedule { serial, tasks });
+        }
+        given
+    }
+
+    /// A task is about to leave this PE: its home has to know.
+    fn hand_on(&mut self, parcel: &mut Parcel, to: Pe, host: &mut impl Host) {
+        let home = parcel.task.home;
+        if home == self.me {
+            self.supervision.leaves(parcel, self.me, to);
+            return;
+        }
+        parcel.version.age += 1;
+        self.statistics.notifies += 1;
+        let (future, version) = (parcel.task.future, parcel.version);
+        host.send(home, Message::Notify { future, version, to });
+    }
+
+    /// Runs the lost tasks of this PE here, if nobody else is left who could.
+    fn recover_alone(&mut self, host: &mut impl Host) {
+        if self.supervision.waiting() == 0 {
+            return;
+        }
+        let (me, topology, dead) = (self.me, self.topology.clone(), &self.dead);
+        let is_left =
+            |pe: &u32| ![me, Pe::ROOT].contains(&Pe::new(*pe)) && !dead.contains(&Pe::new(*pe));
+        let is_alone =
+            |radius: Distance| !topology.ball(me, radius).numbers().any(|pe| is_left(&pe));
+        while let Some(parcel) = self.supervision.recover(me, |radius, _| is_alone(radius)) {
+            host.accept(parcel);
+        }
+    }
+
+    /// Takes in stolen tasks. Also when the FISH had been given up: a task is never dropped.
+    pub(super) fn handle_schedule(
+        &mut self,
+        now: Duration,
+        from: Pe,
+        serial: u64,
+        tasks: Vec<Parcel>,
+        host: &mut impl Host,
+    ) {
+        let row = self.statistics.at(self.topology.distance(self.me, from));
+        row.schedules += 1;
+        row.steals += tasks.len() as u64;
+        row.bytes += tasks.iter().map(|task| task.body.0.len() as u64).sum::<u64>();
+        tasks.into_iter().for_each(|task| self.take_in(from, task, host));
+        if let (true, Line::Out { at, .. }) = (serial == self.fishing.serial, self.fishing.line) {
+            self.statistics.steal_latency.record(now.saturating_sub(at));
+            self.fishing.line = Line::Resting;
+            self.fishing.reach = nearest_company(&self.topology, self.me);
+            self.fishing.delay = self.settings.fishing.min_fish_delay;
+        }
+    }
+
+    /// Puts a stolen task into the pool, if anybody waits for it.
+    fn take_in(&mut self, from: Pe, mut parcel: Parcel, host: &mut impl Host) {
+        let home = parcel.task.home;
+        if home == self.me {
+            if !self.supervision.comes_home(&mut parcel) {
+                return;
+            }
+        } else if self.dead.contains(&home) {
+            self.statistics.orphans += 1;
+            return;
+        } else if from != home && self.phase() == Phase::Running {
+            parcel.version.age += 1;
+            self.statistics.acks += 1;
+            let (future, version) = (parcel.task.future, parcel.version);
+            host.send(home, Message::Ack { future, version });
+        }
+        host.accept(parcel);
+    }
+
+    /// Somebody has died, who may have had this PE's FISH.
+    pub(super) fn release_fish(&mut self) {
+        if let Line::Out { .. } = self.fishing.line {
+            self.statistics.fishes_lost += 1;
+            self.fishing.line = Line::Resting;
+        }
+    }
+
+    /// The next FISH searches a wider ball, or after the widest the smallest again.
+    fn reach_further(&mut self) {
+        self.fishing.reach = if self.fishing.reach + 1 < self.topology.radii().len() {
+            self.fishing.reach + 1
+        } else {
+            nearest_company(&self.topology, self.me)
+        };
+    }
+
+    /// Waits for a random time before the next FISH, which will search a wider ball.
+    pub(super) fn handle_no_work(
+        &mut self,
+        now: Duration,
+        from: Pe,
+        serial: u64,
+        host: &mut impl Host,
+    ) {
+        self.statistics.at(self.topology.distance(self.me, from)).no_works += 1;
+        if serial != self.fishing.serial || !matches!(self.fishing.line, Line::Out { .. }) {
+            return;
+        }
+        let (least, most) =
+            (self.settings.fishing.min_fish_delay, self.settings.fishing.max_fish_delay);
+        let span = self.fishing.delay.saturating_sub(least).as_nanos() as u64;
+        let wait = least + Duration::from_nanos(host.random() % (span + 1));
+        self.fishing.line = Line::BackingOff { until: now + wait };
+        self.fishing.delay = (self.fishing.delay * 2).min(most.max(least));
+        self.reach_further();
+    }
+}
+
+/// How many of `queued` tasks the thief may have: not so many that it would then have more than
+/// its victim.
+fn fair(queued: usize, fish: &Fish) -> usize {
+    let more_than_thief = queued.saturating_sub(fish.queued as usize);
+    if fish.need >= Need::Starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 }
+}
+
+/// Index among the radii of the smallest ball around `me` that holds anyone else.
+fn nearest_company(topology: &Topology, me: Pe) -> usize {
+    let radii = topology.radii();
+    (0..radii.len()).find(|i| topology.ball(me, radii[*i]).len() > 1).unwrap_or(radii.len())
+}

@@ -1,0 +1,184 @@
+//! Frames as MPI messages.
+//!
+//! Only small messages are sent (at most 4 KiB), which every MPI library sends eagerly: they
+//! need nothing from the receiver to complete, so that no PE ever waits for another inside MPI.
+//!
+//! The lane itself calls no MPI: it puts frames into queues and takes them from queues. On the other
+//! side of these is a [`Pump`], `calls.rs`, which does. After the first death a call may never
+//! return; whoever holds the lane does not even notice.
+//!
+//! MPI is to be initialised with `MPI_THREAD_SERIALIZED` or better: whoever has the pump may call,
+//! one at a time. `&mut self` sees to that.
+
+mod calls;
+
+use super::{Lane, LaneError, Pump, Sleeper};
+use calls::Calls;
+use crossbeam_queue::{ArrayQueue, SegQueue};
+use mpi::topology::{Communicator, SimpleCommunicator};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// The longest frame, in bytes. MPICH sends 8 KiB and more eagerly, Open MPI through shared memory
+/// 4 KiB with its own header.
+const FRAME_BYTES_MAX: usize = (4 << 10) - 64;
+
+/// Frames towards one PE that MPI has not completed; the next one waits.
+const SENDS_PER_PEER_MAX: u32 = 64;
+
+/// Buffers kept for the next frames.
+const SPARE_BUFFERS_MAX: usize = 128;
+
+/// Frames that one poll delivers.
+const POLL_FRAMES_MAX: usize = 64;
+
+/// Frames that one round of pumping receives.
+const PUMP_FRAMES_MAX: usize = 64;
+
+/// Nothing more is received while so many frames wait for a poll.
+const INCOMING_FRAMES_MAX: usize = 1024;
+
+/// The lane of a job that MPI connects.
+pub struct MpiLane {
+    queues: Arc<Queues>,
+    calls: Option<Calls>,
+    alarm: Arc<Alarm>,
+}
+
+/// What lies between the lane and the calls.
+struct Queues {
+    outgoing: SegQueue<(Pe, Vec<u8>)>,
+    incoming: SegQueue<(Pe, Vec<u8>)>,
+    /// Empty buffers.
+    spare: ArrayQueue<Vec<u8>>,
+    /// How many frames have not left, in all and towards each PE.
+    unsent: AtomicUsize,
+    unsent_to: Box<[AtomicU32]>,
+    has_failed: AtomicBool,
+    failure: Mutex<Option<LaneError>>,
+}
+
+impl Queues {
+    fn buffer(&self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        // A full store of spares simply lets this one go.
+        let _ = self.spare.push(buffer);
+    }
+
+    /// MPI is done with a frame.
+    fn has_left(&self, to: Pe, frame: Vec<u8>) {
+        self.unsent_to[to.index()].fetch_sub(1, Ordering::Relaxed);
+        self.unsent.fetch_sub(1, Ordering::Release);
+        self.give_back(frame);
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<LaneError>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MpiLane {
+    /// The lane over a communicator of its own, in which rank `i` is PE `i`.
+    ///
+    /// # Panics
+    ///
+    /// If MPI was initialised for one thread only.
+    pub fn new(comm: SimpleCommunicator) -> Result<Self, LaneError> {
+        let queues = Arc::new(Queues {
+            outgoing: SegQueue::new(),
+            incoming: SegQueue::new(),
+            spare: ArrayQueue::new(SPARE_BUFFERS_MAX),
+            unsent: AtomicUsize::new(0),
+            unsent_to: (0..comm.size()).map(|_| AtomicU32::new(0)).collect(),
+            has_failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        });
+        let calls = Some(Calls::new(comm, queues.clone())?);
+        Ok(MpiLane { queues, calls, alarm: Arc::default() })
+    }
+}
+
+impl Lane for MpiLane {
+    fn name(&self) -> &'static str {
+        "mpi"
+    }
+
+    fn frame_bytes_max(&self) -> usize {
+        FRAME_BYTES_MAX
+    }
+
+    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+        if frame.len() > FRAME_BYTES_MAX {
+            return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
+        }
+        let unsent_to = self.queues.unsent_to.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
+        if unsent_to.load(Ordering::Relaxed) >= SENDS_PER_PEER_MAX {
+            return Ok(false);
+        }
+        unsent_to.fetch_add(1, Ordering::Relaxed);
+        self.queues.unsent.fetch_add(1, Ordering::Relaxed);
+        let mut copy = self.queues.buffer();
+        copy.extend_from_slice(frame);
+        self.queues.outgoing.push((to, copy));
+        Ok(true)
+    }
+
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+        let mut delivered = 0;
+        while delivered < POLL_FRAMES_MAX
+            && let Some((from, frame)) = self.queues.incoming.pop()
+        {
+            delivered += 1;
+            deliver(from, &frame);
+            self.queues.give_back(frame);
+        }
+        if self.queues.has_failed.load(Ordering::Acquire)
+            && let Some(error) = self.queues.failure().take()
+        {
+            return Err(error);
+        }
+        Ok(delivered)
+    }
+
+    fn is_flushed(&mut self) -> bool {
+        self.queues.unsent.load(Ordering::Acquire) == 0
+    }
+
+    fn take_pump(&mut self) -> Option<Box<dyn Pump>> {
+        Some(Box::new(self.calls.take()?))
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        self.alarm.clone()
+    }
+}
+
+/// MPI has nothing to sleep in: whoever sleeps here must look for messages from time to time.
+#[derive(Default)]
+struct Alarm {
+    rung: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Sleeper for Alarm {
+    fn sleep(&self, at_most: Duration) {
+        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.bell.wait_timeout_while(rung, at_most, |rung| !*rung);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+
+    fn wake(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.bell.notify_one();
+    }
+
+    fn wakes_on_traffic(&self) -> bool {
+        false
+    }
+}
