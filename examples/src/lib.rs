@@ -1,11 +1,14 @@
-//! What the examples share: the job's flags, the progress display, and the report at the end.
+//! What the examples share: the job's flags, the skeletons to choose from, the progress display, and
+//! the report at the end.
 #![forbid(unsafe_code)]
 
 mod progress;
 mod report;
+mod skeleton;
 
 pub use progress::with_progress;
 pub use report::Report;
+pub use skeleton::Skeleton;
 
 use ultramarine::Options;
 

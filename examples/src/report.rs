@@ -1,6 +1,6 @@
 //! What an example prints at its end.
 
-use crate::JobFlags;
+use crate::{JobFlags, Skeleton};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ impl Report {
     pub async fn gather(
         cx: &Context,
         program: &'static str,
-        skeleton: &str,
+        skeleton: Skeleton,
         start: Instant,
         result: impl Serialize,
     ) -> Result<Report> {
@@ -46,7 +46,7 @@ impl Report {
             threads: cx.threads(),
             tasks: statistics.tasks,
             steals: stolen.map(|row| (row.distance.to_string(), row.steals)).collect(),
-            skeleton: skeleton.to_owned(),
+            skeleton: skeleton.to_string(),
             statistics,
         })
     }

@@ -1,124 +1,16 @@
 //! `sum_euler` as its user sees it: results, reports, error texts, exit codes; alone and under the
 //! launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 
-use serde_json::Value;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod common;
 
-/// The longest that a program may run; reached only when the test fails.
-const PATIENCE: Duration = Duration::from_secs(50);
+use common::{Ended, SKELETONS, folder, run};
+use std::process::{Command, Stdio};
 
 const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
 
-/// Skeletons that spread the work over all PEs.
-const SKELETONS: [&str; 5] =
-    ["par-map", "push-map", "par-map-local", "par-map-2level", "par-map-2level-relaxed"];
-
-/// How a program ended.
-struct Ended {
-    ok: bool,
-    out: String,
-    err: String,
-}
-
-impl Ended {
-    /// The JSON object on the last line.
-    fn report(&self) -> Value {
-        assert!(self.ok, "{}{}", self.out, self.err);
-        let last = self.out.lines().last().unwrap_or_default();
-        serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {last:?}\n{}", self.err))
-    }
-
-    /// The program failed, and said why.
-    fn fails_with(&self, text: &str) {
-        assert!(!self.ok, "it should fail: {}{}", self.out, self.err);
-        // Launchers and terminals may break lines where they like.
-        let said = self.err.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(text), "`{text}` is not in:\n{}{}", self.out, self.err);
-    }
-}
-
-/// Kills the program if the test gives up.
-struct Guard(Child);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Runs a program to its end.
-fn run(command: &mut Command) -> Ended {
-    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Guard(piped.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")));
-    let reader = |mut pipe: Box<dyn Read + Send>| {
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            pipe.read_to_end(&mut text).expect("a pipe can be read");
-            String::from_utf8_lossy(&text).into_owned()
-        })
-    };
-    let out = reader(Box::new(child.0.stdout.take().expect("piped")));
-    let err = reader(Box::new(child.0.stderr.take().expect("piped")));
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.0.try_wait().expect("it is a child of ours") {
-            break status;
-        }
-        assert!(start.elapsed() < PATIENCE, "{command:?} hangs");
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let [out, err] = [out, err].map(|reader| reader.join().expect("it reads to the end"));
-    Ended { ok: status.success(), out, err }
-}
-
 /// `sum_euler` with these flags, in an environment without launchers and settings.
 fn sum_euler(flags: &str) -> Command {
-    let mut command = Command::new(SUM_EULER);
-    command.args(flags.split_whitespace());
-    scrub(&mut command);
-    command
-}
-
-fn scrub(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        let foreign = ["ULTRAMARINE_", "PMI_", "SLURM_", "OMPI_COMM_WORLD_"];
-        if foreign.iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
-}
-
-/// The launcher that belongs to this build, starting so many ranks of `sum_euler`.
-#[cfg(feature = "mpi")]
-fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
-    let mut command = launcher()?;
-    command.args(["-n", &ranks.to_string(), SUM_EULER]).args(flags.split_whitespace());
-    Some(command)
-}
-
-#[cfg(feature = "mpi")]
-fn launcher() -> Option<Command> {
-    let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
-        println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
-        return None;
-    };
-    let mut command = Command::new(launcher);
-    scrub(&mut command);
-    command.env("ULTRAMARINE_THREADS", "1");
-    Some(command)
-}
-
-/// A folder for the files of one test.
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("cargo gives tests a folder");
-    folder
+    common::alone(SUM_EULER, flags)
 }
 
 #[test]
@@ -272,6 +164,12 @@ fn a_batch_script_starts_one_process() {
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
+    use common::launcher;
+
+    /// The launcher that belongs to this build, starting so many ranks of `sum_euler`.
+    fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
+        common::launched(SUM_EULER, ranks, flags)
+    }
 
     #[test]
     fn any_number_of_ranks_gives_the_sum() {

@@ -3,13 +3,12 @@
 //! The totient is computed naively, by counting coprime numbers, so that the work grows with the
 //! square of the bound and a task costs the more the larger its numbers are.
 
-use clap::{Parser, ValueEnum};
-use rayon::prelude::*;
+use clap::Parser;
 use std::ops::Range;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, Report, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, with_progress};
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Parser)]
@@ -29,19 +28,6 @@ struct Arguments {
     efficiency: bool,
     #[command(flatten)]
     job: JobFlags,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Skeleton {
-    ParMap,
-    PushMap,
-    ParMapLocal,
-    #[value(name = "par-map-2level")]
-    ParMap2Level,
-    #[value(name = "par-map-2level-relaxed")]
-    ParMap2LevelRelaxed,
-    Rayon,
-    Sequential,
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -71,13 +57,11 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
     let start = Instant::now();
     let tasks = ranges.len() as u64;
-    let work = sums(&cx, arguments.skeleton, ranges.clone());
+    let work = arguments.skeleton.map(&cx, sum_totient, ranges.clone());
     let sums = with_progress(&cx, arguments.job.progress, tasks, work).await?;
     let sum: u64 = sums.iter().sum();
 
-    let name = arguments.skeleton.to_possible_value();
-    let name = name.as_ref().map_or("", |name| name.get_name());
-    let report = Report::gather(&cx, "sum_euler", name, start, sum).await?;
+    let report = Report::gather(&cx, "sum_euler", arguments.skeleton, start, sum).await?;
     if arguments.efficiency {
         let start = Instant::now();
         let expected: u64 = ranges.into_iter().map(sum_totient).sum();
@@ -95,23 +79,4 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
         );
     }
     report.print(&arguments.job)
-}
-
-async fn sums(cx: &Context, skeleton: Skeleton, ranges: Vec<Range<u64>>) -> Result<Vec<u64>> {
-    let all = Distance::ONE;
-    Ok(match skeleton {
-        Skeleton::ParMap => par_map(cx, sum_totient, ranges).await?,
-        Skeleton::PushMap => push_map(cx, sum_totient, ranges).await?,
-        Skeleton::ParMapLocal => {
-            // The smallest ball that holds another PE.
-            let radius = *cx.topology().radii().get(1).unwrap_or(&all);
-            par_map_local(cx, radius, sum_totient, ranges).await?
-        }
-        Skeleton::ParMap2Level => par_map_2level(cx, all, sum_totient, ranges).await?,
-        Skeleton::ParMap2LevelRelaxed => {
-            par_map_2level_relaxed(cx, all, sum_totient, ranges).await?
-        }
-        Skeleton::Rayon => ranges.into_par_iter().map(sum_totient).collect(),
-        Skeleton::Sequential => ranges.into_iter().map(sum_totient).collect(),
-    })
 }

@@ -1,0 +1,157 @@
+//! The Summatory Liouville function, with which the papers measure recovery from failures
+//! (SymGridPar2 §6.3, HdpH-RS §6.5): `L(n) = λ(1) + λ(2) + … + λ(n)`, where `λ(k)` is 1 if `k` has
+//! an even number of prime factors, counted with multiplicity, and -1 if it has an odd number.
+//!
+//! Each task counts the prime factors of its own numbers and of no others: it sieves them, block by
+//! block, with the primes up to the square root of the largest, which it finds itself. So the work
+//! is all computing, tasks of equal length cost nearly the same, and an argument is two numbers.
+
+use clap::Parser;
+use std::ops::Range;
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine_examples::{JobFlags, Report, Skeleton, with_progress};
+
+/// Sum Liouville's function over 1, 2, …, N.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The last number.
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..=UPTO_MAX))]
+    upto: u64,
+    /// How many tasks the range is cut into.
+    #[arg(long, value_name = "K", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    tasks: u32,
+    /// How the work is spread.
+    #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]
+    skeleton: Skeleton,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+/// Every task sieves with all primes up to the square root, which is a million then.
+const UPTO_MAX: u64 = 1_000_000_000_000;
+
+/// How many numbers are sieved at a time: their products fit the cache next to a core.
+const BLOCK: usize = 1 << 15;
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.options.clone().run(async move |cx| liouville(cx, arguments).await)
+}
+
+async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { upto, tasks, skeleton, job } = arguments;
+    if job.show_topology {
+        print!("{}", cx.topology());
+    }
+    let ranges = chunks(1..upto + 1, tasks as usize);
+    let start = Instant::now();
+    let count = ranges.len() as u64;
+    let work = skeleton.map(&cx, sum_liouville, ranges);
+    let sums = with_progress(&cx, job.progress, count, work).await?;
+    let sum: i64 = sums.iter().sum();
+    Report::gather(&cx, "liouville", skeleton, start, sum).await?.print(&job)
+}
+
+/// The sum of `λ` over the range, which is not empty and starts at 1 or later.
+fn sum_liouville(range: Range<u64>) -> i64 {
+    let primes = primes_up_to((range.end - 1).isqrt());
+    let mut products = vec![1; BLOCK.min((range.end - range.start) as usize)];
+    let starts = range.clone().step_by(BLOCK);
+    starts
+        .map(|start| {
+            let length = (range.end - start).min(BLOCK as u64) as usize;
+            let products = &mut products[..length];
+            sieve(start, products, &primes);
+            let liouville = |(n, product): (u64, &i64)| {
+                // Beside the factors found there is at most one, greater than the square root.
+                let is_whole = product.unsigned_abs() == n;
+                if is_whole { product.signum() } else { -product.signum() }
+            };
+            (start..).zip(&*products).map(liouville).sum::<i64>()
+        })
+        .sum()
+}
+
+/// For each of the numbers from `start` on, the product of its prime factors among `primes`, each
+/// with a minus: so the sign says whether their number is even.
+fn sieve(start: u64, products: &mut [i64], primes: &[u64]) {
+    products.fill(1);
+    let end = start + products.len() as u64;
+    for &prime in primes.iter().take_while(|prime| *prime * *prime < end) {
+        // Each power of the prime adds one factor to its multiples.
+        let mut power = prime;
+        while power < end {
+            let first = (start.next_multiple_of(power) - start) as usize;
+            for product in products.iter_mut().skip(first).step_by(power as usize) {
+                *product *= -(prime as i64);
+            }
+            power *= prime;
+        }
+    }
+}
+
+/// The sieve of Eratosthenes.
+fn primes_up_to(last: u64) -> Vec<u64> {
+    let mut is_composite = vec![false; last as usize + 1];
+    let mut primes = Vec::new();
+    for n in 2..=last {
+        if !is_composite[n as usize] {
+            primes.push(n);
+            is_composite
+                .iter_mut()
+                .skip((n * n) as usize)
+                .step_by(n as usize)
+                .for_each(|c| *c = true);
+        }
+    }
+    primes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By dividing.
+    fn liouville(mut n: u64) -> i64 {
+        let (mut sign, mut divisor) = (1, 2);
+        while n > 1 {
+            if n.is_multiple_of(divisor) {
+                n /= divisor;
+                sign = -sign;
+            } else {
+                divisor += 1;
+            }
+        }
+        sign
+    }
+
+    #[test]
+    fn it_is_what_dividing_finds() {
+        let mut sum = 0;
+        for n in 1..2000 {
+            assert_eq!(sum_liouville(n..n + 1), liouville(n), "{n}");
+            sum += liouville(n);
+            assert_eq!(sum_liouville(1..n + 1), sum, "{n}");
+        }
+    }
+
+    #[test]
+    fn blocks_join_without_a_seam() {
+        let block = BLOCK as u64;
+        let whole = sum_liouville(1..3 * block + 7);
+        let cut = [1..block - 1, block - 1..2 * block + 1, 2 * block + 1..3 * block + 7];
+        assert_eq!(whole, cut.into_iter().map(sum_liouville).sum::<i64>());
+    }
+
+    #[test]
+    fn the_largest_numbers_are_sieved_right() {
+        // 999999999989 is the largest prime below 10^12.
+        assert_eq!(sum_liouville(999_999_999_989..999_999_999_990), -1);
+        assert_eq!(sum_liouville(UPTO_MAX..UPTO_MAX + 1), 1);
+        let square = 999_983_u64.pow(2);
+        assert_eq!(sum_liouville(square..square + 1), 1);
+    }
+}

@@ -1,0 +1,69 @@
+//! The ways to spread a map over the PEs that an example can be told to take.
+
+use clap::ValueEnum;
+use rayon::prelude::*;
+use std::fmt;
+use ultramarine::prelude::*;
+use ultramarine::{Portable, Stateless};
+
+/// How a function is applied to many items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Skeleton {
+    /// One task per item, which any PE may steal.
+    ParMap,
+    /// The items are dealt out to all PEs in turn.
+    PushMap,
+    /// As par-map, within the smallest ball that holds another PE.
+    ParMapLocal,
+    /// Each part of the machine gets its share and keeps it.
+    #[value(name = "par-map-2level")]
+    ParMap2Level,
+    /// Each part of the machine gets its share; who has nothing left steals from the others.
+    #[value(name = "par-map-2level-relaxed")]
+    ParMap2LevelRelaxed,
+    /// By rayon, on the root alone.
+    Rayon,
+    /// One after the other, on the root alone.
+    Sequential,
+}
+
+impl Skeleton {
+    /// Applies `f` to each item; the results are in the order of the items.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result.
+    pub async fn map<S, F, A, R>(
+        self,
+        spawner: &S,
+        f: F,
+        items: Vec<A>,
+    ) -> Result<Vec<R>, TaskError>
+    where
+        S: Spawner,
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        let all = Distance::ONE;
+        match self {
+            Skeleton::ParMap => par_map(spawner, f, items).await,
+            Skeleton::PushMap => push_map(spawner, f, items).await,
+            Skeleton::ParMapLocal => {
+                let radius = *spawner.context().topology().radii().get(1).unwrap_or(&all);
+                par_map_local(spawner, radius, f, items).await
+            }
+            Skeleton::ParMap2Level => par_map_2level(spawner, all, f, items).await,
+            Skeleton::ParMap2LevelRelaxed => par_map_2level_relaxed(spawner, all, f, items).await,
+            Skeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
+            Skeleton::Sequential => Ok(items.into_iter().map(f).collect()),
+        }
+    }
+}
+
+impl fmt::Display for Skeleton {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
