@@ -35,6 +35,7 @@
 struct Readme;
 
 mod error;
+mod faults;
 mod launcher;
 mod options;
 mod start;

@@ -1,6 +1,7 @@
 //! How a job is made up.
 
 use crate::error::{Result, StartError};
+use crate::faults::FaultOptions;
 use clap::ValueEnum as _;
 use std::path::PathBuf;
 use ultramarine_runtime::settings::{PREFIX, Settings, THREADS_MAX};
@@ -59,6 +60,8 @@ pub struct Options {
     /// setting's name in capitals].
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     settings: Vec<(String, String)>,
+    #[command(flatten)]
+    faults: FaultOptions,
     #[arg(skip)]
     places: Option<Vec<Place>>,
 }
@@ -67,8 +70,8 @@ pub struct Options {
 pub(crate) const PES_MAX: u32 = 4096;
 
 /// Variables with the common prefix that are not settings of the runtime.
-const NOT_SETTINGS: &[&str] =
-    &["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "LOG"];
+const NOT_SETTINGS: [&str; 7] =
+    ["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "LOG"];
 
 fn pe_count(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -103,9 +106,25 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
+/// Gives an option the value of a variable, by name and text, unless it has one. An empty variable
+/// says nothing.
+pub(crate) fn complete<T>(
+    option: &mut Option<T>,
+    (name, text): (&str, Option<String>),
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<(), StartError> {
+    if let (None, Some(text)) = (&option, text.filter(|text| !text.is_empty())) {
+        let value = parse(text.trim());
+        let named = |reason| StartError::Options(format!("{name} = `{text}`: {reason}"));
+        *option = Some(value.map_err(named)?);
+    }
+    Ok(())
+}
+
 impl Options {
     /// What the environment says: `ULTRAMARINE_PES`, `ULTRAMARINE_LANE`, `ULTRAMARINE_THREADS`,
-    /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`, `ULTRAMARINE_CALIBRATE`. (A job asks
+    /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`, `ULTRAMARINE_CALIBRATE`,
+    /// `ULTRAMARINE_KILL_AT`, `ULTRAMARINE_CHAOS_MONKEY`, `ULTRAMARINE_CHAOS_WITHIN`. (A job asks
     /// the environment itself for whatever it was not given.)
     ///
     /// # Errors
@@ -115,38 +134,21 @@ impl Options {
         Ok(Options::default().completed(utf8_variable)?)
     }
 
-    /// The same, with what was not given as environment variables say. An empty variable says
-    /// nothing.
+    /// The same, with what was not given as environment variables say.
     pub(crate) fn completed(
         mut self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, StartError> {
-        /// Gives an option the variable's value, unless it has one.
-        fn complete<T>(
-            option: &mut Option<T>,
-            name: &str,
-            text: Option<String>,
-            parse: impl Fn(&str) -> Result<T, String>,
-        ) -> Result<(), StartError> {
-            if let (None, Some(text)) = (&option, text.filter(|text| !text.is_empty())) {
-                let value = parse(text.trim());
-                let named = |reason| StartError::Options(format!("{name} = `{text}`: {reason}"));
-                *option = Some(value.map_err(named)?);
-            }
-            Ok(())
-        }
-        macro_rules! complete {
-            ($option:expr, $name:literal, $parse:expr) => {
-                complete($option, $name, variable($name), $parse)?
-            };
-        }
         let mut calibrate = self.calibrate.then_some(true);
-        complete!(&mut self.pes, "ULTRAMARINE_PES", pe_count);
-        complete!(&mut self.lane, "ULTRAMARINE_LANE", lane_kind);
-        complete!(&mut self.threads, "ULTRAMARINE_THREADS", thread_count);
-        complete!(&mut self.topology, "ULTRAMARINE_TOPOLOGY", |path| Ok(path.into()));
-        complete!(&mut self.host_pattern, "ULTRAMARINE_HOST_PATTERN", |text| Ok(text.to_owned()));
-        complete!(&mut calibrate, "ULTRAMARINE_CALIBRATE", yes_or_no);
+        let text = |name| (name, variable(name));
+        complete(&mut self.pes, text("ULTRAMARINE_PES"), pe_count)?;
+        complete(&mut self.lane, text("ULTRAMARINE_LANE"), lane_kind)?;
+        complete(&mut self.threads, text("ULTRAMARINE_THREADS"), thread_count)?;
+        complete(&mut self.topology, text("ULTRAMARINE_TOPOLOGY"), |path| Ok(path.into()))?;
+        let pattern = text("ULTRAMARINE_HOST_PATTERN");
+        complete(&mut self.host_pattern, pattern, |text| Ok(text.to_owned()))?;
+        complete(&mut calibrate, text("ULTRAMARINE_CALIBRATE"), yes_or_no)?;
+        self.faults.complete(&variable)?;
         self.calibrate = calibrate.unwrap_or(false);
         Ok(self)
     }
@@ -215,6 +217,10 @@ impl Options {
         self.calibrate
     }
 
+    pub(crate) fn faults(&self) -> &FaultOptions {
+        &self.faults
+    }
+
     pub(crate) fn given_places(&self) -> Option<&[Place]> {
         self.places.as_deref()
     }
@@ -230,7 +236,8 @@ impl Options {
     /// The settings of a PE with so many worker threads.
     pub(crate) fn settings(&self, threads: usize) -> Result<Settings, StartError> {
         let (changes, variables) = (&self.settings, utf8_variables());
-        let settings = Settings::from_texts(threads, variables, changes, NOT_SETTINGS)?;
+        let others = [&NOT_SETTINGS[..], &FaultOptions::VARIABLES].concat();
+        let settings = Settings::from_texts(threads, variables, changes, &others)?;
         if settings.threads != threads {
             let reason = "worker threads are set by --threads or ULTRAMARINE_THREADS";
             return Err(StartError::Options(reason.to_owned()));

@@ -16,6 +16,7 @@ where
     F: FnOnce(Context) -> T,
     T: Future<Output = Result<()>> + Send + 'static,
 {
+    options.faults().refuse_among_threads()?;
     let pes = options.pe_count().unwrap_or(1);
     if pes == 0 {
         return Err(StartError::Options("a job needs at least one PE".to_owned()).into());

@@ -12,6 +12,7 @@ mod passport;
 use self::deadline::StartDeadline;
 use self::passport::Passport;
 use crate::error::{Error, Result, StartError};
+use crate::faults::plan::Fuse;
 use crate::launcher::Launched;
 use crate::options::Options;
 use mpi::Threading;
@@ -46,13 +47,16 @@ where
     let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
     let universe = initialise()?;
     let world = universe.world();
-    let job = match job(&world, options, launched) {
+    let (job, _fuse) = match job(&world, options, launched) {
         // Rank 0 knows and says it. If this process failed too, some launchers would end rank 0
         // before it has.
         Err(StartError::SaidElsewhere) => return Ok(()),
         job => job?,
     };
     drop(deadline);
+    // Whoever watches the job from outside learns from this which process is which PE.
+    let (pes, process) = (job.topology.pes(), std::process::id());
+    tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
     let root = job.me == Pe::ROOT;
     let (result, leave) = if root {
         let (result, parting) = lead(job, main);
@@ -107,12 +111,13 @@ fn initialise() -> Result<Universe, StartError> {
     Ok(universe)
 }
 
-/// Makes up the job together with all other processes.
+/// Makes up the job together with all other processes. If this one is to be killed in it, the time
+/// begins.
 fn job(
     world: &SimpleCommunicator,
     options: Result<Options, StartError>,
     launched: Launched,
-) -> Result<Job, StartError> {
+) -> Result<(Job, Option<Fuse>), StartError> {
     if world.size() == 1 && launched.processes > 1 {
         options?;
         let Launched { variable, processes: expected, .. } = launched;
@@ -144,7 +149,22 @@ fn job(
         let comm = comm.ok_or_else(|| StartError::Mpi("no communicator was made".to_owned()))?;
         Box::new(MpiLane::new(comm)?)
     };
-    Ok(Job { me, topology, lane, settings, watch: None })
+    let fuse = fuse(world, &passports, me)?;
+    Ok((Job { me, topology, lane, settings, watch: None }, fuse))
+}
+
+/// Begins to wait for this process's death, if it was asked for one. The root says who is to die.
+fn fuse(
+    world: &SimpleCommunicator,
+    passports: &[Passport],
+    me: Pe,
+) -> Result<Option<Fuse>, StartError> {
+    let Some(faults) = &passports[0].faults else { return Ok(None) };
+    let plan = said_once(world, faults.plan(passports.len() as u32))?;
+    if me == Pe::ROOT {
+        eprintln!("ultramarine: {plan}");
+    }
+    plan.death_of(me).map(|after| Fuse::light(me, after)).transpose()
 }
 
 /// A result that all processes have alike, of which only rank 0 says what is wrong.

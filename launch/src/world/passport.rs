@@ -2,6 +2,7 @@
 
 use super::calibration;
 use crate::error::StartError;
+use crate::faults::plan::Faults;
 use crate::options::{LaneKind, Options};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -26,6 +27,8 @@ pub(crate) struct Passport {
     /// Whether its lane is `tcp`.
     pub(crate) over_tcp: bool,
     message_bytes_max: usize,
+    /// Who is to be killed, if anybody.
+    pub(crate) faults: Option<Faults>,
 }
 
 /// Where a process is.
@@ -80,6 +83,7 @@ impl Passport {
             speed: options.calibrates().then(calibration::speed),
             over_tcp: options.lane_kind() == Some(LaneKind::Tcp),
             message_bytes_max: settings.port.message_bytes_max,
+            faults: Faults::of(options.faults(), settings.seed),
         })
     }
 
@@ -143,6 +147,11 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
             );
             return refuse(rank, reason);
         }
+        if own.faults != all[0].faults {
+            let reason = "it was told to kill others than rank 0 was (--kill-at, --chaos-monkey, \
+                          --chaos-within): give all processes the same";
+            return refuse(rank, reason.to_owned());
+        }
         let (source, first) = (&finding.source, &findings[0].source);
         if source != first {
             let reason =
@@ -184,6 +193,7 @@ mod tests {
             speed: None,
             over_tcp: false,
             message_bytes_max: 1 << 20,
+            faults: None,
         }
     }
 

@@ -1,0 +1,99 @@
+//! Killing processes on purpose, as the user of a program sees it: what is refused, and what the root
+//! says beforehand.
+
+mod common;
+
+use common::run;
+
+const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
+
+#[test]
+fn flags_that_cannot_be_are_refused() {
+    for (flags, text) in [
+        ("--kill-at -1", "`-1` is before the start of the job"),
+        ("--kill-at 1,soon", "`soon` is no number"),
+        ("--kill-at 86401", "`86401` is more than a day"),
+        ("--kill-at", "a value is required for '--kill-at <SECONDS,…>'"),
+        ("--chaos-monkey=maybe", "a seed (a whole number) or `random` is expected"),
+        ("--chaos-within 0s", "more than zero"),
+        ("--chaos-within 5", "a duration such as 500ms"),
+    ] {
+        run(&mut common::alone(LIOUVILLE, &format!("--upto 10 {flags}"))).fails_with(text);
+    }
+}
+
+#[test]
+fn variables_that_cannot_be_are_refused() {
+    for (name, value, text) in [
+        ("ULTRAMARINE_KILL_AT", "soon", "ULTRAMARINE_KILL_AT = `soon`: `soon` is no number"),
+        ("ULTRAMARINE_CHAOS_MONKEY", "yes", "ULTRAMARINE_CHAOS_MONKEY = `yes`: a seed"),
+        ("ULTRAMARINE_CHAOS_WITHIN", "2days", "ULTRAMARINE_CHAOS_WITHIN = `2days`: at most a day"),
+    ] {
+        run(common::alone(LIOUVILLE, "--upto 10").env(name, value)).fails_with(text);
+    }
+}
+
+#[test]
+fn threads_are_not_killed() {
+    for flags in ["--kill-at 1", "--chaos-monkey", "--chaos-monkey=3 --pes 4"] {
+        let ended = run(&mut common::alone(LIOUVILLE, &format!("--upto 10 {flags}")));
+        ended.fails_with("kill processes, and here all PEs are threads of one: start the program");
+    }
+    let mut by_variable = common::alone(LIOUVILLE, "--upto 10");
+    run(by_variable.env("ULTRAMARINE_KILL_AT", "1")).fails_with("all PEs are threads of one");
+}
+
+#[cfg(feature = "mpi")]
+mod mpi {
+    use super::*;
+
+    #[test]
+    fn more_kills_than_mortals_are_refused() {
+        for (ranks, flags, text) in [
+            (2, "--kill-at 9,9", "names 2 moments, and the job has 2 PEs: at most 1 of them"),
+            (1, "--kill-at 9", "and the job has 1 PEs: at most 0 of them"),
+        ] {
+            let Some(mut command) = common::launched(LIOUVILLE, ranks, flags) else { return };
+            run(&mut command).fails_with(text);
+        }
+    }
+
+    #[test]
+    fn ranks_with_other_faults_are_refused() {
+        for flags in ["--kill-at 9", "--chaos-monkey", "--chaos-monkey=3"] {
+            let Some(mut command) = common::launcher() else { return };
+            command.args([
+                "-n",
+                "1",
+                LIOUVILLE,
+                "--upto",
+                "10",
+                "--chaos-monkey=4",
+                ":",
+                "-n",
+                "1",
+            ]);
+            command.args([LIOUVILLE, "--upto", "10"]).args(flags.split_whitespace());
+            run(&mut command).fails_with("it was told to kill others than rank 0 was");
+        }
+    }
+
+    /// The faults are still to come when these jobs have ended.
+    #[test]
+    fn the_root_says_once_who_is_to_be_killed() {
+        for (flags, said) in [
+            (
+                "--kill-at 40000,50000.5 --set seed=7",
+                "seed 7 (again by --set seed=7): to be killed",
+            ),
+            ("--chaos-monkey=7 --chaos-within 24h", "seed 7 (again by --chaos-monkey=7): to be"),
+            ("--chaos-monkey --chaos-within 24h", "(again by --chaos-monkey="),
+        ] {
+            let flags = format!("--upto 1000 --json {flags}");
+            let Some(mut command) = common::launched(LIOUVILLE, 3, &flags) else { return };
+            let ended = run(&mut command);
+            assert_eq!(ended.report()["result"], -14);
+            assert_eq!(ended.err.matches(said).count(), 1, "{}", ended.err);
+        }
+    }
+}
