@@ -7,10 +7,9 @@
 //! Once somebody has died there is nothing to be orderly about: SHUTDOWN goes down the tree of the
 //! living, and each PE leaves as soon as it knows that its SHUTDOWNs have arrived.
 
+use super::membership::Living;
 use super::message::Message;
 use super::node::{Host, Node};
-use super::tree;
-use ultramarine_topology::Pe;
 
 /// How far the job is, as this PE knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +63,7 @@ impl Node {
             return;
         }
         self.ending.said_farewell = true;
-        match tree::parent(self.me, self.topology.pes(), &self.dead) {
+        match self.living().parent(self.me) {
             Some(parent) => host.send(parent, Message::Farewell),
             None => self.release(host),
         }
@@ -89,8 +88,12 @@ impl Node {
 
     /// Sends a message to the children in the tree of the living. Returns how many those are.
     fn pass_down(&self, message: &Message, host: &mut impl Host) -> usize {
-        let children: Vec<Pe> = tree::children(self.me, self.topology.pes(), &self.dead).collect();
-        children.iter().for_each(|child| host.send(*child, message.clone()));
-        children.len()
+        let living = self.living();
+        living.children(self.me).map(|child| host.send(child, message.clone())).count()
+    }
+
+    fn living(&self) -> Living {
+        let dead: Vec<_> = self.dead.iter().copied().collect();
+        Living::new(self.topology.pes(), &dead)
     }
 }

@@ -22,23 +22,24 @@
 //! | `fishing` | asking for work, giving it, passing on the requests of others |
 //! | [`supervision`] | where this PE's own tasks are, and which must be run again |
 //! | `ending` | SHUTDOWN, FAREWELL, RELEASE: how all leave |
-//! | `tree` | who passes on to whom what concerns all |
+//! | [`membership`] | who is dead, and how all come to know the same |
 //! | [`victim`] | whom to ask for work, and to whom to pass on a FISH |
 //! | [`settings`] | the numbers that govern it |
 //! | [`statistics`] | what is counted, by distance |
 
 mod ending;
 mod fishing;
+pub mod membership;
 pub mod message;
 pub mod node;
 pub mod pool;
 pub mod settings;
 pub mod statistics;
 pub mod supervision;
-mod tree;
 pub mod victim;
 
 pub use ending::Phase;
+pub use membership::{Living, Membership, Notice, Standing};
 pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
 pub use node::{Host, Node};
 pub use pool::{Pool, Radii, Shelf};

@@ -1,0 +1,247 @@
+//! Whole jobs: PEs crash, suspect each other rightly and wrongly, and their messages are lost,
+//! doubled and delivered in any order. Then the storm is over, and all must agree.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A message in flight, whichever this picks, arrives; perhaps a copy stays in flight.
+    Deliver { which: usize, keeps: bool },
+    /// A message in flight is lost.
+    Lose(usize),
+    /// A PE suspects another.
+    Suspect { by: u32, whom: u32 },
+    /// A PE crashes, the root only if the case allows it.
+    Crash(u32),
+    /// Time goes on by an eighth of the patience, for one PE.
+    Tick(u32),
+    /// Two PEs exchange heartbeats.
+    Heartbeats(u32, u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let pe = 0..9_u32;
+    let step = prop_oneof![
+        12 => (any::<usize>(), prop::bool::weighted(0.1))
+            .prop_map(|(which, keeps)| Step::Deliver { which, keeps }),
+        1 => any::<usize>().prop_map(Step::Lose),
+        2 => (pe.clone(), pe.clone()).prop_map(|(by, whom)| Step::Suspect { by, whom }),
+        1 => pe.clone().prop_map(Step::Crash),
+        1 => pe.clone().prop_map(Step::Tick),
+        1 => (pe.clone(), pe).prop_map(|(one, other)| Step::Heartbeats(one, other)),
+    ];
+    prop::collection::vec(step, 0..120)
+}
+
+struct Job {
+    machines: Vec<Membership>,
+    clocks: Vec<Duration>,
+    crashed: BTreeSet<Pe>,
+    /// From, to, what.
+    in_flight: Vec<(Pe, Pe, Notice)>,
+}
+
+impl Job {
+    fn new(size: u32) -> Self {
+        let machines: Vec<_> =
+            (0..size).map(|me| Membership::new(pe(me), size, PATIENCE)).collect();
+        let clocks = vec![ZERO; machines.len()];
+        Job { machines, clocks, crashed: BTreeSet::new(), in_flight: Vec::new() }
+    }
+
+    /// Lets one PE do something, unless it has crashed, and checks what must always hold.
+    fn with(&mut self, who: Pe, act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice))) {
+        if self.crashed.contains(&who) {
+            return;
+        }
+        let machine = &mut self.machines[who.index()];
+        let before = machine.clone();
+        act(machine, &mut |to, notice| self.in_flight.push((who, to, notice)));
+        assert!(machine.dead().starts_with(before.dead()), "{who} forgets");
+        assert!(!machine.is_dead(Pe::ROOT));
+        if before.standing() != Standing::Member {
+            assert_eq!(machine.standing(), before.standing());
+        }
+        let expelled = machine.standing() == Standing::Expelled;
+        assert_eq!(expelled, machine.is_dead(who));
+        let machine = &self.machines[who.index()];
+        assert!(self.machines[0].dead().starts_with(machine.dead()), "{who} makes up a death");
+    }
+
+    fn tick(&mut self, who: Pe, now: Duration) {
+        self.with(who, |machine, out| {
+            machine.tick(now, out);
+        });
+    }
+
+    fn deliver(&mut self, which: usize, keeps: bool) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let which = which % self.in_flight.len();
+        let (from, to, notice) = self.in_flight[which].clone();
+        if !keeps {
+            self.in_flight.swap_remove(which);
+        }
+        self.with(to, |machine, out| machine.handle(from, notice, out));
+    }
+
+    /// Delivers all that is in flight and all that follows from it.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            if self.in_flight.is_empty() {
+                return;
+            }
+            let last = self.in_flight.len() - 1;
+            self.deliver(last, false);
+        }
+        panic!("they never stop talking: {:?}", self.in_flight);
+    }
+
+    fn heartbeats(&mut self, one: Pe, other: Pe) {
+        for (from, to) in [(one, other), (other, one)] {
+            let said = self.machines[from.index()].heartbeat();
+            let speaks = self.machines[from.index()].standing() == Standing::Member;
+            if speaks && !self.crashed.contains(&from) {
+                self.in_flight.push((from, to, said));
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step, root_may_crash: bool) {
+        let size = self.machines.len() as u32;
+        match step {
+            Step::Deliver { which, keeps } => self.deliver(which, keeps),
+            Step::Lose(which) => {
+                if !self.in_flight.is_empty() {
+                    self.in_flight.swap_remove(which % self.in_flight.len());
+                }
+            }
+            Step::Suspect { by, whom } => {
+                let (by, whom) = (pe(by % size), pe(whom % size));
+                // The root does not crash, so nobody suspects it.
+                if whom != Pe::ROOT || root_may_crash {
+                    let now = self.clocks[by.index()];
+                    self.with(by, |machine, out| machine.suspect(now, whom, out));
+                }
+            }
+            Step::Crash(who) => {
+                if who % size != 0 || root_may_crash {
+                    self.crashed.insert(pe(who % size));
+                }
+            }
+            Step::Tick(who) => {
+                let who = pe(who % size);
+                let clock = &mut self.clocks[who.index()];
+                // Short of giving up, unless the root may be lost.
+                if root_may_crash || *clock < PATIENCE * 7 / 8 {
+                    *clock += PATIENCE / 8;
+                }
+                let now = *clock;
+                self.tick(who, now);
+            }
+            Step::Heartbeats(one, other) => {
+                if one % size != other % size {
+                    self.heartbeats(pe(one % size), pe(other % size));
+                }
+            }
+        }
+    }
+
+    /// What the detectors do as time goes on: each PE watches the next in the ring that it sees,
+    /// hears from it or suspects it, and repeats what has no answer.
+    fn calm(&mut self) {
+        let size = self.machines.len();
+        for _ in 0..2 * size + 2 {
+            for me in (0..size as u32).map(pe) {
+                let machine = &self.machines[me.index()];
+                let living = machine.living();
+                let Some(index) = living.index_of(me) else { continue };
+                if machine.standing() != Standing::Member || living.count() == 1 {
+                    continue;
+                }
+                let next = living.at((index + 1) % living.count()).expect("within");
+                // Who has left or is expelled has closed its port like one that crashed.
+                let gone = self.crashed.contains(&next)
+                    || self.machines[next.index()].standing() != Standing::Member;
+                let now = self.clocks[me.index()];
+                if gone {
+                    self.with(me, |machine, out| machine.suspect(now, next, out));
+                } else {
+                    self.heartbeats(me, next);
+                }
+                self.settle();
+                self.clocks[me.index()] += PATIENCE / 4;
+                let now = self.clocks[me.index()];
+                self.tick(me, now);
+                self.settle();
+            }
+        }
+    }
+
+    fn survivors(&self) -> impl Iterator<Item = &Membership> {
+        let lives = |m: &&Membership| !self.crashed.contains(&m.me);
+        self.machines.iter().filter(lives)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn all_that_live_agree_in_the_end(size in 1..9_u32, steps in steps()) {
+        let mut job = Job::new(size);
+        steps.into_iter().for_each(|step| job.step(step, false));
+        job.in_flight.clear();
+        job.calm();
+        let list = job.machines[0].dead().to_vec();
+        for gone in &job.crashed {
+            prop_assert!(list.contains(gone), "{gone} crashed and nobody noticed");
+        }
+        for machine in job.survivors() {
+            let expected =
+                if list.contains(&machine.me) { Standing::Expelled } else { Standing::Member };
+            prop_assert_eq!(machine.standing(), expected, "{}", machine.me);
+            prop_assert!(machine.standing() != Standing::Member || machine.dead() == list);
+        }
+    }
+
+    #[test]
+    fn nobody_stays_without_the_root(size in 2..9_u32, steps in steps()) {
+        let mut job = Job::new(size);
+        steps.into_iter().for_each(|step| job.step(step, true));
+        job.crashed.insert(Pe::ROOT);
+        job.calm();
+        for machine in job.survivors() {
+            prop_assert_ne!(machine.standing(), Standing::Member, "{}", machine.me);
+        }
+    }
+
+    #[test]
+    fn the_trees_alone_tell_everybody(
+        size in 2..9_u32,
+        order in prop::collection::vec(any::<usize>(), 60),
+        heralds in prop::collection::btree_set(1..9_u32, 1..4),
+    ) {
+        // Nothing is lost and nobody dies: whatever the order, the news reaches all, without heartbeats.
+        let mut job = Job::new(size);
+        job.with(Pe::ROOT, |root, out| root.suspect(ZERO, pe(size - 1), out));
+        order.iter().for_each(|which| job.deliver(*which, false));
+        job.settle();
+        let told = job.machines.iter().filter(|machine| machine.dead() == [pe(size - 1)]).count();
+        prop_assert_eq!(told, size as usize);
+
+        let mut job = Job::new(size);
+        for herald in &heralds {
+            let herald = pe(1 + herald % (size - 1));
+            job.with(herald, |machine, out| machine.suspect(ZERO, Pe::ROOT, out));
+        }
+        order.iter().for_each(|which| job.deliver(*which, false));
+        job.settle();
+        for machine in &job.machines[1..] {
+            prop_assert!(matches!(machine.standing(), Standing::RootLost(_)));
+        }
+    }
+}
