@@ -67,7 +67,7 @@ fn lanes(kind: LaneKind, pes: u32) -> Result<Vec<Box<dyn Lane>>, StartError> {
         LaneKind::Tcp => {
             let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
             let endpoints: Vec<_> =
-                (0..pes).map(|_| TcpEndpoint::bind(here)).collect::<Result<_, _>>()?;
+                (0..pes).map(|_| TcpEndpoint::bind(here, None)).collect::<Result<_, _>>()?;
             let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
             let key = JobKey::random()?;
             let lane = |(endpoint, number): (TcpEndpoint, u32)| {

@@ -10,13 +10,15 @@
 //! | [`detector`] | who has died |
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
-//! Beside them [`code`] names the code of a task, [`settings`] lists what a user may set, and
+//! Beside them [`code`] names the code of a task, [`handshake`] tells PEs of the job from strangers,
+//! [`settings`] lists what a user may set, and
 //! [`error`] what can go wrong with a task.
 
 pub mod code;
 pub mod detector;
 pub mod error;
 pub mod executor;
+pub mod handshake;
 pub mod protocol;
 pub mod settings;
 pub mod transport;

@@ -242,7 +242,7 @@ fn tcp_lane(
     let one_host = passports.iter().all(|other| other.host == passports[0].host);
     let host = &passports[world.rank() as usize].host;
     let bound = own_address(host, one_host)
-        .and_then(|(listen, advertise)| Ok((TcpEndpoint::bind(listen)?, advertise)));
+        .and_then(|(listen, advertise)| Ok((TcpEndpoint::bind(listen, None)?, advertise)));
     let (endpoint, own) = match bound {
         Ok((endpoint, advertise)) => {
             let address = SocketAddr::new(advertise, endpoint.address().port());

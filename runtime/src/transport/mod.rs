@@ -16,6 +16,7 @@ pub mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod pieces;
+pub(crate) mod ports;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
@@ -101,6 +102,19 @@ pub enum LaneError {
         doing: String,
         /// The system's answer.
         source: std::io::Error,
+    },
+    /// Every port that may be used is in use.
+    #[error(
+        "no port to listen for PEs on: all from {first} to {last} are taken on {ip}; \
+         give a wider range"
+    )]
+    NoPort {
+        /// The address to listen on.
+        ip: std::net::IpAddr,
+        /// The first port of the range.
+        first: u16,
+        /// The last port of the range.
+        last: u16,
     },
     /// MPI returned an error code.
     #[error("{call} failed: {message}")]

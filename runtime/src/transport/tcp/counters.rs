@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a TCP lane has seen since it was made. Kept by the lane, readable from anywhere.
 #[derive(Default, Debug)]
 pub struct TcpCounters {
-    /// Connections closed because they did not say the right hello, or none in time.
+    /// Connections closed because they did not say the right hello, or not all of the handshake in
+    /// time.
     pub strangers: AtomicU64,
+    /// Connections closed, by either end, because the other end did not know the job's key.
+    pub forged: AtomicU64,
     /// Connections closed because they announced a frame over the limit.
     pub oversized: AtomicU64,
     /// Connections between PEs that broke, or could not be made.

@@ -1,12 +1,12 @@
 //! The connections that this PE accepted, from which it only reads.
 
-use super::hello::{HELLO_BYTES, Hello, JobKey};
 use super::{FRAME_BYTES_MAX, TcpCounters, accepted_token};
+use crate::handshake::{Handshake, JobKey, Purpose, Refusal};
 use crate::transport::pieces::Pieces;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
@@ -39,16 +39,16 @@ pub(super) struct Incoming {
     is_called: bool,
     /// The system could not give us the last one, for lack of descriptors, say.
     is_short: bool,
-    /// How long a connection may take to say its hello.
+    /// How long the handshake on a connection may take.
     pub(super) hello_within: Duration,
-    /// How many connections may be without a hello at a time; one more, and the oldest goes.
+    /// How many connections may be within the handshake at a time; one more, and the oldest goes.
     pub(super) strangers_max: usize,
     connections: Vec<Option<Accepted>>,
     /// The empty places in `connections`.
     free: Vec<usize>,
     /// Where the connection of each PE is.
     callers: HashMap<Pe, usize>,
-    /// Where the connections without a hello are, by serial number, so the oldest is the first.
+    /// Where the connections within the handshake are, by serial number, so the oldest is the first.
     strangers: BTreeMap<u64, usize>,
     /// The next connection's serial number.
     serial: u64,
@@ -68,8 +68,8 @@ struct Accepted {
 
 /// Who is calling.
 enum Caller {
-    /// Unknown: the bytes that came so far are not a hello yet.
-    Stranger { hello: [u8; HELLO_BYTES], have: usize },
+    /// Unknown as yet.
+    Stranger(Handshake),
     /// A PE of this job, and its frames.
     Peer { from: Pe, frames: Pieces },
 }
@@ -80,8 +80,10 @@ enum End {
     /// The caller closed it where it may.
     Closed,
     Broken,
-    /// It began with anything but a hello to us.
+    /// It began with anything but a hello to us, or did not go on.
     NoHello,
+    /// It does not know the key.
+    Forged,
     /// It announced a frame over the limit.
     Oversized,
 }
@@ -185,7 +187,9 @@ impl Incoming {
     }
 
     fn settle(&mut self, place: usize, stream: TcpStream) {
-        let caller = Caller::Stranger { hello: [0; HELLO_BYTES], have: 0 };
+        let pes = self.pes as u32;
+        let handshake = Handshake::accept(self.key, Purpose::Lane, self.me, pes);
+        let caller = Caller::Stranger(handshake);
         let (serial, since) = (self.serial, Instant::now());
         let accepted = Accepted { stream, serial, since, caller, is_unread: false };
         if place == self.connections.len() {
@@ -220,16 +224,11 @@ impl Incoming {
                 Err(_) => return self.close(place, &accepted, End::Broken, counters),
             };
             let mut bytes = &self.scratch[..read];
-            if let Caller::Stranger { hello, have } = &mut accepted.caller {
-                let (more, rest) = bytes.split_at(read.min(HELLO_BYTES - *have));
-                hello[*have..*have + more.len()].copy_from_slice(more);
-                *have += more.len();
-                bytes = rest;
-                if *have < HELLO_BYTES {
-                    continue;
-                }
-                let Some(from) = Hello::caller(hello, self.key, self.me, self.pes) else {
-                    return self.close(place, &accepted, End::NoHello, counters);
+            if let Caller::Stranger(handshake) = &mut accepted.caller {
+                let from = match greet(handshake, &mut bytes, &mut accepted.stream) {
+                    Ok(Some(from)) => from,
+                    Ok(None) => continue,
+                    Err(end) => return self.close(place, &accepted, end, counters),
                 };
                 accepted.caller = Caller::Peer { from, frames: Pieces::default() };
                 self.strangers.remove(&accepted.serial);
@@ -260,17 +259,18 @@ impl Incoming {
             End::Closed => {}
             End::Broken => TcpCounters::count(&counters.broken),
             End::NoHello => TcpCounters::count(&counters.strangers),
+            End::Forged => TcpCounters::count(&counters.forged),
             End::Oversized => TcpCounters::count(&counters.oversized),
         }
         match accepted.caller {
-            Caller::Stranger { .. } => drop(self.strangers.remove(&accepted.serial)),
+            Caller::Stranger(_) => drop(self.strangers.remove(&accepted.serial)),
             Caller::Peer { from, .. } => drop(self.callers.remove(&from)),
         }
         self.free.push(place);
     }
 
-    /// Closes the connections that have not said their hello in time, and the oldest of those that
-    /// have not said it yet if there are too many.
+    /// Closes the connections whose handshake has not ended in time, and the oldest of those whose
+    /// handshake goes on if there are too many.
     fn dismiss_strangers(&mut self, counters: &TcpCounters) {
         if self.strangers.is_empty() {
             return;
@@ -289,6 +289,23 @@ impl Incoming {
     }
 }
 
+/// Goes on with a handshake. Returns who the caller is once it is done.
+fn greet(
+    handshake: &mut Handshake,
+    bytes: &mut &[u8],
+    stream: &mut TcpStream,
+) -> Result<Option<Pe>, End> {
+    let mut answer = Vec::new();
+    let peer = handshake.read(bytes, &mut answer).map_err(|refusal| match refusal {
+        Refusal::Stranger => End::NoHello,
+        Refusal::Forged => End::Forged,
+        Refusal::Io(_) => End::Broken,
+    })?;
+    // It is the first that is written on this connection, and short: the system takes it.
+    stream.write_all(&answer).map_err(|_| End::Broken)?;
+    Ok(peer.map(|peer| peer.pe))
+}
+
 #[cfg(test)]
 impl Incoming {
     /// Ends all connections, with whatever they hold.
@@ -304,7 +321,7 @@ impl Accepted {
     /// What it means that nothing more comes.
     fn end(&self) -> End {
         match &self.caller {
-            Caller::Stranger { .. } => End::NoHello,
+            Caller::Stranger(_) => End::NoHello,
             Caller::Peer { frames, .. } if frames.is_between() => End::Closed,
             Caller::Peer { .. } => End::Broken,
         }

@@ -7,9 +7,9 @@
 //! - **One direction per connection.** A PE dials another when it first has a frame for it, and
 //!   only writes to the connections that it dialled; it only reads from those that it accepted. A
 //!   pair that talks both ways uses two connections, and no two dials ever have to be reconciled.
-//! - **A connection begins with a hello**: magic, version, the job's key, from whom, to whom. What
-//!   begins otherwise, or does not begin in time, is closed and counted, without effect. The key
-//!   keeps strangers and other jobs out; it is no defence against someone who reads the network.
+//! - **A connection begins with a [handshake](crate::handshake)**, which proves to both ends that the other
+//!   is the PE it should be. What begins otherwise, or does not come to its end in time, is closed and
+//!   counted, without effect. Frames wait until it is done.
 //! - **Then frames**, each behind its length as a little-endian `u32`. A length over the limit
 //!   closes the connection; nothing is ever allocated because of a length that was received.
 //! - **A broken connection loses frames.** That is allowed to a lane; the link above sends them
@@ -18,17 +18,16 @@
 //! Nothing here blocks, and nothing here knows what a frame means.
 
 mod counters;
-mod hello;
 mod incoming;
 mod outgoing;
 mod sleeper;
 #[cfg(test)]
 mod tests;
 
+pub use crate::handshake::JobKey;
 pub use counters::TcpCounters;
-pub use hello::JobKey;
 
-use super::{Lane, LaneError, Sleeper};
+use super::{Lane, LaneError, Sleeper, ports};
 use incoming::Incoming;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
@@ -36,6 +35,7 @@ use outgoing::Outgoing;
 use sleeper::PollSleeper;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -66,15 +66,14 @@ pub struct TcpEndpoint {
 }
 
 impl TcpEndpoint {
-    /// Listens on a port of this address that the system chooses.
+    /// Listens on the first free one of these ports of this address, or on one that the system
+    /// chooses.
     ///
     /// # Errors
     ///
-    /// If the address is not this host's, or the system has no port left.
-    pub fn bind(ip: IpAddr) -> Result<TcpEndpoint, LaneError> {
-        let io = |source| LaneError::Io { doing: format!("listening for PEs on {ip}"), source };
-        let listener = TcpListener::bind(SocketAddr::new(ip, 0)).map_err(io)?;
-        let address = listener.local_addr().map_err(io)?;
+    /// If the address is not this host's, or no port is free.
+    pub fn bind(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> Result<TcpEndpoint, LaneError> {
+        let (listener, address) = ports::listen(ip, ports)?;
         Ok(TcpEndpoint { listener, address })
     }
 

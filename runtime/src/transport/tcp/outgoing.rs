@@ -1,7 +1,7 @@
-//! The connections that this PE dialled, to which it only writes.
+//! The connections that this PE dialled, to which it only writes once their handshake is done.
 
-use super::hello::{Hello, JobKey};
 use super::{LaneError, TcpCounters, dialled_token};
+use crate::handshake::{CHALLENGE_BYTES, Handshake, JobKey, Purpose, Refusal};
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -21,6 +21,9 @@ const REDIAL_AFTER_MIN: Duration = Duration::from_millis(10);
 /// The longest such wait. A connection that lasted longer than this counts as one that lasted.
 const REDIAL_AFTER_MAX: Duration = Duration::from_secs(1);
 
+/// How long a connection may take to be there, handshake and all, before it counts as broken.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+
 /// All connections that this PE dialled; the index is the PE that was called.
 pub(super) struct Outgoing {
     me: Pe,
@@ -34,7 +37,11 @@ struct Dialled {
     stream: Option<TcpStream>,
     /// The system has the connection, not only the wish for one.
     is_connected: bool,
-    /// What the system has not taken yet: begins with the hello, or wherever a write stopped.
+    /// The handshake, until it is done.
+    handshake: Option<Handshake>,
+    /// What the system has not taken yet of what the handshake says.
+    greeting: Vec<u8>,
+    /// What the system has not taken yet of the frames: begins wherever a write stopped.
     waiting: VecDeque<u8>,
     /// When it was dialled.
     since: Instant,
@@ -58,10 +65,12 @@ impl Outgoing {
         registry: &Registry,
         counters: &TcpCounters,
     ) -> Result<bool, LaneError> {
-        let hello = Hello { key: self.key, from: self.me, to };
         let slot = self.connections.get_mut(to.index()).ok_or(LaneError::NoSuchPe(to))?;
         let is_first = slot.is_none();
         let dialled = slot.get_or_insert_with(|| Box::new(Dialled::new()));
+        if dialled.handshake.is_some() && dialled.since.elapsed() > HANDSHAKE_WITHIN {
+            dialled.hang_up(counters);
+        }
         if dialled.stream.is_none() {
             let now = Instant::now();
             if now < dialled.redial_at {
@@ -71,7 +80,14 @@ impl Outgoing {
                 TcpCounters::count(&counters.redials);
             }
             let address = self.addresses[to.index()];
-            if dialled.dial(address, dialled_token(to), hello, registry, now).is_err() {
+            let handshake = Handshake::dial(self.key, Purpose::Lane, self.me, to);
+            let dial = |(handshake, hello): (Handshake, [u8; _])| {
+                dialled.dial(address, dialled_token(to), registry, now)?;
+                dialled.greeting.extend(hello);
+                dialled.handshake = Some(handshake);
+                Ok(())
+            };
+            if handshake.and_then(dial).is_err() {
                 dialled.hang_up(counters);
                 return Ok(false);
             }
@@ -86,8 +102,13 @@ impl Outgoing {
     /// Something happened on the connection to `to`.
     pub(super) fn on_event(&mut self, to: usize, event: &Event, counters: &TcpCounters) {
         let Some(dialled) = self.connections.get_mut(to).and_then(Option::as_mut) else { return };
-        if dialled.on_event(event).is_err() {
-            dialled.hang_up(counters);
+        match dialled.on_event(event) {
+            Ok(()) => {}
+            Err(Refusal::Forged) => {
+                TcpCounters::count(&counters.forged);
+                dialled.hang_up(counters);
+            }
+            Err(_) => dialled.hang_up(counters),
         }
     }
 
@@ -103,6 +124,8 @@ impl Dialled {
         Dialled {
             stream: None,
             is_connected: false,
+            handshake: None,
+            greeting: Vec::new(),
             waiting: VecDeque::new(),
             since: now,
             redial_at: now,
@@ -114,7 +137,6 @@ impl Dialled {
         &mut self,
         address: SocketAddr,
         token: Token,
-        hello: Hello,
         registry: &Registry,
         now: Instant,
     ) -> io::Result<()> {
@@ -123,7 +145,6 @@ impl Dialled {
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         stream.set_nodelay(true)?;
         self.stream = Some(stream);
-        self.waiting.extend(hello.encode());
         Ok(())
     }
 
@@ -134,6 +155,8 @@ impl Dialled {
         }
         let mut written = 0;
         if self.is_connected
+            && self.handshake.is_none()
+            && self.greeting.is_empty()
             && self.waiting.is_empty()
             && let Some(stream) = &mut self.stream
         {
@@ -144,22 +167,31 @@ impl Dialled {
         Ok(true)
     }
 
-    fn on_event(&mut self, event: &Event) -> io::Result<()> {
+    fn on_event(&mut self, event: &Event) -> Result<(), Refusal> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         if (event.is_error() || !self.is_connected)
             && let Some(error) = stream.take_error()?
         {
-            return Err(error);
+            return Err(error.into());
         }
         if !self.is_connected {
             match stream.peer_addr() {
                 Ok(_) => self.is_connected = true,
                 Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         if event.is_readable() || event.is_read_closed() {
-            expect_nothing(stream)?;
+            hear(stream, &mut self.handshake, &mut self.greeting)?;
+        }
+        while !self.greeting.is_empty() {
+            match write(stream, &self.greeting, &[])? {
+                0 => return Ok(()),
+                written => drop(self.greeting.drain(..written)),
+            }
+        }
+        if self.handshake.is_some() {
+            return Ok(());
         }
         while !self.waiting.is_empty() {
             let (front, back) = self.waiting.as_slices();
@@ -183,6 +215,8 @@ impl Dialled {
         self.failures += 1;
         self.stream = None;
         self.is_connected = false;
+        self.handshake = None;
+        self.greeting.clear();
         self.waiting.clear();
     }
 }
@@ -200,15 +234,29 @@ fn write(stream: &mut TcpStream, one: &[u8], other: &[u8]) -> io::Result<usize> 
     }
 }
 
-/// The called PE never writes: all that can come is the end of the connection.
-fn expect_nothing(stream: &mut TcpStream) -> io::Result<()> {
+/// Goes on with the handshake. After that the called PE never writes: all that can come is the end of
+/// the connection.
+fn hear(
+    stream: &mut TcpStream,
+    handshake: &mut Option<Handshake>,
+    greeting: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let mut buffer = [0; CHALLENGE_BYTES];
     loop {
-        match stream.read(&mut [0; 16]) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(_) => return Err(ErrorKind::InvalidData.into()),
+        let mut bytes = match stream.read(&mut buffer) {
+            Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+            Ok(read) => &buffer[..read],
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(begun) = handshake
+            && begun.read(&mut bytes, greeting)?.is_some()
+        {
+            *handshake = None;
+        }
+        if !bytes.is_empty() {
+            return Err(io::Error::from(ErrorKind::InvalidData).into());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Real sockets on the loopback interface.
 
 use super::*;
+use crate::handshake::{CHALLENGE_BYTES, Handshake, Purpose};
 use crate::transport::testing::{PATIENCE, ping_pong, stream, together, until};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn network<const N: usize>(key: JobKey) -> ([TcpLane; N], Vec<SocketAddr>) {
-    let endpoints: [_; N] = std::array::from_fn(|_| TcpEndpoint::bind(LOCALHOST).unwrap());
+    let endpoints: [_; N] = std::array::from_fn(|_| TcpEndpoint::bind(LOCALHOST, None).unwrap());
     let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
     let mut pe = 0..;
     let lanes = endpoints.map(|endpoint| {
@@ -40,6 +41,31 @@ fn call(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(bytes).unwrap();
     stream
+}
+
+/// Calls the lane as this PE would, and says `bytes` behind the proof.
+fn join(lane: &mut TcpLane, address: SocketAddr, key: JobKey, from: Pe, bytes: &[u8]) -> TcpStream {
+    let (mut handshake, hello) = Handshake::dial(key, Purpose::Lane, from, Pe::ROOT).unwrap();
+    let mut stream = call(address, &hello);
+    let challenge = hear_challenge(lane, &mut stream);
+    let mut proof = Vec::new();
+    handshake.read(&mut &challenge[..], &mut proof).unwrap().expect("the lane proved itself");
+    proof.extend(bytes);
+    stream.write_all(&proof).unwrap();
+    stream
+}
+
+/// What the lane answers to a hello.
+fn hear_challenge(lane: &mut TcpLane, stream: &mut TcpStream) -> [u8; CHALLENGE_BYTES] {
+    let mut challenge = [0; CHALLENGE_BYTES];
+    stream.set_nonblocking(true).unwrap();
+    until(|| {
+        lane.poll(&mut |_, _| panic!("nothing may be delivered")).unwrap();
+        stream.peek(&mut challenge).is_ok_and(|bytes| bytes == CHALLENGE_BYTES)
+    });
+    stream.set_nonblocking(false).unwrap();
+    stream.read_exact(&mut challenge).unwrap();
+    challenge
 }
 
 /// Whether the other end closed the connection.
@@ -131,14 +157,14 @@ fn wrong_frames_are_errors() {
 fn strangers_have_no_effect() {
     let key = key();
     let ([mut lane, mut other], addresses) = network(key);
-    let hello = |key, from, to| hello::Hello { key, from, to }.encode();
     let (me, peer) = (Pe::ROOT, Pe::new(1));
+    let hello = |purpose, from, to| Handshake::dial(key, purpose, from, to).unwrap().1;
     let strangers: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
         &[0xff; 10_000],
-        &hello(JobKey::random().unwrap(), peer, me),
-        &hello(key, peer, peer),
-        &hello(key, Pe::new(2), me),
+        &hello(Purpose::Detector, peer, me),
+        &hello(Purpose::Lane, peer, peer),
+        &hello(Purpose::Lane, Pe::new(2), me),
     ];
     for (stranger, count) in strangers.iter().zip(1..) {
         let stream = call(addresses[0], stranger);
@@ -147,7 +173,54 @@ fn strangers_have_no_effect() {
     }
     drop(call(addresses[0], b"ULTRAM"));
     poll_until_counted(&mut lane, |counters| &counters.strangers, 6);
+    let mut silent = call(addresses[0], &hello(Purpose::Lane, peer, me));
+    hear_challenge(&mut lane, &mut silent);
+    drop(silent);
+    poll_until_counted(&mut lane, |counters| &counters.strangers, 7);
     deliver_one(&mut other, me, &mut lane, b"still here");
+}
+
+#[test]
+fn callers_without_the_key_are_forgers() {
+    let key = key();
+    let ([mut lane, mut other], addresses) = network(key);
+    let (mut handshake, hello) = Handshake::dial(key, Purpose::Lane, Pe::new(1), Pe::ROOT).unwrap();
+    let mut stream = call(addresses[0], &hello);
+    let mut proof = Vec::new();
+    let challenge = hear_challenge(&mut lane, &mut stream);
+    handshake.read(&mut &challenge[..], &mut proof).unwrap();
+    stream.write_all(&proof).unwrap();
+    // Who has recorded all this says it again, with a frame behind.
+    proof.extend([1, 0, 0, 0, 7]);
+    let mut replay = call(addresses[0], &hello);
+    hear_challenge(&mut lane, &mut replay);
+    replay.write_all(&proof).unwrap();
+    poll_until_counted(&mut lane, |counters| &counters.forged, 1);
+    assert!(is_closed(replay));
+    deliver_one(&mut other, Pe::ROOT, &mut lane, b"still here");
+}
+
+#[test]
+fn a_called_one_without_the_key_gets_no_frame() {
+    let ([mut lane, gone], addresses) = network(key());
+    drop(gone);
+    let taker = std::net::TcpListener::bind(addresses[1]).unwrap();
+    taker.set_nonblocking(true).unwrap();
+    let mut taken = None;
+    until(|| {
+        lane.send(Pe::new(1), b"frame").unwrap();
+        lane.poll(&mut |_, _| panic!("nobody is there")).unwrap();
+        taken = taker.accept().ok();
+        taken.is_some()
+    });
+    let (mut stream, _) = taken.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&[7; CHALLENGE_BYTES]).unwrap();
+    poll_until_counted(&mut lane, |counters| &counters.forged, 1);
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).unwrap();
+    assert_eq!(heard.len(), crate::handshake::HELLO_BYTES, "a hello and no more");
 }
 
 #[test]
@@ -174,9 +247,8 @@ fn too_many_strangers_push_out_the_oldest() {
 fn an_oversized_frame_closes_its_connection_only() {
     let key = key();
     let ([mut lane, mut other], addresses) = network(key);
-    let mut bytes = hello::Hello { key, from: Pe::new(1), to: Pe::ROOT }.encode().to_vec();
-    bytes.extend((FRAME_BYTES_MAX as u32 + 1).to_le_bytes());
-    let stream = call(addresses[0], &bytes);
+    let bytes = (FRAME_BYTES_MAX as u32 + 1).to_le_bytes();
+    let stream = join(&mut lane, addresses[0], key, Pe::new(1), &bytes);
     poll_until_counted(&mut lane, |counters| &counters.oversized, 1);
     assert!(is_closed(stream));
     deliver_one(&mut other, Pe::ROOT, &mut lane, b"still here");
@@ -200,10 +272,9 @@ fn what_a_round_leaves_unread_is_not_slept_on() {
     let key = key();
     let ([mut lane, _other], addresses) = network(key);
     lane.incoming.scratch = vec![0; 16].into();
-    let mut bytes = hello::Hello { key, from: Pe::new(1), to: Pe::ROOT }.encode().to_vec();
-    bytes.extend(1000_u32.to_le_bytes());
+    let mut bytes = 1000_u32.to_le_bytes().to_vec();
     bytes.extend([0; 1000]);
-    let _stream = call(addresses[0], &bytes);
+    let _stream = join(&mut lane, addresses[0], key, Pe::new(1), &bytes);
     doze(lane, |_, frames| frames == 1);
 }
 
@@ -231,12 +302,11 @@ fn a_pe_that_does_not_listen_is_dialled_again() {
 fn a_later_connection_replaces_an_earlier_one() {
     let key = key();
     let ([mut lane, _other], addresses) = network(key);
-    let mut bytes = hello::Hello { key, from: Pe::new(1), to: Pe::ROOT }.encode().to_vec();
-    bytes.extend(5_u32.to_le_bytes());
+    let mut bytes = 5_u32.to_le_bytes().to_vec();
     bytes.extend(b"frame");
     let mut connections = Vec::new();
     for count in 1..=2 {
-        connections.push(call(addresses[0], &bytes));
+        connections.push(join(&mut lane, addresses[0], key, Pe::new(1), &bytes));
         let mut heard = Vec::new();
         until(|| {
             lane.poll(&mut |from, frame| heard.push((from, frame.to_vec()))).unwrap();

@@ -1,0 +1,240 @@
+//! The beginning of a connection, by which PEs of one job tell each other from anything else.
+//!
+//! ```text
+//!  dialler                                              acceptor
+//!    | HELLO magic, version, purpose, from, to, nonce ---->|
+//!    |<------------------------- CHALLENGE nonce', proof' --|
+//!    | PROOF proof ---------------------------------------->|
+//! ```
+//!
+//! Each proof is a keyed hash (SipHash-2-4 with 128 bits) of the HELLO and the nonce', under the job's
+//! key, so that
+//!
+//! - the key itself never travels, and who listens learns nothing that opens another connection;
+//! - both ends are known: also the dialler knows that it has not called somebody who took over the port;
+//! - a recorded conversation cannot be replayed, to either end: each has put its own random nonce into
+//!   what the other must prove;
+//! - it cannot be sent back to where it came from, or be used for another purpose or PE: the proofs of
+//!   the two ends differ, and the HELLO names purpose, caller and called.
+//!
+//! Both ends then share a [`Session`] key that no other connection has, to seal what follows. The
+//! detector does. The TCP lane does not: its frames are checked against damage only, so somebody who can
+//! put bytes into an existing connection is beyond its defence. Nothing is encrypted.
+//!
+//! This is a state machine: bytes in, bytes out. Its owner has the socket, and bounds the time.
+
+mod key;
+#[cfg(test)]
+mod tests;
+
+pub use key::{JobKey, SEAL_BYTES, Session};
+
+use key::{Part, random};
+use ultramarine_topology::Pe;
+
+/// Magic and version.
+const GREETING: [u8; 8] = *b"ULTRAM\x00\x02";
+
+const NONCE_BYTES: usize = 16;
+
+/// The length of a HELLO: greeting, purpose, caller, called, nonce; numbers are little endian.
+pub const HELLO_BYTES: usize = 8 + 1 + 4 + 4 + NONCE_BYTES;
+
+/// The length of a CHALLENGE.
+pub const CHALLENGE_BYTES: usize = NONCE_BYTES + SEAL_BYTES;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Frames of the TCP lane.
+    Lane = 1,
+    /// Heartbeats and notices of the detector.
+    Detector = 2,
+}
+
+/// Why a connection has to be closed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// What came is no HELLO for this PE.
+    #[error("it is not from a PE of this job")]
+    Stranger,
+    /// The proof is wrong.
+    #[error("it does not know the job's key")]
+    Forged,
+    /// The system gives no random numbers, or the owner of the connection could not go on.
+    #[error("the connection was given up: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// One end of a connection that is being made.
+///
+/// ```
+/// use ultramarine_runtime::handshake::{Handshake, JobKey, Purpose};
+/// use ultramarine_topology::Pe;
+/// let (key, one, two) = (JobKey::random()?, Pe::new(1), Pe::new(2));
+/// let (mut dialler, hello) = Handshake::dial(key, Purpose::Lane, one, two)?;
+/// let mut acceptor = Handshake::accept(key, Purpose::Lane, two, 3);
+///
+/// let (mut challenge, mut proof) = (Vec::new(), Vec::new());
+/// assert!(acceptor.read(&mut &hello[..], &mut challenge)?.is_none());
+/// let called = dialler.read(&mut &challenge[..], &mut proof)?.expect("all has been said");
+/// let caller = acceptor.read(&mut &proof[..], &mut Vec::new())?.expect("all has been said");
+/// assert_eq!((called.pe, caller.pe), (two, one));
+/// assert!(caller.session.holds(0, b"text", &called.session.seal(0, b"text")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Handshake {
+    key: JobKey,
+    awaited: Awaited,
+    /// The beginning of what is awaited.
+    heard: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Awaited {
+    /// By an acceptor, PE `me` of `pes`.
+    Hello { purpose: Purpose, me: Pe, pes: u32 },
+    /// By the dialler, who said this.
+    Challenge { hello: [u8; HELLO_BYTES], to: Pe },
+    /// By the acceptor, who has answered this HELLO.
+    Proof { hello: [u8; HELLO_BYTES], nonce: [u8; NONCE_BYTES], from: Pe },
+    /// Nothing: all has been said.
+    Nothing,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Which PE.
+    pub pe: Pe,
+    /// The connection's own key.
+    pub session: Session,
+}
+
+impl Handshake {
+    /// The dialler's end, and what it has to send first.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no random numbers.
+    pub fn dial(
+        key: JobKey,
+        purpose: Purpose,
+        from: Pe,
+        to: Pe,
+    ) -> std::io::Result<(Handshake, [u8; HELLO_BYTES])> {
+        let hello = encode_hello(purpose, from, to, random()?);
+        let awaited = Awaited::Challenge { hello, to };
+        Ok((Handshake { key, awaited, heard: Vec::new() }, hello))
+    }
+
+    /// The end of PE `me`, in a job of `pes`, which has been called.
+    pub fn accept(key: JobKey, purpose: Purpose, me: Pe, pes: u32) -> Handshake {
+        Handshake { key, awaited: Awaited::Hello { purpose, me, pes }, heard: Vec::new() }
+    }
+
+    /// Takes from the front of `bytes` what belongs to the handshake, appends to `answer` what is to
+    /// be sent, and returns who the other is once that is certain. The bytes left over follow the
+    /// handshake. After a refusal the connection must be closed.
+    pub fn read(
+        &mut self,
+        bytes: &mut &[u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<Option<Peer>, Refusal> {
+        loop {
+            let wanted = match self.awaited {
+                Awaited::Hello { .. } => HELLO_BYTES,
+                Awaited::Challenge { .. } => CHALLENGE_BYTES,
+                Awaited::Proof { .. } => SEAL_BYTES,
+                Awaited::Nothing => return Ok(None),
+            };
+            let (more, rest) = bytes.split_at(bytes.len().min(wanted - self.heard.len()));
+            self.heard.extend_from_slice(more);
+            *bytes = rest;
+            if self.heard.len() < wanted {
+                return Ok(None);
+            }
+            let heard = std::mem::take(&mut self.heard);
+            let peer = match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
+                Awaited::Hello { purpose, me, pes } => {
+                    self.answer_hello(&heard, purpose, me, pes, answer)?;
+                    None
+                }
+                Awaited::Challenge { hello, to } => {
+                    Some(answer_challenge(self.key, &heard, &hello, to, answer)?)
+                }
+                Awaited::Proof { hello, nonce, from } => {
+                    let proof = heard.first_chunk().ok_or(Refusal::Forged)?;
+                    if !self.key.proves(Part::DiallerProof, [&hello, &nonce], proof) {
+                        return Err(Refusal::Forged);
+                    }
+                    Some(Peer { pe: from, session: self.key.session([&hello, &nonce], false) })
+                }
+                Awaited::Nothing => None,
+            };
+            if peer.is_some() {
+                return Ok(peer);
+            }
+        }
+    }
+
+    fn answer_hello(
+        &mut self,
+        heard: &[u8],
+        purpose: Purpose,
+        me: Pe,
+        pes: u32,
+        answer: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let hello = *heard.first_chunk().ok_or(Refusal::Stranger)?;
+        let from = caller(&hello, purpose, me, pes).ok_or(Refusal::Stranger)?;
+        let nonce = random()?;
+        answer.extend(nonce);
+        answer.extend(self.key.prove(Part::AcceptorProof, [&hello, &nonce]));
+        self.awaited = Awaited::Proof { hello, nonce, from };
+        Ok(())
+    }
+}
+
+fn answer_challenge(
+    key: JobKey,
+    heard: &[u8],
+    hello: &[u8; HELLO_BYTES],
+    to: Pe,
+    answer: &mut Vec<u8>,
+) -> Result<Peer, Refusal> {
+    let (nonce, rest) = heard.split_first_chunk::<NONCE_BYTES>().ok_or(Refusal::Forged)?;
+    let proof = rest.first_chunk().ok_or(Refusal::Forged)?;
+    if !key.proves(Part::AcceptorProof, [hello, nonce], proof) {
+        return Err(Refusal::Forged);
+    }
+    answer.extend(key.prove(Part::DiallerProof, [hello, nonce]));
+    Ok(Peer { pe: to, session: key.session([hello, nonce], true) })
+}
+
+fn encode_hello(purpose: Purpose, from: Pe, to: Pe, nonce: [u8; NONCE_BYTES]) -> [u8; HELLO_BYTES] {
+    let mut bytes = [0; HELLO_BYTES];
+    bytes[..8].copy_from_slice(&GREETING);
+    bytes[8] = purpose as u8;
+    bytes[9..13].copy_from_slice(&from.number().to_le_bytes());
+    bytes[13..17].copy_from_slice(&to.number().to_le_bytes());
+    bytes[17..].copy_from_slice(&nonce);
+    bytes
+}
+
+/// The caller, if the bytes are a HELLO to `me` for this purpose. That `me` is named keeps out a
+/// caller whose address for somebody else has come to be ours.
+fn caller(hello: &[u8; HELLO_BYTES], purpose: Purpose, me: Pe, pes: u32) -> Option<Pe> {
+    let (greeting, rest) = hello.split_first_chunk::<8>()?;
+    let (for_what, rest) = rest.split_first()?;
+    let (from, rest) = rest.split_first_chunk()?;
+    let (to, _) = rest.split_first_chunk()?;
+    let from = Pe::new(u32::from_le_bytes(*from));
+    let is_for_me = *greeting == GREETING
+        && *for_what == purpose as u8
+        && u32::from_le_bytes(*to) == me.number()
+        && from.number() < pes
+        && from != me;
+    is_for_me.then_some(from)
+}

@@ -1,0 +1,144 @@
+//! Keys, and what is proved with them.
+
+use crate::transport::LaneError;
+use serde::{Deserialize, Serialize};
+use siphasher::sip128::{Hash128, SipHasher24};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Where the operating system's random numbers are.
+const SOURCE: &str = "/dev/urandom";
+
+/// The length of a seal, and of a proof, in bytes.
+pub const SEAL_BYTES: usize = 16;
+
+/// So many bytes that nobody can guess.
+pub(super) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    File::open(SOURCE)?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What of a conversation is sealed; no seal for one holds for another.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    AcceptorProof = 1,
+    DiallerProof = 2,
+    SessionKey = 3,
+    FromDialler = 4,
+    FromAcceptor = 5,
+}
+
+/// The keyed hash of all that is given, whose lengths must follow from `part`, but for the last.
+fn keyed_hash(key: &[u8; 16], part: Part, texts: [&[u8]; 2]) -> Hash128 {
+    use siphasher::sip128::Hasher128 as _;
+    use std::hash::Hasher as _;
+    let mut hasher = SipHasher24::new_with_key(key);
+    hasher.write(&[part as u8]);
+    texts.into_iter().for_each(|text| hasher.write(text));
+    hasher.finish128()
+}
+
+/// A job's secret. Whoever knows it can join in; so it is handed out at bootstrap only, never
+/// printed, and never sent over a connection that it protects.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct JobKey([u8; 16]);
+
+impl JobKey {
+    /// A new key, from the operating system's random numbers (`/dev/urandom`).
+    ///
+    /// # Errors
+    ///
+    /// If the system has none to give.
+    pub fn random() -> Result<JobKey, LaneError> {
+        let doing = || format!("reading a job key from {SOURCE}");
+        random().map(JobKey).map_err(|source| LaneError::Io { doing: doing(), source })
+    }
+
+    pub(super) fn prove(&self, part: Part, texts: [&[u8]; 2]) -> [u8; SEAL_BYTES] {
+        keyed_hash(&self.0, part, texts).as_bytes()
+    }
+
+    /// Whether it is the proof, in a time that does not tell where it differs.
+    pub(super) fn proves(&self, part: Part, texts: [&[u8]; 2], proof: &[u8; SEAL_BYTES]) -> bool {
+        keyed_hash(&self.0, part, texts) == Hash128::from(u128::from_le_bytes(*proof))
+    }
+
+    pub(super) fn session(&self, texts: [&[u8]; 2], is_dialler: bool) -> Session {
+        Session { key: self.prove(Part::SessionKey, texts), is_dialler }
+    }
+}
+
+impl fmt::Debug for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JobKey(..)")
+    }
+}
+
+/// One end of one connection, after its handshake: seals what it sends and checks what it receives.
+/// Nothing sealed on one connection, at one place in it, or by one end, holds anywhere else.
+#[derive(Clone, Copy)]
+pub struct Session {
+    key: [u8; 16],
+    is_dialler: bool,
+}
+
+impl Session {
+    /// The seal of the `number`-th text that this end sends.
+    pub fn seal(&self, number: u64, text: &[u8]) -> [u8; SEAL_BYTES] {
+        keyed_hash(&self.key, part_from(self.is_dialler), [&number.to_le_bytes(), text]).as_bytes()
+    }
+
+    /// Whether the other end has sealed this as the `number`-th text that it sent.
+    pub fn holds(&self, number: u64, text: &[u8], seal: &[u8; SEAL_BYTES]) -> bool {
+        let own = keyed_hash(&self.key, part_from(!self.is_dialler), [&number.to_le_bytes(), text]);
+        own == Hash128::from(u128::from_le_bytes(*seal))
+    }
+}
+
+fn part_from(dialler: bool) -> Part {
+    if dialler { Part::FromDialler } else { Part::FromAcceptor }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("is_dialler", &self.is_dialler).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_differ_and_are_not_printed() {
+        let (one, other) = (JobKey::random().unwrap(), JobKey::random().unwrap());
+        let texts: [&[u8]; 2] = [b"some", b"thing"];
+        let proof = one.prove(Part::DiallerProof, texts);
+        assert!(one.proves(Part::DiallerProof, texts, &proof));
+        assert!(!other.proves(Part::DiallerProof, texts, &proof));
+        assert!(!one.proves(Part::AcceptorProof, texts, &proof));
+        assert_eq!(format!("{one:?}"), "JobKey(..)");
+        let session = one.session(texts, true);
+        assert_eq!(format!("{session:?}"), "Session { is_dialler: true, .. }");
+    }
+
+    #[test]
+    fn a_seal_holds_in_one_place_only() {
+        let key = JobKey::random().unwrap();
+        let [dialler, acceptor] = [true, false].map(|end| key.session([b"one", b"call"], end));
+        let seal = dialler.seal(7, b"text");
+        assert!(acceptor.holds(7, b"text", &seal));
+        assert!(!acceptor.holds(8, b"text", &seal), "another number");
+        assert!(!acceptor.holds(7, b"texts", &seal), "another text");
+        assert!(!dialler.holds(7, b"text", &seal), "sent back");
+        let later = key.session([b"two", b"call"], false);
+        assert!(!later.holds(7, b"text", &seal), "another connection");
+        for at in 0..SEAL_BYTES {
+            let mut seal = seal;
+            seal[at] ^= 0x10;
+            assert!(!acceptor.holds(7, b"text", &seal), "byte {at}");
+        }
+    }
+}
