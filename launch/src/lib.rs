@@ -27,7 +27,7 @@
 //! - [`Spawner`]: spawning and placing single tasks; [`Future`]: awaiting them.
 //! - [`skeletons`]: parallel patterns.
 //! - [`Distance`], [`Topology`]: who is near.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 /// The program in the README must compile, too.
 #[cfg(doctest)]
@@ -36,6 +36,8 @@ struct Readme;
 
 mod error;
 mod faults;
+#[cfg(feature = "mpi")]
+mod guard;
 mod launcher;
 mod options;
 mod start;
@@ -61,6 +63,10 @@ pub mod prelude {
 
 /// Runs the program's main task on the root PE of a job, while the other PEs serve. Blocks until
 /// the job has ended. The environment says how the job is made up; see [`Options::from_env`].
+///
+/// Call it early in the program's `main`: under a launcher the process splits here in a small
+/// guard, which the launcher knows, and the program proper (see [`Options::guard`]). A process that
+/// has threads already is started anew for this, and does again what it did before.
 ///
 /// # Errors
 ///

@@ -56,6 +56,10 @@ pub struct Options {
     /// [env: `ULTRAMARINE_CALIBRATE`].
     #[arg(long)]
     calibrate: bool,
+    /// Let a small parent stand between the launcher and each process, so that the job goes on when
+    /// a process is killed [env: `ULTRAMARINE_GUARD`] [default: on].
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
+    guard: Option<bool>,
     /// Change a setting of the runtime; may be given several times [env: `ULTRAMARINE_` and the
     /// setting's name in capitals].
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
@@ -70,8 +74,8 @@ pub struct Options {
 pub(crate) const PES_MAX: u32 = 4096;
 
 /// Variables with the common prefix that are not settings of the runtime.
-const NOT_SETTINGS: [&str; 7] =
-    ["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "LOG"];
+const NOT_SETTINGS: [&str; 9] =
+    ["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "GUARD", "GUARDED", "LOG"];
 
 fn pe_count(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -101,6 +105,10 @@ fn yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
+fn on_or_off(text: &str) -> Result<bool, String> {
+    yes_or_no(text).map_err(|_| "on or off is expected".to_owned())
+}
+
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("NAME=VALUE is expected")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -124,8 +132,8 @@ pub(crate) fn complete<T>(
 impl Options {
     /// What the environment says: `ULTRAMARINE_PES`, `ULTRAMARINE_LANE`, `ULTRAMARINE_THREADS`,
     /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`, `ULTRAMARINE_CALIBRATE`,
-    /// `ULTRAMARINE_KILL_AT`, `ULTRAMARINE_CHAOS_MONKEY`, `ULTRAMARINE_CHAOS_WITHIN`. (A job asks
-    /// the environment itself for whatever it was not given.)
+    /// `ULTRAMARINE_GUARD`, `ULTRAMARINE_KILL_AT`, `ULTRAMARINE_CHAOS_MONKEY`,
+    /// `ULTRAMARINE_CHAOS_WITHIN`. (A job asks the environment itself for whatever it was not given.)
     ///
     /// # Errors
     ///
@@ -150,6 +158,7 @@ impl Options {
         complete(&mut calibrate, text("ULTRAMARINE_CALIBRATE"), yes_or_no)?;
         self.faults.complete(&variable)?;
         self.calibrate = calibrate.unwrap_or(false);
+        complete(&mut self.guard, text("ULTRAMARINE_GUARD"), on_or_off)?;
         Ok(self)
     }
 
@@ -180,6 +189,16 @@ impl Options {
     #[must_use]
     pub fn calibrate(mut self) -> Self {
         self.calibrate = true;
+        self
+    }
+
+    /// Whether a small parent stands between the launcher and each process. It waits, hands signals
+    /// on, and exits as the process does; only when a process other than the root is killed, it
+    /// tells the launcher that all is well, so that the job goes on. The launcher and its tools then
+    /// know the guard's number, and not that of the program. The default is `true`.
+    #[must_use]
+    pub fn guard(mut self, on: bool) -> Self {
+        self.guard = Some(on);
         self
     }
 
@@ -219,6 +238,11 @@ impl Options {
 
     pub(crate) fn faults(&self) -> &FaultOptions {
         &self.faults
+    }
+
+    #[cfg(feature = "mpi")]
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.guard.unwrap_or(true)
     }
 
     pub(crate) fn given_places(&self) -> Option<&[Place]> {
@@ -289,6 +313,7 @@ mod tests {
             ("ULTRAMARINE_LANE", "pigeon", "mpi, tcp or memory"),
             ("ULTRAMARINE_THREADS", "1025", "from 1 to 1024"),
             ("ULTRAMARINE_CALIBRATE", "perhaps", "true or false"),
+            ("ULTRAMARINE_GUARD", "dog", "on or off"),
         ] {
             let error = with(Options::default(), name, value).expect_err(name);
             assert!(error.starts_with(&format!("{name} = `{value}`: ")), "{error}");

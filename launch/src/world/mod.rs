@@ -13,6 +13,7 @@ use self::deadline::StartDeadline;
 use self::passport::Passport;
 use crate::error::{Error, Result, StartError};
 use crate::faults::plan::Fuse;
+use crate::guard;
 use crate::launcher::Launched;
 use crate::options::Options;
 use mpi::Threading;
@@ -44,6 +45,7 @@ where
     F: FnOnce(Context) -> T,
     T: Future<Output = Result<()>> + Send + 'static,
 {
+    let ward = guard::stand(options.as_ref().ok(), launched);
     let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
     let universe = initialise()?;
     let world = universe.world();
@@ -57,6 +59,7 @@ where
     // Whoever watches the job from outside learns from this which process is which PE.
     let (pes, process) = (job.topology.pes(), std::process::id());
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
+    ward.joined();
     let root = job.me == Pe::ROOT;
     let (result, leave) = if root {
         let (result, parting) = lead(job, main);
@@ -78,7 +81,7 @@ where
                     eprintln!(
                         "ultramarine: rank {rank} leaves without the others: one does not answer"
                     );
-                    std::process::exit(0);
+                    ward.leave(0);
                 }
                 Err(reason) => {
                     eprintln!("ultramarine: rank {rank} ends the job: {reason}");

@@ -1,0 +1,233 @@
+//! A small parent between the launcher and the program, so that the launcher does not end a job that
+//! survives the death of a process.
+//!
+//! Launchers take a process that dies by a signal for the failure of the job and kill the rest of
+//! it. So a process that a launcher has started splits before MPI starts: the first, whom the
+//! launcher knows, becomes the *guard*; its child, the *ward*, goes on as the program.
+//!
+//! ```text
+//!  launcher ─── guard (rank 0) ─── program        the guard waits, hands signals on, and
+//!           ├── guard (rank 1) ─── program        exits as its ward does;
+//!           └── guard (rank 2)     † SIGKILL      but here it takes leave and exits with 0
+//! ```
+//!
+//! - Once the job is made up ([`Ward::joined`]), a ward other than the root that dies by a signal is
+//!   mourned in one line, and the launcher is told that it has left in peace (see [`farewell`]). A
+//!   signal that the guard handed on was meant to end it, and is no accident.
+//! - What ends otherwise ends the guard in the same way: with that code, or by that signal.
+//! - The end of the guard kills the ward. Nobody is left over.
+//! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leave`]), and
+//!   the guard takes leave for it.
+//!
+//! A process with several threads cannot split. It starts itself anew, as the guard from the outset,
+//! before its `main`; and that starts the program as its child. What `main` did before it came
+//! here happens twice then.
+//!
+//! The ward talks to the guard through a pipe that is read only after its end: so the guard has
+//! nothing to do until then, and what was said before a death is always heard.
+
+mod farewell;
+mod sys;
+mod watch;
+
+use self::sys::Fork;
+use self::watch::Told;
+use crate::launcher::{Launched, launched};
+use crate::options::{Options, utf8_variable};
+use std::io::{self, PipeWriter, Write as _};
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::{CommandExt as _, parent_id};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The variable that says what has been done, so that nobody is guarded twice.
+const MARK: &str = "ULTRAMARINE_GUARDED";
+
+/// Its value in a process that is to become a guard before `main`.
+const BEGIN: &str = "begin";
+
+/// What [`MARK`] says.
+#[derive(Debug, PartialEq, Eq)]
+enum Mark {
+    /// Nothing: the launcher has just started this process.
+    None,
+    /// The guard was to be made before `main`, and was not.
+    Failed(String),
+    /// The guard has this number, and the ward tells it things through this pipe.
+    Guarded { guard: u32, pipe: RawFd },
+}
+
+impl Mark {
+    fn read(text: Option<&str>) -> Self {
+        let guarded = |text: &str| {
+            let (guard, pipe) = text.split_once(':')?;
+            Some(Mark::Guarded { guard: guard.parse().ok()?, pipe: pipe.parse().ok()? })
+        };
+        match text {
+            None => Mark::None,
+            Some(BEGIN) => Mark::Failed("nothing runs before main here".to_owned()),
+            Some(text) => guarded(text).unwrap_or_else(|| Mark::Failed(text.to_owned())),
+        }
+    }
+
+    fn text(guard: u32, pipe: &PipeWriter) -> String {
+        format!("{guard}:{}", pipe.as_raw_fd())
+    }
+}
+
+/// Puts a guard between the launcher and this process, if that is wanted and of use; comes back in
+/// the process that goes on as the program. To be called before MPI starts. Where no guard can be
+/// had, says why and goes on.
+pub(crate) fn stand(options: Option<&Options>, launched: Launched) -> Ward {
+    // Nobody survives the only process.
+    if launched.processes < 2 || !options.is_none_or(Options::is_guarded) {
+        return Ward { guard: None };
+    }
+    split_or_start_anew(launched).unwrap_or_else(|reason| {
+        tracing::warn!(
+            "rank {} goes on without a guard ({reason}): if it is killed, the launcher may end the \
+             whole job",
+            launched.rank
+        );
+        Ward { guard: None }
+    })
+}
+
+fn split_or_start_anew(launched: Launched) -> io::Result<Ward> {
+    match Mark::read(utf8_variable(MARK).as_deref()) {
+        Mark::None if sys::is_alone() => split(launched.rank),
+        Mark::None => Err(run_again(BEGIN)),
+        Mark::Failed(reason) => Err(io::Error::other(reason)),
+        // The program of another ward has started this one.
+        Mark::Guarded { guard, .. } if guard != parent_id() => Ok(Ward { guard: None }),
+        Mark::Guarded { guard, pipe } => {
+            let pipe = sys::inherited(pipe)?;
+            end_with(guard);
+            Ok(Ward { guard: Some(pipe.into()) })
+        }
+    }
+}
+
+/// The process that the guard watches over.
+#[derive(Debug)]
+pub(crate) struct Ward {
+    /// The way to the guard, if there is one.
+    guard: Option<PipeWriter>,
+}
+
+impl Ward {
+    /// From now on the job survives the death of this process by a signal, unless it is the root.
+    pub(crate) fn joined(&self) {
+        let mut text = format!("{}\n", Told::JOINED);
+        for library in farewell::telling_libraries() {
+            text += &format!("{}{}\n", Told::LIBRARY, library.display());
+        }
+        self.tell(&text);
+    }
+
+    /// Ends this process with this code, at once and without finalising MPI, and lets the guard take
+    /// leave of the launcher for it.
+    pub(crate) fn leave(self, code: i32) -> ! {
+        let _ = io::stdout().flush();
+        self.tell(&format!("{}\n", Told::LEAVES));
+        if self.guard.is_none() && std::env::var_os("PMI_FD").is_some() {
+            // This much can be done without one.
+            let _ = farewell::say(&farewell::telling_libraries());
+        }
+        sys::exit(code)
+    }
+
+    /// Tells the guard. A guard that is no more is killing this process.
+    fn tell(&self, text: &str) {
+        if let Some(mut pipe) = self.guard.as_ref() {
+            let _ = pipe.write_all(text.as_bytes());
+        }
+    }
+}
+
+/// Splits this process, which has one thread, in guard and ward.
+fn split(rank: u32) -> io::Result<Ward> {
+    let (to_guard, guard) = (io::pipe()?, std::process::id());
+    let (reader, writer) = to_guard;
+    let held = sys::hold_signals();
+    match sys::fork() {
+        Ok(Fork::Parent { child }) => watch::over(child, rank, reader),
+        Ok(Fork::Child) => {
+            sys::restore_signals(&held);
+            end_with(guard);
+            sys::set_variable(MARK, &Mark::text(guard, &writer))?;
+            Ok(Ward { guard: Some(writer) })
+        }
+        Err(error) => {
+            sys::restore_signals(&held);
+            Err(error)
+        }
+    }
+}
+
+/// Becomes a guard, if this process was started anew to be one, and starts the program. Called before
+/// `main`.
+fn before_main() {
+    if utf8_variable(MARK).as_deref() == Some(BEGIN)
+        && let Err(error) = guard_from_the_outset()
+    {
+        let _ = sys::set_variable(MARK, &error.to_string());
+    }
+    // Only here a test has a process with one thread.
+    #[cfg(test)]
+    tests::programs::before_main();
+}
+
+fn guard_from_the_outset() -> io::Result<()> {
+    let launched = launched(utf8_variable).ok_or_else(|| io::Error::other("no launcher"))?;
+    let (reader, writer) = io::pipe()?;
+    let held = sys::hold_signals();
+    let mark = Mark::text(std::process::id(), &writer);
+    let program = || {
+        sys::restore_signals(&held);
+        sys::hand_down(&writer);
+        let error = run_again(&mark);
+        let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
+    };
+    match sys::fork_and(program) {
+        Ok(child) => watch::over(child, launched.rank, reader),
+        Err(error) => {
+            sys::restore_signals(&held);
+            Err(error)
+        }
+    }
+}
+
+/// Runs this program in place of this process, with the same arguments, and with this mark. Comes
+/// back only with an error.
+fn run_again(mark: &str) -> io::Error {
+    let mut arguments = std::env::args_os();
+    let mut command = Command::new(own_file());
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    command.args(arguments).env(MARK, mark).exec()
+}
+
+/// This program's file; by its own name, which tools show, if it still has that.
+fn own_file() -> PathBuf {
+    let own = PathBuf::from("/proc/self/exe");
+    let identity =
+        |path: &PathBuf| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let named = std::env::current_exe().ok();
+    named
+        .filter(|named| identity(named).is_some_and(|id| identity(&own) == Some(id)))
+        .unwrap_or(own)
+}
+
+/// Makes this process end with its guard, also if that has ended already.
+fn end_with(guard: u32) {
+    sys::end_with_parent();
+    if parent_id() != guard {
+        sys::exit(1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! What the guard asks the system for. The only file of this crate with `unsafe` in it.
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::ptr::{null, null_mut};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// Who one is after a fork.
+pub(super) enum Fork {
+    Parent { child: i32 },
+    Child,
+}
+
+/// Signals held back, until restored. Dropping it restores nothing.
+pub(super) struct HeldSignals {
+    mask: libc::sigset_t,
+    on_child: libc::sigaction,
+}
+
+/// Splits this process in two.
+///
+/// # Errors
+///
+/// This process has other threads, which the child would lack while their locks are held; or the
+/// system has no room for one more.
+pub(super) fn fork() -> io::Result<Fork> {
+    if !is_alone() {
+        return Err(io::Error::other("the process has several threads"));
+    }
+    // SAFETY: there is no other thread, so memory is in order in the child, too.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        child => Ok(Fork::Parent { child }),
+    }
+}
+
+/// Splits this process in two. The child does nothing but run the program anew.
+///
+/// # Errors
+///
+/// The system has no room for one more process.
+pub(super) fn fork_and(exec: impl FnOnce()) -> io::Result<i32> {
+    // SAFETY: `before_main` alone calls this, when other threads, if any, are those that a library
+    // has started while it was loaded. The child allocates, which the C library allows after a fork
+    // (it holds its allocator's locks meanwhile), and is replaced by the program.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            exec();
+            exit(127)
+        }
+        child => Ok(child),
+    }
+}
+
+/// Whether this process has a single thread.
+pub(super) fn is_alone() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Holds back all signals that can be held back, and asks for word of a child's end.
+pub(super) fn hold_signals() -> HeldSignals {
+    let mut all = MaybeUninit::uninit();
+    let mut mask = MaybeUninit::uninit();
+    let mut on_child = MaybeUninit::uninit();
+    // SAFETY: the sets and the action are valid for writing; `sigfillset` initialises the first,
+    // the other calls the others, and none of them fails with valid arguments. All zeroes, with an
+    // empty mask, is a valid action.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), mask.as_mut_ptr());
+        // Where a launcher has SIGCHLD ignored, the system would not keep how a child ended.
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(libc::SIGCHLD, &raw const default, on_child.as_mut_ptr());
+        HeldSignals { mask: mask.assume_init(), on_child: on_child.assume_init() }
+    }
+}
+
+/// Makes signals as they were.
+pub(super) fn restore_signals(held: &HeldSignals) {
+    // SAFETY: both were written by the system in `hold_signals`.
+    unsafe {
+        libc::sigaction(libc::SIGCHLD, &raw const held.on_child, null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const held.mask, null_mut());
+    }
+}
+
+/// The next signal that was held back, if one comes within so many milliseconds; without a limit,
+/// waits for one.
+pub(super) fn next_signal(limit_ms: Option<u32>) -> Option<i32> {
+    let mut all = MaybeUninit::uninit();
+    let limit = limit_ms.map(|ms| libc::timespec {
+        tv_sec: libc::time_t::from(ms / 1000),
+        tv_nsec: libc::c_long::from(ms % 1000) * 1_000_000,
+    });
+    loop {
+        // SAFETY: `sigfillset` initialises the set; a null pointer to a limit means none, and one to
+        // the details of a signal that nobody wants them.
+        let signal = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            let limit = limit.as_ref().map_or(null(), |limit| &raw const *limit);
+            libc::sigtimedwait(all.as_ptr(), null_mut(), limit)
+        };
+        match signal {
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            -1 => return None,
+            signal => return Some(signal),
+        }
+    }
+}
+
+/// How the child ended, if it has.
+pub(super) fn reap(child: i32) -> Option<End> {
+    let mut status = 0;
+    // SAFETY: the status is valid for writing.
+    let reaped = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
+    if reaped != child {
+        return None;
+    }
+    match status {
+        status if libc::WIFEXITED(status) => Some(End::Code(libc::WEXITSTATUS(status))),
+        status if libc::WIFSIGNALED(status) => Some(End::Signal(libc::WTERMSIG(status))),
+        _ => None,
+    }
+}
+
+/// Sends a signal. A process that has ended gets none.
+pub(super) fn send(process: i32, signal: i32) {
+    // SAFETY: touches no memory of this process. A child's number is its own until it is reaped.
+    unsafe { libc::kill(process, signal) };
+}
+
+/// Lets the system kill this process when its parent ends.
+pub(super) fn end_with_parent() {
+    // SAFETY: touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+/// What tools call this process from now on; at most 15 bytes.
+pub(super) fn rename(name: &str) {
+    let Ok(name) = CString::new(name) else { return };
+    // SAFETY: the name is a C string that the system copies.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Closes this process's copies of all files but these and the standard ones.
+pub(super) fn close_all_but(kept: &[RawFd]) {
+    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    // Collected first: reading the folder has a file open that is in the folder.
+    let open: Vec<RawFd> = numbers.collect();
+    for file in open.into_iter().filter(|file| *file > 2 && !kept.contains(file)) {
+        // SAFETY: the caller never returns to code that owns any of them.
+        unsafe { libc::close(file) };
+    }
+}
+
+/// A file that was handed down by its number; closed in programs that this one starts.
+///
+/// # Errors
+///
+/// There is none by that number, or it is one of the standard ones.
+pub(super) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: `fcntl` judges whether there is such a file.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open; who handed it down meant it for the caller alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Another name for a file that belongs to somebody else in this process.
+///
+/// # Errors
+///
+/// There is none by that number.
+pub(super) fn shared(number: RawFd) -> io::Result<OwnedFd> {
+    if number < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: not -1; borrowed for the call, which judges whether there is such a file.
+    unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()
+}
+
+/// Keeps a file open in programs that this one starts.
+pub(super) fn hand_down(file: &impl AsRawFd) {
+    // SAFETY: the file is open.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) };
+}
+
+/// Lets nobody wait for bytes from this file.
+pub(super) fn never_wait_for(file: &impl AsRawFd) {
+    // SAFETY: the file is open.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+}
+
+/// Sets an environment variable.
+///
+/// # Errors
+///
+/// Other threads could be reading variables meanwhile.
+pub(super) fn set_variable(name: &str, value: &str) -> io::Result<()> {
+    if !is_alone() {
+        return Err(io::Error::other("the process has several threads"));
+    }
+    // SAFETY: there is no other thread.
+    unsafe { std::env::set_var(name, value) };
+    Ok(())
+}
+
+/// Ends this process at once; nothing is flushed and no handler runs.
+pub(super) fn exit(code: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(code) }
+}
+
+/// Ends this process by a signal, as if it had been meant for it; without leaving a core file.
+pub(super) fn end_by(signal: i32) -> ! {
+    // SAFETY: all structures are valid; no handler is set but the default.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        let mut only = MaybeUninit::uninit();
+        libc::sigemptyset(only.as_mut_ptr());
+        libc::sigaddset(only.as_mut_ptr(), signal);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, only.as_ptr(), null_mut());
+    }
+    // One that does not end anybody by default.
+    exit(128 + signal)
+}
+
+/// Introduces this process to its `PMIx` server and takes leave of it, by means of a library (`None`:
+/// whichever are loaded) in which the two functions have these names.
+///
+/// # Errors
+///
+/// The library lacks them, or they fail.
+pub(super) fn visit_pmix(library: Option<&Path>, init: &str, finalize: &str) -> Result<(), String> {
+    type Init = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int;
+    type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
+    let name = |text: &str| CString::new(text).map_err(|_| format!("{text:?} is no name"));
+    let file = library.map(|path| name(&path.to_string_lossy())).transpose()?;
+    let file = file.as_ref().map_or(null::<c_char>(), |file| file.as_ptr());
+    let names = [name(init)?, name(finalize)?];
+    // SAFETY: a null pointer stands for the program itself. Libraries that MPI's own process has
+    // loaded do in this one, at loading, what they did there.
+    let handle = unsafe { libc::dlopen(file, libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if handle.is_null() {
+        return Err("the library cannot be loaded".to_owned());
+    }
+    // SAFETY: the handle was just made, and the names are C strings.
+    let found = names.each_ref().map(|name| unsafe { libc::dlsym(handle, name.as_ptr()) });
+    if found.iter().any(|function| function.is_null()) {
+        return Err(format!("{init} is not in it"));
+    }
+    // At least the size of a `pmix_proc_t`: 256 bytes of a name, and a rank.
+    let mut who = [0u64; 128];
+    // SAFETY: these are the signatures of PMIx 2 to 5; `who` outlives the calls; null and 0 stand for
+    // no further wishes.
+    let codes = unsafe {
+        let start = std::mem::transmute::<*mut c_void, Init>(found[0]);
+        let end = std::mem::transmute::<*mut c_void, Finalize>(found[1]);
+        let started = start(who.as_mut_ptr().cast(), null_mut(), 0);
+        [started, if started == 0 { end(null(), 0) } else { 0 }]
+    };
+    if codes == [0, 0] { Ok(()) } else { Err(format!("it answers {codes:?}")) }
+}
+
+/// Runs before `main`, in every program that contains this crate.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = before_main;
+
+extern "C" fn before_main() {
+    super::before_main();
+}

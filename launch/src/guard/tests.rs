@@ -1,0 +1,380 @@
+//! Guards and wards under a real launcher. The tests start this very file under it, which runs one of
+//! the programs below instead of tests, and kill what they like.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The longest that anything here may take; reached only when a test fails.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// The variable by which all processes of a test are known; its value is the test's folder.
+const FOLDER: &str = "GUARD_TEST_FOLDER";
+
+/// The variable that says which program a process is to run.
+const PROGRAM: &str = "GUARD_TEST_PROGRAM";
+
+#[test]
+fn a_mark_says_what_was_done() {
+    assert_eq!(Mark::read(None), Mark::None);
+    assert_eq!(Mark::read(Some("12:7")), Mark::Guarded { guard: 12, pipe: 7 });
+    assert_eq!(Mark::read(Some("no room")), Mark::Failed("no room".to_owned()));
+    assert!(matches!(Mark::read(Some(BEGIN)), Mark::Failed(_)));
+}
+
+#[test]
+fn the_program_is_known_by_its_name() {
+    assert_eq!(Some(own_file()), std::env::current_exe().ok());
+}
+
+/// A job under the launcher that belongs to this build.
+struct Running {
+    folder: PathBuf,
+    launcher: Child,
+    said: Vec<JoinHandle<String>>,
+}
+
+impl Running {
+    /// Starts so many processes of a program. `None` where no launcher belongs to this build.
+    fn start(test: &str, program: &str, processes: u32) -> Option<Self> {
+        let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
+            println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
+            return None;
+        };
+        let folder = std::env::temp_dir().join(format!("guard-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("there is room");
+        let mut command = Command::new(launcher);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            let foreign = ["ULTRAMARINE_", "PMI_", "PMIX_", "SLURM_", "OMPI_COMM_WORLD_"];
+            if foreign.iter().any(|prefix| text.starts_with(prefix)) {
+                command.env_remove(&name);
+            }
+        }
+        command.args(["-n", &processes.to_string()]).arg(own_file());
+        command.env(PROGRAM, program).env(FOLDER, &folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut launcher = command.spawn().expect("the launcher starts");
+        let out = drain(launcher.stdout.take().expect("piped"));
+        let err = drain(launcher.stderr.take().expect("piped"));
+        Some(Running { folder, launcher, said: vec![out, err] })
+    }
+
+    /// The guards and the wards, by rank, once all so many wards have come so far.
+    fn at_work(&self, processes: u32) -> BTreeMap<u32, (i32, i32)> {
+        let line = |rank: u32| {
+            let text = std::fs::read_to_string(self.folder.join(rank.to_string())).ok()?;
+            let (guard, ward) = text.strip_suffix('\n')?.split_once(' ')?;
+            Some((rank, (guard.parse().ok()?, ward.parse().ok()?)))
+        };
+        let all = || (0..processes).map(line).collect();
+        eventually("all processes are at work", || Option::is_some(&all()));
+        all().expect("they were there")
+    }
+
+    /// Lets the wards go on.
+    fn go_on(&self) {
+        std::fs::write(self.folder.join("go"), "").expect("the folder is there");
+    }
+
+    /// How the launcher ended, and what was said. Nobody may be left.
+    fn end(mut self) -> (ExitStatus, String) {
+        let mut status = None;
+        eventually("the launcher ends", || {
+            status = self.launcher.try_wait().expect("it is our child");
+            status.is_some()
+        });
+        eventually("all processes end", || self.alive().is_empty());
+        let said = std::mem::take(&mut self.said);
+        let said = said.into_iter().map(|said| said.join().expect("it reads to the end"));
+        (status.expect("it ended"), said.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The guards and wards of this test.
+    fn alive(&self) -> Vec<i32> {
+        let mark = format!("{FOLDER}={}", self.folder.display());
+        let is_ours = |process: &i32| {
+            let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|exe| exe == own_file())
+                && environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        let all = std::fs::read_dir("/proc").expect("on Linux");
+        let numbers = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        numbers.filter(is_ours).collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.launcher.kill();
+        let _ = self.launcher.wait();
+        self.alive().into_iter().for_each(|process| sys::send(process, libc::SIGKILL));
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).expect("a pipe can be read");
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+#[track_caller]
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "it does not come to pass that {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_there(process: i32) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
+}
+
+/// Kills the ward of rank 1; the others go on and end well.
+fn survives_the_death_of_rank_1(test: &str, program: &str, signal: i32) {
+    let Some(job) = Running::start(test, program, 3) else { return };
+    let wards = job.at_work(3);
+    sys::send(wards[&1].1, signal);
+    eventually("the guard of the dead ends", || !is_there(wards[&1].0));
+    // Time for a launcher that has second thoughts.
+    thread::sleep(Duration::from_millis(500));
+    for (guard, ward) in [wards[&0], wards[&2]] {
+        assert!(is_there(guard) && is_there(ward), "the launcher has killed the others");
+    }
+    job.go_on();
+    let (status, said) = job.end();
+    assert!(status.success(), "{status}: {said}");
+    assert!(said.contains("ultramarine: rank 1 was killed by SIG"), "{said}");
+    assert!(said.contains("rank 2 leaves") && !said.contains("rank 1 leaves"), "{said}");
+}
+
+#[test]
+fn the_others_live_on_when_one_is_killed() {
+    survives_the_death_of_rank_1("killed", "work", libc::SIGKILL);
+    survives_the_death_of_rank_1("aborted", "work", libc::SIGABRT);
+}
+
+#[test]
+fn a_program_with_threads_is_guarded_too() {
+    survives_the_death_of_rank_1("threads", "work_with_threads", libc::SIGKILL);
+}
+
+#[test]
+fn a_job_that_nobody_dies_in_ends_as_ever() {
+    for program in ["finalise", "work"] {
+        let Some(job) = Running::start(&format!("peace-{program}"), program, 2) else { return };
+        job.go_on();
+        let (status, said) = job.end();
+        assert!(status.success(), "{program}: {status}: {said}");
+    }
+}
+
+#[test]
+fn a_job_of_which_none_but_the_root_is_left_ends_well() {
+    let Some(job) = Running::start("last", "work", 3) else { return };
+    let wards = job.at_work(3);
+    for rank in [2, 1] {
+        sys::send(wards[&rank].1, libc::SIGKILL);
+        eventually("the guard of the dead ends", || !is_there(wards[&rank].0));
+    }
+    job.go_on();
+    let (status, said) = job.end();
+    assert!(status.success() && said.contains("rank 0 leaves"), "{status}: {said}");
+}
+
+#[test]
+fn a_job_ends_with_its_root() {
+    let Some(job) = Running::start("root", "work", 3) else { return };
+    sys::send(job.at_work(3)[&0].1, libc::SIGKILL);
+    let (status, said) = job.end();
+    assert!(!status.success() && !said.contains("leaves"), "{status}: {said}");
+}
+
+#[test]
+fn a_ward_ends_with_its_guard() {
+    let Some(job) = Running::start("guard", "work", 2) else { return };
+    let wards = job.at_work(2);
+    sys::send(wards[&1].0, libc::SIGKILL);
+    eventually("the ward ends", || !is_there(wards[&1].1));
+    let (status, said) = job.end();
+    assert!(!status.success() && !said.contains("rank 1 leaves"), "{status}: {said}");
+}
+
+#[test]
+fn a_death_before_the_job_is_made_up_ends_it() {
+    let Some(job) = Running::start("early", "die_early", 3) else { return };
+    let (status, said) = job.end();
+    assert!(!status.success() && !said.contains("leaves"), "{status}: {said}");
+    assert!(!said.contains("goes on without"), "{said}");
+}
+
+#[test]
+fn signals_to_the_launcher_end_all() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let Some(job) = Running::start(&format!("signal-{signal}"), "work", 2) else { return };
+        job.at_work(2);
+        sys::send(job.launcher.id() as i32, signal);
+        let (status, said) = job.end();
+        assert!(!status.success() && !said.contains("leaves"), "{status}: {said}");
+    }
+}
+
+#[test]
+fn a_signal_that_was_handed_on_ends_the_job() {
+    for signal in [libc::SIGTERM, libc::SIGUSR2] {
+        let Some(job) = Running::start(&format!("handed-{signal}"), "work", 2) else { return };
+        sys::send(job.at_work(2)[&1].0, signal);
+        let (status, said) = job.end();
+        assert!(!status.success() && !said.contains("goes on without"), "{status}: {said}");
+    }
+}
+
+#[test]
+fn exit_codes_are_passed_on() {
+    let Some(job) = Running::start("code", "exit_with_7", 2) else { return };
+    job.at_work(2);
+    job.go_on();
+    let (status, said) = job.end();
+    assert_eq!(status.code(), Some(7), "{said}");
+}
+
+#[test]
+fn a_guard_keeps_nothing_open_and_its_wards_programs_get_none() {
+    let Some(job) = Running::start("files", "look_around", 2) else { return };
+    let (status, said) = job.end();
+    assert!(status.success() && said.contains("all is well"), "{status}: {said}");
+}
+
+/// What the processes of a job run.
+pub(super) mod programs {
+    use super::*;
+    use mpi::environment::Universe;
+    use mpi::traits::CommunicatorCollectives;
+
+    /// Runs the program that this process was started for, if any. This is no place to unwind to: who
+    /// panics is aborted.
+    pub(in super::super) fn before_main() {
+        match utf8_variable(PROGRAM).as_deref() {
+            None => return,
+            Some("work") => work(),
+            Some("work_with_threads") => work_with_threads(),
+            Some("finalise") => finalise(),
+            Some("die_early") => die_early(),
+            Some("exit_with_7") => exit_with_7(),
+            Some("look_around") => look_around(),
+            Some("stand_inside") => stand_inside(),
+            Some(other) => panic!("{other} is no program"),
+        }
+        std::process::exit(0)
+    }
+
+    fn folder() -> PathBuf {
+        std::env::var_os(FOLDER).expect("a test has started this").into()
+    }
+
+    fn rank() -> u32 {
+        launched(utf8_variable).expect("a launcher has started this").rank
+    }
+
+    /// Starts MPI on all processes, behind guards.
+    fn begin() -> (Ward, Universe) {
+        let ward = stand(None, launched(utf8_variable).expect("a launcher has started this"));
+        assert!(ward.guard.is_some(), "it has a guard");
+        let (universe, _) =
+            mpi::initialize_with_threading(mpi::Threading::Serialized).expect("MPI starts once");
+        universe.world().barrier();
+        (ward, universe)
+    }
+
+    /// Shows who is here, and waits for leave to go on.
+    fn wait_at_work() {
+        let (folder, rank) = (folder(), rank());
+        let line = format!("{} {}\n", parent_id(), std::process::id());
+        std::fs::write(folder.join(rank.to_string()), line).expect("the folder is there");
+        eventually("the test lets this go on", || folder.join("go").exists());
+    }
+
+    /// Goes through a job without MPI, and leaves as if somebody had died.
+    fn work() {
+        assert!(sys::is_alone(), "this process is to split");
+        let (ward, _universe) = begin();
+        ward.joined();
+        wait_at_work();
+        println!("rank {} leaves", rank());
+        ward.leave(0)
+    }
+
+    fn work_with_threads() {
+        let (send, receive) = std::sync::mpsc::channel::<()>();
+        let thread = thread::spawn(move || receive.recv());
+        let (ward, _universe) = begin();
+        ward.joined();
+        let guard = std::fs::read_to_string(format!("/proc/{}/status", parent_id()));
+        let guard = guard.expect("the guard is there");
+        assert!(guard.contains("\nThreads:\t1\n"), "{guard}");
+        assert!(guard.starts_with("Name:\tultra-guard\n"), "{guard}");
+        wait_at_work();
+        drop(send);
+        thread.join().expect("no panic").expect_err("nothing was sent");
+        println!("rank {} leaves", rank());
+        ward.leave(0)
+    }
+
+    fn finalise() {
+        let (ward, universe) = begin();
+        ward.joined();
+        wait_at_work();
+        drop(universe);
+    }
+
+    fn die_early() {
+        let (ward, _universe) = begin();
+        if rank() == 1 {
+            sys::send(std::process::id() as i32, libc::SIGKILL);
+        }
+        wait_at_work();
+        ward.leave(0)
+    }
+
+    fn exit_with_7() {
+        let (ward, _universe) = begin();
+        ward.joined();
+        wait_at_work();
+        if rank() == 1 {
+            sys::exit(7);
+        }
+        // The launcher ends the others.
+        eventually("the launcher ends this", || false);
+    }
+
+    fn look_around() {
+        let (mut reader, writer) = io::pipe().expect("there is room");
+        let (ward, universe) = begin();
+        ward.joined();
+        drop(writer);
+        let mut nothing = Vec::new();
+        reader.read_to_end(&mut nothing).expect("no copy of the other end is open");
+        let mark = utf8_variable(MARK).expect("a ward has it");
+        assert!(mark.starts_with(&format!("{}:", parent_id())), "{mark}");
+        // What this process starts stands beside it, and is not guarded.
+        let inner =
+            Command::new(own_file()).env(PROGRAM, "stand_inside").stdout(Stdio::null()).status();
+        assert!(inner.expect("it starts").success());
+        drop(universe);
+        println!("all is well");
+    }
+
+    fn stand_inside() {
+        let own = std::process::id();
+        let ward = stand(None, launched(utf8_variable).expect("it has its starter's variables"));
+        assert!(ward.guard.is_none() && std::process::id() == own);
+    }
+}
