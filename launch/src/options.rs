@@ -3,6 +3,7 @@
 use crate::error::{Result, StartError};
 use crate::faults::FaultOptions;
 use clap::ValueEnum as _;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use ultramarine_runtime::settings::{PREFIX, Settings, THREADS_MAX};
 use ultramarine_topology::{Place, Sources};
@@ -60,6 +61,10 @@ pub struct Options {
     /// a process is killed [env: `ULTRAMARINE_GUARD`] [default: on].
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     guard: Option<bool>,
+    /// Listen for other PEs on ports of this range only; each PE takes two [env:
+    /// `ULTRAMARINE_PORTS`] [default: any that are free].
+    #[arg(long, value_name = "LOW-HIGH", value_parser = port_range)]
+    ports: Option<PortRange>,
     /// Change a setting of the runtime; may be given several times [env: `ULTRAMARINE_` and the
     /// setting's name in capitals].
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
@@ -70,12 +75,25 @@ pub struct Options {
     places: Option<Vec<Place>>,
 }
 
+/// Ports, the first and the last.
+type PortRange = RangeInclusive<u16>;
+
 /// The most PEs that can be threads of one process.
 pub(crate) const PES_MAX: u32 = 4096;
 
 /// Variables with the common prefix that are not settings of the runtime.
-const NOT_SETTINGS: [&str; 9] =
-    ["PES", "LANE", "THREADS", "TOPOLOGY", "HOST_PATTERN", "CALIBRATE", "GUARD", "GUARDED", "LOG"];
+const NOT_SETTINGS: [&str; 10] = [
+    "PORTS",
+    "PES",
+    "LANE",
+    "THREADS",
+    "TOPOLOGY",
+    "HOST_PATTERN",
+    "CALIBRATE",
+    "GUARD",
+    "GUARDED",
+    "LOG",
+];
 
 fn pe_count(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -95,6 +113,14 @@ fn thread_count(text: &str) -> Result<usize, String> {
 
 fn lane_kind(text: &str) -> Result<LaneKind, String> {
     LaneKind::from_str(text, true).map_err(|_| "mpi, tcp or memory is expected".to_owned())
+}
+
+fn port_range(text: &str) -> Result<PortRange, String> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    match (low.trim().parse(), high.trim().parse()) {
+        (Ok(low), Ok(high)) if (1..=high).contains(&low) => Ok(low..=high),
+        _ => Err("two ports from 1 to 65535 are expected, as in 40000-40100".to_owned()),
+    }
 }
 
 fn yes_or_no(text: &str) -> Result<bool, String> {
@@ -132,7 +158,7 @@ pub(crate) fn complete<T>(
 impl Options {
     /// What the environment says: `ULTRAMARINE_PES`, `ULTRAMARINE_LANE`, `ULTRAMARINE_THREADS`,
     /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`, `ULTRAMARINE_CALIBRATE`,
-    /// `ULTRAMARINE_GUARD`, `ULTRAMARINE_KILL_AT`, `ULTRAMARINE_CHAOS_MONKEY`,
+    /// `ULTRAMARINE_PORTS`, `ULTRAMARINE_GUARD`, `ULTRAMARINE_KILL_AT`, `ULTRAMARINE_CHAOS_MONKEY`,
     /// `ULTRAMARINE_CHAOS_WITHIN`. (A job asks the environment itself for whatever it was not given.)
     ///
     /// # Errors
@@ -158,6 +184,7 @@ impl Options {
         complete(&mut calibrate, text("ULTRAMARINE_CALIBRATE"), yes_or_no)?;
         self.faults.complete(&variable)?;
         self.calibrate = calibrate.unwrap_or(false);
+        complete(&mut self.ports, text("ULTRAMARINE_PORTS"), port_range)?;
         complete(&mut self.guard, text("ULTRAMARINE_GUARD"), on_or_off)?;
         Ok(self)
     }
@@ -238,6 +265,11 @@ impl Options {
 
     pub(crate) fn faults(&self) -> &FaultOptions {
         &self.faults
+    }
+
+    #[cfg(feature = "mpi")]
+    pub(crate) fn port_range(&self) -> Option<PortRange> {
+        self.ports.clone()
     }
 
     #[cfg(feature = "mpi")]

@@ -7,7 +7,7 @@
 //! | [`protocol`] | one PE as a state machine: messages in, messages out |
 //! | [`wire`] | messages ↔ bytes |
 //! | [`transport`] | frames between PEs, over MPI, TCP or memory |
-//! | [`detector`] | who has died |
+//! | [`detector`] | who of the PEs is gone |
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
 //! Beside them [`code`] names the code of a task, [`handshake`] tells PEs of the job from strangers,

@@ -16,7 +16,7 @@
 //!   signal that the guard handed on was meant to end it, and is no accident.
 //! - What ends otherwise ends the guard in the same way: with that code, or by that signal.
 //! - The end of the guard kills the ward. Nobody is left over.
-//! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leave`]), and
+//! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leaves`]), and
 //!   the guard takes leave for it.
 //!
 //! A process with several threads cannot split. It starts itself anew, as the guard from the outset,
@@ -126,16 +126,16 @@ impl Ward {
         self.tell(&text);
     }
 
-    /// Ends this process with this code, at once and without finalising MPI, and lets the guard take
-    /// leave of the launcher for it.
-    pub(crate) fn leave(self, code: i32) -> ! {
-        let _ = io::stdout().flush();
+    /// This process will end without finalising MPI. The guard takes leave of the launcher for it,
+    /// and what libraries would do at its end is left out: they may wait for a process that is dead.
+    /// The program's own code goes on to its end, and decides with which code.
+    pub(crate) fn leaves(self) {
         self.tell(&format!("{}\n", Told::LEAVES));
         if self.guard.is_none() && std::env::var_os("PMI_FD").is_some() {
             // This much can be done without one.
             let _ = farewell::say(&farewell::telling_libraries());
         }
-        sys::exit(code)
+        sys::end_without_ado();
     }
 
     /// Tells the guard. A guard that is no more is killing this process.

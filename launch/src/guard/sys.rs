@@ -231,6 +231,20 @@ pub(super) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Has this process end at once when its program has come to its end, with the program's code:
+/// nothing that was registered so far runs then, nor what libraries do when they are unloaded.
+pub(super) fn end_without_ado() {
+    unsafe extern "C" {
+        fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+    }
+    extern "C" fn end(code: c_int, _: *mut c_void) {
+        exit(code)
+    }
+    // SAFETY: declared as the C library (glibc) has it; the function stays where it is, and is
+    // called last of all but before those registered earlier.
+    unsafe { on_exit(end, null_mut()) };
+}
+
 /// Ends this process by a signal, as if it had been meant for it; without leaving a core file.
 pub(super) fn end_by(signal: i32) -> ! {
     // SAFETY: all structures are valid; no handler is set but the default.

@@ -309,7 +309,8 @@ pub(super) mod programs {
         ward.joined();
         wait_at_work();
         println!("rank {} leaves", rank());
-        ward.leave(0)
+        ward.leaves();
+        std::process::exit(0)
     }
 
     fn work_with_threads() {
@@ -325,7 +326,8 @@ pub(super) mod programs {
         drop(send);
         thread.join().expect("no panic").expect_err("nothing was sent");
         println!("rank {} leaves", rank());
-        ward.leave(0)
+        ward.leaves();
+        std::process::exit(0)
     }
 
     fn finalise() {
@@ -341,7 +343,8 @@ pub(super) mod programs {
             sys::send(std::process::id() as i32, libc::SIGKILL);
         }
         wait_at_work();
-        ward.leave(0)
+        ward.leaves();
+        std::process::exit(0)
     }
 
     fn exit_with_7() {

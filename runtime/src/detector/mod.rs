@@ -1,22 +1,216 @@
-//! Stand-in until the detector is here.
+//! The detector: notices when another PE of the job is gone, and agrees with the others on who is.
+//!
+//! It has a port and a thread of its own, beside whatever carries the job's messages, so that neither
+//! bulk data nor a library that hangs is in its way. It must never know what a task is.
+//!
+//! - **Watching.** Each PE shares connections with a few others ([who with whom](self::watch)). Both ends
+//!   send heartbeats, and both judge. If a process is killed, its system closes the connection; the other
+//!   end dials again at once, and if that is refused, the PE is gone. If a process is stopped or its host
+//!   cut off, there is silence, and after [`dead_after`](DetectorSettings::dead_after) it is given up.
+//! - **Agreeing.** Who gives a PE up does not decide: it tells the root, and what follows is up to the
+//!   [agreement](crate::protocol::membership), whose notices the detector carries, on the connections that
+//!   are there or on new ones. Its verdicts come out of `report`.
+//! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself does
+//!   not run, because its process is stopped or gets no core, [no time passes](clock) for the others.
+//!   Those that have never been heard, because their job is only starting, have longer. If it is this host
+//!   that cannot dial, nobody else is blamed.
+//! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after it is
+//!   [sealed](connection). Anything else is closed and counted, without effect.
+//!
+//! ```no_run
+//! use std::sync::{Arc, mpsc};
+//! use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, Verdict};
+//! use ultramarine_runtime::handshake::JobKey;
+//! use ultramarine_topology::{Pe, Topology};
+//! # fn exchange(own: std::net::SocketAddr) -> (Vec<std::net::SocketAddr>, JobKey) { todo!() }
+//! let endpoint = DetectorEndpoint::bind("127.0.0.1".parse()?, None)?;
+//! // The addresses of all and the key are agreed on at start-up.
+//! let (addresses, key) = exchange(endpoint.address());
+//! let topology = Arc::new(Topology::flat(addresses.len() as u32));
+//! let (sender, verdicts) = mpsc::channel();
+//! let report = Box::new(move |verdict| drop(sender.send(verdict)));
+//! let settings = DetectorSettings::default();
+//! let detector =
+//!     Detector::start(Pe::new(3), topology, endpoint, addresses, key, settings, report)?;
+//! if let Verdict::Dead(pes) = verdicts.recv()? {
+//!     println!("{pes:?} are gone");
+//! }
+//! detector.goodbye();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use ultramarine_topology::Pe;
+mod clock;
+mod connection;
+mod counters;
+mod lookout;
+mod peer;
+mod post;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod watch;
 
-/// What the detector has found out.
+pub use counters::DetectorCounters;
+pub use settings::DetectorSettings;
+
+use crate::handshake::JobKey;
+use crate::transport::{LaneError, ports};
+use lookout::Lookout;
+use mio::net::TcpListener;
+use mio::{Poll, Waker};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use ultramarine_topology::{Pe, Topology};
+
+/// Where a PE's detector can be called, before it knows where the others can be.
+#[derive(Debug)]
+pub struct DetectorEndpoint {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl DetectorEndpoint {
+    /// Listens on the first free one of these ports of this address, or on one that the system
+    /// chooses. From now on until the detector's end a call of another is not refused.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not this host's, or no port is free.
+    pub fn bind(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> Result<Self, LaneError> {
+        let (listener, address) = ports::listen(ip, ports)?;
+        Ok(DetectorEndpoint { listener, address })
+    }
+
+    /// The address at which the other PEs can call.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// What a detector has to say to its PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// These PEs have died.
+    /// These have died since the last such verdict. All PEs hear of all the dead, in the same order.
     Dead(Vec<Pe>),
-    /// The others hold this PE for dead: it must leave.
+    /// The others hold this PE for dead. It has to leave; nothing that it does counts any more.
+    /// It is the last verdict.
     Expelled,
-    /// The root has died, or cannot be reached: this PE must leave.
+    /// The root is gone, and with it the job. It is the last verdict.
     RootLost {
-        /// How that showed.
+        /// How this PE came to know.
         reason: String,
     },
-    /// A PE has left in order: the job is over.
+    /// A PE said goodbye, so the job has ended, though this PE may have missed it. It is the last
+    /// verdict.
     JobOver {
-        /// Which.
+        /// Who said it.
         by: Pe,
     },
+}
+
+/// What the thread is asked to do.
+enum Command {
+    Suspect(Pe),
+    Goodbye,
+    Stop,
+}
+
+/// A running detector.
+///
+/// Dropping it closes all connections at once, which to the others looks like a crash.
+#[derive(Debug)]
+pub struct Detector {
+    commands: mpsc::Sender<Command>,
+    waker: Arc<Waker>,
+    counters: Arc<DetectorCounters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Detector {
+    /// Starts the detector of PE `me`, in a job whose PEs have these addresses (the index is the PE's
+    /// number) and this key. Its verdicts go to `report`, called on the detector's thread, which it
+    /// must not hold up.
+    ///
+    /// # Errors
+    ///
+    /// If there is not an address for each PE, or the system refuses a thread or what is needed to
+    /// wait for sockets.
+    pub fn start(
+        me: Pe,
+        topology: Arc<Topology>,
+        endpoint: DetectorEndpoint,
+        addresses: Vec<SocketAddr>,
+        key: JobKey,
+        settings: DetectorSettings,
+        report: Box<dyn Fn(Verdict) + Send>,
+    ) -> Result<Detector, LaneError> {
+        if me.number() >= topology.pes() || addresses.len() != topology.pes() as usize {
+            return Err(LaneError::NoSuchPe(me));
+        }
+        let io = |source| LaneError::Io { doing: "starting the detector".into(), source };
+        let poll = Poll::new().map_err(io)?;
+        let waker = Arc::new(Waker::new(poll.registry(), lookout::WAKER).map_err(io)?);
+        let (commands, orders) = mpsc::channel();
+        let counters = Arc::<DetectorCounters>::default();
+        let job = lookout::Job { me, topology, addresses, key, settings };
+        let lookout =
+            Lookout::new(job, poll, endpoint.listener, orders, Arc::clone(&counters), report)
+                .map_err(io)?;
+        let name = format!("pe{}-detector", me.number());
+        let thread = std::thread::Builder::new().name(name);
+        let thread = thread.spawn(move || lookout.run()).map_err(io)?;
+        Ok(Detector { commands, waker, counters, thread: Some(thread) })
+    }
+
+    /// Gives a PE up because of what somebody else has noticed: it is believed, and told to the root.
+    pub fn suspect(&self, pe: Pe) {
+        self.order(Command::Suspect(pe));
+    }
+
+    /// Leaves in order: tells those with whom it shares a connection that the job is over, so that its
+    /// end is no death, and ends the thread. Takes half a second at most. (If it was expelled
+    /// or has lost the root, it says no goodbye, but gets that last news out.)
+    pub fn goodbye(mut self) -> Arc<DetectorCounters> {
+        self.order(Command::Goodbye);
+        self.join();
+        Arc::clone(&self.counters)
+    }
+
+    /// What this detector sees.
+    pub fn counters(&self) -> Arc<DetectorCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    fn order(&self, command: Command) {
+        // A thread that has ended takes no orders; and a failure to wake it is a late answer.
+        let _ = self.commands.send(command);
+        let _ = self.waker.wake();
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, it has said so, and the others see a crash.
+            let _: Result<(), _> = thread.join();
+        }
+    }
+}
+
+impl Drop for Detector {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.order(Command::Stop);
+            self.join();
+        }
+    }
+}
+
+/// The error of a poll that was only interrupted is none.
+fn unless_interrupted(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        result => result,
+    }
 }

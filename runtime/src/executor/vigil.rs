@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, JobError, Station};
 use super::processor::Processor;
-use crate::detector::Verdict;
+use crate::detector::{Detector, Verdict};
 use crate::transport::{Lane, LaneError};
 use crossbeam_queue::SegQueue;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,6 +31,17 @@ pub trait Watchman: Send + Sync {
     fn suspect(&self, pe: Pe);
     /// Tells the others that this PE leaves in order.
     fn goodbye(self: Box<Self>);
+}
+
+impl Watchman for Detector {
+    fn suspect(&self, pe: Pe) {
+        Detector::suspect(self, pe);
+    }
+
+    fn goodbye(self: Box<Self>) {
+        let counters = Detector::goodbye(*self);
+        tracing::debug!(?counters, "the watch has ended");
+    }
 }
 
 /// What a PE knows from its watch.

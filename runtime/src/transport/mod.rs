@@ -15,7 +15,7 @@ pub mod link;
 pub mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;
-mod pieces;
+pub(crate) mod pieces;
 pub(crate) mod ports;
 pub mod tcp;
 #[cfg(test)]

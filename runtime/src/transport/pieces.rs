@@ -2,14 +2,14 @@
 //! messages in the link's streams, frames on a TCP connection.
 
 /// Bytes of a piece's length in front of it, a little-endian `u32`.
-pub(super) const PREFIX_BYTES: usize = 4;
+pub(crate) const PREFIX_BYTES: usize = 4;
 
 /// A buffer that has held a piece longer than this, in bytes, is given back to the allocator.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
 /// A stream that is being cut.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(crate) struct Pieces {
     /// The beginning of a piece (with its length) whose end has not arrived yet. Grows with the
     /// bytes that arrive, never by what a length promises.
     partial: Vec<u8>,
@@ -17,17 +17,17 @@ pub(super) struct Pieces {
 
 /// A piece whose length, in bytes, is over the limit. The stream cannot be cut any further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct TooLong(pub(super) usize);
+pub(crate) struct TooLong(pub(crate) usize);
 
 impl Pieces {
     /// Whether the stream so far ends with a whole piece.
-    pub(super) fn is_between(&self) -> bool {
+    pub(crate) fn is_between(&self) -> bool {
         self.partial.is_empty()
     }
 
     /// Takes the stream's next bytes and hands on each piece that they complete. A piece that lies
     /// within `bytes` is not copied.
-    pub(super) fn cut(
+    pub(crate) fn cut(
         &mut self,
         mut bytes: &[u8],
         bytes_max: usize,

@@ -1,0 +1,318 @@
+//! One connection: a handshake, then sealed notices, both ways.
+//!
+//! A frame is its length as a little-endian `u32`, a notice, and the seal of that notice under the
+//! connection's own key and its number in the conversation. So what is forged, recorded elsewhere,
+//! repeated, left out or reordered closes the connection and has no other effect.
+
+use super::counters::{DetectorCounters, count};
+use crate::handshake::{Handshake, JobKey, Peer, Purpose, Refusal, SEAL_BYTES, Session};
+use crate::protocol::Notice;
+use crate::transport::pieces::Pieces;
+use crate::wire;
+use mio::event::Event;
+use mio::net::TcpStream;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// How often one connection is read in a round, so that all get their turn.
+const ROUND_READS_MAX: usize = 16;
+
+/// How much may wait for a peer that does not read, in bytes, beside the longest frame.
+const WAITING_BYTES_MAX: usize = 64 << 10;
+
+/// The longest frame, without its length, in bytes: a list of all PEs fits.
+pub(super) fn frame_bytes_max(pes: u32) -> usize {
+    32 + SEAL_BYTES + pes as usize * 5
+}
+
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    /// Who is, or should be, at the other end; `None` while that is unknown.
+    pub(super) peer: Option<Pe>,
+    pub(super) is_dialled: bool,
+    /// When it was begun, or last carried anything but a heartbeat.
+    pub(super) used: Duration,
+    /// The system has the connection, not only the wish for one.
+    is_connected: bool,
+    phase: Phase,
+    incoming: Pieces,
+    frame_bytes_max: usize,
+    /// How many notices have come.
+    received: u64,
+    /// How many have been sent.
+    sent: u64,
+    /// What the system has not taken yet.
+    waiting: Vec<u8>,
+    /// Nothing more is to be sent, once all that waits has been.
+    is_ending: bool,
+}
+
+enum Phase {
+    Greeting(Handshake),
+    Open(Session),
+}
+
+/// What came by a connection.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// The handshake is done, and this PE is at the other end.
+    pub(super) opened: Option<Pe>,
+    pub(super) notices: Vec<Notice>,
+    /// There may be more to read.
+    pub(super) is_more: bool,
+}
+
+/// Why a connection is at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The other end closed it, between two frames.
+    Closed,
+    Broken,
+    /// Nobody listens there.
+    Refused,
+    /// It is this host that could not go on.
+    Own,
+    Stranger,
+    Forged,
+    Truncated,
+    Oversized,
+    Garbled,
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> End {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => End::Refused,
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::NotConnected
+            | ErrorKind::BrokenPipe
+            | ErrorKind::TimedOut
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::WriteZero => End::Broken,
+            _ => End::Own,
+        }
+    }
+}
+
+impl End {
+    pub(super) fn count(self, counters: &DetectorCounters) {
+        count(match self {
+            End::Closed | End::Broken => &counters.broken,
+            End::Refused => &counters.refused,
+            End::Own => &counters.not_dialled,
+            End::Stranger => &counters.strangers,
+            End::Forged => &counters.forged,
+            End::Truncated => &counters.truncated,
+            End::Oversized => &counters.oversized,
+            End::Garbled => &counters.garbled,
+        });
+    }
+}
+
+impl Connection {
+    /// Calls a PE.
+    pub(super) fn dial(
+        key: JobKey,
+        me: Pe,
+        to: Pe,
+        address: SocketAddr,
+        pes: u32,
+        now: Duration,
+    ) -> Result<Self, End> {
+        let (handshake, hello) = Handshake::dial(key, Purpose::Detector, me, to)?;
+        let stream = TcpStream::connect(address)?;
+        let mut connection = Connection::new(stream, handshake, pes, now);
+        connection.peer = Some(to);
+        connection.is_dialled = true;
+        connection.waiting.extend(hello);
+        Ok(connection)
+    }
+
+    /// Takes a call.
+    pub(super) fn accepted(
+        stream: TcpStream,
+        key: JobKey,
+        me: Pe,
+        pes: u32,
+        now: Duration,
+    ) -> Self {
+        let handshake = Handshake::accept(key, Purpose::Detector, me, pes);
+        let mut connection = Connection::new(stream, handshake, pes, now);
+        connection.is_connected = true;
+        connection
+    }
+
+    fn new(stream: TcpStream, handshake: Handshake, pes: u32, now: Duration) -> Self {
+        // Without it a notice may wait for the one before to be acknowledged; it still arrives.
+        let _ = stream.set_nodelay(true);
+        Connection {
+            stream,
+            peer: None,
+            is_dialled: false,
+            used: now,
+            is_connected: false,
+            phase: Phase::Greeting(handshake),
+            incoming: Pieces::default(),
+            frame_bytes_max: frame_bytes_max(pes),
+            received: 0,
+            sent: 0,
+            waiting: Vec::new(),
+            is_ending: false,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open(_)) && !self.is_ending
+    }
+
+    pub(super) fn is_flushed(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Something happened to the socket.
+    pub(super) fn on_event(
+        &mut self,
+        event: &Event,
+        scratch: &mut [u8],
+        heard: &mut Heard,
+    ) -> Result<(), End> {
+        if !self.is_connected {
+            if let Some(error) = self.stream.take_error()? {
+                return Err(error.into());
+            }
+            match self.stream.peer_addr() {
+                Ok(_) => self.is_connected = true,
+                Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.read(scratch, heard)?;
+        }
+        self.flush()
+    }
+
+    /// Reads what has come, up to a bound.
+    pub(super) fn read(&mut self, scratch: &mut [u8], heard: &mut Heard) -> Result<(), End> {
+        for _ in 0..ROUND_READS_MAX {
+            match self.stream.read(scratch) {
+                Ok(0) => return Err(self.end()),
+                Ok(read) => self.take(&scratch[..read], heard)?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return self.flush(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        heard.is_more = true;
+        self.flush()
+    }
+
+    /// What it means that nothing more comes.
+    fn end(&self) -> End {
+        match &self.phase {
+            Phase::Greeting(_) if self.is_dialled => End::Broken,
+            Phase::Greeting(_) => End::Stranger,
+            Phase::Open(_) if self.incoming.is_between() => End::Closed,
+            Phase::Open(_) => End::Truncated,
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8], heard: &mut Heard) -> Result<(), End> {
+        if let Phase::Greeting(handshake) = &mut self.phase
+            && let Some(Peer { pe, session }) = handshake.read(&mut bytes, &mut self.waiting)?
+        {
+            self.phase = Phase::Open(session);
+            self.peer = Some(pe);
+            heard.opened = Some(pe);
+        }
+        let Phase::Open(session) = self.phase else { return Ok(()) };
+        let (received, mut wrong) = (&mut self.received, None);
+        let cut = self.incoming.cut(bytes, self.frame_bytes_max, &mut |frame| {
+            if wrong.is_none() {
+                match open(&session, *received, frame) {
+                    Ok(notice) => heard.notices.push(notice),
+                    Err(end) => wrong = Some(end),
+                }
+                *received += 1;
+            }
+        });
+        match (wrong, cut) {
+            (Some(end), _) => Err(end),
+            (None, cut) => cut.map_err(|_| End::Oversized),
+        }
+    }
+
+    /// Puts a notice behind those that wait. Only on a connection that is open.
+    pub(super) fn send(&mut self, notice: &Notice) -> Result<(), End> {
+        let Phase::Open(session) = &self.phase else { return Ok(()) };
+        if self.is_ending {
+            return Ok(());
+        }
+        let frame = seal(session, self.sent, notice).ok_or(End::Own)?;
+        self.sent += 1;
+        self.waiting.extend(frame);
+        if self.waiting.len() > WAITING_BYTES_MAX + self.frame_bytes_max {
+            return Err(End::Broken);
+        }
+        self.flush()
+    }
+
+    /// Ends what this end says once all that waits is said; the other end may go on.
+    pub(super) fn end_sending(&mut self) {
+        self.is_ending = true;
+        // A failure means that the other end is gone, which reading will tell.
+        let _ = self.flush();
+    }
+
+    /// Hands the system what waits.
+    pub(super) fn flush(&mut self) -> Result<(), End> {
+        let mut written = 0;
+        while self.is_connected && written < self.waiting.len() {
+            match self.stream.write(&self.waiting[written..]) {
+                Ok(0) => return Err(End::Broken),
+                Ok(more) => written += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.waiting.drain(..written);
+        if self.is_ending && self.is_connected && self.waiting.is_empty() {
+            self.stream.shutdown(std::net::Shutdown::Write)?;
+        }
+        Ok(())
+    }
+}
+
+/// The whole frame of a notice; `None` if it cannot be encoded, which none of ours is.
+pub(super) fn seal(session: &Session, number: u64, notice: &Notice) -> Option<Vec<u8>> {
+    let text = wire::encode(notice).ok()?;
+    let mut frame = Vec::with_capacity(4 + text.len() + SEAL_BYTES);
+    frame.extend(((text.len() + SEAL_BYTES) as u32).to_le_bytes());
+    frame.extend(&text);
+    frame.extend(session.seal(number, &text));
+    Some(frame)
+}
+
+/// The notice of a frame without its length.
+fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, End> {
+    let (text, seal) = frame.split_last_chunk::<SEAL_BYTES>().ok_or(End::Forged)?;
+    if !session.holds(number, text, seal) {
+        return Err(End::Forged);
+    }
+    wire::decode(text).map_err(|_| End::Garbled)
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> End {
+        match refusal {
+            Refusal::Stranger => End::Stranger,
+            Refusal::Forged => End::Forged,
+            Refusal::Io(_) => End::Own,
+        }
+    }
+}

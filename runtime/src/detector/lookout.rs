@@ -1,0 +1,402 @@
+//! The detector's thread: sleeps until something comes or is due, reads, judges, and sleeps again.
+
+use super::clock::Clock;
+use super::connection::{Connection, End, Heard};
+use super::counters::{DetectorCounters, count};
+use super::peer::{Peer, Role};
+use super::watch::Hosts;
+use super::{Command, DetectorSettings, Verdict, unless_interrupted};
+use crate::handshake::JobKey;
+use crate::protocol::{Membership, Standing};
+use mio::event::Event;
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use ultramarine_topology::{Pe, Topology};
+
+const LISTENER: Token = Token(0);
+pub(super) const WAKER: Token = Token(1);
+/// Connections are numbered from here, and no number is used twice.
+const CONNECTION_MIN: usize = 2;
+
+/// How many readiness events are taken at once.
+const EVENTS_MAX: usize = 256;
+
+/// How much is read at once, in bytes.
+const READ_BYTES: usize = 16 << 10;
+
+/// How many connections one round accepts.
+const ROUND_ACCEPTS_MAX: usize = 64;
+
+/// How many connections may be within the handshake at a time; one more, and the oldest goes.
+const STRANGERS_MAX: usize = 256;
+
+/// How long the handshake of one that called may take.
+const HELLO_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long those that have never been heard have at least, from the start on: their processes may
+/// still be starting.
+const START_GRACE: Duration = Duration::from_secs(5);
+
+/// How long a goodbye may take.
+const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
+
+/// The longest sleep of one that has nothing to do.
+const SLEEP_MAX: Duration = Duration::from_mins(1);
+
+/// What is agreed on at start-up.
+pub(super) struct Job {
+    pub(super) me: Pe,
+    pub(super) topology: Arc<Topology>,
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) key: JobKey,
+    pub(super) settings: DetectorSettings,
+}
+
+pub(super) struct Lookout {
+    pub(super) job: Job,
+    pub(super) hosts: Hosts,
+    pub(super) membership: Membership,
+    pub(super) peers: BTreeMap<Pe, Peer>,
+    pub(super) connections: BTreeMap<usize, Connection>,
+    /// How many of the dead have been reported.
+    pub(super) reported: usize,
+    /// The last verdict has been reported.
+    pub(super) is_settled: bool,
+    /// Until when to say goodbye, once that has been asked for.
+    pub(super) leaving_until: Option<Duration>,
+    pub(super) counters: Arc<DetectorCounters>,
+    pub(super) report: Box<dyn Fn(Verdict) + Send>,
+    pub(super) clock: Clock,
+    /// Connections that ended while something else was being done, and why.
+    pub(super) ended: Vec<(usize, End)>,
+    poll: Poll,
+    listener: TcpListener,
+    /// There may be connections to accept.
+    is_called: bool,
+    /// Connections accepted and within the handshake; the oldest first.
+    strangers: BTreeSet<usize>,
+    /// Connections of which one round has not read all.
+    unread: BTreeSet<usize>,
+    next_connection: usize,
+    next_beat: Duration,
+    orders: mpsc::Receiver<Command>,
+    scratch: Box<[u8]>,
+}
+
+impl Lookout {
+    pub(super) fn new(
+        job: Job,
+        poll: Poll,
+        mut listener: TcpListener,
+        orders: mpsc::Receiver<Command>,
+        counters: Arc<DetectorCounters>,
+        report: Box<dyn Fn(Verdict) + Send>,
+    ) -> io::Result<Self> {
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        Ok(Lookout {
+            hosts: Hosts::new(&job.topology),
+            membership: Membership::new(job.me, job.topology.pes(), job.settings.dead_after),
+            peers: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            reported: 0,
+            is_settled: false,
+            leaving_until: None,
+            counters,
+            report,
+            clock: Clock::new(job.settings.heartbeat / 2, Instant::now()),
+            ended: Vec::new(),
+            poll,
+            listener,
+            is_called: true,
+            strangers: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            next_connection: CONNECTION_MIN,
+            next_beat: Duration::ZERO,
+            orders,
+            scratch: vec![0; READ_BYTES].into(),
+            job,
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        self.rewatch();
+        loop {
+            self.dial_due();
+            self.beat();
+            self.settle_ended();
+            if self.is_done() {
+                return;
+            }
+            let asked = self.sleep();
+            if let Err(error) = unless_interrupted(self.poll.poll(&mut events, Some(asked))) {
+                // It cannot watch any more; to the others it looks like a crash, which is right.
+                tracing::error!("the detector cannot wait for its connections: {error}");
+                return;
+            }
+            if self.clock.advance(Instant::now(), asked) {
+                count(&self.counters.stalls);
+            }
+            let is_all = events.iter().count() < EVENTS_MAX;
+            self.hear(&events);
+            if !self.obey() {
+                return;
+            }
+            if is_all && self.unread.is_empty() {
+                self.judge();
+            }
+            self.clean_up();
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// Reads what has come and takes calls.
+    fn hear(&mut self, events: &Events) {
+        for number in std::mem::take(&mut self.unread) {
+            self.on_connection(number, None);
+        }
+        for event in events {
+            match event.token() {
+                LISTENER => self.is_called = true,
+                WAKER => {}
+                Token(number) => self.on_connection(number, Some(event)),
+            }
+        }
+        if self.is_called {
+            self.accept();
+        }
+        self.settle_ended();
+    }
+
+    /// Something happened on a connection, or it has not been read to its end.
+    fn on_connection(&mut self, number: usize, event: Option<&Event>) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let mut heard = Heard::default();
+        let result = match event {
+            Some(event) => connection.on_event(event, &mut self.scratch, &mut heard),
+            None => connection.read(&mut self.scratch, &mut heard),
+        };
+        if heard.is_more {
+            self.unread.insert(number);
+        }
+        self.take_in(number, heard);
+        if let Err(end) = result {
+            self.ended.push((number, end));
+        }
+    }
+
+    /// What was heard before a connection ended counts.
+    fn take_in(&mut self, number: usize, heard: Heard) {
+        if let Some(pe) = heard.opened {
+            self.strangers.remove(&number);
+            self.opened(number, pe);
+        }
+        let peer = self.connections.get(&number).and_then(|connection| connection.peer);
+        if let Some(pe) = peer {
+            heard.notices.into_iter().for_each(|notice| self.heard(number, pe, notice));
+        }
+    }
+
+    /// Removes the connections that have ended, and does what follows from it.
+    pub(super) fn settle_ended(&mut self) {
+        while let Some((number, end)) = self.ended.pop() {
+            let Some(connection) = self.connections.get_mut(&number) else { continue };
+            // If it was writing that failed, something may still be there to be read.
+            let mut heard = Heard::default();
+            if connection.is_open() {
+                let _ = connection.read(&mut self.scratch, &mut heard);
+            }
+            self.take_in(number, heard);
+            let Some(mut connection) = self.connections.remove(&number) else { continue };
+            let _ = self.poll.registry().deregister(&mut connection.stream);
+            self.strangers.remove(&number);
+            self.lost(number, &connection, end);
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ROUND_ACCEPTS_MAX {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    let Job { me, key, .. } = self.job;
+                    let pes = self.job.topology.pes();
+                    let connection = Connection::accepted(stream, key, me, pes, self.now());
+                    if let Some(number) = self.keep(connection) {
+                        self.strangers.insert(number);
+                    } else {
+                        count(&self.counters.not_accepted);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_called = false;
+                    break;
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                    ) => {}
+                // The callers wait, and the next round tries again.
+                Err(_) => {
+                    count(&self.counters.not_accepted);
+                    break;
+                }
+            }
+        }
+        while self.strangers.len() > STRANGERS_MAX {
+            let Some(oldest) = self.strangers.pop_first() else { break };
+            self.ended.push((oldest, End::Stranger));
+        }
+    }
+
+    /// Gives a connection a number, if the system can watch it.
+    fn keep(&mut self, mut connection: Connection) -> Option<usize> {
+        let number = self.next_connection;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut connection.stream, Token(number), interest).ok()?;
+        self.next_connection += 1;
+        self.connections.insert(number, connection);
+        Some(number)
+    }
+
+    /// Dials those that are due.
+    fn dial_due(&mut self) {
+        let now = self.now();
+        let is_due = |peer: &Peer| peer.is_wanted() && peer.dial_at.is_some_and(|at| at <= now);
+        let due: Vec<Pe> =
+            self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(pe, _)| *pe).collect();
+        for pe in due {
+            let Job { me, key, .. } = self.job;
+            let pes = self.job.topology.pes();
+            let address = self.job.addresses[pe.index()];
+            let made = Connection::dial(key, me, pe, address, pes, now)
+                .and_then(|connection| self.keep(connection).ok_or(End::Own));
+            let Some(peer) = self.peers.get_mut(&pe) else { continue };
+            peer.dial_at = None;
+            if peer.failures > 0 {
+                count(&self.counters.redials);
+            }
+            match made {
+                Ok(number) => peer.connections.push(number),
+                Err(end) => self.not_reached(pe, end),
+            }
+        }
+    }
+
+    /// Gives up those that have been silent for too long, and lets the agreement ask again.
+    fn judge(&mut self) {
+        if self.membership.standing() != Standing::Member || self.leaving_until.is_some() {
+            return;
+        }
+        let (now, dead_after) = (self.now(), self.job.settings.dead_after);
+        let grace = START_GRACE.max(dead_after);
+        let is_late = |peer: &Peer| peer.deadline(dead_after, grace).is_some_and(|at| at <= now);
+        let late: Vec<Pe> =
+            self.peers.iter().filter(|(_, peer)| is_late(peer)).map(|(pe, _)| *pe).collect();
+        late.into_iter().for_each(|pe| self.suspect(pe));
+        self.act(|membership, out| {
+            membership.tick(now, out);
+        });
+    }
+
+    /// Sends heartbeats, when they are due.
+    fn beat(&mut self) {
+        let now = self.now();
+        if now < self.next_beat {
+            return;
+        }
+        self.next_beat = now.saturating_add(self.job.settings.heartbeat);
+        let beat = self.membership.heartbeat();
+        for (number, connection) in &mut self.connections {
+            // Whoever has not taken the last one needs no other.
+            if connection.is_open() && connection.is_flushed() {
+                count(&self.counters.heartbeats_sent);
+                if let Err(end) = connection.send(&beat) {
+                    self.ended.push((*number, end));
+                }
+            }
+        }
+    }
+
+    /// Closes what has no end of its own, and forgets those of whom there is nothing to remember.
+    fn clean_up(&mut self) {
+        let now = self.now();
+        let is_over = |since: Duration, limit| now.saturating_sub(since) > limit;
+        let late = self.strangers.iter().filter(|number| {
+            self.connections.get(number).is_some_and(|c| is_over(c.used, HELLO_WITHIN))
+        });
+        self.ended.extend(late.map(|number| (*number, End::Stranger)));
+        let idle = self.job.settings.dead_after * 5;
+        let unused = self.connections.iter().filter(|(_, connection)| {
+            let peer = connection.peer.and_then(|pe| self.peers.get(&pe));
+            peer.is_some_and(|peer| !peer.is_wanted()) && is_over(connection.used, idle)
+        });
+        self.ended.extend(unused.map(|(number, _)| (*number, End::Closed)));
+        self.settle_ended();
+        self.peers.retain(|_, peer| !peer.is_idle());
+    }
+
+    /// How long there is nothing to do unless something comes.
+    fn sleep(&mut self) -> Duration {
+        let now = self.now();
+        if !self.unread.is_empty() || self.is_called && self.connections.is_empty() {
+            return Duration::ZERO;
+        }
+        let (heartbeat, dead_after) = (self.job.settings.heartbeat, self.job.settings.dead_after);
+        let grace = START_GRACE.max(dead_after);
+        let is_member = self.membership.standing() == Standing::Member;
+        let mut wake_at = now + SLEEP_MAX;
+        if self.connections.values().any(Connection::is_open) {
+            wake_at = wake_at.min(self.next_beat);
+        }
+        if self.is_called || !self.strangers.is_empty() {
+            wake_at = wake_at.min(now + heartbeat);
+        }
+        for peer in self.peers.values().filter(|peer| peer.is_wanted()) {
+            wake_at = wake_at.min(peer.dial_at.unwrap_or(wake_at));
+            if is_member && self.leaving_until.is_none() {
+                wake_at = wake_at.min(peer.deadline(dead_after, grace).unwrap_or(wake_at));
+            }
+        }
+        if is_member {
+            // It repeats nothing before it is due.
+            let mut nothing = |_, _| {};
+            let next = self.membership.clone().tick(now, &mut nothing);
+            wake_at = wake_at.min(next.unwrap_or(wake_at));
+        }
+        wake_at = wake_at.min(self.leaving_until.unwrap_or(wake_at));
+        wake_at.saturating_sub(now)
+    }
+
+    /// Does what it was told. Returns whether to go on.
+    fn obey(&mut self) -> bool {
+        loop {
+            match self.orders.try_recv() {
+                Ok(Command::Suspect(pe)) => self.suspect(pe),
+                Ok(Command::Goodbye) => self.take_leave(GOODBYE_WITHIN),
+                Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
+                Err(mpsc::TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    /// Whether the goodbye has been said to all.
+    fn is_done(&self) -> bool {
+        let Some(until) = self.leaving_until else { return false };
+        let is_waiting = |peer: &Peer| {
+            let has_news = !peer.outbox.is_empty();
+            !peer.is_told && (has_news || peer.role != Role::None && !self.is_settled)
+        };
+        let is_said = !self.peers.values().any(is_waiting)
+            && self.connections.values().all(|c| !c.is_open() || c.is_flushed());
+        is_said || self.now() >= until
+    }
+}

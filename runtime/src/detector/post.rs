@@ -1,0 +1,267 @@
+//! What the detector's thread makes of what it hears, and how its news gets out.
+
+use super::connection::{Connection, End};
+use super::counters::{add, count};
+use super::lookout::Lookout;
+use super::peer::{Peer, Role};
+use super::{Verdict, watch::Partners};
+use crate::protocol::{Membership, Notice, Standing};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// How many connections there may be with one PE; one more, and the oldest goes.
+const CONNECTIONS_MAX: usize = 4;
+
+impl Lookout {
+    /// A handshake is done.
+    pub(super) fn opened(&mut self, number: usize, pe: Pe) {
+        let now = self.now();
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        connection.used = now;
+        let way =
+            if connection.is_dialled { &self.counters.dialled } else { &self.counters.accepted };
+        count(way);
+        let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
+        peer.heard = now;
+        peer.is_met = true;
+        peer.dial_at = None;
+        // The one that opened last is tried first.
+        peer.connections.retain(|other| *other != number);
+        peer.connections.push(number);
+        if peer.connections.len() > CONNECTIONS_MAX {
+            self.ended.push((peer.connections.remove(0), End::Closed));
+        }
+        let waiting = std::mem::take(&mut peer.outbox);
+        // What both know is compared at once.
+        let first = [self.membership.heartbeat()];
+        for notice in first.into_iter().chain(waiting) {
+            self.send(pe, notice);
+        }
+        if self.membership.is_dead(pe) {
+            self.dismiss(pe);
+        }
+        if self.leaving_until.is_some() {
+            self.tell_goodbye(pe);
+        }
+    }
+
+    /// A notice has come.
+    pub(super) fn heard(&mut self, number: usize, pe: Pe, notice: Notice) {
+        let now = self.now();
+        if let Some(peer) = self.peers.get_mut(&pe) {
+            peer.hear(now);
+            peer.is_told |= notice == Notice::Goodbye;
+        }
+        if let Notice::Known { .. } = notice {
+            count(&self.counters.heartbeats_received);
+        } else {
+            count(&self.counters.notices_received);
+            if let Some(connection) = self.connections.get_mut(&number) {
+                connection.used = now;
+            }
+        }
+        self.act(|membership, out| membership.handle(pe, notice, out));
+    }
+
+    /// A connection is no more.
+    pub(super) fn lost(&mut self, number: usize, connection: &Connection, end: End) {
+        end.count(&self.counters);
+        let Some(pe) = connection.peer else { return };
+        let (now, heartbeat) = (self.now(), self.job.settings.heartbeat);
+        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        peer.lose(number, now, heartbeat);
+        self.consider(pe, end);
+    }
+
+    /// A PE could not even be dialled.
+    pub(super) fn not_reached(&mut self, pe: Pe, end: End) {
+        end.count(&self.counters);
+        let (now, heartbeat) = (self.now(), self.job.settings.heartbeat);
+        if let Some(peer) = self.peers.get_mut(&pe) {
+            // It stands for the connection that was not made.
+            peer.lose(usize::MAX, now, heartbeat);
+        }
+        self.consider(pe, end);
+    }
+
+    /// What the end of a connection says about the PE at its other end.
+    fn consider(&mut self, pe: Pe, end: End) {
+        let now = self.now();
+        let is_dead = self.membership.is_dead(pe);
+        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let is_judge = self.membership.standing() == Standing::Member;
+        match end {
+            End::Refused if peer.connections.is_empty() => {
+                peer.is_told = true;
+                if is_judge && self.leaving_until.is_none() && !is_dead {
+                    return self.suspect(pe);
+                }
+                peer.outbox.clear();
+            }
+            // Nobody else is to blame.
+            End::Own => peer.heard = now,
+            _ => {}
+        }
+        if is_dead && peer.connections.is_empty() {
+            peer.outbox.clear();
+        }
+    }
+
+    /// Gives a PE up.
+    pub(super) fn suspect(&mut self, pe: Pe) {
+        let now = self.now();
+        if let Some(peer) = self.peers.get_mut(&pe) {
+            peer.is_suspected = true;
+            peer.outbox.clear();
+        }
+        let is_news = self.membership.standing() == Standing::Member
+            && !self.membership.is_dead(pe)
+            && pe != self.job.me;
+        if is_news {
+            count(&self.counters.suspicions);
+            self.act(|membership, out| membership.suspect(now, pe, out));
+        }
+    }
+
+    /// Lets the agreement do something, sends what it says, and reports what it found.
+    pub(super) fn act(&mut self, act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice))) {
+        let mut mail = Vec::new();
+        act(&mut self.membership, &mut |to, notice| mail.push((to, notice)));
+        mail.into_iter().for_each(|(to, notice)| self.post(to, notice));
+        self.follow();
+    }
+
+    /// Sends a notice now or as soon as there is a connection.
+    fn post(&mut self, to: Pe, notice: Notice) {
+        let now = self.now();
+        let peer = self.peers.entry(to).or_insert_with(|| Peer::new(now));
+        let has_open = peer
+            .connections
+            .iter()
+            .any(|number| self.connections.get(number).is_some_and(Connection::is_open));
+        if has_open {
+            self.send(to, notice);
+        } else if !peer.is_suspected {
+            peer.post(notice, now);
+        }
+    }
+
+    /// Sends a notice on the connection that opened last.
+    fn send(&mut self, to: Pe, notice: Notice) {
+        let now = self.now();
+        let Some(peer) = self.peers.get(&to) else { return };
+        for number in peer.connections.iter().rev() {
+            let Some(connection) = self.connections.get_mut(number) else { continue };
+            if !connection.is_open() {
+                continue;
+            }
+            if !matches!(notice, Notice::Known { .. }) {
+                count(&self.counters.notices_sent);
+                connection.used = now;
+            }
+            match connection.send(&notice) {
+                Ok(()) => return,
+                Err(end) => self.ended.push((*number, end)),
+            }
+        }
+        if let Some(peer) = self.peers.get_mut(&to)
+            && !matches!(notice, Notice::Known { .. })
+        {
+            peer.post(notice, now);
+        }
+    }
+
+    /// Reports what the agreement has found since the last time, and acts on it.
+    fn follow(&mut self) {
+        let newly: Vec<Pe> = self.membership.dead()[self.reported..].to_vec();
+        let standing = self.membership.standing();
+        if !newly.is_empty() {
+            self.reported += newly.len();
+            for pe in &newly {
+                self.dismiss(*pe);
+            }
+            self.rewatch();
+            if standing != Standing::Expelled {
+                add(&self.counters.dead, newly.len());
+                (self.report)(Verdict::Dead(newly));
+            }
+        }
+        if self.is_settled {
+            return;
+        }
+        let verdict = match standing {
+            Standing::Member => return,
+            Standing::Expelled => Verdict::Expelled,
+            Standing::RootLost(loss) => Verdict::RootLost { reason: loss.to_string() },
+            Standing::Over { by } => Verdict::JobOver { by },
+        };
+        self.is_settled = true;
+        self.rewatch();
+        (self.report)(verdict);
+    }
+
+    /// Tells one that is dead, if it lives after all, and listens to it no more.
+    fn dismiss(&mut self, pe: Pe) {
+        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        peer.role = Role::None;
+        let bulletin = self.membership.bulletin();
+        for number in &peer.connections {
+            let Some(connection) = self.connections.get_mut(number) else { continue };
+            if connection.is_open() {
+                // If that fails, it is as good as told.
+                let _ = connection.send(&bulletin);
+                connection.end_sending();
+            }
+        }
+    }
+
+    /// Finds out with whom to share connections from now on: with nobody new, once all is over.
+    pub(super) fn rewatch(&mut self) {
+        let (now, dead_after) = (self.now(), self.job.settings.dead_after);
+        let partners = if self.membership.standing() == Standing::Member {
+            self.hosts.partners(self.job.me, &self.membership.living())
+        } else {
+            Partners::default()
+        };
+        let Partners { calls, called_by } = partners;
+        for (pe, peer) in &mut self.peers {
+            if !calls.contains(pe) && !called_by.contains(pe) {
+                peer.role = Role::None;
+            }
+        }
+        let roles = calls.into_iter().map(|pe| (pe, Role::Caller));
+        for (pe, role) in roles.chain(called_by.into_iter().map(|pe| (pe, Role::Called))) {
+            let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
+            peer.watch(role, now, dead_after);
+        }
+    }
+
+    /// Begins to say goodbye.
+    pub(super) fn take_leave(&mut self, within: Duration) {
+        let now = self.now();
+        self.leaving_until = Some(now.saturating_add(within));
+        for peer in self.peers.values_mut() {
+            // Also those that should have called: they must not find the door closed.
+            if peer.role != Role::None && peer.connections.is_empty() {
+                peer.dial_at = Some(now);
+            }
+        }
+        let all: Vec<Pe> = self.peers.keys().copied().collect();
+        all.into_iter().for_each(|pe| self.tell_goodbye(pe));
+    }
+
+    /// Says goodbye to one, if there is a connection and anything to say.
+    fn tell_goodbye(&mut self, pe: Pe) {
+        let is_in_order =
+            matches!(self.membership.standing(), Standing::Member | Standing::Over { .. });
+        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let has_open = peer
+            .connections
+            .iter()
+            .any(|number| self.connections.get(number).is_some_and(Connection::is_open));
+        if is_in_order && has_open && !self.membership.is_dead(pe) {
+            peer.is_told = true;
+            self.send(pe, Notice::Goodbye);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Who watches whom.
+//!
+//! Two kinds of rings, both of the living: the PEs of each host, and the hosts. A PE calls the next on
+//! its host, and one on the next host, the one at its own place there (counted round, if that host has
+//! fewer). Over one connection both ends watch each other. So
+//!
+//! - each PE calls at most two others, and is called by one on its own host and by its share of
+//!   another host's;
+//! - each PE is watched by somebody on another host, if there is one: when a host falls silent, all its
+//!   PEs are missed at the same time;
+//! - all the living are connected, which [the agreement](crate::protocol::membership) relies on.
+//!
+//! If two PEs would call each other, the one with the smaller number does.
+
+use crate::protocol::Living;
+use std::collections::BTreeMap;
+use ultramarine_topology::{Label, LevelKind, Pe, Topology};
+
+/// The PEs of each host. A place that names no host counts as one.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    /// By the smallest number on them; each by number.
+    rows: Vec<Vec<Pe>>,
+    /// By PE: which of the rows it is in.
+    row_of: Vec<usize>,
+}
+
+/// Those with whom a PE shares a connection.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Partners {
+    /// It has to call these.
+    pub(super) calls: Vec<Pe>,
+    /// These have to call it.
+    pub(super) called_by: Vec<Pe>,
+}
+
+impl Hosts {
+    pub(super) fn new(topology: &Topology) -> Self {
+        let mut rows: Vec<Vec<Pe>> = Vec::new();
+        let mut known: BTreeMap<&[Label], usize> = BTreeMap::new();
+        let mut row_of = Vec::new();
+        for pe in (0..topology.pes()).map(Pe::new) {
+            let labels = topology.place(pe).labels();
+            let host = labels.iter().position(|label| label.kind == LevelKind::Host);
+            let path = host.map_or(labels, |at| &labels[..=at]);
+            let row = *known.entry(path).or_insert_with(|| {
+                rows.push(Vec::new());
+                rows.len() - 1
+            });
+            rows[row].push(pe);
+            row_of.push(row);
+        }
+        Hosts { rows, row_of }
+    }
+
+    /// The partners of `me` among the living; it has none unless it is one of them itself.
+    pub(super) fn partners(&self, me: Pe, living: &Living) -> Partners {
+        let mut partners = Partners::default();
+        if !living.contains(me) {
+            return partners;
+        }
+        let callees = self.callees(me, living);
+        for pe in &callees {
+            let is_mutual = self.callees(*pe, living).contains(&me);
+            let side =
+                if is_mutual && *pe < me { &mut partners.called_by } else { &mut partners.calls };
+            side.push(*pe);
+        }
+        for pe in self.possible_callers(me, living) {
+            if !callees.contains(&pe) && self.callees(pe, living).contains(&me) {
+                partners.called_by.push(pe);
+            }
+        }
+        partners.calls.sort_unstable();
+        partners.called_by.sort_unstable();
+        partners
+    }
+
+    /// The next on the host and one on the next host; `me` must live.
+    fn callees(&self, me: Pe, living: &Living) -> Vec<Pe> {
+        let own = self.row(self.row_of[me.index()], living);
+        let Some(place) = own.iter().position(|pe| *pe == me) else { return Vec::new() };
+        let mut callees = Vec::new();
+        if own.len() > 1 {
+            callees.push(own[(place + 1) % own.len()]);
+        }
+        if let Some(next) = self.neighbour(me, living, 1) {
+            callees.push(next[place % next.len()]);
+        }
+        callees
+    }
+
+    /// All on the own host and on the one before.
+    fn possible_callers(&self, me: Pe, living: &Living) -> Vec<Pe> {
+        let mut callers = self.row(self.row_of[me.index()], living);
+        callers.extend(self.neighbour(me, living, self.rows.len() - 1).into_iter().flatten());
+        callers.retain(|pe| *pe != me);
+        callers
+    }
+
+    /// The nearest other host on which somebody lives, going round by so many hosts at a time.
+    fn neighbour(&self, me: Pe, living: &Living, step: usize) -> Option<Vec<Pe>> {
+        let count = self.rows.len();
+        let own = self.row_of[me.index()];
+        let others = (1..count).map(|steps| (own + steps * step) % count);
+        others.map(|row| self.row(row, living)).find(|row| !row.is_empty())
+    }
+
+    fn row(&self, row: usize, living: &Living) -> Vec<Pe> {
+        self.rows[row].iter().copied().filter(|pe| living.contains(*pe)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use ultramarine_topology::Place;
+
+    fn topology(host_of: &[u8]) -> Topology {
+        let place = |host: &u8| Place::from_pairs([(LevelKind::Host, &*host.to_string())]);
+        let places: Vec<_> = host_of.iter().map(place).collect();
+        Topology::new(&places, &vec![1; places.len()]).unwrap()
+    }
+
+    fn numbers(pes: &[Pe]) -> Vec<u32> {
+        pes.iter().map(|pe| pe.number()).collect()
+    }
+
+    #[test]
+    fn two_hosts_of_three() {
+        let hosts = Hosts::new(&topology(&[0, 0, 0, 1, 1, 1]));
+        let partners = |me, dead: &[Pe]| {
+            let partners = hosts.partners(Pe::new(me), &Living::new(6, dead));
+            (numbers(&partners.calls), numbers(&partners.called_by))
+        };
+        assert_eq!(partners(0, &[]), (vec![1, 3], vec![2]));
+        assert_eq!(partners(4, &[]), (vec![5], vec![1, 3]));
+        assert_eq!(partners(0, &[Pe::new(3)]), (vec![1, 4], vec![2]));
+        // The host 1 has only 4 left, which all of host 0 call, except that 4 calls 0, too.
+        let dead = [Pe::new(3), Pe::new(5)];
+        assert_eq!(partners(4, &dead), (vec![], vec![0, 1, 2]));
+        assert_eq!(partners(2, &dead), (vec![0, 4], vec![1]));
+        assert_eq!(partners(4, &[3, 4, 5].map(Pe::new)), (vec![], vec![]));
+        assert_eq!(partners(1, &[0, 3, 4, 5].map(Pe::new)), (vec![2], vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn few_calls_everybody_is_watched_and_all_are_connected(
+            host_of in prop::collection::vec(0..5_u8, 1..25),
+            dead in prop::collection::vec(1..25_u32, 0..20),
+        ) {
+            let topology = topology(&host_of);
+            let hosts = Hosts::new(&topology);
+            let dead: Vec<_> = dead.into_iter().map(Pe::new).collect();
+            let living = Living::new(topology.pes(), &dead);
+            let all: Vec<Pe> = living.iter().collect();
+            let host = |pe| topology.place(pe).host().unwrap().to_owned();
+            let host_count = all.iter().map(|pe| host(*pe)).collect::<BTreeSet<_>>().len();
+            let mut reached = BTreeSet::from([Pe::ROOT]);
+            let mut edges = Vec::new();
+            for me in &all {
+                let partners = hosts.partners(*me, &living);
+                prop_assert!(partners.calls.len() <= 2);
+                let both: Vec<Pe> = partners.calls.iter().chain(&partners.called_by).copied().collect();
+                let distinct: BTreeSet<_> = both.iter().collect();
+                prop_assert_eq!(distinct.len(), both.len());
+                prop_assert!(!both.contains(me));
+                // What one calls is called by it, and the other way round.
+                for pe in &partners.calls {
+                    prop_assert!(hosts.partners(*pe, &living).called_by.contains(me));
+                }
+                for pe in &partners.called_by {
+                    prop_assert!(hosts.partners(*pe, &living).calls.contains(me));
+                }
+                let mates = all.iter().filter(|pe| host(**pe) == host(*me)).count();
+                prop_assert!(mates == 1 || both.iter().any(|pe| host(*pe) == host(*me)));
+                prop_assert!(host_count == 1 || both.iter().any(|pe| host(*pe) != host(*me)));
+                edges.extend(both.into_iter().map(|pe| (*me, pe)));
+            }
+            for _ in &all {
+                for (one, other) in &edges {
+                    if reached.contains(one) {
+                        reached.insert(*other);
+                    }
+                }
+            }
+            prop_assert_eq!(reached.into_iter().collect::<Vec<_>>(), all);
+        }
+    }
+}
