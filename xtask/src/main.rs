@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod chaos;
 mod demo;
 mod deny;
 mod libclang;
@@ -60,6 +61,8 @@ enum Chore {
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Kill processes of real jobs at random moments; check results, hangs and leftovers
+    Chaos(chaos::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Deny => deny::run(),
         Chore::Bench { arguments } => bench::run(&arguments),
+        Chore::Chaos(arguments) => chaos::run(&arguments),
     };
     done.unwrap_or_else(|failure| {
         eprintln!("xtask: {failure}");

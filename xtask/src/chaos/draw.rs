@@ -1,0 +1,113 @@
+//! What is drawn: who is killed, and when.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+/// A kill, after the job has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kill {
+    pub(crate) after: Duration,
+    pub(crate) pe: u32,
+}
+
+impl fmt::Display for Kill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PE {} at {:.3} s", self.pe, self.after.as_secs_f64())
+    }
+}
+
+/// One in so many jobs loses all its victims at once, as when a switch fails (HdpH-RS §6.5.1).
+const AT_ONCE_ONE_IN: u64 = 4;
+
+/// Kills one to all PEs but the root, at moments up to the usual end of such a job, so that some
+/// die while it ends.
+pub(crate) fn kills(random: &mut Random, pes: u32, usual: Duration) -> Vec<Kill> {
+    let mut left: Vec<u32> = (1..pes).collect();
+    let count = 1 + random.below(u64::from(pes - 1));
+    let at_once = random.below(AT_ONCE_ONE_IN) == 0;
+    let mut after = Duration::ZERO;
+    let mut kill = |n| {
+        if n == 0 || !at_once {
+            after = Duration::from_micros(random.below(usual.as_micros().max(1) as u64));
+        }
+        Kill { after, pe: left.swap_remove(random.below(left.len() as u64) as usize) }
+    };
+    let mut kills: Vec<_> = (0..count).map(&mut kill).collect();
+    kills.sort();
+    kills
+}
+
+/// A seed short enough to be typed again.
+pub(crate) fn any_seed() -> u64 {
+    RandomState::new().hash_one(()) >> 32
+}
+
+/// Random numbers: `SplitMix64`, which needs no dependency.
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// A stream of its own for each run, so that one can be repeated without those before it.
+    pub(crate) fn new(seed: u64, run: u32) -> Self {
+        let mut random = Random(seed ^ (u64::from(run) << 32));
+        random.next();
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`, which is not zero.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const USUAL: Duration = Duration::from_secs(2);
+
+    fn drawn(run: u32) -> Vec<Kill> {
+        kills(&mut Random::new(7, run), 5, USUAL)
+    }
+
+    #[test]
+    fn nobody_is_killed_twice_and_the_root_never() {
+        let mut counts = BTreeSet::new();
+        for run in 0..300 {
+            let kills = drawn(run);
+            let victims: BTreeSet<u32> = kills.iter().map(|kill| kill.pe).collect();
+            assert_eq!(victims.len(), kills.len());
+            assert!(victims.iter().all(|pe| (1..5).contains(pe)));
+            assert!(kills.is_sorted() && kills.iter().all(|kill| kill.after < USUAL));
+            counts.insert(kills.len());
+        }
+        assert_eq!(counts, BTreeSet::from([1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn some_die_together() {
+        let together = |run: &u32| {
+            let kills = drawn(*run);
+            kills.len() > 1 && kills.iter().all(|kill| kill.after == kills[0].after)
+        };
+        let count = (0..400).filter(together).count();
+        assert!((40..120).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn a_run_is_repeated_by_its_seed_and_number() {
+        assert_eq!(drawn(3), drawn(3));
+        assert_ne!(drawn(3), drawn(4));
+        assert_ne!(drawn(3), kills(&mut Random::new(8, 3), 5, USUAL));
+    }
+}

@@ -1,0 +1,111 @@
+//! What the system knows of the processes of a job: those that have its mark in the environment that
+//! they were started with, whoever their parent is by now.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The variable that marks the processes of a job.
+pub(crate) const MARK: &str = "CHAOS_JOB";
+
+/// Longest time for a debugger to show the stacks of a process.
+const DEBUGGER_TIME: Duration = Duration::from_secs(10);
+
+/// The processes that have this mark, ascending. One that has ended has none.
+pub(crate) fn marked(mark: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let pids = entries.flatten().filter_map(number);
+    let mut pids: Vec<u32> = pids.filter(|pid| is_marked(*pid, mark)).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// Whether this process lives and has the mark.
+pub(crate) fn is_marked(pid: u32, mark: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let wanted = format!("{MARK}={mark}");
+    environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+}
+
+/// Kills the process if it is still there and has the mark. Whether it was.
+pub(crate) fn kill(pid: u32, mark: &str) -> bool {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    is_marked(pid, mark) && raw.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+}
+
+/// Everything that tells why a process does not end: what it is, what each of its threads waits
+/// for, and, where there is a debugger, the stacks.
+pub(crate) fn describe(pid: u32) -> String {
+    let read = |file: &str| {
+        let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        String::from_utf8_lossy(&text).replace('\0', " ").trim().to_owned()
+    };
+    let status = read("status");
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("?");
+    let (state, parent) = (line("State:").trim(), line("PPid:").trim());
+    let mut text = format!("process {pid}, parent {parent}, {state}: {}\n", read("cmdline"));
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    for thread in threads {
+        let id = thread.file_name().to_string_lossy().into_owned();
+        let of = |file: &str| read(&format!("task/{id}/{file}"));
+        // The state follows the name, which may hold anything.
+        let stat = of("stat");
+        let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
+        let (name, waits) = (of("comm"), of("wchan"));
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "  thread {id} {name:<16} {} {waits}", state.unwrap_or('?'));
+    }
+    text + &stacks(pid)
+}
+
+fn stacks(pid: u32) -> String {
+    let commands = ["-batch", "-ex", "set pagination off", "-ex", "thread apply all backtrace 25"];
+    let mut debugger = Command::new("gdb");
+    debugger.args(commands).args(["-p", &pid.to_string()]);
+    debugger.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut debugger) = debugger.spawn() else { return String::new() };
+    let stdout = debugger.stdout.take();
+    let reader = std::thread::spawn(move || stdout.map(std::io::read_to_string));
+    let start = Instant::now();
+    while matches!(debugger.try_wait(), Ok(None)) {
+        if start.elapsed() > DEBUGGER_TIME {
+            let _ = debugger.kill();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let text = reader.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
+    let frames = text.lines().filter(|line| line.starts_with('#') || line.starts_with("Thread"));
+    frames.fold(String::new(), |all, line| all + "  " + line + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper(mark: &str) -> std::process::Child {
+        Command::new("sleep").arg("1000").env(MARK, mark).spawn().expect("sleep is everywhere")
+    }
+
+    #[test]
+    fn only_what_has_the_mark_is_found_and_killed() {
+        let (mark, other) =
+            (format!("a-{}", std::process::id()), format!("b-{}", std::process::id()));
+        let (mut own, mut foreign) = (sleeper(&mark), sleeper(&other));
+        // Until it has become another program, a child still has our environment.
+        while marked(&mark).is_empty() || marked(&other).is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(marked(&mark), [own.id()]);
+        assert!(!kill(foreign.id(), &mark), "it is not of this job");
+        assert!(describe(own.id()).contains("sleep 1000"));
+        assert!(kill(own.id(), &mark));
+        own.wait().expect("it was killed");
+        assert!(!kill(own.id(), &mark), "it has ended");
+        assert!(kill(foreign.id(), &other));
+        foreign.wait().expect("it was killed");
+    }
+}
