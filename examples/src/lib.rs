@@ -10,7 +10,7 @@ pub use progress::with_progress;
 pub use report::Report;
 pub use skeleton::Skeleton;
 
-use ultramarine::Options;
+use ultramarine::{Context, Options, Portable, Stateless, TaskError};
 
 /// Flags that every example takes.
 #[derive(Clone, Debug, clap::Args)]
@@ -18,6 +18,9 @@ pub struct JobFlags {
     /// How the job is made up.
     #[command(flatten)]
     pub options: Options,
+    /// Supervise the tasks: what is lost when processes die is run again.
+    #[arg(long)]
+    pub supervised: bool,
     /// Print one JSON object as the last line.
     #[arg(long)]
     pub json: bool,
@@ -27,4 +30,30 @@ pub struct JobFlags {
     /// Show the hierarchy of the machine first.
     #[arg(long)]
     pub show_topology: bool,
+}
+
+impl JobFlags {
+    /// Applies `f` to each item as the skeleton does, with supervised tasks if the flags say so.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result.
+    pub async fn map<F, A, R>(
+        &self,
+        cx: &Context,
+        skeleton: Skeleton,
+        f: F,
+        items: Vec<A>,
+    ) -> Result<Vec<R>, TaskError>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        if self.supervised {
+            skeleton.map(&cx.supervised(), f, items).await
+        } else {
+            skeleton.map(cx, f, items).await
+        }
+    }
 }

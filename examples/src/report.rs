@@ -18,6 +18,12 @@ pub struct Report {
     /// Stolen tasks by distance.
     steals: BTreeMap<String, u64>,
     skeleton: String,
+    supervised: bool,
+    /// Messages of supervision.
+    notifies: u64,
+    acks: u64,
+    /// Tasks that were lost and given out again.
+    replicas: u64,
     #[serde(skip)]
     statistics: Statistics,
 }
@@ -31,7 +37,7 @@ impl Report {
     pub async fn gather(
         cx: &Context,
         program: &'static str,
-        skeleton: Skeleton,
+        (skeleton, flags): (Skeleton, &JobFlags),
         start: Instant,
         result: impl Serialize,
     ) -> Result<Report> {
@@ -47,6 +53,10 @@ impl Report {
             tasks: statistics.tasks,
             steals: stolen.map(|row| (row.distance.to_string(), row.steals)).collect(),
             skeleton: skeleton.to_string(),
+            supervised: flags.supervised,
+            notifies: statistics.notifies,
+            acks: statistics.acks,
+            replicas: statistics.replicas,
             statistics,
         })
     }
@@ -71,6 +81,10 @@ impl Report {
             "{:.3} s on {} PEs x {} threads; {} tasks",
             self.seconds, self.pes, self.threads, self.tasks
         );
+        if self.supervised {
+            let Report { notifies, acks, replicas, .. } = self;
+            println!("supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas");
+        }
         for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {
             println!(
                 "at distance {}: {} FISH sent, {} SCHEDULE received with {} tasks, {} NOWORK",

@@ -44,11 +44,28 @@ fn every_skeleton_on_every_lane_gives_the_sum() {
 }
 
 #[test]
+fn every_skeleton_supervised_gives_the_sum() {
+    for lane in ["memory", "tcp"] {
+        for skeleton in SKELETONS.into_iter().chain(["rayon", "sequential"]) {
+            let flags = "--upto 1000000 --tasks 60 --threads 1 --pes 3 --supervised --json";
+            let mut command = liouville(flags);
+            command.args(["--lane", lane, "--skeleton", skeleton]);
+            let report = run(&mut command).report();
+            assert_eq!(report["result"], -530, "{lane} {skeleton}");
+            let said = (&report["supervised"], &report["replicas"]);
+            assert_eq!(said, (&true.into(), &0.into()), "{report}");
+        }
+    }
+}
+
+#[test]
 fn words_hierarchy_and_progress_are_shown() {
-    let ended = run(&mut liouville("--upto 1000 --pes 2 --threads 1 --show-topology --progress"));
+    let flags = "--upto 1000 --pes 2 --threads 1 --show-topology --progress --supervised";
+    let ended = run(&mut liouville(flags));
     assert!(ended.ok, "{}", ended.err);
     assert!(ended.out.contains("PE 1: rank 1"), "{}", ended.out);
     assert!(ended.out.contains("liouville (par-map): -14"), "{}", ended.out);
+    assert!(ended.out.contains("\nsupervised: 0 NOTIFY, 0 ACK, 0 replicas"), "{}", ended.out);
 }
 
 #[test]

@@ -37,6 +37,15 @@ fn every_skeleton_on_every_lane_gives_the_sum() {
 }
 
 #[test]
+fn supervised_tasks_give_the_sum() {
+    for skeleton in SKELETONS {
+        let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --supervised --json --skeleton";
+        let report = run(sum_euler(flags).arg(skeleton)).report();
+        assert_eq!((&report["result"], &report["supervised"]), (&2_736_188.into(), &true.into()));
+    }
+}
+
+#[test]
 fn the_sum_up_to_10000_on_four_pes() {
     let report = run(&mut sum_euler("--upto 10000 --pes 4 --threads 1 --json")).report();
     assert_eq!(report["result"], 30_397_486);
@@ -66,6 +75,10 @@ fn the_report_has_the_fields_that_scripts_read() {
     assert_eq!(report["program"], "sum_euler");
     assert_eq!((&report["pes"], &report["threads"]), (&2.into(), &1.into()));
     assert_eq!(report["tasks"], 123);
+    for field in ["notifies", "acks", "replicas"] {
+        assert_eq!(report[field], 0, "{field} in {report}");
+    }
+    assert_eq!(report["supervised"], false);
     assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{report}");
     let steals = report["steals"].as_object().expect("steals by distance");
     assert!(steals.iter().all(|(distance, n)| distance == "1" && n.as_u64() > Some(0)), "{report}");

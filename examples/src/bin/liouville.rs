@@ -49,10 +49,10 @@ async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
     let ranges = chunks(1..upto + 1, tasks as usize);
     let start = Instant::now();
     let count = ranges.len() as u64;
-    let work = skeleton.map(&cx, sum_liouville, ranges);
+    let work = job.map(&cx, skeleton, sum_liouville, ranges);
     let sums = with_progress(&cx, job.progress, count, work).await?;
     let sum: i64 = sums.iter().sum();
-    Report::gather(&cx, "liouville", skeleton, start, sum).await?.print(&job)
+    Report::gather(&cx, "liouville", (skeleton, &job), start, sum).await?.print(&job)
 }
 
 /// The sum of `λ` over the range, which is not empty and starts at 1 or later.

@@ -57,11 +57,12 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
     let start = Instant::now();
     let tasks = ranges.len() as u64;
-    let work = arguments.skeleton.map(&cx, sum_totient, ranges.clone());
+    let work = arguments.job.map(&cx, arguments.skeleton, sum_totient, ranges.clone());
     let sums = with_progress(&cx, arguments.job.progress, tasks, work).await?;
     let sum: u64 = sums.iter().sum();
 
-    let report = Report::gather(&cx, "sum_euler", arguments.skeleton, start, sum).await?;
+    let report =
+        Report::gather(&cx, "sum_euler", (arguments.skeleton, &arguments.job), start, sum).await?;
     if arguments.efficiency {
         let start = Instant::now();
         let expected: u64 = ranges.into_iter().map(sum_totient).sum();
