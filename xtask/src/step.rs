@@ -25,6 +25,8 @@ pub(crate) enum Step {
     TestMpich,
     /// All tests, MPI programs launched by Open MPI
     TestOpenMpi,
+    /// Jobs survive processes that are killed at random moments, under each MPI
+    Chaos,
     /// The examples in the documentation
     DocTests,
     /// All tests of the build without MPI and hwloc
@@ -58,9 +60,12 @@ impl Step {
     pub(crate) fn needs_setup(self) -> bool {
         match self {
             Self::Format | Self::Tidy | Self::ClippyNoMpi | Self::TestNoMpi | Self::Deny => false,
-            Self::Clippy | Self::Docs | Self::TestMpich | Self::TestOpenMpi | Self::DocTests => {
-                true
-            }
+            Self::Clippy
+            | Self::Docs
+            | Self::TestMpich
+            | Self::TestOpenMpi
+            | Self::Chaos
+            | Self::DocTests => true,
         }
     }
 
@@ -75,6 +80,11 @@ impl Step {
             Self::Docs => with_mpi(mpis.first(), docs()),
             Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(&[])),
             Self::TestOpenMpi => with_mpi(of(mpis, Family::OpenMpi), tests(&[])),
+            Self::Chaos if mpis.is_empty() => with_mpi(None, cargo(&[])),
+            // It chooses the MPIs itself, and takes the programs that the tests have built.
+            Self::Chaos => {
+                Work::Run(cargo(&["xtask", "chaos", "--runs", "24", "--profile", "dev"]))
+            }
             Self::DocTests => with_mpi(mpis.first(), cargo(&["test", "--workspace", "--doc"])),
             Self::TestNoMpi => Work::Run(without_mpi(tests(&["--no-default-features"]))),
             Self::Deny => match deny::find() {
@@ -178,6 +188,7 @@ mod tests {
             Step::Docs,
             Step::TestMpich,
             Step::TestOpenMpi,
+            Step::Chaos,
             Step::DocTests,
             Step::TestNoMpi,
         ];

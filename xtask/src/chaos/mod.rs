@@ -47,9 +47,12 @@ pub(crate) struct Arguments {
     /// Processes of each job
     #[arg(long, value_name = "P", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=64))]
     pes: u32,
-    /// Cargo's profile: with `dev`, programs that tests have built are not built again
+    /// Cargo's profile; `dev` takes the programs as the tests build them
     #[arg(long, value_enum, default_value_t = Profile::Release)]
     profile: Profile,
+    /// Take the programs that are there
+    #[arg(long)]
+    no_build: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -119,7 +122,7 @@ impl fmt::Display for Configuration {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mpis = chosen_mpis(arguments.mpi)?;
-    for mpi in &mpis {
+    for mpi in mpis.iter().filter(|_| !arguments.no_build) {
         build(mpi, arguments.profile)?;
     }
     let all = configurations(&mpis, arguments);
@@ -162,11 +165,14 @@ fn chosen_mpis(choice: MpiChoice) -> Result<Vec<Mpi>> {
 
 fn build(mpi: &Mpi, profile: Profile) -> Result<()> {
     let mut build = process::cargo();
-    build.args(["build", "--quiet", "--package", "ultramarine-examples"]);
-    build.args(["--bin", SUM_EULER.name, "--bin", LIOUVILLE.name]);
-    if profile == Profile::Release {
-        build.arg("--release");
-    }
+    match profile {
+        // As the steps of `cargo xtask test` do: then there is nothing to do after them.
+        Profile::Dev => build.args(["test", "--quiet", "--no-run", "--workspace", "--all-targets"]),
+        Profile::Release => {
+            build.args(["build", "--quiet", "--release", "--package", "ultramarine-examples"]);
+            build.args(["--bin", SUM_EULER.name, "--bin", LIOUVILLE.name])
+        }
+    };
     mpi.apply_to(&mut build);
     process::run(&mut build)
 }
