@@ -4,4 +4,5 @@ mod ending;
 mod fishing;
 mod laws;
 mod sharing;
+mod supervision;
 mod world;

@@ -153,6 +153,27 @@ impl World {
         task
     }
 
+    /// Puts a new supervised task of this PE into its pool.
+    pub(super) fn spawn_supervised(&mut self, home: u32, radius: Distance) -> TaskId {
+        let seat = &mut self.seats[home as usize];
+        seat.spawned += 1;
+        let task = TaskId { home: pe(home), future: seat.spawned };
+        let (version, body) = (Version::default(), Bytes::default());
+        seat.put(Parcel { task, radius, supervised: true, version, body });
+        task
+    }
+
+    /// This PE hears that another has died.
+    pub(super) fn bury(&mut self, at: u32, dead: u32) {
+        self.nodes[at as usize].bury(pe(dead), &mut self.seats[at as usize]);
+        self.post(at);
+    }
+
+    pub(super) fn place(&mut self, home: u32, to: u32, parcel: Parcel) {
+        self.nodes[home as usize].place(pe(to), parcel, &mut self.seats[home as usize]);
+        self.post(home);
+    }
+
     pub(super) fn spawn_many(&mut self, count: usize, home: u32, radius: Distance, bytes: usize) {
         for _ in 0..count {
             self.spawn(home, radius, bytes);

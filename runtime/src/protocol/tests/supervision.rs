@@ -1,0 +1,302 @@
+//! What becomes of tasks whose PEs die.
+
+use super::world::{World, chooser, pe, settings};
+use crate::error::TaskError;
+use crate::protocol::message::Bytes;
+use crate::protocol::{Fish, Message, Need, Parcel, Phase, TaskId, Version};
+use ultramarine_topology::{Distance, Topology};
+
+fn flat(pes: u32) -> World {
+    World::new(Topology::flat(pes), &settings(), 1)
+}
+
+fn fish(thief: u32, need: Need) -> Message {
+    Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need, queued: 0 })
+}
+
+/// What is on its way to a PE, taken out of it.
+fn towards(world: &mut World, to: u32) -> Vec<Message> {
+    let (taken, left) = world.flying.drain(..).partition(|letter| letter.to == pe(to));
+    world.flying = left;
+    Vec::into_iter(taken).map(|letter: super::world::Letter| letter.message).collect()
+}
+
+/// The tasks that a thief gets from a victim, who has the SCHEDULE taken out of its hands.
+fn stolen(world: &mut World, victim: u32, thief: u32, need: Need) -> Vec<Parcel> {
+    world.handle(victim, thief, fish(thief, need));
+    let tasks = towards(world, thief).into_iter().filter_map(|message| match message {
+        Message::Schedule { tasks, .. } => Some(tasks),
+        _ => None,
+    });
+    tasks.flatten().collect()
+}
+
+/// The same, and the thief puts them into its pool.
+fn steal(world: &mut World, victim: u32, thief: u32) -> Vec<Parcel> {
+    let tasks = stolen(world, victim, thief, Need::Idle);
+    let message = Message::Schedule { serial: 1, tasks: tasks.clone() };
+    world.handle(thief, victim, message);
+    tasks
+}
+
+fn version(replica: u32, age: u32) -> Version {
+    Version { replica, age }
+}
+
+#[test]
+fn only_what_others_hand_on_is_told_to_home() {
+    let mut world = flat(3);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    assert_eq!(steal(&mut world, 0, 1)[0].version, version(0, 1));
+    assert!(world.flying.is_empty(), "home knows where it sent it: {:?}", world.flying);
+    assert_eq!(steal(&mut world, 1, 2)[0].version, version(0, 2));
+    let (future, to) = (task.future, pe(2));
+    assert_eq!(
+        towards(&mut world, 0),
+        [
+            Message::Notify { future, version: version(0, 2), to },
+            Message::Ack { future, version: version(0, 3) }
+        ]
+    );
+}
+
+#[test]
+fn a_supervised_task_is_run_again_when_its_thief_dies() {
+    let mut world = flat(3);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    steal(&mut world, 0, 1);
+    world.bury(0, 1);
+    assert!(world.seats[0].filled.is_empty());
+    let again = stolen(&mut world, 0, 2, Need::Starving);
+    assert_eq!((again[0].task, again[0].version), (task, version(1, 1)));
+    assert!(stolen(&mut world, 0, 2, Need::Starving).is_empty(), "once");
+    world.handle(0, 2, Message::Result { future: task.future, outcome: Ok(Bytes(vec![7])) });
+    world.bury(0, 2);
+    assert_eq!(world.seats[0].filled.len(), 1, "what has ended cannot be lost");
+    assert_eq!(world.nodes[0].statistics().replicas, 1);
+}
+
+#[test]
+fn an_unsupervised_task_that_may_be_lost_ends_with_an_error() {
+    let mut world = flat(4);
+    let lost = world.spawn(0, Distance::ONE, 0);
+    steal(&mut world, 0, 1);
+    let kept = world.spawn(0, Distance::ONE, 0);
+    steal(&mut world, 0, 2);
+    world.bury(0, 1);
+    assert_eq!(world.seats[0].filled, [(lost.future, Err(TaskError::Lost { pe: pe(1) }))]);
+    world.bury(0, 3);
+    assert_eq!(world.seats[0].filled.len(), 1, "{kept:?} is on PE 2");
+}
+
+#[test]
+fn a_task_between_two_others_is_lost_with_either() {
+    for dies in [1, 2] {
+        let mut world = flat(4);
+        let task = world.spawn_supervised(0, Distance::ONE);
+        steal(&mut world, 0, 1);
+        stolen(&mut world, 1, 2, Need::Idle);
+        world.deliver_only();
+        world.bury(0, dies);
+        assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].task, task, "with PE {dies}");
+    }
+}
+
+#[test]
+fn what_arrived_is_not_lost_with_the_one_who_had_it_before() {
+    let mut world = flat(4);
+    world.spawn_supervised(0, Distance::ONE);
+    steal(&mut world, 0, 1);
+    steal(&mut world, 1, 2);
+    world.deliver_all(|_| 0);
+    world.bury(0, 1);
+    assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty());
+}
+
+/// The race of HdpH-RS §4.6: the death is known before it is known that the task went there.
+#[test]
+fn news_of_a_task_with_somebody_known_to_be_dead_is_a_loss() {
+    let mut world = flat(4);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    steal(&mut world, 0, 1);
+    stolen(&mut world, 1, 2, Need::Idle);
+    world.bury(0, 2);
+    assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty(), "nothing is known of it yet");
+    let notify = towards(&mut world, 0).remove(0);
+    world.handle(0, 1, notify);
+    assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].task, task);
+}
+
+#[test]
+fn outdated_news_is_not_believed() {
+    let mut world = flat(4);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    steal(&mut world, 0, 1);
+    steal(&mut world, 1, 2);
+    let [notify, ack] = <[Message; 2]>::try_from(towards(&mut world, 0)).expect("both");
+    world.handle(0, 2, ack.clone());
+    // Overtaken: it would put the task back on its way from PE 1.
+    world.handle(0, 1, notify);
+    world.bury(0, 1);
+    assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty());
+    // News of a copy that does not count any more.
+    world.bury(0, 2);
+    assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].version, version(1, 1));
+    world.handle(0, 3, Message::Ack { future: task.future, version: version(0, 9) });
+    world.bury(0, 3);
+    assert_eq!(world.nodes[0].statistics().replicas, 2, "the second was lost with PE 3");
+}
+
+#[test]
+fn a_task_that_is_lost_too_often_is_given_up_by_name() {
+    let replicas = crate::protocol::settings::MAX_REPLICAS;
+    let mut world = flat(replicas + 3);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    let innocent = world.spawn_supervised(0, Distance::ONE);
+    for thief in 1..=replicas + 1 {
+        let got = stolen(&mut world, 0, thief, Need::Idle);
+        assert!(got.iter().any(|parcel| parcel.task == task), "{got:?}");
+        if thief > 2 {
+            assert_eq!(got.len(), 1, "what was lost twice goes alone");
+        }
+        if let Some(other) = got.iter().find(|parcel| parcel.task == innocent) {
+            let future = other.task.future;
+            world.handle(0, thief, Message::Result { future, outcome: Ok(Bytes::default()) });
+        }
+        world.bury(0, thief);
+    }
+    let with: Vec<_> = (1..=replicas + 1).map(pe).collect();
+    let error = TaskError::GaveUp { task: format!("task {}", task.future), with };
+    assert_eq!(world.seats[0].filled.last(), Some(&(task.future, Err(error))));
+    assert!(stolen(&mut world, 0, replicas + 2, Need::Idle).iter().all(|p| p.task != task));
+}
+
+#[test]
+fn what_was_lost_twice_goes_only_where_nothing_else_is() {
+    let mut world = flat(6);
+    world.spawn_supervised(0, Distance::ONE);
+    for thief in [1, 2] {
+        steal(&mut world, 0, thief);
+        world.bury(0, thief);
+    }
+    assert!(stolen(&mut world, 0, 3, Need::Ahead).is_empty());
+    assert!(stolen(&mut world, 0, 3, Need::Starving).is_empty());
+    assert_eq!(stolen(&mut world, 0, 3, Need::Idle).len(), 1);
+}
+
+#[test]
+fn what_was_lost_goes_neither_to_the_root_nor_to_its_supervisor() {
+    let mut world = flat(5);
+    let task = world.spawn_supervised(2, Distance::ONE);
+    steal(&mut world, 2, 1);
+    world.bury(2, 1);
+    world.tick(2, true);
+    world.flying.clear();
+    assert_eq!(world.queued(2), 0, "others could do it");
+    assert!(stolen(&mut world, 2, 0, Need::Idle).is_empty(), "the root is spared");
+    assert_eq!(steal(&mut world, 2, 3)[0].task, task);
+    for spared in [0, 2] {
+        assert!(stolen(&mut world, 3, spared, Need::Idle).is_empty());
+    }
+    assert_eq!(world.queued(3), 1);
+}
+
+#[test]
+fn whoever_is_left_alone_runs_what_was_lost() {
+    let mut world = flat(3);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    steal(&mut world, 0, 1);
+    world.bury(0, 1);
+    world.bury(0, 2);
+    world.tick(0, true);
+    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
+}
+
+#[test]
+fn tasks_of_the_dead_are_dropped_and_their_fishes_too() {
+    let mut world = flat(4);
+    world.spawn_supervised(1, Distance::ONE);
+    let tasks = stolen(&mut world, 1, 2, Need::Idle);
+    world.bury(2, 1);
+    world.handle(2, 3, Message::Schedule { serial: 1, tasks });
+    assert_eq!((world.queued(2), world.nodes[2].statistics().orphans), (0, 1));
+    world.spawn(2, Distance::ONE, 0);
+    world.handle(2, 3, fish(1, Need::Idle));
+    assert!(world.flying.is_empty(), "{:?}", world.flying);
+    world.handle(2, 1, fish(3, Need::Idle));
+    assert!(world.flying.is_empty(), "what the dead have sent is not heard");
+}
+
+#[test]
+fn a_fish_that_may_be_with_the_dead_is_cast_anew() {
+    let mut world = flat(3);
+    world.tick(0, true);
+    let (victim, _) = world.catch_fish();
+    world.bury(0, victim.number());
+    world.tick(0, true);
+    let (next, _) = world.catch_fish();
+    assert_ne!(next, victim);
+}
+
+#[test]
+fn a_task_placed_on_the_dead_is_run_by_others_or_ends_with_an_error() {
+    let mut world = flat(4);
+    world.bury(0, 1);
+    let place = |world: &mut World, supervised, future| {
+        let task = TaskId { home: pe(0), future };
+        let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes(vec![]));
+        world.place(0, 1, Parcel { task, radius, supervised, version, body });
+        task
+    };
+    place(&mut world, false, 1);
+    assert_eq!(world.seats[0].filled, [(1, Err(TaskError::Lost { pe: pe(1) }))]);
+    let supervised = place(&mut world, true, 2);
+    assert!(world.flying.is_empty());
+    assert_eq!(stolen(&mut world, 0, 2, Need::Starving)[0].task, supervised);
+}
+
+#[test]
+fn a_placed_task_that_is_lost_may_be_run_by_anyone() {
+    let mut world = flat(3);
+    let task = TaskId { home: pe(0), future: 1 };
+    let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes(vec![]));
+    world.place(0, 1, Parcel { task, radius, supervised: true, version, body });
+    world.bury(0, 1);
+    assert_eq!(stolen(&mut world, 0, 2, Need::Idle)[0].task, task);
+}
+
+#[test]
+fn a_job_in_which_somebody_died_ends_for_all_that_live() {
+    for seed in 0..200 {
+        let mut choose = chooser(seed);
+        let pes = 2 + choose(12) as u32;
+        let mut world = flat(pes);
+        let dead: Vec<u32> = (1..pes).filter(|_| choose(3) == 0).collect();
+        // Some hear of it before the end begins, others later.
+        let mut news: Vec<(u32, u32)> = (0..pes)
+            .filter(|at| !dead.contains(at))
+            .flat_map(|at| dead.iter().map(move |dead| (at, *dead)))
+            .collect();
+        world.end();
+        while !news.is_empty() || !world.flying.is_empty() {
+            let turn = choose(news.len() + world.flying.len());
+            if turn < news.len() {
+                let (at, dead) = news.swap_remove(turn);
+                world.bury(at, dead);
+            } else {
+                let index = turn - news.len();
+                if dead.contains(&world.flying[index].to.number()) {
+                    world.flying.remove(index);
+                } else {
+                    world.deliver(index);
+                }
+            }
+        }
+        (0..pes).filter(|at| !dead.contains(at)).for_each(|at| world.take_leave(at));
+        if !dead.is_empty() {
+            let phases = world.phases();
+            let alive = (0..pes).filter(|at| !dead.contains(at));
+            assert!(alive.map(|at| phases[at as usize]).all(|p| p == Phase::Released), "{seed}");
+        }
+    }
+}
