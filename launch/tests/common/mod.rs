@@ -1,6 +1,8 @@
 //! What tests of whole jobs share.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod launcher;
+
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine::{Context, Label, LaneKind, LevelKind, Options, Place, Result};

@@ -1,0 +1,249 @@
+//! Jobs whose processes are killed, and what the program sees of it. Each program below is a test
+//! that only a launcher runs.
+#![cfg(feature = "mpi")]
+
+mod common;
+
+use common::launcher::launched;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine::{Options, TaskError};
+
+/// Far more than any of these jobs takes, and far less than a launcher's patience.
+const SOON: Duration = Duration::from_secs(40);
+
+/// Runs a program on so many processes over each lane. All must be well although some are killed.
+fn survives(processes: u32, program: &str) {
+    for lane in ["mpi", "tcp"] {
+        let start = Instant::now();
+        let Some(output) = launched(processes, program, lane) else { return };
+        let out = String::from_utf8_lossy(&output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
+        assert!(err.contains("the job goes on without it"), "nobody was killed: {out}\n{err}");
+        assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_task_that_kills_its_hosts_is_given_up_and_harms_no_other() {
+    survives(6, "be_poisoned");
+}
+
+#[test]
+fn supervision_is_nested() {
+    survives(5, "lose_coordinators");
+}
+
+#[test]
+fn what_nobody_supervised_ends_with_an_error() {
+    survives(3, "lose_the_unsupervised");
+}
+
+#[test]
+fn all_but_the_root_may_die() {
+    survives(4, "be_left_alone");
+}
+
+#[test]
+fn tasks_may_be_placed_on_the_dead() {
+    survives(3, "place_on_the_dead");
+}
+
+#[test]
+fn the_program_goes_on_after_the_job() {
+    survives(3, "say_more_afterwards");
+}
+
+#[test]
+fn without_the_root_all_leave_and_the_launcher_fails() {
+    for lane in ["mpi", "tcp"] {
+        let start = Instant::now();
+        let Some(output) = launched(4, "lose_the_root", lane) else { return };
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{lane}: {err}");
+        assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
+    }
+}
+
+/// The programs, as tests that are run under a launcher only.
+mod programs {
+    use super::*;
+
+    fn run<T>(options: Options, main: impl FnOnce(Context) -> T)
+    where
+        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
+    {
+        options.run(main).expect("the job ends well");
+    }
+
+    /// Ends this process as the kernel does when memory is short.
+    fn die() {
+        let own = std::process::id().to_string();
+        let kill = Command::new("kill").args(["-9", &own]).status();
+        std::thread::sleep(SOON);
+        panic!("still alive: {kill:?}");
+    }
+
+    /// Whether this is the first call of its kind in the job. (The processes share a folder.)
+    fn first(what: &str) -> bool {
+        let job = std::env::var("PMI_PORT").or(std::env::var("PMIX_NAMESPACE"));
+        let job = job.unwrap_or_else(|_| std::os::unix::process::parent_id().to_string());
+        let folder: PathBuf = std::env::temp_dir()
+            .join(format!("ultramarine-{}", job.replace(|c: char| !c.is_alphanumeric(), "-")));
+        let _ = std::fs::create_dir(&folder);
+        std::fs::create_dir(folder.join(what)).is_ok()
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn be_poisoned() {
+        run(Options::default().set("max_replicas", 2), async |cx| {
+            let supervised = cx.supervised();
+            let slow = |n: u64| {
+                std::thread::sleep(Duration::from_millis(2));
+                n
+            };
+            let innocent: Vec<_> =
+                (0..300).map(|n| supervised.spawn_fn(Distance::ONE, slow, n)).collect();
+            async fn poison(_: Context, _: u32) {
+                die();
+            }
+            let poison = cx.supervised_spawn_at(Pe::new(1), poison, 1);
+            match poison.await {
+                Err(TaskError::GaveUp { task, with }) => {
+                    assert!(task.contains("poison"), "{task}");
+                    assert_eq!((with.len(), with[0]), (3, Pe::new(1)), "{with:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+            for (n, task) in innocent.into_iter().enumerate() {
+                assert_eq!(task.await?, n as u64);
+            }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn lose_coordinators() {
+        run(Options::default(), async |cx| {
+            let coordinate = async |cx: Context, first_number: u64| {
+                let square = |n: u64| {
+                    std::thread::sleep(Duration::from_millis(5));
+                    n * n
+                };
+                let numbers = first_number..first_number + 40;
+                let squares = par_map(&cx.supervised(), square, numbers).await;
+                let name = format!("coordinator-{}", cx.pe().number());
+                if cx.pe() != Pe::ROOT && cx.pe() != Pe::new(4) && first(&name) {
+                    die();
+                }
+                squares.map(|squares| squares.iter().sum::<u64>())
+            };
+            let place = |n| cx.supervised_spawn_at(Pe::new(n), coordinate, 40 * u64::from(n));
+            let parts: Vec<_> = (0..5).map(place).collect();
+            let mut sum = 0;
+            for part in parts {
+                sum += part.await??;
+            }
+            assert_eq!(sum, (0..200).map(|n| n * n).sum::<u64>());
+            let dead = (0..cx.pes()).filter(|n| cx.is_dead(Pe::new(*n))).count();
+            assert!(dead > 0, "somebody must have died");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn lose_the_unsupervised() {
+        run(Options::default(), async |cx| {
+            let lost = cx.spawn_at(Pe::new(1), async |_, ()| die(), ());
+            assert_eq!(lost.await, Err(TaskError::Lost { pe: Pe::new(1) }));
+            assert_eq!(cx.spawn_at(Pe::new(2), async |_, n: u32| n, 3).await, Ok(3));
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn be_left_alone() {
+        run(Options::default(), async |cx| {
+            let supervised = cx.supervised();
+            let task = async |cx: Context, n: u64| {
+                cx.sleep(Duration::from_millis(3)).await;
+                if cx.pe() != Pe::ROOT && n % 20 == 7 && first(&cx.pe().number().to_string()) {
+                    die();
+                }
+                n
+            };
+            let tasks: Vec<_> =
+                (0..400).map(|n| supervised.spawn(Distance::ONE, task, n)).collect();
+            for n in 1..cx.pes() {
+                drop(supervised.spawn_at(Pe::new(n), task, 7));
+            }
+            for (n, task) in tasks.into_iter().enumerate() {
+                assert_eq!(task.await?, n as u64);
+            }
+            for n in 1..cx.pes() {
+                while !cx.is_dead(Pe::new(n)) {
+                    cx.sleep(Duration::from_millis(1)).await;
+                }
+            }
+            assert_eq!(par_map(&supervised, |n: u64| n + 1, 0..3).await?, [1, 2, 3]);
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn place_on_the_dead() {
+        run(Options::default(), async |cx| {
+            let dead = Pe::new(1);
+            let killed = cx.spawn_at(dead, async |_, ()| die(), ());
+            assert_eq!(killed.await, Err(TaskError::Lost { pe: dead }));
+            assert!(cx.is_dead(dead));
+            let again = cx.spawn_at(dead, async |_, n: u32| n, 3);
+            assert_eq!(again.await, Err(TaskError::Lost { pe: dead }));
+            let elsewhere = cx.supervised_spawn_at(dead, async |_, n: u32| n, 3);
+            assert_eq!(elsewhere.await, Ok(3));
+            let pushed = push_map(&cx.supervised(), |n: u32| n, 0..10).await?;
+            assert_eq!(pushed, (0..10).collect::<Vec<_>>());
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn say_more_afterwards() {
+        let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let is_done = done.clone();
+        run(Options::default(), async move |cx| {
+            let killed = cx.spawn_at(Pe::new(1), async |_, ()| die(), ());
+            assert_eq!(killed.await, Err(TaskError::Lost { pe: Pe::new(1) }));
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+            Ok(())
+        });
+        if is_done.load(std::sync::atomic::Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(300));
+            println!("all is well");
+        }
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn lose_the_root() {
+        let _ = Options::default().run(async |cx| {
+            cx.spawn_at(Pe::new(1), async |_, n: u32| n, 3).await?;
+            die();
+            Ok(())
+        });
+    }
+}
