@@ -4,7 +4,6 @@
 use super::*;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -134,8 +133,9 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Whether a process has not ended. Its launcher may leave what is left of it for later.
 fn is_there(process: i32) -> bool {
-    Path::new(&format!("/proc/{process}")).exists()
+    std::fs::read_link(format!("/proc/{process}/exe")).is_ok()
 }
 
 /// Kills the ward of rank 1; the others go on and end well.
@@ -271,6 +271,7 @@ pub(super) mod programs {
     use super::*;
     use mpi::environment::Universe;
     use mpi::traits::CommunicatorCollectives;
+    use std::mem::ManuallyDrop;
 
     /// Runs the program that this process was started for, if any. This is no place to unwind to: who
     /// panics is aborted.
@@ -298,14 +299,15 @@ pub(super) mod programs {
         launched(utf8_variable).expect("a launcher has started this").rank
     }
 
-    /// Starts MPI on all processes, behind guards.
-    fn begin() -> (Ward, Universe) {
+    /// Starts MPI on all processes, behind guards. It is not finalised by itself, as that would wait
+    /// for the others.
+    fn begin() -> (Ward, ManuallyDrop<Universe>) {
         let ward = stand(None, launched(utf8_variable).expect("a launcher has started this"));
         assert!(ward.guard.is_some(), "it has a guard");
         let (universe, _) =
             mpi::initialize_with_threading(mpi::Threading::Serialized).expect("MPI starts once");
         universe.world().barrier();
-        (ward, universe)
+        (ward, ManuallyDrop::new(universe))
     }
 
     /// Shows who is here, and waits for leave to go on.
@@ -348,7 +350,7 @@ pub(super) mod programs {
         let (ward, universe) = begin();
         ward.joined();
         wait_at_work();
-        drop(universe);
+        drop(ManuallyDrop::into_inner(universe));
     }
 
     fn die_early() {
@@ -392,7 +394,7 @@ pub(super) mod programs {
         let inner =
             Command::new(own_file()).env(PROGRAM, "stand_inside").stdout(Stdio::null()).status();
         assert!(inner.expect("it starts").success());
-        drop(universe);
+        drop(ManuallyDrop::into_inner(universe));
         println!("all is well");
     }
 
