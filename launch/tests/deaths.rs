@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::launcher::launched;
+use common::launcher::{launched, launched_with};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,11 +14,19 @@ use ultramarine::{Options, TaskError};
 /// Far more than any of these jobs takes, and far less than a launcher's patience.
 const SOON: Duration = Duration::from_secs(40);
 
+/// The variable that names a folder which the processes of a job share.
+const FOLDER: &str = "DEATHS_FOLDER";
+
 /// Runs a program on so many processes over each lane. All must be well although some are killed.
 fn survives(processes: u32, program: &str) {
     for lane in ["mpi", "tcp"] {
+        let folder = format!("ultramarine-deaths-{}-{program}-{lane}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir(&folder).expect("nobody else has a folder of this name");
         let start = Instant::now();
-        let Some(output) = launched(processes, program, lane) else { return };
+        let output = launched_with(processes, program, lane, &[(FOLDER, &folder)]);
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        let Some(output) = output else { return };
         let out = String::from_utf8_lossy(&output.stdout);
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
@@ -87,13 +95,9 @@ mod programs {
         panic!("still alive: {kill:?}");
     }
 
-    /// Whether this is the first call of its kind in the job. (The processes share a folder.)
+    /// Whether this is the first call of its kind in the job.
     fn first(what: &str) -> bool {
-        let job = std::env::var("PMI_PORT").or(std::env::var("PMIX_NAMESPACE"));
-        let job = job.unwrap_or_else(|_| std::os::unix::process::parent_id().to_string());
-        let folder: PathBuf = std::env::temp_dir()
-            .join(format!("ultramarine-{}", job.replace(|c: char| !c.is_alphanumeric(), "-")));
-        let _ = std::fs::create_dir(&folder);
+        let folder = PathBuf::from(std::env::var_os(FOLDER).expect("the test names a folder"));
         std::fs::create_dir(folder.join(what)).is_ok()
     }
 

@@ -30,8 +30,8 @@ pub struct Settings {
     /// a while. Default 5 ms. (Waking costs a worker that shares its core about 8 µs: every
     /// millisecond took 0.8 % of SumEuler's time, every 5 ms takes 0.2 %.)
     pub poll_interval_max: Duration,
-    /// How long the end of a job waits for PEs to take leave and for tasks that still run.
-    /// Default 2 s.
+    /// How long the end of a job waits for PEs to take leave, and at most [`STRAGGLERS_MAX`] of that
+    /// for tasks that still run. Default 5 s: longer than it takes to find out that a PE is dead.
     pub shutdown_grace: Duration,
     /// How long a process waits for the others of its job to start, before it says so and ends.
     /// More than zero; default 60 s.
@@ -112,6 +112,9 @@ pub const THREADS_MAX: usize = 1024;
 /// The longest that a setting can make anything last: a day.
 pub const DURATION_MAX: Duration = Duration::from_hours(24);
 
+/// The longest that the end of a job waits for tasks that still run.
+pub const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
+
 /// The least that `message_bytes_max` can be: a message of the runtime's own fits, with a task of
 /// some size.
 pub const MESSAGE_BYTES_MIN: usize = 4 << 10;
@@ -129,7 +132,7 @@ impl Settings {
             port: PortSettings::default(),
             spin: Duration::from_micros(100),
             poll_interval_max: Duration::from_millis(5),
-            shutdown_grace: Duration::from_secs(2),
+            shutdown_grace: Duration::from_secs(5),
             start_deadline: Duration::from_mins(1),
             seed: None,
         }

@@ -1,6 +1,7 @@
 //! Starting the test file itself under a launcher: its programs are tests that only this runs.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,6 +11,16 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// What a program printed and whether it succeeded, after running on so many processes. `None`
 /// where no launcher belongs to this build.
 pub(crate) fn launched(processes: u32, program: &str, lane: &str) -> Option<Output> {
+    launched_with(processes, program, lane, &[])
+}
+
+/// The same, with variables for the processes.
+pub(crate) fn launched_with(
+    processes: u32,
+    program: &str,
+    lane: &str,
+    variables: &[(&str, &Path)],
+) -> Option<Output> {
     let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
         println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
         return None;
@@ -21,6 +32,7 @@ pub(crate) fn launched(processes: u32, program: &str, lane: &str) -> Option<Outp
     command.arg(format!("programs::{program}"));
     scrub(&mut command);
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", lane);
+    command.envs(variables.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the launcher starts");
     let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));

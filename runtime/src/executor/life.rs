@@ -8,6 +8,7 @@ use super::processor::{Job, Processor};
 use super::vigil::Vigil;
 use crate::error::TaskError;
 use crate::protocol::Phase;
+use crate::settings::STRAGGLERS_MAX;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -182,7 +183,8 @@ impl Processor {
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         };
         // Nobody waits for what tasks that still run will say. They go with the process.
-        let deadline = if leave == Leave::Bereaved { Instant::now() } else { deadline };
+        let patience = if leave == Leave::Bereaved { Duration::ZERO } else { STRAGGLERS_MAX };
+        let deadline = deadline.min(Instant::now() + patience);
         let are_working = || self.active.load(Ordering::SeqCst) > self.stuck.load(Ordering::SeqCst);
         while are_working() && Instant::now() < deadline {
             std::thread::park_timeout(POLL_INTERVAL_MIN);

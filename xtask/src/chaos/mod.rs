@@ -235,7 +235,8 @@ impl Chaos<'_> {
         let kills = draw::kills(&mut random, self.arguments.pes, usual);
         let job = self.job(configuration, run.to_string(), kills, Some(usual));
         let ended = job.run(&self.folder)?;
-        let slow = ended.took > self.expected(configuration, usual, &ended);
+        let is_right = ended.verdict == Verdict::Right;
+        let slow = is_right && ended.took > self.expected(configuration, usual, &ended);
         let remark = if slow { ", slow" } else { "" };
         println!("{:>5}  {configuration}  {}{remark}", run + 1, ended.summary());
         ended.print_details();

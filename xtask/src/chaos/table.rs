@@ -37,13 +37,11 @@ impl Row {
         self.killed.push(ended.killed.len() as u64);
         self.replicas.extend(ended.replicas);
         match ended.verdict {
-            Verdict::Right => {
-                self.took.push(ended.took.as_millis() as u64);
-                self.slow += usize::from(slow);
-            }
+            Verdict::Right => self.took.push(ended.took.as_millis() as u64),
             Verdict::Wrong(_) => self.wrong += 1,
             Verdict::Hung => self.hung += 1,
         }
+        self.slow += usize::from(slow);
         self.left += ended.left.len();
         self.of_mpi += ended.of_mpi.len();
     }
