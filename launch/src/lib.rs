@@ -25,6 +25,7 @@
 //!
 //! - [`prelude`]: what most programs need.
 //! - [`Spawner`]: spawning and placing single tasks; [`Future`]: awaiting them.
+//! - [`Supervised`]: the same for tasks that survive the death of processes.
 //! - [`skeletons`]: parallel patterns.
 //! - [`Distance`], [`Topology`]: who is near.
 #![deny(unsafe_code)]
@@ -49,7 +50,9 @@ pub use error::{Error, Result, StartError};
 pub use options::{LaneKind, Options};
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
-pub use ultramarine_runtime::executor::{Context, Future, JobError, Portable, Spawner};
+pub use ultramarine_runtime::executor::{
+    Context, Future, JobError, Portable, Spawner, Supervised,
+};
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic};
 pub use ultramarine_runtime::settings::{Settings, SettingsError};
 pub use ultramarine_skeletons as skeletons;

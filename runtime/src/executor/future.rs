@@ -18,7 +18,15 @@ pub(super) trait Promise<R>: Send + Sync {
 /// `.await` gives `Ok` with the task's value, or the reason why there will be none; it always
 /// ends. Waiting blocks no worker. A future that is dropped does not stop its task.
 ///
-/// A future belongs to the PE that spawned the task: it cannot be sent to another.
+/// A future belongs to the PE that spawned the task. It cannot be sent to another, to be awaited there:
+///
+/// ```compile_fail
+/// # use ultramarine_runtime::executor::{Context, Future, Spawner};
+/// # use ultramarine_topology::Distance;
+/// fn send(cx: &Context, future: Future<u64>) -> Future<u64> {
+///     cx.spawn(Distance::ONE, async |_, future: Future<u64>| future.await.unwrap(), future)
+/// }
+/// ```
 #[must_use = "a future does nothing by itself: `.await` it for the task's result"]
 pub struct Future<R> {
     promise: Arc<dyn Promise<R>>,
