@@ -119,11 +119,10 @@ pub(crate) struct Ward {
 impl Ward {
     /// From now on the job survives the death of this process by a signal, unless it is the root.
     pub(crate) fn joined(&self) {
-        let mut text = format!("{}\n", Told::JOINED);
-        for library in farewell::telling_libraries() {
-            text += &format!("{}{}\n", Told::LIBRARY, library.display());
-        }
-        self.tell(&text);
+        let library = |path: PathBuf| format!("{}{}\n", Told::LIBRARY, path.display());
+        let libraries = farewell::telling_libraries().into_iter().map(library);
+        let text = std::iter::once(format!("{}\n", Told::JOINED)).chain(libraries);
+        self.tell(&text.collect::<String>());
     }
 
     /// This process will end without finalising MPI. The guard takes leave of the launcher for it,
