@@ -7,12 +7,16 @@
 //!   Two languages are spoken on it: PMI-1 in lines, PMI-2 in counted messages. Which of them, the
 //!   first message of the process says; the libraries that it has loaded give it away.
 //! - `mpirun` (Open MPI) and `srun --mpi=pmix` have a `PMIx` server that the process connects to.
-//!   The server forgets nobody whose connection broke, and lets the same rank connect once more: so
-//!   the guard comes, says that it is that rank, and takes leave. For this it loads the library that
-//!   the process itself used; the protocol is private to that.
+//!   `mpirun` forgets nobody whose connection broke, and lets the same rank connect once more: so the
+//!   guard comes, says that it is that rank, and takes leave. For this it loads the library that the
+//!   process itself used.
+//! - Slurm kills the job as soon as such a connection breaks. So the ward leaves the guard a copy of
+//!   its end, which stays open; and on that the guard says what the library would have said.
 
 use super::sys;
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -27,9 +31,52 @@ const TELLING: [&str; 4] = ["libpmix.so", "mca_pmix_", "libopen-pal.so", "libpmi
 /// What `PMIx_` stands behind in libraries that have it built in.
 const PREFIXES: [&str; 4] = ["", "OPAL_MCA_PMIX4X_", "OPAL_MCA_PMIX3X_", "OPAL_MCA_PMIX2X_"];
 
-/// The libraries of this process that tell how to talk to the launcher.
-pub(super) fn telling_libraries() -> Vec<PathBuf> {
-    libraries_in(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
+/// What says goodbye to a `PMIx` server of version 4 and later: the length of a command, which is 2, in
+/// a header with this tag, and the command (one of it, number 5).
+const PMIX_GOODBYE: [u8; 18] = [0, 0, 0, 0, b'b', b'y', b'e', b'!', 0, 0, 0, 2, 0, 0, 0, 0, 2, 5];
+
+/// How a process talks to its launcher.
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    /// What it has loaded that tells.
+    pub(super) libraries: Vec<PathBuf>,
+    /// The language on `PMI_FD`.
+    pub(super) speaks_pmi2: bool,
+    /// Its connection, where that must not break.
+    pub(super) connection: Option<OwnedFd>,
+}
+
+impl Server {
+    /// This process's own, once MPI has started.
+    pub(super) fn own() -> Self {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let libraries = libraries_in(&maps);
+        let of_pmi2 = |path: &PathBuf| path.to_string_lossy().contains("libpmi2.so");
+        // MPICH can have its own PMI-2 inside, and says then how it was configured.
+        let version = mpi::environment::library_version().unwrap_or_default();
+        let speaks_pmi2 = libraries.iter().any(of_pmi2) || version.contains("--with-pmi=pmi2");
+        let namespace = std::env::var("PMIX_NAMESPACE").unwrap_or_default();
+        let of_slurm = namespace.starts_with("slurm.pmix.");
+        let connection = of_slurm.then(connection_to_pmix).flatten();
+        Server { libraries, speaks_pmi2, connection }
+    }
+}
+
+/// A copy of this process's connection to its `PMIx` server.
+fn connection_to_pmix() -> Option<OwnedFd> {
+    let uris = std::env::vars().filter(|(name, _)| name.starts_with("PMIX_SERVER_URI"));
+    let servers: Vec<_> = uris.filter_map(|(_, uri)| address_in(&uri)).collect();
+    let numbers = std::fs::read_dir("/proc/self/fd").ok()?;
+    let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|number| sys::shared(number).ok()).map(TcpStream::from).find_map(|file| {
+        let peer = file.peer_addr().ok()?;
+        servers.contains(&peer).then(|| file.into())
+    })
+}
+
+/// The address in what `PMIx` says of its server, as in `name.0;tcp4://127.0.0.1:4000`.
+fn address_in(uri: &str) -> Option<SocketAddr> {
+    uri.split(';').find_map(|part| part.strip_prefix("tcp")?.split_once("://")?.1.parse().ok())
 }
 
 /// The telling ones in a list of what is mapped, the most telling first, each once.
@@ -46,25 +93,26 @@ fn libraries_in(maps: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Takes leave of the launcher in the name of a process that had loaded these libraries.
-pub(super) fn say(libraries: &[PathBuf]) -> Result<(), String> {
+/// Takes leave of the launcher in the name of a process that talked to it so.
+pub(super) fn say(server: Server) -> Result<(), String> {
     let variable = |name: &str| std::env::var(name).ok();
     if let Some(socket) = variable("PMI_FD") {
         let number = socket.trim().parse().map_err(|_| format!("PMI_FD = `{socket}`"))?;
         let socket = sys::shared(number).map_err(|error| format!("PMI_FD: {error}"))?;
-        let of_pmi2 = |path: &PathBuf| path.to_string_lossy().contains("libpmi2.so");
-        let word: &[u8] = if libraries.iter().any(of_pmi2) {
-            // The length, in six places, and what it is the length of.
-            b"13    cmd=finalize;"
-        } else {
-            b"cmd=finalize\n"
-        };
-        return say_on(socket.into(), word).map_err(|error| format!("PMI: {error}"));
+        // PMI-2 wants the length, in six places, and what it is the length of.
+        let word: &[u8] =
+            if server.speaks_pmi2 { b"13    cmd=finalize;" } else { b"cmd=finalize\n" };
+        let said = say_on(socket.into(), word, b"finalize");
+        return said.map_err(|error| format!("PMI: {error}"));
+    }
+    if let Some(connection) = server.connection {
+        // The answer has the same tag.
+        let said = say_on(connection.into(), &PMIX_GOODBYE, &PMIX_GOODBYE[4..8]);
+        return said.map_err(|error| format!("PMIx: {error}"));
     }
     if variable("PMIX_NAMESPACE").is_some() {
-        let libraries = libraries.to_vec();
         let (done, is_done) = mpsc::channel();
-        let visit = move || done.send(visit_pmix(&libraries));
+        let visit = move || done.send(visit_pmix(&server.libraries));
         // A thread that may be left behind: the library waits for the server as long as it likes.
         std::thread::Builder::new().spawn(visit).map_err(|error| error.to_string())?;
         return is_done.recv_timeout(PATIENCE).map_err(|_| "PMIx: no answer".to_owned())?;
@@ -72,13 +120,16 @@ pub(super) fn say(libraries: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Says the word and waits until it was understood. A launcher that has gone hears nothing.
-fn say_on(mut socket: UnixStream, word: &[u8]) -> std::io::Result<()> {
+/// Says the word and waits until it was understood. A launcher that has gone hears nothing. (The socket
+/// may be one of TCP as well.)
+fn say_on(mut socket: UnixStream, word: &[u8], answer_has: &[u8]) -> std::io::Result<()> {
+    socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.write_all(word)?;
     let (start, mut answer, mut part) = (Instant::now(), Vec::new(), [0; 256]);
     // The answer to what the process itself had asked last may come before.
-    while !answer.windows(8).any(|part| part == b"finalize") && start.elapsed() < PATIENCE {
+    let has_come = |answer: &[u8]| answer.windows(answer_has.len()).any(|part| part == answer_has);
+    while !has_come(&answer) && start.elapsed() < PATIENCE {
         match socket.read(&mut part)? {
             0 => break,
             n => answer.extend_from_slice(&part[..n]),
@@ -126,6 +177,16 @@ mod tests {
     }
 
     #[test]
+    fn the_address_of_a_server_is_read() {
+        let found = |uri| address_in(uri).map(|address| address.to_string());
+        let four = found("pmix-server.4610;tcp4://127.0.0.1:38395");
+        assert_eq!(four.as_deref(), Some("127.0.0.1:38395"));
+        let six = found("prte@n1.0;tcp6://[::1]:4000;more");
+        assert_eq!(six.as_deref(), Some("[::1]:4000"));
+        assert_eq!(found("pmix-server.4610"), None);
+    }
+
+    #[test]
     fn a_word_waits_for_its_own_answer() {
         let (ours, mut theirs) = UnixStream::pair().expect("sockets");
         let launcher = thread::spawn(move || {
@@ -135,7 +196,7 @@ mod tests {
             theirs.write_all(b"cmd=finalize_ack\n").expect("it listens");
             heard
         });
-        say_on(ours, b"cmd=finalize\n").expect("it was understood");
+        say_on(ours, b"cmd=finalize\n", b"finalize").expect("it was understood");
         assert_eq!(&launcher.join().expect("no panic"), b"cmd=finalize\n");
     }
 
@@ -143,6 +204,6 @@ mod tests {
     fn a_launcher_that_has_gone_is_not_waited_for() {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         drop(theirs);
-        say_on(ours, b"cmd=finalize\n").expect_err("nobody listens");
+        say_on(ours, b"cmd=finalize\n", b"finalize").expect_err("nobody listens");
     }
 }

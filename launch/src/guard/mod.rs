@@ -23,20 +23,22 @@
 //! before its `main`; and that starts the program as its child. What `main` did before it came
 //! here happens twice then.
 //!
-//! The ward talks to the guard through a pipe that is read only after its end: so the guard has
-//! nothing to do until then, and what was said before a death is always heard.
+//! The ward talks to the guard through a socket that is read only after its end (see [`told`]): so the
+//! guard has nothing to do until then, and what was said before a death is always heard.
 
 mod farewell;
 mod sys;
+mod told;
 mod watch;
 
+use self::farewell::Server;
 use self::sys::Fork;
-use self::watch::Told;
 use crate::launcher::{Launched, launched};
 use crate::options::{Options, utf8_variable};
-use std::io::{self, PipeWriter, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::Command;
@@ -54,15 +56,15 @@ enum Mark {
     None,
     /// The guard was to be made before `main`, and was not.
     Failed(String),
-    /// The guard has this number, and the ward tells it things through this pipe.
-    Guarded { guard: u32, pipe: RawFd },
+    /// The guard has this number, and the ward tells it things through this socket.
+    Guarded { guard: u32, way: RawFd },
 }
 
 impl Mark {
     fn read(text: Option<&str>) -> Self {
         let guarded = |text: &str| {
-            let (guard, pipe) = text.split_once(':')?;
-            Some(Mark::Guarded { guard: guard.parse().ok()?, pipe: pipe.parse().ok()? })
+            let (guard, way) = text.split_once(':')?;
+            Some(Mark::Guarded { guard: guard.parse().ok()?, way: way.parse().ok()? })
         };
         match text {
             None => Mark::None,
@@ -71,8 +73,8 @@ impl Mark {
         }
     }
 
-    fn text(guard: u32, pipe: &PipeWriter) -> String {
-        format!("{guard}:{}", pipe.as_raw_fd())
+    fn text(guard: u32, way: &UnixStream) -> String {
+        format!("{guard}:{}", way.as_raw_fd())
     }
 }
 
@@ -101,10 +103,10 @@ fn split_or_start_anew(launched: Launched) -> io::Result<Ward> {
         Mark::Failed(reason) => Err(io::Error::other(reason)),
         // The program of another ward has started this one.
         Mark::Guarded { guard, .. } if guard != parent_id() => Ok(Ward { guard: None }),
-        Mark::Guarded { guard, pipe } => {
-            let pipe = sys::inherited(pipe)?;
+        Mark::Guarded { guard, way } => {
+            let way = sys::inherited(way)?;
             end_with(guard);
-            Ok(Ward { guard: Some(pipe.into()) })
+            Ok(Ward { guard: Some(way.into()) })
         }
     }
 }
@@ -113,50 +115,49 @@ fn split_or_start_anew(launched: Launched) -> io::Result<Ward> {
 #[derive(Debug)]
 pub(crate) struct Ward {
     /// The way to the guard, if there is one.
-    guard: Option<PipeWriter>,
+    guard: Option<UnixStream>,
 }
 
 impl Ward {
-    /// From now on the job survives the death of this process by a signal, unless it is the root.
+    /// From now on the job survives the death of this process by a signal, unless it is the root. To be
+    /// called after MPI has started.
     pub(crate) fn joined(&self) {
-        let library = |path: PathBuf| format!("{}{}\n", Told::LIBRARY, path.display());
-        let libraries = farewell::telling_libraries().into_iter().map(library);
-        let text = std::iter::once(format!("{}\n", Told::JOINED)).chain(libraries);
-        self.tell(&text.collect::<String>());
+        if let Some(way) = &self.guard {
+            // A guard that is no more is killing this process.
+            let _ = told::joined(way, &Server::own());
+        }
     }
 
     /// This process will end without finalising MPI. The guard takes leave of the launcher for it,
     /// and what libraries would do at its end is left out: they may wait for a process that is dead.
     /// The program's own code goes on to its end, and decides with which code.
     pub(crate) fn leaves(self) {
-        self.tell(&format!("{}\n", Told::LEAVES));
-        if self.guard.is_none() && std::env::var_os("PMI_FD").is_some() {
+        match &self.guard {
+            Some(way) => {
+                let _ = told::leaves(way);
+            }
             // This much can be done without one.
-            let _ = farewell::say(&farewell::telling_libraries());
+            None if std::env::var_os("PMI_FD").is_some() => {
+                let _ = farewell::say(Server::own());
+            }
+            None => {}
         }
         sys::end_without_ado();
-    }
-
-    /// Tells the guard. A guard that is no more is killing this process.
-    fn tell(&self, text: &str) {
-        if let Some(mut pipe) = self.guard.as_ref() {
-            let _ = pipe.write_all(text.as_bytes());
-        }
     }
 }
 
 /// Splits this process, which has one thread, in guard and ward.
 fn split(rank: u32) -> io::Result<Ward> {
-    let (to_guard, guard) = (io::pipe()?, std::process::id());
-    let (reader, writer) = to_guard;
+    let (of_guard, of_ward) = UnixStream::pair()?;
+    let guard = std::process::id();
     let held = sys::hold_signals();
     match sys::fork() {
-        Ok(Fork::Parent { child }) => watch::over(child, rank, reader),
+        Ok(Fork::Parent { child }) => watch::over(child, rank, &of_guard),
         Ok(Fork::Child) => {
             sys::restore_signals(&held);
             end_with(guard);
-            sys::set_variable(MARK, &Mark::text(guard, &writer))?;
-            Ok(Ward { guard: Some(writer) })
+            sys::set_variable(MARK, &Mark::text(guard, &of_ward))?;
+            Ok(Ward { guard: Some(of_ward) })
         }
         Err(error) => {
             sys::restore_signals(&held);
@@ -180,17 +181,17 @@ fn before_main() {
 
 fn guard_from_the_outset() -> io::Result<()> {
     let launched = launched(utf8_variable).ok_or_else(|| io::Error::other("no launcher"))?;
-    let (reader, writer) = io::pipe()?;
+    let (of_guard, of_ward) = UnixStream::pair()?;
     let held = sys::hold_signals();
-    let mark = Mark::text(std::process::id(), &writer);
+    let mark = Mark::text(std::process::id(), &of_ward);
     let program = || {
         sys::restore_signals(&held);
-        sys::hand_down(&writer);
+        sys::hand_down(&of_ward);
         let error = run_again(&mark);
         let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
     };
     match sys::fork_and(program) {
-        Ok(child) => watch::over(child, launched.rank, reader),
+        Ok(child) => watch::over(child, launched.rank, &of_guard),
         Err(error) => {
             sys::restore_signals(&held);
             Err(error)

@@ -20,7 +20,7 @@ const PROGRAM: &str = "GUARD_TEST_PROGRAM";
 #[test]
 fn a_mark_says_what_was_done() {
     assert_eq!(Mark::read(None), Mark::None);
-    assert_eq!(Mark::read(Some("12:7")), Mark::Guarded { guard: 12, pipe: 7 });
+    assert_eq!(Mark::read(Some("12:7")), Mark::Guarded { guard: 12, way: 7 });
     assert_eq!(Mark::read(Some("no room")), Mark::Failed("no room".to_owned()));
     assert!(matches!(Mark::read(Some(BEGIN)), Mark::Failed(_)));
 }

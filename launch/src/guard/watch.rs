@@ -2,41 +2,15 @@
 
 use super::farewell;
 use super::sys::{self, End};
+use super::told::Told;
 use std::collections::HashSet;
-use std::io::{PipeReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
 
 /// Signals that concern the guard alone: a child's end, and what a process gets that uses a terminal
 /// from the background or writes to nobody.
 const OWN: [i32; 4] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
-
-/// What the ward has told its guard, as lines of text through a pipe.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    /// It is part of a job that survives it.
-    pub(super) joined: bool,
-    /// It leaves without finalising MPI.
-    pub(super) leaves: bool,
-    /// What it had loaded that tells how to talk to the launcher.
-    pub(super) libraries: Vec<PathBuf>,
-}
-
-impl Told {
-    pub(super) const JOINED: &str = "joined";
-    pub(super) const LEAVES: &str = "leaves";
-    pub(super) const LIBRARY: &str = "library ";
-
-    fn read(text: &str) -> Self {
-        let mut told = Told::default();
-        for line in text.lines() {
-            told.joined |= line == Self::JOINED;
-            told.leaves |= line == Self::LEAVES;
-            told.libraries.extend(line.strip_prefix(Self::LIBRARY).map(PathBuf::from));
-        }
-        told
-    }
-}
 
 /// What becomes of the ward's end.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,10 +37,10 @@ fn judge(end: End, told: &Told, is_root: bool, meant: &HashSet<i32>) -> Verdict 
 }
 
 /// Watches over the ward, the process of the launcher's `rank`, and ends as it does.
-pub(super) fn over(ward: i32, rank: u32, mut pipe: PipeReader) -> ! {
+pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
     let socket = std::env::var("PMI_FD").ok().and_then(|number| number.trim().parse().ok());
     // A copy of what the ward has open would keep others from seeing that the ward closed it.
-    sys::close_all_but(&[pipe.as_raw_fd(), socket.unwrap_or(-1)]);
+    sys::close_all_but(&[way.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
     let mut meant = HashSet::new();
     let end = loop {
@@ -80,22 +54,18 @@ pub(super) fn over(ward: i32, rank: u32, mut pipe: PipeReader) -> ! {
     while let Some(signal) = sys::next_signal(Some(0)) {
         meant.insert(signal);
     }
-    let mut text = Vec::new();
-    // A process that the ward has left behind may have the other end: take what there is.
-    sys::never_wait_for(&pipe);
-    let _ = pipe.read_to_end(&mut text);
-    let told = Told::read(&String::from_utf8_lossy(&text));
+    let told = Told::receive(way);
     match (judge(end, &told, rank == 0, &meant), end) {
         (Verdict::PassOn, End::Code(code)) => sys::exit(code),
         (Verdict::PassOn, End::Signal(signal)) => sys::end_by(signal),
         (Verdict::TakeLeave { code }, _) => {
-            take_leave(rank, &told);
+            take_leave(rank, told);
             sys::exit(code)
         }
         (Verdict::Mourn { signal }, _) => {
             let name = name(signal);
             log(&format!("rank {rank} was killed by {name}; the job goes on without it"));
-            take_leave(rank, &told);
+            take_leave(rank, told);
             sys::exit(0)
         }
     }
@@ -117,8 +87,8 @@ fn is_under_hydra() -> bool {
     is_set("PMI_FD") && (is_set("HYDI_CONTROL_FD") || !is_set("SLURM_STEP_ID"))
 }
 
-fn take_leave(rank: u32, told: &Told) {
-    if let Err(reason) = farewell::say(&told.libraries) {
+fn take_leave(rank: u32, told: Told) {
+    if let Err(reason) = farewell::say(told.server) {
         let what = "cannot be told that all is well with rank";
         log(&format!("the launcher {what} {rank}, and may end the job: {reason}"));
     }
@@ -149,15 +119,9 @@ mod tests {
     use super::*;
 
     fn told(lines: &str) -> Told {
-        Told::read(lines)
-    }
-
-    #[test]
-    fn what_was_told_is_read() {
-        assert_eq!(told(""), Told::default());
-        let all = told("joined\nlibrary /lib/a b.so\nleaves\n");
-        let libraries = vec!["/lib/a b.so".into()];
-        assert_eq!(all, Told { joined: true, leaves: true, libraries });
+        let mut told = Told::default();
+        told.read(lines);
+        told
     }
 
     #[test]
