@@ -1,5 +1,6 @@
 //! Everything about the runtime that a user may set, with its default.
 
+use crate::detector::DetectorSettings;
 use crate::protocol::FishingSettings;
 pub use crate::protocol::settings::MAX_REPLICAS;
 use crate::transport::PortSettings;
@@ -23,6 +24,8 @@ pub struct Settings {
     pub max_replicas: u32,
     /// How messages are carried.
     pub port: PortSettings,
+    /// How fast it is noticed that a PE is gone.
+    pub detector: DetectorSettings,
     /// How long a worker without work looks for some, polling hard, before it sleeps. Default
     /// 100 µs: a few steals' time.
     pub spin: Duration,
@@ -96,6 +99,8 @@ settings! {
     "backlog_bytes_max" => port.backlog_bytes_max,
     "resend_after" => port.resend_after,
     "resends_max" => port.resends_max,
+    "heartbeat" => detector.heartbeat,
+    "dead_after" => detector.dead_after,
     "spin" => spin,
     "poll_interval_max" => poll_interval_max,
     "shutdown_grace" => shutdown_grace,
@@ -130,6 +135,7 @@ impl Settings {
             fishing: FishingSettings::for_threads(threads),
             max_replicas: MAX_REPLICAS,
             port: PortSettings::default(),
+            detector: DetectorSettings::default(),
             spin: Duration::from_micros(100),
             poll_interval_max: Duration::from_millis(5),
             shutdown_grace: Duration::from_secs(5),
@@ -184,7 +190,7 @@ impl Settings {
 
     /// Whether the settings make sense together.
     fn check(&self) -> Result<(), Refusal> {
-        let Settings { threads, fishing, port, .. } = self;
+        let Settings { threads, fishing, port, detector, .. } = self;
         let demand = |holds: bool, name: &str, value: String, reason: &str| {
             if holds { Ok(()) } else { Err(Refusal::value(name, &value, reason)) }
         };
@@ -209,6 +215,8 @@ impl Settings {
             ("max_fish_delay", fishing.max_fish_delay, zero),
             ("fish_deadline", fishing.fish_deadline, moment),
             ("resend_after", port.resend_after, moment),
+            ("heartbeat", detector.heartbeat, moment),
+            ("dead_after", detector.dead_after, moment),
             ("spin", self.spin, zero),
             ("poll_interval_max", self.poll_interval_max, zero),
             ("shutdown_grace", self.shutdown_grace, zero),
@@ -218,6 +226,13 @@ impl Settings {
             demand(value >= shortest, name, shown.clone(), "more than zero is expected")?;
             demand(value <= DURATION_MAX, name, shown, "at most a day (24h) is expected")?;
         }
+        let shown = format!("{:?}", detector.dead_after);
+        let holds = detector.dead_after / 2 >= detector.heartbeat;
+        let reason = format!(
+            "at least two heartbeats, of {:?} each, are expected: raise dead_after, or lower heartbeat",
+            detector.heartbeat
+        );
+        demand(holds, "dead_after", shown, &reason)?;
         let shown = format!("{:?}", fishing.min_fish_delay);
         let holds = fishing.min_fish_delay <= fishing.max_fish_delay;
         demand(holds, "min_fish_delay", shown, "it is longer than max_fish_delay")
@@ -370,6 +385,10 @@ mod tests {
             ("resend_after", "25h"),
             ("fish_deadline", "25h"),
             ("max_fish_delay", "25h"),
+            ("heartbeat", "0s"),
+            ("dead_after", "0s"),
+            ("dead_after", "25h"),
+            ("dead_after", "399ms"),
         ] {
             let error = texts(&[], &[(name, value)]).expect_err(name).to_string();
             assert!(error.starts_with(&format!("{name} = `")), "{error}");
@@ -380,9 +399,26 @@ mod tests {
             ("message_bytes_max", "4294967295"),
             ("shutdown_grace", "0s"),
             ("shutdown_grace", "24h"),
+            ("dead_after", "400ms"),
+            ("dead_after", "24h"),
         ] {
             texts(&[], &[(name, value)]).expect(name);
         }
+    }
+
+    #[test]
+    fn a_pe_may_miss_a_heartbeat() {
+        let text = texts(&[], &[("heartbeat", "1500ms")]).expect_err("too rare").to_string();
+        assert_eq!(
+            text,
+            "dead_after = `2s`: at least two heartbeats, of 1.5s each, are expected: \
+             raise dead_after, or lower heartbeat"
+        );
+        let slower = [("heartbeat", "1500ms"), ("dead_after", "3s")];
+        assert_eq!(
+            texts(&[], &slower).expect("right together").detector.heartbeat,
+            Duration::from_millis(1500)
+        );
     }
 
     #[test]

@@ -1,14 +1,9 @@
 //! One connection: a handshake, then sealed notices, both ways.
-//!
-//! A frame is its length as a little-endian `u32`, a notice, and the seal of that notice under the
-//! connection's own key and its number in the conversation. So what is forged, recorded elsewhere,
-//! repeated, left out or reordered closes the connection and has no other effect.
 
 use super::counters::{DetectorCounters, count};
-use crate::handshake::{Handshake, JobKey, Peer, Purpose, Refusal, SEAL_BYTES, Session};
+use super::frame::{Reader, frame_bytes_max, seal};
+use crate::handshake::{Handshake, JobKey, Peer, Purpose, Refusal, Session};
 use crate::protocol::Notice;
-use crate::transport::pieces::Pieces;
-use crate::wire;
 use mio::event::Event;
 use mio::net::TcpStream;
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,11 +17,6 @@ const ROUND_READS_MAX: usize = 16;
 /// How much may wait for a peer that does not read, in bytes, beside the longest frame.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
-/// The longest frame, without its length, in bytes: a list of all PEs fits.
-pub(super) fn frame_bytes_max(pes: u32) -> usize {
-    32 + SEAL_BYTES + pes as usize * 5
-}
-
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     /// Who is, or should be, at the other end; `None` while that is unknown.
@@ -37,14 +27,12 @@ pub(super) struct Connection {
     /// The system has the connection, not only the wish for one.
     is_connected: bool,
     phase: Phase,
-    incoming: Pieces,
-    frame_bytes_max: usize,
-    /// How many notices have come.
-    received: u64,
-    /// How many have been sent.
+    reader: Reader,
+    /// How many notices have been sent.
     sent: u64,
     /// What the system has not taken yet.
     waiting: Vec<u8>,
+    waiting_bytes_max: usize,
     /// Nothing more is to be sent, once all that waits has been.
     is_ending: bool,
 }
@@ -67,6 +55,8 @@ pub(super) struct Heard {
 /// Why a connection is at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
+    /// It is not needed any more.
+    Spare,
     /// The other end closed it, between two frames.
     Closed,
     Broken,
@@ -101,6 +91,7 @@ impl From<io::Error> for End {
 impl End {
     pub(super) fn count(self, counters: &DetectorCounters) {
         count(match self {
+            End::Spare => return,
             End::Closed | End::Broken => &counters.broken,
             End::Refused => &counters.refused,
             End::Own => &counters.not_dialled,
@@ -156,11 +147,10 @@ impl Connection {
             used: now,
             is_connected: false,
             phase: Phase::Greeting(handshake),
-            incoming: Pieces::default(),
-            frame_bytes_max: frame_bytes_max(pes),
-            received: 0,
+            reader: Reader::new(pes),
             sent: 0,
             waiting: Vec::new(),
+            waiting_bytes_max: WAITING_BYTES_MAX + frame_bytes_max(pes),
             is_ending: false,
         }
     }
@@ -216,7 +206,7 @@ impl Connection {
         match &self.phase {
             Phase::Greeting(_) if self.is_dialled => End::Broken,
             Phase::Greeting(_) => End::Stranger,
-            Phase::Open(_) if self.incoming.is_between() => End::Closed,
+            Phase::Open(_) if self.reader.is_between() => End::Closed,
             Phase::Open(_) => End::Truncated,
         }
     }
@@ -229,21 +219,8 @@ impl Connection {
             self.peer = Some(pe);
             heard.opened = Some(pe);
         }
-        let Phase::Open(session) = self.phase else { return Ok(()) };
-        let (received, mut wrong) = (&mut self.received, None);
-        let cut = self.incoming.cut(bytes, self.frame_bytes_max, &mut |frame| {
-            if wrong.is_none() {
-                match open(&session, *received, frame) {
-                    Ok(notice) => heard.notices.push(notice),
-                    Err(end) => wrong = Some(end),
-                }
-                *received += 1;
-            }
-        });
-        match (wrong, cut) {
-            (Some(end), _) => Err(end),
-            (None, cut) => cut.map_err(|_| End::Oversized),
-        }
+        let Phase::Open(session) = &self.phase else { return Ok(()) };
+        self.reader.take(session, bytes, &mut heard.notices)
     }
 
     /// Puts a notice behind those that wait. Only on a connection that is open.
@@ -255,7 +232,7 @@ impl Connection {
         let frame = seal(session, self.sent, notice).ok_or(End::Own)?;
         self.sent += 1;
         self.waiting.extend(frame);
-        if self.waiting.len() > WAITING_BYTES_MAX + self.frame_bytes_max {
+        if self.waiting.len() > self.waiting_bytes_max {
             return Err(End::Broken);
         }
         self.flush()
@@ -286,25 +263,6 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-/// The whole frame of a notice; `None` if it cannot be encoded, which none of ours is.
-pub(super) fn seal(session: &Session, number: u64, notice: &Notice) -> Option<Vec<u8>> {
-    let text = wire::encode(notice).ok()?;
-    let mut frame = Vec::with_capacity(4 + text.len() + SEAL_BYTES);
-    frame.extend(((text.len() + SEAL_BYTES) as u32).to_le_bytes());
-    frame.extend(&text);
-    frame.extend(session.seal(number, &text));
-    Some(frame)
-}
-
-/// The notice of a frame without its length.
-fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, End> {
-    let (text, seal) = frame.split_last_chunk::<SEAL_BYTES>().ok_or(End::Forged)?;
-    if !session.holds(number, text, seal) {
-        return Err(End::Forged);
-    }
-    wire::decode(text).map_err(|_| End::Garbled)
 }
 
 impl From<Refusal> for End {

@@ -78,6 +78,8 @@ pub(super) struct Lookout {
     listener: TcpListener,
     /// There may be connections to accept.
     is_called: bool,
+    /// The system could not give us the last one, for lack of descriptors, say.
+    is_short: bool,
     /// Connections accepted and within the handshake; the oldest first.
     strangers: BTreeSet<usize>,
     /// Connections of which one round has not read all.
@@ -113,6 +115,7 @@ impl Lookout {
             poll,
             listener,
             is_called: true,
+            is_short: false,
             strangers: BTreeSet::new(),
             unread: BTreeSet::new(),
             next_connection: CONNECTION_MIN,
@@ -223,6 +226,7 @@ impl Lookout {
     }
 
     fn accept(&mut self) {
+        self.is_short = false;
         for _ in 0..ROUND_ACCEPTS_MAX {
             match self.listener.accept() {
                 Ok((stream, _)) => {
@@ -246,6 +250,7 @@ impl Lookout {
                     ) => {}
                 // The callers wait, and the next round tries again.
                 Err(_) => {
+                    self.is_short = true;
                     count(&self.counters.not_accepted);
                     break;
                 }
@@ -339,15 +344,15 @@ impl Lookout {
             let peer = connection.peer.and_then(|pe| self.peers.get(&pe));
             peer.is_some_and(|peer| !peer.is_wanted()) && is_over(connection.used, idle)
         });
-        self.ended.extend(unused.map(|(number, _)| (*number, End::Closed)));
+        self.ended.extend(unused.map(|(number, _)| (*number, End::Spare)));
         self.settle_ended();
         self.peers.retain(|_, peer| !peer.is_idle());
     }
 
     /// How long there is nothing to do unless something comes.
-    fn sleep(&mut self) -> Duration {
+    fn sleep(&self) -> Duration {
         let now = self.now();
-        if !self.unread.is_empty() || self.is_called && self.connections.is_empty() {
+        if !self.unread.is_empty() || self.is_called && !self.is_short {
             return Duration::ZERO;
         }
         let (heartbeat, dead_after) = (self.job.settings.heartbeat, self.job.settings.dead_after);
@@ -367,10 +372,7 @@ impl Lookout {
             }
         }
         if is_member {
-            // It repeats nothing before it is due.
-            let mut nothing = |_, _| {};
-            let next = self.membership.clone().tick(now, &mut nothing);
-            wake_at = wake_at.min(next.unwrap_or(wake_at));
+            wake_at = wake_at.min(self.membership.due().unwrap_or(wake_at));
         }
         wake_at = wake_at.min(self.leaving_until.unwrap_or(wake_at));
         wake_at.saturating_sub(now)
@@ -393,7 +395,7 @@ impl Lookout {
         let Some(until) = self.leaving_until else { return false };
         let is_waiting = |peer: &Peer| {
             let has_news = !peer.outbox.is_empty();
-            !peer.is_told && (has_news || peer.role != Role::None && !self.is_settled)
+            !peer.is_told && (has_news || peer.role != Role::None && self.is_in_order())
         };
         let is_said = !self.peers.values().any(is_waiting)
             && self.connections.values().all(|c| !c.is_open() || c.is_flushed());

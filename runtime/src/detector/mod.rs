@@ -3,7 +3,7 @@
 //! It has a port and a thread of its own, beside whatever carries the job's messages, so that neither
 //! bulk data nor a library that hangs is in its way. It must never know what a task is.
 //!
-//! - **Watching.** Each PE shares connections with a few others ([who with whom](self::watch)). Both ends
+//! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends
 //!   send heartbeats, and both judge. If a process is killed, its system closes the connection; the other
 //!   end dials again at once, and if that is refused, the PE is gone. If a process is stopped or its host
 //!   cut off, there is silence, and after [`dead_after`](DetectorSettings::dead_after) it is given up.
@@ -11,18 +11,19 @@
 //!   [agreement](crate::protocol::membership), whose notices the detector carries, on the connections that
 //!   are there or on new ones. Its verdicts come out of `report`.
 //! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself does
-//!   not run, because its process is stopped or gets no core, [no time passes](clock) for the others.
+//!   not run, because its process is stopped or gets no core, no time passes for the others
+//!   (`clock.rs`).
 //!   Those that have never been heard, because their job is only starting, have longer. If it is this host
 //!   that cannot dial, nobody else is blamed.
 //! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after it is
-//!   [sealed](connection). Anything else is closed and counted, without effect.
+//!   sealed (`frame.rs`). Anything else is closed and counted, without effect.
 //!
 //! ```no_run
 //! use std::sync::{Arc, mpsc};
 //! use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, Verdict};
 //! use ultramarine_runtime::handshake::JobKey;
 //! use ultramarine_topology::{Pe, Topology};
-//! # fn exchange(own: std::net::SocketAddr) -> (Vec<std::net::SocketAddr>, JobKey) { todo!() }
+//! # fn exchange(own: std::net::SocketAddr) -> (Vec<std::net::SocketAddr>, JobKey) { panic!() }
 //! let endpoint = DetectorEndpoint::bind("127.0.0.1".parse()?, None)?;
 //! // The addresses of all and the key are agreed on at start-up.
 //! let (addresses, key) = exchange(endpoint.address());
@@ -42,12 +43,11 @@
 mod clock;
 mod connection;
 mod counters;
+mod frame;
 mod lookout;
 mod peer;
 mod post;
 mod settings;
-#[cfg(test)]
-mod tests;
 mod watch;
 
 pub use counters::DetectorCounters;

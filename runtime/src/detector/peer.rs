@@ -25,8 +25,8 @@ pub(super) struct Peer {
     pub(super) heard: Duration,
     /// It has been heard at all.
     pub(super) is_met: bool,
-    /// It has been given up.
-    pub(super) is_suspected: bool,
+    /// It has been given up, or has said goodbye.
+    pub(super) is_gone: bool,
     /// When to dial it, if there is a reason to and no connection.
     pub(super) dial_at: Option<Duration>,
     /// How many connections in a row came to nothing.
@@ -45,7 +45,7 @@ impl Peer {
             role: Role::None,
             heard: now,
             is_met: false,
-            is_suspected: false,
+            is_gone: false,
             dial_at: None,
             failures: 0,
             outbox: Vec::new(),
@@ -56,7 +56,7 @@ impl Peer {
 
     /// Whether it matters that it answers.
     pub(super) fn is_wanted(&self) -> bool {
-        !self.is_suspected && (self.role != Role::None || !self.outbox.is_empty())
+        !self.is_gone && (self.role != Role::None || !self.outbox.is_empty())
     }
 
     /// Whether there is nothing left to remember.
@@ -157,10 +157,10 @@ mod tests {
             .map(|_| {
                 peer.connections.push(7);
                 peer.lose(7, MS, MS * 5);
-                peer.dial_at.unwrap() - MS
+                peer.dial_at.unwrap().saturating_sub(MS)
             })
             .collect();
-        assert_eq!(delays[..5], [MS * 0, MS * 2, MS * 4, MS * 5, MS * 5]);
+        assert_eq!(delays[..5], [Duration::ZERO, MS * 2, MS * 4, MS * 5, MS * 5]);
         peer.hear(MS);
         peer.connections.push(8);
         peer.lose(8, MS, MS * 5);

@@ -25,11 +25,10 @@ impl Lookout {
         peer.heard = now;
         peer.is_met = true;
         peer.dial_at = None;
-        // The one that opened last is tried first.
         peer.connections.retain(|other| *other != number);
         peer.connections.push(number);
         if peer.connections.len() > CONNECTIONS_MAX {
-            self.ended.push((peer.connections.remove(0), End::Closed));
+            self.ended.push((peer.connections.remove(0), End::Spare));
         }
         let waiting = std::mem::take(&mut peer.outbox);
         // What both know is compared at once.
@@ -50,7 +49,9 @@ impl Lookout {
         let now = self.now();
         if let Some(peer) = self.peers.get_mut(&pe) {
             peer.hear(now);
-            peer.is_told |= notice == Notice::Goodbye;
+            if notice == Notice::Goodbye {
+                (peer.is_gone, peer.is_told) = (true, true);
+            }
         }
         if let Notice::Known { .. } = notice {
             count(&self.counters.heartbeats_received);
@@ -96,6 +97,7 @@ impl Lookout {
                 if is_judge && self.leaving_until.is_none() && !is_dead {
                     return self.suspect(pe);
                 }
+                peer.is_gone = true;
                 peer.outbox.clear();
             }
             // Nobody else is to blame.
@@ -111,7 +113,7 @@ impl Lookout {
     pub(super) fn suspect(&mut self, pe: Pe) {
         let now = self.now();
         if let Some(peer) = self.peers.get_mut(&pe) {
-            peer.is_suspected = true;
+            peer.is_gone = true;
             peer.outbox.clear();
         }
         let is_news = self.membership.standing() == Standing::Member
@@ -139,33 +141,41 @@ impl Lookout {
             .connections
             .iter()
             .any(|number| self.connections.get(number).is_some_and(Connection::is_open));
+        // One that is dead and has a connection was told so on it.
+        let is_dismissed = self.membership.is_dead(to) && !peer.connections.is_empty();
         if has_open {
             self.send(to, notice);
-        } else if !peer.is_suspected {
+        } else if !peer.is_gone && !is_dismissed {
             peer.post(notice, now);
         }
     }
 
-    /// Sends a notice on the connection that opened last.
+    /// Sends a notice on every open connection with a PE: mostly there is one, and of several one may
+    /// lead nowhere any more. Hearing a notice twice does no harm.
     fn send(&mut self, to: Pe, notice: Notice) {
         let now = self.now();
         let Some(peer) = self.peers.get(&to) else { return };
-        for number in peer.connections.iter().rev() {
+        let is_beat = matches!(notice, Notice::Known { .. });
+        let mut is_sent = false;
+        for number in &peer.connections {
             let Some(connection) = self.connections.get_mut(number) else { continue };
             if !connection.is_open() {
                 continue;
             }
-            if !matches!(notice, Notice::Known { .. }) {
+            match connection.send(&notice) {
+                Ok(()) => is_sent = true,
+                Err(end) => self.ended.push((*number, end)),
+            }
+            if is_beat {
+                count(&self.counters.heartbeats_sent);
+            } else {
                 count(&self.counters.notices_sent);
                 connection.used = now;
             }
-            match connection.send(&notice) {
-                Ok(()) => return,
-                Err(end) => self.ended.push((*number, end)),
-            }
         }
         if let Some(peer) = self.peers.get_mut(&to)
-            && !matches!(notice, Notice::Known { .. })
+            && !is_sent
+            && !is_beat
         {
             peer.post(notice, now);
         }
@@ -215,10 +225,10 @@ impl Lookout {
         }
     }
 
-    /// Finds out with whom to share connections from now on: with nobody new, once all is over.
+    /// Finds out with whom to share connections from now on: with nobody, once this PE cannot go on.
     pub(super) fn rewatch(&mut self) {
         let (now, dead_after) = (self.now(), self.job.settings.dead_after);
-        let partners = if self.membership.standing() == Standing::Member {
+        let partners = if self.is_in_order() {
             self.hosts.partners(self.job.me, &self.membership.living())
         } else {
             Partners::default()
@@ -250,10 +260,14 @@ impl Lookout {
         all.into_iter().for_each(|pe| self.tell_goodbye(pe));
     }
 
+    /// Whether this PE is of the job, which may have ended.
+    pub(super) fn is_in_order(&self) -> bool {
+        matches!(self.membership.standing(), Standing::Member | Standing::Over { .. })
+    }
+
     /// Says goodbye to one, if there is a connection and anything to say.
     fn tell_goodbye(&mut self, pe: Pe) {
-        let is_in_order =
-            matches!(self.membership.standing(), Standing::Member | Standing::Over { .. });
+        let is_in_order = self.is_in_order();
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         let has_open = peer
             .connections

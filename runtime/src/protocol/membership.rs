@@ -290,8 +290,8 @@ impl Membership {
         }
     }
 
-    /// Repeats what has no answer, and gives up what had none for too long. Returns when to call
-    /// this again at the latest; `None` if there is nothing to wait for.
+    /// Repeats what has no answer, and gives up what had none for too long. Returns when this is
+    /// [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
         let late = self.accusations.iter().find(|(_, accusation)| now >= accusation.until);
         if let Some((pe, _)) = late {
@@ -304,6 +304,11 @@ impl Membership {
                 out(Pe::ROOT, Notice::Accuse { pe: *pe });
             }
         }
+        self.due()
+    }
+
+    /// When to call [`tick`](Self::tick) at the latest; `None` if there is nothing to wait for.
+    pub fn due(&self) -> Option<Duration> {
         self.accusations.values().map(|a| a.again_at.min(a.until)).min()
     }
 

@@ -1,0 +1,212 @@
+//! Notices ↔ sealed frames.
+//!
+//! A frame is its length as a little-endian `u32`, a notice, and the seal of that notice under the
+//! connection's own key and its number in the conversation. So what is forged, recorded elsewhere,
+//! repeated, left out or reordered ends the connection and has no other effect.
+
+use super::connection::End;
+use crate::handshake::{SEAL_BYTES, Session};
+use crate::protocol::Notice;
+use crate::transport::pieces::Pieces;
+use crate::wire;
+
+/// The longest frame in a job of so many PEs, without its length, in bytes: a list of all of them
+/// fits.
+pub(super) fn frame_bytes_max(pes: u32) -> usize {
+    32 + SEAL_BYTES + pes as usize * 5
+}
+
+/// The whole frame of a notice; `None` if it cannot be encoded, which none of ours is.
+pub(super) fn seal(session: &Session, number: u64, notice: &Notice) -> Option<Vec<u8>> {
+    let text = wire::encode(notice).ok()?;
+    let mut frame = Vec::with_capacity(4 + text.len() + SEAL_BYTES);
+    frame.extend(((text.len() + SEAL_BYTES) as u32).to_le_bytes());
+    frame.extend(&text);
+    frame.extend(session.seal(number, &text));
+    Some(frame)
+}
+
+/// What the other end of a connection says, being read.
+pub(super) struct Reader {
+    incoming: Pieces,
+    bytes_max: usize,
+    /// How many frames have come.
+    number: u64,
+}
+
+impl Reader {
+    pub(super) fn new(pes: u32) -> Self {
+        Reader { incoming: Pieces::default(), bytes_max: frame_bytes_max(pes), number: 0 }
+    }
+
+    /// Whether what has come ends with a whole frame.
+    pub(super) fn is_between(&self) -> bool {
+        self.incoming.is_between()
+    }
+
+    /// Takes the next bytes, and adds the notices that they complete. After an error nothing more may
+    /// be taken.
+    pub(super) fn take(
+        &mut self,
+        session: &Session,
+        bytes: &[u8],
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), End> {
+        let (number, mut wrong) = (&mut self.number, None);
+        let cut = self.incoming.cut(bytes, self.bytes_max, &mut |frame| {
+            if wrong.is_none() {
+                match open(session, *number, frame) {
+                    Ok(notice) => notices.push(notice),
+                    Err(end) => wrong = Some(end),
+                }
+                *number += 1;
+            }
+        });
+        match (wrong, cut) {
+            (Some(end), _) => Err(end),
+            (None, cut) => cut.map_err(|_| End::Oversized),
+        }
+    }
+}
+
+/// The notice of a frame without its length.
+fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, End> {
+    let (text, seal) = frame.split_last_chunk::<SEAL_BYTES>().ok_or(End::Forged)?;
+    if !session.holds(number, text, seal) {
+        return Err(End::Forged);
+    }
+    wire::decode(text).map_err(|_| End::Garbled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handshake::{Handshake, JobKey, Purpose};
+    use proptest::prelude::*;
+    use ultramarine_topology::Pe;
+
+    const PES: u32 = 100;
+
+    /// The two ends of a connection.
+    fn sessions() -> [Session; 2] {
+        let (key, one, two) = (JobKey::random().unwrap(), Pe::new(1), Pe::new(2));
+        let (mut dialler, hello) = Handshake::dial(key, Purpose::Detector, one, two).unwrap();
+        let mut acceptor = Handshake::accept(key, Purpose::Detector, two, PES);
+        let (mut challenge, mut proof) = (Vec::new(), Vec::new());
+        acceptor.read(&mut &hello[..], &mut challenge).unwrap();
+        let called = dialler.read(&mut &challenge[..], &mut proof).unwrap().unwrap();
+        let caller = acceptor.read(&mut &proof[..], &mut Vec::new()).unwrap().unwrap();
+        [called.session, caller.session]
+    }
+
+    fn notices() -> impl Strategy<Value = Notice> {
+        let pe = (0..PES).prop_map(Pe::new);
+        prop_oneof![
+            any::<u32>().prop_map(|dead| Notice::Known { dead }),
+            pe.clone().prop_map(|pe| Notice::Accuse { pe }),
+            prop::collection::vec(any::<u32>().prop_map(Pe::new), 0..PES as usize)
+                .prop_map(|dead| Notice::Bulletin { dead }),
+            pe.prop_map(|herald| Notice::Orphaned { herald }),
+            Just(Notice::Goodbye),
+        ]
+    }
+
+    fn stream(session: &Session, notices: &[Notice]) -> Vec<u8> {
+        (0..)
+            .zip(notices)
+            .flat_map(|(number, notice)| seal(session, number, notice).unwrap())
+            .collect()
+    }
+
+    fn read(session: &Session, bytes: &[u8]) -> (Vec<Notice>, Result<(), End>) {
+        let mut heard = Vec::new();
+        let result = Reader::new(PES).take(session, bytes, &mut heard);
+        (heard, result)
+    }
+
+    proptest! {
+        #[test]
+        fn what_one_end_says_the_other_hears(
+            said in prop::collection::vec(notices(), 0..20),
+            cut in 1..100_usize,
+        ) {
+            let [mine, theirs] = sessions();
+            let (mut reader, mut heard) = (Reader::new(PES), Vec::new());
+            for piece in stream(&mine, &said).chunks(cut) {
+                prop_assert_eq!(reader.take(&theirs, piece, &mut heard), Ok(()));
+            }
+            prop_assert_eq!(heard, said);
+            prop_assert!(reader.is_between());
+        }
+
+        #[test]
+        fn of_what_was_changed_only_the_beginning_is_heard(
+            said in prop::collection::vec(notices(), 1..6),
+            at: prop::sample::Index,
+            bit in 0..8,
+        ) {
+            let [mine, theirs] = sessions();
+            let mut bytes = stream(&mine, &said);
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1_u8 << bit;
+            let (heard, result) = read(&theirs, &bytes);
+            prop_assert!(heard.len() < said.len() && said.starts_with(&heard));
+            // A length that has become greater may wait for what never comes.
+            prop_assert!(!matches!(result, Err(end) if !matches!(end, End::Forged | End::Oversized)));
+        }
+
+        #[test]
+        fn nothing_can_be_repeated_left_out_or_swapped(said in prop::collection::vec(notices(), 2..6)) {
+            let [mine, theirs] = sessions();
+            let frames: Vec<_> = stream_by_frame(&mine, &said);
+            for wrong in [
+                [&frames[0][..], &frames[0]].concat(),
+                frames[1].clone(),
+                [&frames[1][..], &frames[0]].concat(),
+            ] {
+                let (heard, result) = read(&theirs, &wrong);
+                prop_assert!(heard.len() <= 1);
+                prop_assert_eq!(result, Err(End::Forged));
+            }
+            // Nor sent back, or said to somebody else.
+            prop_assert_eq!(read(&mine, &frames[0]), (vec![], Err(End::Forged)));
+            prop_assert_eq!(read(&sessions()[1], &frames[0]), (vec![], Err(End::Forged)));
+        }
+
+        #[test]
+        fn garbage_is_never_heard(pieces: Vec<Vec<u8>>) {
+            let [_, theirs] = sessions();
+            let (mut reader, mut heard) = (Reader::new(PES), Vec::new());
+            for piece in pieces {
+                if reader.take(&theirs, &piece, &mut heard).is_err() {
+                    break;
+                }
+            }
+            prop_assert_eq!(heard, []);
+        }
+    }
+
+    fn stream_by_frame(session: &Session, notices: &[Notice]) -> Vec<Vec<u8>> {
+        (0..).zip(notices).map(|(number, notice)| seal(session, number, notice).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_longest_list_fits_and_one_longer_does_not() {
+        let [mine, theirs] = sessions();
+        let all =
+            |pes| Notice::Bulletin { dead: (0..pes).map(|n| Pe::new(u32::MAX - n)).collect() };
+        assert_eq!(read(&theirs, &seal(&mine, 0, &all(PES)).unwrap()).1, Ok(()));
+        let (heard, result) = read(&theirs, &seal(&mine, 0, &all(PES + 10)).unwrap());
+        assert_eq!((heard, result), (vec![], Err(End::Oversized)));
+    }
+
+    #[test]
+    fn what_is_sealed_but_cannot_be_read_is_garbled() {
+        let [mine, theirs] = sessions();
+        let text = [0xfe; 9];
+        let mut frame = ((text.len() + SEAL_BYTES) as u32).to_le_bytes().to_vec();
+        frame.extend(text);
+        frame.extend(mine.seal(0, &text));
+        assert_eq!(read(&theirs, &frame), (vec![], Err(End::Garbled)));
+    }
+}

@@ -1,0 +1,14 @@
+//! Detectors that watch each other: in processes of their own where a kill matters, else with a PE
+//! that the test plays by hand.
+//!
+//! Times are printed, never asserted, but for bounds that only a failure reaches.
+
+mod played;
+mod processes;
+mod silence;
+mod strangers;
+
+use std::time::Duration;
+
+/// The longest that any wait in a test lasts; reached only when the test fails.
+const PATIENCE: Duration = Duration::from_secs(50);
