@@ -11,8 +11,7 @@
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
 //! Beside them [`code`] names the code of a task, [`handshake`] tells PEs of the job from strangers,
-//! [`settings`] lists what a user may set, and
-//! [`error`] what can go wrong with a task.
+//! [`settings`] lists what a user may set, and [`error`] what can go wrong with a task.
 
 pub mod code;
 pub mod detector;

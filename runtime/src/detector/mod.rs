@@ -3,18 +3,17 @@
 //! It has a port and a thread of its own, beside whatever carries the job's messages, so that neither
 //! bulk data nor a library that hangs is in its way. It must never know what a task is.
 //!
-//! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends
-//!   send heartbeats, and both judge. If a process is killed, its system closes the connection; the other
-//!   end dials again at once, and if that is refused, the PE is gone. If a process is stopped or its host
-//!   cut off, there is silence, and after [`dead_after`](DetectorSettings::dead_after) it is given up.
+//! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends send heartbeats,
+//!   and both judge. If a process is killed, its system closes the connection; the other end dials again
+//!   at once, and if that is refused, the PE is gone. If a process is stopped or its host cut off, there is
+//!   silence, and after [`dead_after`](DetectorSettings::dead_after) it is given up.
 //! - **Agreeing.** Who gives a PE up does not decide: it tells the root, and what follows is up to the
 //!   [agreement](crate::protocol::membership), whose notices the detector carries, on the connections that
 //!   are there or on new ones. Its verdicts come out of `report`.
 //! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself does
 //!   not run, because its process is stopped or gets no core, no time passes for the others
-//!   (`clock.rs`).
-//!   Those that have never been heard, because their job is only starting, have longer. If it is this host
-//!   that cannot dial, nobody else is blamed.
+//!   (`clock.rs`). Those that have never been heard, because their job is only starting, have longer. If
+//!   it is this host that cannot dial, nobody else is blamed.
 //! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after it is
 //!   sealed (`frame.rs`). Anything else is closed and counted, without effect.
 //!
@@ -148,7 +147,7 @@ impl Detector {
         report: Box<dyn Fn(Verdict) + Send>,
     ) -> Result<Detector, LaneError> {
         if me.number() >= topology.pes() || addresses.len() != topology.pes() as usize {
-            return Err(LaneError::NoSuchPe(me));
+            return Err(LaneError::NoSuchPe(me.max(Pe::new(addresses.len() as u32))));
         }
         let io = |source| LaneError::Io { doing: "starting the detector".into(), source };
         let poll = Poll::new().map_err(io)?;

@@ -66,11 +66,8 @@ impl Hosts {
                 if is_mutual && *pe < me { &mut partners.called_by } else { &mut partners.calls };
             side.push(*pe);
         }
-        for pe in self.possible_callers(me, living) {
-            if !callees.contains(&pe) && self.callees(pe, living).contains(&me) {
-                partners.called_by.push(pe);
-            }
-        }
+        let callers = self.callers(me, living).into_iter().filter(|pe| !callees.contains(pe));
+        partners.called_by.extend(callers);
         partners.calls.sort_unstable();
         partners.called_by.sort_unstable();
         partners
@@ -90,11 +87,16 @@ impl Hosts {
         callees
     }
 
-    /// All on the own host and on the one before.
-    fn possible_callers(&self, me: Pe, living: &Living) -> Vec<Pe> {
-        let mut callers = self.row(self.row_of[me.index()], living);
-        callers.extend(self.neighbour(me, living, self.rows.len() - 1).into_iter().flatten());
-        callers.retain(|pe| *pe != me);
+    /// Of whom `me` is a callee: the one before it on the host, and those on the host before.
+    fn callers(&self, me: Pe, living: &Living) -> Vec<Pe> {
+        let own = self.row(self.row_of[me.index()], living);
+        let Some(place) = own.iter().position(|pe| *pe == me) else { return Vec::new() };
+        let mut callers = Vec::new();
+        if own.len() > 1 {
+            callers.push(own[(place + own.len() - 1) % own.len()]);
+        }
+        let before = self.neighbour(me, living, self.rows.len() - 1).unwrap_or_default();
+        callers.extend(before.into_iter().skip(place).step_by(own.len()));
         callers
     }
 
