@@ -14,6 +14,7 @@ use ultramarine::{Context, Options, Portable, Stateless, TaskError};
 
 /// Flags that every example takes.
 #[derive(Clone, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct JobFlags {
     /// How the job is made up.
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! The jobs that benchmarks are made of: `bench child [JOB FLAGS] SCENARIO …`. Each runs as any
 //! program does, under a launcher or not, and its root prints one line of JSON.
 
-use crate::{idle, memory, noop, spawn, startup, steal};
+use crate::{detection, idle, memory, noop, recovery, spawn, startup, steal, supervision};
 use clap::Subcommand;
 use serde::Serialize;
 use ultramarine::{Context, Error, Options, Result};
@@ -23,6 +23,9 @@ enum Scenario {
     Idle(idle::Job),
     Startup(startup::Job),
     Memory(memory::Job),
+    Supervision(supervision::Job),
+    Detection(detection::Job),
+    Sleep(recovery::Job),
 }
 
 impl Arguments {
@@ -41,6 +44,9 @@ impl Scenario {
             Scenario::Idle(job) => print(&job.run(cx).await?),
             Scenario::Startup(job) => print(&job.run(cx).await?),
             Scenario::Memory(job) => print(&job.run(cx).await?),
+            Scenario::Supervision(job) => print(&job.run(cx).await?),
+            Scenario::Detection(job) => print(&job.run(cx).await?),
+            Scenario::Sleep(job) => print(&job.run(cx).await?),
         }
     }
 }

@@ -5,17 +5,21 @@
 //! measured is whole jobs, under a launcher.
 
 mod child;
+mod detection;
 mod idle;
 mod launch;
 mod memory;
 mod noop;
+mod plot;
 mod proc;
+mod recovery;
 mod report;
 mod sample;
 mod spawn;
 mod startup;
 mod steal;
 mod sum_euler;
+mod supervision;
 
 use clap::{Parser, Subcommand};
 use launch::Launcher;
@@ -40,6 +44,9 @@ struct Arguments {
     /// A Python that has mpi4py, to compare with.
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
+    /// Where charts are drawn.
+    #[arg(long, value_name = "FOLDER", default_value = "target/plots")]
+    plots: PathBuf,
     #[command(subcommand)]
     part: Option<Part>,
 }
@@ -56,6 +63,8 @@ struct Bench {
     launcher: Launcher,
     quick: bool,
     python: Option<PathBuf>,
+    /// A folder for charts, which is there.
+    plots: PathBuf,
 }
 
 impl Bench {
@@ -71,7 +80,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 7] = [
+const BENCHMARKS: [Benchmark; 10] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -103,6 +112,21 @@ const BENCHMARKS: [Benchmark; 7] = [
         about: "bytes per waiting task, and growth over ten million tasks",
         measure: memory::measure,
     },
+    Benchmark {
+        name: "supervision",
+        about: "supervised tasks against unsupervised ones, while nobody dies",
+        measure: supervision::measure,
+    },
+    Benchmark {
+        name: "detection",
+        about: "from the death of a process until each survivor knows of it",
+        measure: detection::measure,
+    },
+    Benchmark {
+        name: "recovery",
+        about: "jobs that lose 1 of 10 or 5 of 20 PEs, against jobs that lose none",
+        measure: recovery::measure,
+    },
 ];
 
 fn main() -> Result<()> {
@@ -112,13 +136,14 @@ fn main() -> Result<()> {
     }
     if arguments.list {
         for Benchmark { name, about, .. } in &BENCHMARKS {
-            println!("{name:<10} {about}");
+            println!("{name:<11} {about}");
         }
         return Ok(());
     }
     let chosen = choose(&arguments.names)?;
-    let Arguments { quick, python, .. } = arguments;
-    let bench = Bench { launcher: Launcher::from_env()?, quick, python };
+    let Arguments { quick, python, plots, .. } = arguments;
+    std::fs::create_dir_all(&plots)?;
+    let bench = Bench { launcher: Launcher::from_env()?, quick, python, plots };
     let mut report = Report::default();
     for Benchmark { name, about, measure } in chosen {
         report.begin(name, about);

@@ -70,6 +70,7 @@ pub(crate) struct Unit {
 
 impl Unit {
     pub(crate) const SECONDS: Unit = Unit::new(" s", 3);
+    pub(crate) const MILLIS: Unit = Unit::new(" ms", 2);
     pub(crate) const MICROS: Unit = Unit::new(" µs", 2);
     pub(crate) const NANOS: Unit = Unit::new(" ns", 0);
     pub(crate) const PERCENT: Unit = Unit::new(" %", 1);

@@ -1,0 +1,145 @@
+//! How long it takes until every survivor knows that a process has died (killed), or that it is
+//! silent (stopped). The root kills the other PEs of its job one after another; on each survivor a
+//! task looks, ten thousand times a second, whether its PE knows.
+//!
+//! All PEs are on one host, so that their clocks agree.
+
+use crate::Bench;
+use crate::launch::{self, LaunchError};
+use crate::report::{Goal, Report};
+use crate::sample::{Sample, Unit};
+use clap::ValueEnum;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant, SystemTime};
+use ultramarine::prelude::*;
+use ultramarine::{Error, Result};
+
+const ROUNDS: usize = 12;
+const ROUNDS_SILENT: usize = 3;
+const PES: u32 = 8;
+const LOOK_EVERY: Duration = Duration::from_micros(100);
+/// No survivor looks longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The defaults of the settings `dead_after` and `heartbeat`.
+const SILENCE_SECONDS: f64 = 2.0 + 0.2;
+
+/// Milliseconds from the signal until a survivor knew, one for each survivor of each victim.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    millis: Vec<f64>,
+}
+
+/// What happens to the victims.
+#[derive(Clone, Copy, ValueEnum)]
+enum End {
+    Killed,
+    Stopped,
+}
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    report.text(&format!("{PES} idle PEs on {cores} cores"));
+    for (end, rounds) in [(End::Killed, ROUNDS), (End::Stopped, ROUNDS_SILENT)] {
+        let jobs = (0..bench.rounds(rounds)).map(|_| run(bench, end));
+        let name = match end {
+            End::Killed => "killed",
+            End::Stopped => "silent",
+        };
+        let all = report.accept(name, jobs.collect::<Result<Vec<_>, _>>());
+        let Some(all) = all else { continue };
+        let mut millis: Vec<f64> = all.into_iter().flat_map(|found| found.millis).collect();
+        millis.sort_by(f64::total_cmp);
+        let quantile =
+            |q: f64| Sample::one(millis[((millis.len() - 1) as f64 * q).round() as usize]);
+        let named = |what: &str| format!("{name}: known to a survivor after, {what}");
+        report.figure(
+            &format!("{name}: survivors asked"),
+            &Sample::one(millis.len() as f64),
+            Unit::COUNT,
+        );
+        report.figure(&named("p50"), &quantile(0.5), Unit::MILLIS);
+        let limit = match end {
+            End::Killed => 20.0,
+            End::Stopped => SILENCE_SECONDS * 1000.0,
+        };
+        report.goal(&named("p99"), &quantile(0.99), Unit::MILLIS, Goal::AtMost(limit));
+        report.figure(&named("longest"), &quantile(1.0), Unit::MILLIS);
+    }
+}
+
+fn run(bench: &Bench, end: End) -> Result<Found, LaunchError> {
+    let mut job = bench.launcher.child();
+    let value = end.to_possible_value();
+    let name = value.as_ref().map_or("", |value| value.get_name());
+    job.args(["--threads", "1", "detection", "--end", name]);
+    launch::run(&mut bench.launcher.launched(PES, &job))?.json()
+}
+
+/// Kills all PEs but the root and one more, one after another.
+#[derive(clap::Args)]
+pub(crate) struct Job {
+    #[arg(long, value_enum)]
+    end: End,
+}
+
+impl Job {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+        let mut processes = Vec::new();
+        for n in 0..cx.pes() {
+            let own = async |_: Context, ()| std::process::id();
+            processes.push(cx.spawn_at(Pe::new(n), own, ()).await?);
+        }
+        let mut millis = Vec::new();
+        // Not in the order of their numbers: neighbours watch each other.
+        let victims =
+            (1..cx.pes()).filter(|n| n % 2 == 1).chain((1..cx.pes()).filter(|n| n % 2 == 0));
+        for victim in victims.take(cx.pes() as usize - 2) {
+            let survivors =
+                (0..cx.pes()).map(Pe::new).filter(|pe| pe.number() != victim && !cx.is_dead(*pe));
+            let ask = |pe| cx.spawn_at(pe, look_out, victim);
+            let answers: Vec<_> = survivors.map(ask).collect();
+            // Until all look, and the PEs are at rest again.
+            cx.sleep(Duration::from_millis(200)).await;
+            let signal = match self.end {
+                End::Killed => Signal::KILL,
+                End::Stopped => Signal::STOP,
+            };
+            let at = now();
+            send(processes[victim as usize], signal)?;
+            for answer in answers {
+                let knew = answer.await?.ok_or_else(|| {
+                    Error::other(format!("a survivor has not heard of PE {victim} in {PATIENCE:?}"))
+                })?;
+                millis.push(knew.saturating_sub(at).as_secs_f64() * 1e3);
+            }
+            if matches!(self.end, End::Stopped) {
+                send(processes[victim as usize], Signal::KILL)?;
+            }
+        }
+        Ok(Found { millis })
+    }
+}
+
+/// Waits until this PE knows of the victim's death; returns when that was.
+async fn look_out(cx: Context, victim: u32) -> Option<Duration> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if cx.is_dead(Pe::new(victim)) {
+            return Some(now());
+        }
+        // The worker has nothing else to do; a timer would be as coarse as the PE's driver.
+        std::thread::sleep(LOOK_EVERY);
+    }
+    None
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn send(process: u32, signal: Signal) -> Result<()> {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| Error::other("a process has no number"))?;
+    kill_process(pid, signal).map_err(|error| Error::Io(error.into()))
+}

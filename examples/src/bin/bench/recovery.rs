@@ -1,0 +1,262 @@
+//! What the death of processes costs a job: SymGridPar2 figure 13, one of 10 PEs dies at 10 % … 90 %
+//! of the failure-free time; HdpH-RS figure 6.8, 5 of 20 die at once, with lazy and with eager
+//! placing. The work is the Summatory Liouville function, as there.
+//!
+//! Where the PEs share fewer cores, the survivors have the cores of the dead: then a death costs no
+//! computing power, and jobs of 9 and 10 PEs take the same time. So the first experiment is repeated
+//! with tasks that sleep, as if each PE had a core. That shows what the runtime adds, and nothing
+//! about computing.
+
+use crate::Bench;
+use crate::launch::{self, LaunchError};
+use crate::plot::{Chart, Series};
+use crate::report::{Goal, Report};
+use crate::sample::{Sample, Unit};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use ultramarine::Result;
+use ultramarine::prelude::*;
+
+const ROUNDS: usize = 5;
+/// What a death may cost beyond the lost work: to be heard of, and to be dealt with.
+const DETECTION_SECONDS: f64 = 0.02;
+const DEALING_SECONDS: f64 = 0.1;
+
+/// L(10^9), in as many tasks as the papers have.
+const UPTO: &str = "1000000000";
+const RESULT: i64 = -25216;
+const SLEEP_MILLIS: u64 = 50;
+
+/// What a job prints.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    result: i64,
+    seconds: f64,
+    /// Tasks that were given out again.
+    replicas: u64,
+}
+
+struct Experiment {
+    name: &'static str,
+    title: &'static str,
+    pes: u32,
+    /// How many die at once.
+    deaths: u32,
+    tasks: u32,
+    /// In percent of the failure-free time.
+    moments: &'static [u32],
+    ways: &'static [Way],
+}
+
+/// One way of spreading the work.
+struct Way {
+    name: &'static str,
+    skeleton: &'static str,
+    /// The tasks sleep, and use no core.
+    sleeps: bool,
+}
+
+const ONE_OF_TEN: Experiment = Experiment {
+    name: "one-of-10",
+    title: "L(10^9), 300 tasks dealt out to 10 PEs, one of which dies",
+    pes: 10,
+    deaths: 1,
+    tasks: 300,
+    moments: &[10, 20, 30, 40, 50, 60, 70, 80, 90],
+    ways: &[Way { name: "eager", skeleton: "push-map", sleeps: false }],
+};
+
+const FIVE_OF_TWENTY: Experiment = Experiment {
+    name: "five-of-20",
+    title: "L(10^9), 70 tasks on 20 PEs, five of which die at once",
+    pes: 20,
+    deaths: 5,
+    tasks: 70,
+    moments: &[15, 30, 45, 60, 75, 90],
+    ways: &[
+        Way { name: "lazy", skeleton: "par-map", sleeps: false },
+        Way { name: "eager", skeleton: "push-map", sleeps: false },
+    ],
+};
+
+const ASLEEP: Experiment = Experiment {
+    name: "one-of-10-asleep",
+    title: "NO COMPUTING: 300 tasks that sleep 50 ms, dealt out to 10 PEs, one of which dies",
+    ways: &[Way { name: "eager, asleep", skeleton: "push-map", sleeps: true }],
+    ..ONE_OF_TEN
+};
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+    let cores = cores();
+    for experiment in [ONE_OF_TEN, FIVE_OF_TWENTY, ASLEEP] {
+        report.text(&format!("{}:", experiment.title));
+        if experiment.pes as usize > cores && !experiment.ways[0].sleeps {
+            report.text(&format!(
+                "{} PEs share {cores} cores here: the survivors take over the cores of the dead",
+                experiment.pes
+            ));
+        }
+        experiment.run(bench, report);
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+impl Experiment {
+    fn run(&self, bench: &Bench, report: &mut Report) {
+        let mut chart = Chart { title: self.title.to_owned(), series: vec![], levels: vec![] };
+        for way in self.ways {
+            let measured = self.measure(way, bench);
+            let Some((free, fewer, deaths)) = report.accept(way.name, measured) else { return };
+            let seconds = |jobs: &[Found]| jobs.iter().map(|job| job.seconds).collect::<Sample>();
+            let (pes, survivors) = (self.pes, self.pes - self.deaths);
+            let usual = seconds(&free);
+            let named = |what: &str| format!("{}: {what}", way.name);
+            for (pes, sample) in [(pes, &usual), (survivors, &seconds(&fewer))] {
+                let what = named(&format!("{pes} PEs, nobody dies"));
+                report.figure(&what, sample, Unit::SECONDS);
+                chart.levels.push((what, sample.median()));
+            }
+            let beyond = |(moment, jobs): &(u32, Vec<Found>)| {
+                let due = self.due(way, usual.median(), f64::from(*moment) / 100.0);
+                seconds(jobs).median() - due
+            };
+            let worst = deaths.iter().map(beyond).collect::<Sample>().max();
+            let limit = DETECTION_SECONDS + DEALING_SECONDS;
+            let what = named("a death costs beyond the lost work, at worst");
+            report.goal(&what, &Sample::one(worst), Unit::SECONDS, Goal::AtMost(limit));
+            report.text(&table(&deaths, usual.median()));
+            chart.series.push(series(way, &deaths));
+        }
+        let path = bench.plots.join(format!("recovery-{}.svg", self.name));
+        match chart.write(&path) {
+            Ok(()) => report.text(&format!("drawn in {}", path.display())),
+            Err(error) => report.missing(&path.display().to_string(), &error.to_string()),
+        }
+    }
+
+    /// Jobs in which nobody dies, of all PEs and of the survivors, and those with deaths by moment.
+    #[expect(clippy::type_complexity, reason = "three lists, taken apart at once")]
+    fn measure(
+        &self,
+        way: &Way,
+        bench: &Bench,
+    ) -> Result<(Vec<Found>, Vec<Found>, Vec<(u32, Vec<Found>)>), LaunchError> {
+        let (mut free, mut fewer) = (vec![], vec![]);
+        for _ in 0..bench.rounds(ROUNDS) {
+            free.push(self.job(way, bench, self.pes, None)?);
+            fewer.push(self.job(way, bench, self.pes - self.deaths, None)?);
+        }
+        let usual = free.iter().map(|job| job.seconds).collect::<Sample>().median();
+        let mut deaths: Vec<_> = self.moments.iter().map(|moment| (*moment, vec![])).collect();
+        for _ in 0..bench.rounds(ROUNDS) {
+            for (moment, jobs) in &mut deaths {
+                let at = usual * f64::from(*moment) / 100.0;
+                jobs.push(self.job(way, bench, self.pes, Some(at))?);
+            }
+        }
+        Ok((free, fewer, deaths))
+    }
+
+    fn job(
+        &self,
+        way: &Way,
+        bench: &Bench,
+        pes: u32,
+        death: Option<f64>,
+    ) -> Result<Found, LaunchError> {
+        let mut command: Command;
+        let expected = if way.sleeps {
+            command = bench.launcher.child();
+            self.add_flags(&mut command, death);
+            command.args(["sleep", "--tasks", &self.tasks.to_string()]);
+            i64::from(self.tasks)
+        } else {
+            command = bench.launcher.sibling("liouville");
+            self.add_flags(&mut command, death);
+            command.args(["--upto", UPTO, "--tasks", &self.tasks.to_string(), "--supervised"]);
+            command.args(["--skeleton", way.skeleton, "--json"]);
+            RESULT
+        };
+        let found: Found = launch::run(&mut bench.launcher.launched(pes, &command))?.json()?;
+        if found.result != expected {
+            let reason = format!("{} came out instead of {expected}", found.result);
+            return Err(LaunchError::Output { program: way.name.to_owned(), reason });
+        }
+        Ok(found)
+    }
+
+    fn add_flags(&self, command: &mut Command, death: Option<f64>) {
+        command.args(["--threads", "1"]);
+        if let Some(at) = death {
+            let moments = vec![format!("{at:.3}"); self.deaths as usize];
+            command.args(["--kill-at", &moments.join(",")]);
+        }
+    }
+
+    /// How long the job would take if a death cost only the work that is lost and the cores that are
+    /// lost: `moment` is the part of the usual time after which it comes.
+    fn due(&self, way: &Way, usual: f64, moment: f64) -> f64 {
+        let power = |pes: u32| if way.sleeps { pes as usize } else { cores().min(pes as usize) };
+        let slower = power(self.pes) as f64 / power(self.pes - self.deaths) as f64;
+        // The tasks that the dead were at are done again, and the last one may come alone.
+        let task = usual / f64::from(self.tasks);
+        let again = task * f64::from(self.deaths);
+        let last = task * power(self.pes) as f64;
+        usual * moment + (usual * (1.0 - moment) + again) * slower + last
+    }
+}
+
+fn series(way: &Way, deaths: &[(u32, Vec<Found>)]) -> Series {
+    let mut series = Series { name: way.name.to_owned(), dots: vec![], again: vec![] };
+    for (moment, jobs) in deaths {
+        let moment = f64::from(*moment);
+        series.dots.extend(jobs.iter().map(|job| (moment, job.seconds)));
+        let again: u64 = jobs.iter().map(|job| job.replicas).sum();
+        series.again.push((moment, again as f64 / jobs.len() as f64));
+    }
+    series
+}
+
+fn table(deaths: &[(u32, Vec<Found>)], usual: f64) -> String {
+    let mut text =
+        "  death at   time of the job              against no death   tasks again\n".to_owned();
+    for (moment, jobs) in deaths {
+        let seconds: Sample = jobs.iter().map(|job| job.seconds).collect();
+        let again: Sample = jobs.iter().map(|job| job.replicas as f64).collect();
+        let more = 100.0 * (seconds.median() / usual - 1.0);
+        // Writing into a string cannot fail.
+        let _ = writeln!(
+            text,
+            "  {moment:>6} %   {:<28} {more:>+14.1} %   {}",
+            seconds.shown(Unit::SECONDS),
+            again.shown(Unit::COUNT)
+        );
+    }
+    text
+}
+
+/// Tasks that sleep, dealt out to all PEs.
+#[derive(clap::Args)]
+pub(crate) struct Job {
+    #[arg(long)]
+    tasks: u64,
+}
+
+impl Job {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+        let nap = |_: u64| -> u64 {
+            std::thread::sleep(Duration::from_millis(SLEEP_MILLIS));
+            1
+        };
+        let start = Instant::now();
+        let slept = push_map(&cx.supervised(), nap, 0..self.tasks).await?;
+        let seconds = start.elapsed().as_secs_f64();
+        let replicas = cx.statistics().await?.replicas;
+        Ok(Found { result: slept.iter().sum::<u64>() as i64, seconds, replicas })
+    }
+}
