@@ -60,8 +60,7 @@ pub(super) fn open(
         return Ok((lane, None));
     }
     let addresses = by_pe(|berth| berth.detector);
-    let (topology, settings) =
-        (topology.clone(), ultramarine_runtime::detector::DetectorSettings::default());
+    let (topology, settings) = (topology.clone(), settings.detector);
     let begin = Box::new(move |report| {
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
         Ok(Box::new(started?) as Box<_>)
