@@ -332,6 +332,11 @@ mod tests {
         assert_eq!(given.pe_count(), Some(2));
         let empty = with(Options::default(), "ULTRAMARINE_LANE", "").expect("as if not set");
         assert_eq!(empty.lane_kind(), None);
+        #[cfg(feature = "mpi")]
+        for (text, is_guarded) in [("off", false), ("on", true), ("", true)] {
+            let read = with(Options::default(), "ULTRAMARINE_GUARD", text).expect("a word");
+            assert_eq!(read.is_guarded(), is_guarded, "{text}");
+        }
         let yes = with(Options::default(), "ULTRAMARINE_CALIBRATE", "1").expect("a yes");
         assert!(yes.calibrate);
         assert!(with(yes, "ULTRAMARINE_CALIBRATE", "0").expect("given before").calibrate);

@@ -13,7 +13,7 @@
 //!
 //! - Once the job is made up ([`Ward::joined`]), a ward other than the root that dies by a signal is
 //!   mourned in one line, and the launcher is told that it has left in peace (see [`farewell`]). A
-//!   signal that the guard handed on was meant to end it, and is no accident.
+//!   signal that the guard got, too, was meant to end it, and is no accident.
 //! - What ends otherwise ends the guard in the same way: with that code, or by that signal.
 //! - The end of the guard kills the ward. Nobody is left over.
 //! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leaves`]), and

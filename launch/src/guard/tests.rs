@@ -30,6 +30,16 @@ fn the_program_is_known_by_its_name() {
     assert_eq!(Some(own_file()), std::env::current_exe().ok());
 }
 
+#[test]
+fn who_wants_no_guard_or_is_alone_has_none() {
+    let own = std::process::id();
+    let launched = |processes| Launched { variable: "PMI_SIZE", processes, rank: 0 };
+    let unwanted = stand(Some(&Options::default().guard(false)), launched(3));
+    let alone = stand(Some(&Options::default()), launched(1));
+    assert!(unwanted.guard.is_none() && alone.guard.is_none());
+    assert_eq!(std::process::id(), own);
+}
+
 /// A job under the launcher that belongs to this build.
 struct Running {
     folder: PathBuf,
@@ -236,6 +246,17 @@ fn a_signal_that_was_handed_on_ends_the_job() {
         let (status, said) = job.end();
         assert!(!status.success() && !said.contains("goes on without"), "{status}: {said}");
     }
+}
+
+/// As when a batch system ends a job: the program gets the signal first.
+#[test]
+fn a_signal_to_all_is_no_accident() {
+    let Some(job) = Running::start("to-all", "work", 2) else { return };
+    let wards = job.at_work(2);
+    sys::send(wards[&1].1, libc::SIGTERM);
+    sys::send(wards[&1].0, libc::SIGTERM);
+    let (status, said) = job.end();
+    assert!(!status.success() && !said.contains("goes on without"), "{status}: {said}");
 }
 
 #[test]

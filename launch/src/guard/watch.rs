@@ -12,6 +12,13 @@ use std::os::unix::net::UnixStream;
 /// from the background or writes to nobody.
 const OWN: [i32; 4] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
 
+/// How long a guard waits for its own copy of what has killed its ward, in milliseconds: who ends a
+/// whole job sends the same signal to all its processes, one after the other.
+const RUMOUR_MS: u32 = 100;
+
+/// The most signals that a guard considers then, so that no timer keeps it for ever.
+const RUMOURS_MAX: usize = 64;
+
 /// What becomes of the ward's end.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
@@ -50,11 +57,15 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
             break end;
         }
     };
-    // What was sent to all of a group may have ended the ward before the guard saw it.
-    while let Some(signal) = sys::next_signal(Some(0)) {
+    let told = Told::receive(way);
+    let limit_ms = match judge(end, &told, rank == 0, &meant) {
+        Verdict::Mourn { .. } => RUMOUR_MS,
+        _ => 0,
+    };
+    for _ in 0..RUMOURS_MAX {
+        let Some(signal) = sys::next_signal(Some(limit_ms)) else { break };
         meant.insert(signal);
     }
-    let told = Told::receive(way);
     match (judge(end, &told, rank == 0, &meant), end) {
         (Verdict::PassOn, End::Code(code)) => sys::exit(code),
         (Verdict::PassOn, End::Signal(signal)) => sys::end_by(signal),
