@@ -83,7 +83,7 @@ impl Peer {
         if !self.is_wanted() {
             self.heard = now;
         }
-        if self.connections.is_empty() && self.failures == 0 {
+        if self.connections.is_empty() && self.dial_at.is_none() {
             self.dial_at = Some(now);
         }
         let is_bulletin = |notice: &Notice| matches!(notice, Notice::Bulletin { .. });
@@ -165,6 +165,21 @@ mod tests {
         peer.connections.push(8);
         peer.lose(8, MS, MS * 5);
         assert_eq!(peer.dial_at, Some(MS));
+    }
+
+    #[test]
+    fn news_for_one_whose_last_connection_came_to_nothing_is_still_dialled() {
+        let mut peer = Peer::new(MS);
+        peer.failures = 3;
+        peer.post(Notice::Goodbye, MS * 2);
+        assert_eq!(peer.dial_at, Some(MS * 2));
+        // But not at once if it is to be dialled later anyway.
+        peer.connections.push(7);
+        peer.lose(7, MS * 3, MS * 50);
+        let later = peer.dial_at;
+        assert!(later > Some(MS * 3));
+        peer.post(Notice::Known { dead: 0 }, MS * 3);
+        assert_eq!(peer.dial_at, later);
     }
 
     #[test]

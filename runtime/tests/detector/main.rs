@@ -3,6 +3,7 @@
 //!
 //! Times are printed, never asserted, but for bounds that only a failure reaches.
 
+mod crowd;
 mod played;
 mod processes;
 mod silence;
