@@ -114,18 +114,21 @@ impl Job {
         job
     }
 
-    fn signal(&self, pe: usize, signal: Signal) {
+    /// Sends a signal, and returns when that was begun.
+    fn signal(&self, pe: usize, signal: Signal) -> Duration {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
         let pid = Pid::from_child(&self.processes[pe].child);
         kill_process(pid, signal).unwrap();
+        now
     }
 
-    /// What each of these PEs says of the dead until these are all.
+    /// How long after `killed` each of these PEs said that these are dead.
     fn expect_dead(
         &self,
+        killed: Duration,
         by: impl IntoIterator<Item = usize>,
         expected: &[usize],
     ) -> Vec<Duration> {
-        let killed = SystemTime::UNIX_EPOCH.elapsed().unwrap();
         let mut latencies = Vec::new();
         let mut orders = Vec::new();
         for pe in by {
@@ -235,9 +238,9 @@ fn all_notice_that_one_is_killed() {
     let mut job = Job::start(&[0, 0, 0, 1, 1, 1, 2, 2]);
     let mut living: Vec<_> = (0..8).collect();
     for victim in [5, 1, 7] {
-        job.signal(victim, Signal::KILL);
+        let killed = job.signal(victim, Signal::KILL);
         living.retain(|pe| *pe != victim);
-        show("one of eight killed", &job.expect_dead(living.iter().copied(), &[victim]));
+        show("one of eight killed", &job.expect_dead(killed, living.iter().copied(), &[victim]));
     }
     // In falling order, so that those to be removed stay where they are.
     for victim in [7, 5, 1] {
@@ -252,9 +255,9 @@ fn all_notice_that_several_are_killed_at_once() {
     let mut job = Job::start(&hosts);
     // Neighbours, a whole host but one, and others.
     let victims = [6, 7, 8, 9, 13];
-    victims.iter().for_each(|victim| job.signal(*victim, Signal::KILL));
+    let killed: Vec<_> = victims.iter().map(|victim| job.signal(*victim, Signal::KILL)).collect();
     let living = (0..20).filter(|pe| !victims.contains(pe));
-    show("five of twenty killed", &job.expect_dead(living, &victims));
+    show("five of twenty killed", &job.expect_dead(killed[0], living, &victims));
     for victim in victims.iter().rev() {
         drop(job.processes.remove(*victim));
     }
@@ -264,8 +267,7 @@ fn all_notice_that_several_are_killed_at_once() {
 #[test]
 fn all_leave_when_the_root_is_killed() {
     let mut job = Job::start(&[0, 0, 0, 1, 1, 1, 2, 2]);
-    job.signal(0, Signal::KILL);
-    let killed = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let killed = job.signal(0, Signal::KILL);
     let mut latencies = Vec::new();
     for process in &mut job.processes[1..] {
         let (at, verdict) = process.verdict();
@@ -295,8 +297,8 @@ fn one_that_is_stopped_for_a_while_is_not_dead() {
 #[test]
 fn one_that_is_stopped_for_too_long_is_dead_and_learns_it() {
     let mut job = Job::start(&[0, 0, 1, 1]);
-    job.signal(2, Signal::STOP);
-    show("one of four stopped", &job.expect_dead([0, 1, 3], &[2]));
+    let stopped = job.signal(2, Signal::STOP);
+    show("one of four stopped", &job.expect_dead(stopped, [0, 1, 3], &[2]));
     job.signal(2, Signal::CONT);
     assert_eq!(job.processes[2].verdict().1, "expelled");
     assert!(job.processes.remove(2).wait());
@@ -307,9 +309,13 @@ fn one_that_is_stopped_for_too_long_is_dead_and_learns_it() {
 fn stopped_together_they_do_not_blame_each_other() {
     let job = Job::start(&[0, 0, 1, 1]);
     // As when a whole machine sleeps: longer than anybody's patience, but all at the same time.
-    (0..4).for_each(|pe| job.signal(pe, Signal::STOP));
+    for pe in 0..4 {
+        job.signal(pe, Signal::STOP);
+    }
     std::thread::sleep(SETTINGS.dead_after * 2);
-    (0..4).for_each(|pe| job.signal(pe, Signal::CONT));
+    for pe in 0..4 {
+        job.signal(pe, Signal::CONT);
+    }
     std::thread::sleep(SETTINGS.dead_after * 2);
     for (number, process) in job.processes.iter().enumerate() {
         assert!(process.is_quiet(), "PE {number}");
@@ -327,6 +333,6 @@ fn a_stopped_root_is_lost() {
         assert!(process.wait());
     }
     // It is alone when it comes back.
-    job.signal(0, Signal::CONT);
-    job.expect_dead([0], &[1, 2, 3]);
+    let continued = job.signal(0, Signal::CONT);
+    job.expect_dead(continued, [0], &[1, 2, 3]);
 }
