@@ -220,7 +220,9 @@ impl Lookout {
             self.take_in(number, heard);
             let Some(mut connection) = self.connections.remove(&number) else { continue };
             let _ = self.poll.registry().deregister(&mut connection.stream);
-            self.strangers.remove(&number);
+            // Whoever goes within its handshake is a stranger, however it goes.
+            let is_stranger = self.strangers.remove(&number) && end == End::Broken;
+            let end = if is_stranger { End::Stranger } else { end };
             self.lost(number, &connection, end);
         }
     }
