@@ -101,6 +101,10 @@ mod programs {
         std::fs::create_dir(folder.join(what)).is_ok()
     }
 
+    async fn poison(_: Context, _: u32) {
+        die();
+    }
+
     #[test]
     #[ignore = "runs under a launcher"]
     fn be_poisoned() {
@@ -112,9 +116,6 @@ mod programs {
             };
             let innocent: Vec<_> =
                 (0..300).map(|n| supervised.spawn_fn(Distance::ONE, slow, n)).collect();
-            async fn poison(_: Context, _: u32) {
-                die();
-            }
             let poison = cx.supervised_spawn_at(Pe::new(1), poison, 1);
             match poison.await {
                 Err(TaskError::GaveUp { task, with }) => {

@@ -44,4 +44,4 @@ pub use future::Future;
 pub use life::{Leave, Parting, lead, serve};
 pub use processor::Job;
 pub use supervised::Supervised;
-pub use vigil::{Report, Watch, Watchman};
+pub use vigil::{Beginning, Report, Watch, Watchman};

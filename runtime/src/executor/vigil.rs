@@ -22,8 +22,11 @@ pub struct Watch {
     /// then.
     pub lifeboat: Option<Box<dyn Lane>>,
     /// Begins the watch.
-    pub begin: Box<dyn FnOnce(Report) -> Result<Box<dyn Watchman>, LaneError> + Send>,
+    pub begin: Box<dyn FnOnce(Report) -> Beginning + Send>,
 }
+
+/// The watchman, or why there is none.
+pub type Beginning = Result<Box<dyn Watchman>, LaneError>;
 
 /// Who keeps the watch. When it is dropped without a goodbye, others take this PE for dead.
 pub trait Watchman: Send + Sync {
@@ -124,7 +127,7 @@ impl Processor {
     /// Begins to watch.
     pub(super) fn begin_watch(
         self: &Arc<Self>,
-        begin: impl FnOnce(Report) -> Result<Box<dyn Watchman>, LaneError>,
+        begin: impl FnOnce(Report) -> Beginning,
     ) -> Result<(), JobError> {
         let (pe, vigil) = (Arc::downgrade(self), self.vigil.clone());
         let report = move |verdict| {

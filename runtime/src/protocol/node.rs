@@ -5,7 +5,7 @@ use super::fishing::Fishing;
 use super::message::{Message, Outcome, Parcel, Version};
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
-use super::supervision::{Location, Loss, Supervision};
+use super::supervision::{Location, Loss, Mutant, Supervision};
 use crate::error::TaskError;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -156,16 +156,28 @@ impl Node {
         location: Location,
         host: &mut impl Host,
     ) {
-        if !self.supervision.hear(future, version, location, self.settings.ignores_age()) {
+        if !self.supervision.hear(future, version, location, self.is_mutant(Mutant::IgnoresAge)) {
             return;
         }
         let gone = match location {
             Location::InTransit { to, .. } if self.dead.contains(&to) => to,
             _ => return,
         };
-        if !self.settings.forgets_the_dead() {
+        if !self.is_mutant(Mutant::ForgetsTheDead) {
             self.lose(future, gone, host);
         }
+    }
+
+    /// Whether this rule is left out.
+    #[cfg(feature = "mutants")]
+    fn is_mutant(&self, mutant: Mutant) -> bool {
+        self.settings.mutant == Some(mutant)
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    #[allow(clippy::unused_self, reason = "as with the feature")]
+    fn is_mutant(&self, _: Mutant) -> bool {
+        false
     }
 
     fn lose(&mut self, future: u64, with: Pe, host: &mut impl Host) {

@@ -29,25 +29,6 @@ impl ProtocolSettings {
             mutant: None,
         }
     }
-
-    #[cfg(feature = "mutants")]
-    fn is_mutant(&self, mutant: super::supervision::Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    pub(super) fn forgets_the_dead(&self) -> bool {
-        #[cfg(feature = "mutants")]
-        return self.is_mutant(super::supervision::Mutant::ForgetsTheDead);
-        #[cfg(not(feature = "mutants"))]
-        false
-    }
-
-    pub(super) fn ignores_age(&self) -> bool {
-        #[cfg(feature = "mutants")]
-        return self.is_mutant(super::supervision::Mutant::IgnoresAge);
-        #[cfg(not(feature = "mutants"))]
-        false
-    }
 }
 
 /// How a PE asks for work and when it gives some away.

@@ -95,8 +95,8 @@ pub(super) enum Loss {
     TooOften(Vec<Pe>),
 }
 
-/// A rule of the protocol that is left out, to see that the proofs notice.
-#[cfg(feature = "mutants")]
+/// A rule of the protocol that can be left out, with the feature `mutants`, to see that the proofs
+/// notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutant {
     /// A record that comes to name a PE known to be dead is left at that.
