@@ -1,30 +1,43 @@
 /* Supervision of one task, for SPIN: whichever of three mortal workers die, whenever they die, and
  * whenever and in whichever order the others hear of it, the task's future is full in the end.
  *
- * It says in another language, written by hand, what the Rust code says; a mistake would have to be
- * made twice to be overlooked. What corresponds to what:
+ * This says by hand, in another language, what runtime/src/protocol says in Rust, so that a mistake
+ * would have to be made twice to be overlooked:
  *
- *   here                          there
- *   Home                          `Node` of the PE that spawned the task, with its `Host`
- *   Worker                        `Node` and `Host` of any other PE
- *   waiting                       the list of lost tasks
- *   hear_of                       `Node::bury`
- *   wire                          the link between two PEs: in order, nothing lost between the living
+ *   here                            there
+ *   Home                            the `Node` of the PE that spawned the task, and its `Host`
+ *   Worker                          the `Node` and `Host` of any other PE
+ *   replica, age, from, to          supervision.rs: `Record` (`At(pe)`: `from` and `to` are that PE)
+ *   waiting                         supervision.rs: `Location::Lost`, `Supervision::lost`
+ *   locate, is_current, is_news     supervision.rs: `Supervision::hear`; node.rs: `Node::handle_news`
+ *   is_known_dead                   node.rs: the end of `Node::handle_news`
+ *   lose                            supervision.rs: `Supervision::lose`; node.rs: `Node::lose`
+ *   home_takes_letter: SCHEDULE     supervision.rs: `Supervision::comes_home`
+ *   home_takes_letter: RESULT       node.rs: `Node::handle`; `Supervision::forget`, `Host::fill`
+ *   worker_takes_schedule           fishing.rs: `Node::take_in`
+ *   Home gives what waits           fishing.rs: `Node::share_lost`; `Supervision::{recover, leaves}`
+ *   Home gives from its pool        fishing.rs: `Node::share`, `Node::hand_on`; `Supervision::leaves`
+ *   Worker gives from its pool      fishing.rs: `Node::share`, `Node::hand_on`
+ *   home_hears_of, worker_hears_of  node.rs: `Node::bury`
+ *   nobody_else_lives               fishing.rs: `Node::recover_alone`
+ *   is_read                         node.rs: the beginning of `Node::handle`
+ *   to_home, wire                   what is promised to `Host::send`: in order between two PEs, and
+ *                                   nothing lost between the living
  *
- * Left out: who asks whom for work (any PE may be the victim of any other at any time, which is
- * more than FISHes can do), placed and unsupervised tasks, the limit on replicas, the end of the job.
+ * Left out: who asks whom for work (here any PE may take from any other at any time, which is more
+ * than FISHes can do), placed and unsupervised tasks, the limit of replicas, the end of the job.
  */
 
-#ifndef HOPS_MAX
-#define HOPS_MAX 2      /* so many times in all a copy is passed on by another PE than its home */
-#endif
 #ifndef DEATHS
-#define DEATHS 3        /* so many workers die */
+#define DEATHS 2        /* so many of the workers die */
+#endif
+#ifndef HOPS
+#define HOPS 2          /* so many times in all a copy is handed on by another PE than its home */
 #endif
 
 #define HOME 0
 #define PES 4
-#define REPLICAS 7      /* a death costs two copies at most, see `may_take` */
+#define REPLICAS 7      /* one death costs two copies at most, see `may_take` */
 
 mtype = { SCHEDULE, NOTIFY, ACK, RESULT };
 
@@ -133,7 +146,7 @@ inline locate(number, years, source, target) {
         from = source;
         to = target;
         if
-        :: is_known_dead(from) || is_known_dead(to) -> lose()
+        :: is_known_dead(to) -> lose()      /* `from` has just been heard */
         :: else
         fi
     :: else
@@ -146,11 +159,11 @@ inline home_takes_letter(sender) {
     :: kind == NOTIFY -> locate(r, a, sender, thief)
     :: kind == ACK -> locate(r, a, sender, sender)
     :: kind == RESULT -> fill()
-    :: kind == SCHEDULE && r == replica ->      /* the home stole it back */
-        age = a;
+    :: kind == SCHEDULE && r == replica ->      /* the home has stolen it back */
+        age = a + 1;
         from = HOME;
         to = HOME;
-        pool[HOME].age[r] = 1 + a
+        pool[HOME].age[r] = 1 + age
     :: else                                     /* an older copy is dropped */
     fi;
     kind = 0; r = 0; a = 0; thief = 0
@@ -168,23 +181,6 @@ inline worker_takes_schedule(victim) {
     r = 0; a = 0
 }
 
-/* Whether `victim` may give a task to `pe`. Who is dead has one FISH out at most. */
-#define may_take(thief_pe, victim) \
-    (thief_pe != victim && !knows[victim].pe[thief_pe] && \
-        (fish[thief_pe] || !knows[HOME].pe[thief_pe]))
-#define anyone_may_take(victim) (may_take(HOME, victim) || \
-    may_take(1, victim) || may_take(2, victim) || may_take(3, victim))
-
-inline choose_thief(victim) {
-    if
-    :: may_take(HOME, victim) -> thief = HOME
-    :: may_take(1, victim) -> thief = 1
-    :: may_take(2, victim) -> thief = 2
-    :: may_take(3, victim) -> thief = 3
-    fi;
-    fish[thief] = fish[thief] && !knows[HOME].pe[thief]
-}
-
 #define copy(n) pool[me].age[n]
 #define has_copy (copy(0) || copy(1) || copy(2) || copy(3) || copy(4) || copy(5) || copy(6))
 
@@ -193,6 +189,23 @@ inline choose_copy() {
     :: copy(0) -> r = 0 :: copy(1) -> r = 1 :: copy(2) -> r = 2 :: copy(3) -> r = 3
     :: copy(4) -> r = 4 :: copy(5) -> r = 5 :: copy(6) -> r = 6
     fi
+}
+
+/* Whether `victim` may give a task to `thief_pe`. Who is dead has one FISH out at most. */
+#define may_take(thief_pe, victim) (thief_pe != victim && !knows[victim].pe[thief_pe] && \
+    (fish[thief_pe] || !knows[HOME].pe[thief_pe]))
+#define some_worker_may_take(victim) \
+    (may_take(1, victim) || may_take(2, victim) || may_take(3, victim))
+
+/* The home steals, too, but nothing that was lost before. */
+inline choose_thief(victim) {
+    if
+    :: victim != HOME && copy(0) -> thief = HOME
+    :: may_take(1, victim) -> thief = 1
+    :: may_take(2, victim) -> thief = 2
+    :: may_take(3, victim) -> thief = 3
+    fi;
+    fish[thief] = fish[thief] && !knows[HOME].pe[thief]
 }
 
 /* `me` hears that `p` is dead, which may still be on its feet, but not for long. */
@@ -217,7 +230,6 @@ inline home_hears_of(p) {
 
 #define nobody_else_lives (knows[HOME].pe[1] && knows[HOME].pe[2] && knows[HOME].pe[3])
 
-
 proctype Home(byte me) {
     mtype kind;
     byte thief, r, a;
@@ -233,7 +245,8 @@ end:
         fill();
         r = 0; a = 0
         }
-    :: atomic { !future_full && waiting && anyone_may_take(HOME) -> choose_thief(HOME);
+    :: atomic { !future_full && waiting && some_worker_may_take(HOME) ->
+        choose_thief(HOME);
         d_step {
             waiting = false;
             age++;
@@ -241,8 +254,9 @@ end:
             send_schedule(HOME, thief, replica, age);
             thief = 0
         } }
-    :: atomic { !future_full && has_copy && anyone_may_take(HOME) -> choose_copy();
+    :: atomic { !future_full && has_copy && some_worker_may_take(HOME) ->
         choose_thief(HOME);
+        choose_copy();
         d_step {
             age = copy(r);
             to = thief;
@@ -252,8 +266,6 @@ end:
         } }
     od
 }
-
-
 
 proctype Worker(byte me) {
     byte thief, r, a;
@@ -272,24 +284,27 @@ end:
             send_home(RESULT, r, 0, 0);
             r = 0
         } }
-    :: atomic { !future_full && has_copy && hops < HOPS_MAX && anyone_may_take(me) ->
-        choose_copy();
+    :: atomic { !future_full && has_copy && hops < HOPS &&
+            (some_worker_may_take(me) || copy(0)) ->
         choose_thief(me);
+        if
+        :: thief == HOME -> r = 0
+        :: else -> choose_copy()
+        fi;
         d_step {
             hops++;
             a = copy(r);
             copy(r) = 0;
+            send_home(NOTIFY, r, a, thief);
             if
             :: thief == HOME -> send_home(SCHEDULE, r, a, 0)
-            :: else ->
-                send_home(NOTIFY, r, a, thief);
-                send_schedule(me, thief, r, a)
+            :: else -> send_schedule(me, thief, r, a)
             fi;
             thief = 0; r = 0; a = 0
         } }
     :: d_step { !future_full && mortal[me] && alive[me] ->
         alive[me] = false;
-            lose_letters(HOME, me); lose_letters(1, me); lose_letters(2, me); lose_letters(3, me);
+        lose_letters(HOME, me); lose_letters(1, me); lose_letters(2, me); lose_letters(3, me);
         for (r : 0 .. REPLICAS - 1) { copy(r) = 0 }
         for (r : 0 .. PES - 1) { knows[me].pe[r] = false }
         r = 0

@@ -1,0 +1,3 @@
+//! Proof.
+pub mod membership;
+pub mod supervision;

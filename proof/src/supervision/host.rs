@@ -1,0 +1,94 @@
+//! What stands for the rest of a PE.
+
+use std::collections::VecDeque;
+use ultramarine_runtime::protocol::{Host, Message, Node, Outcome, Parcel, Pool, Radii};
+use ultramarine_topology::{Distance, Pe};
+
+/// A PE in a state of the search.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Actor {
+    pub(super) node: Node,
+    pub(super) shelves: Vec<VecDeque<Waiting>>,
+}
+
+/// A task in a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Waiting {
+    pub(super) parcel: Parcel,
+    /// It has not left its home yet, so that its result needs no message.
+    pub(super) is_local: bool,
+}
+
+/// What a PE does in one step, apart from the change of its own state.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub(super) sent: Vec<(Pe, Message)>,
+    pub(super) filled: Vec<(u64, Outcome)>,
+}
+
+/// The [`Host`] of one step.
+pub(super) struct Desk<'a> {
+    pub(super) radii: &'a Radii,
+    pub(super) shelves: &'a mut Vec<VecDeque<Waiting>>,
+    pub(super) output: &'a mut Output,
+}
+
+impl Desk<'_> {
+    /// Lets the runtime's own pool choose.
+    fn with_pool<R>(&mut self, act: impl FnOnce(&mut Pool<VecDeque<Waiting>>) -> R) -> R {
+        let count = self.shelves.len();
+        let mut pool = Pool::new(std::mem::take(self.shelves));
+        let result = act(&mut pool);
+        *self.shelves = (0..count).map(|index| std::mem::take(pool.shelf(index))).collect();
+        result
+    }
+
+    pub(super) fn put(&mut self, parcel: Parcel, is_local: bool) {
+        let shelf = self.radii.shelf(parcel.radius);
+        self.shelves[shelf].push_back(Waiting { parcel, is_local });
+    }
+
+    /// What a worker would run next.
+    pub(super) fn next(&mut self) -> Option<Waiting> {
+        self.with_pool(Pool::select_local)
+    }
+}
+
+impl Host for Desk<'_> {
+    /// Nothing depends on it: the search itself chooses who steals from whom.
+    fn random(&mut self) -> u64 {
+        0
+    }
+    fn send(&mut self, to: Pe, message: Message) {
+        // FISHes come from the search, and so nobody waits for their answers.
+        if !matches!(message, Message::Fish(_) | Message::NoWork { .. }) {
+            self.output.sent.push((to, message));
+        }
+    }
+    fn queued(&self) -> usize {
+        self.shelves.iter().map(VecDeque::len).sum()
+    }
+    fn take(&mut self, at_least: Distance) -> Option<Parcel> {
+        let nearest = self.radii.shelf(at_least);
+        self.with_pool(|pool| pool.select_remote(nearest)).map(|waiting| waiting.parcel)
+    }
+    fn accept(&mut self, parcel: Parcel) {
+        self.put(parcel, false);
+    }
+    fn place(&mut self, parcel: Parcel) {
+        // In the pool it can be stolen, which it cannot be in earnest: one possibility more.
+        self.put(parcel, false);
+    }
+    fn fill(&mut self, future: u64, outcome: Outcome) {
+        self.output.filled.push((future, outcome));
+    }
+    fn name(&self, future: u64) -> String {
+        format!("task {future}")
+    }
+    fn failed(&mut self, pe: Pe, reason: String) {
+        unreachable!("nobody fails here, but {pe} does: {reason}");
+    }
+    fn shut_down(&mut self) {
+        unreachable!("the job has no end here");
+    }
+}

@@ -1,0 +1,380 @@
+//! States and steps.
+
+use super::host::{Actor, Desk, Output, Waiting};
+use stateright::{Model, Property};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_runtime::protocol::supervision::Mutant;
+use ultramarine_runtime::protocol::{
+    Fish, FishingSettings, Message, Need, Node, Outcome, Parcel, ProtocolSettings, Radii, TaskId,
+    Version,
+};
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// What is searched.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// How many PEs there are beside the root, all mortal. At most 31.
+    pub workers: u32,
+    /// What the root spawns.
+    pub tasks: Vec<Task>,
+    /// How many die at most.
+    pub deaths: u32,
+    /// How many steps copies make at most, in all, from PEs other than their home.
+    pub hops: u32,
+    /// Others may hear of a death before it happens: a PE that they take for dead goes on for a
+    /// while, until it hears of it and leaves.
+    pub accused_live_on: bool,
+    /// A rule of the protocol to leave out.
+    pub mutant: Option<Mutant>,
+}
+
+/// A task that the root spawns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Anybody may steal it, and it is run again when it is lost.
+    Supervised,
+    /// Anybody may steal it, and it ends with an error when it is lost.
+    Unsupervised,
+    /// It is supervised, and placed on this PE.
+    Placed(u32),
+}
+
+/// Everything at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// By PE; `None`: it is gone.
+    actors: Vec<Option<Arc<Actor>>>,
+    /// What is on its way, by sender and receiver, in the order of sending.
+    wires: Vec<VecDeque<Message>>,
+    /// A set of PEs: those that have died, or are held for dead and will leave.
+    doomed: u32,
+    /// By PE: the set of those of whose death it has heard.
+    heard: Vec<u32>,
+    /// A set of PEs: those whose last FISH has been answered, after their death.
+    spent: u32,
+    hops: u32,
+    /// How each task has ended.
+    ends: Vec<Option<Outcome>>,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// The next message between two PEs arrives.
+    Deliver {
+        /// Its sender.
+        from: u32,
+        /// Its receiver.
+        to: u32,
+    },
+    /// A FISH arrives.
+    Fish {
+        /// Whose it is.
+        thief: u32,
+        /// Who is asked.
+        victim: u32,
+    },
+    /// A PE runs the next task of its pool.
+    Run(u32),
+    /// A PE hears that another is dead.
+    Hear {
+        /// Who hears it.
+        at: u32,
+        /// Of whom.
+        dead: u32,
+    },
+    /// A PE dies, or is taken for dead.
+    Doom(u32),
+    /// A PE that was taken for dead leaves.
+    Leave(u32),
+}
+
+const ROOT: u32 = 0;
+
+impl Case {
+    fn pes(&self) -> u32 {
+        self.workers + 1
+    }
+
+    fn settings(&self) -> ProtocolSettings {
+        let fishing = FishingSettings {
+            // Whoever asks gets what there is.
+            min_sched: 0,
+            ..FishingSettings::for_threads(1)
+        };
+        // More often than a task can be lost here.
+        let max_replicas = 3 * self.workers;
+        ProtocolSettings { max_replicas, mutant: self.mutant, ..ProtocolSettings::new(fishing) }
+    }
+
+    /// Lets a PE do something. Returns `None` if it is gone.
+    fn turn<R>(
+        &self,
+        state: &mut State,
+        at: u32,
+        act: impl FnOnce(&mut Node, &mut Desk<'_>) -> R,
+    ) -> Option<(R, Output)> {
+        let radii = Radii::of(&Topology::flat(self.pes()));
+        let actor = Arc::make_mut(state.actors[at as usize].as_mut()?);
+        let mut output = Output::default();
+        let mut desk =
+            Desk { radii: &radii, shelves: &mut actor.shelves, output: &mut output };
+        let result = act(&mut actor.node, &mut desk);
+        actor.node.tick(Duration::ZERO, Need::Idle, &mut desk);
+        Some((result, output))
+    }
+
+    /// What a PE said goes on its way.
+    fn post(&self, state: &mut State, from: u32, output: Output) {
+        for (to, message) in output.sent {
+            let to = to.number();
+            // Nobody would read it.
+            if state.actors[to as usize].is_some() && !has(state.heard[to as usize], from) {
+                state.wires[self.wire(from, to)].push_back(message);
+            }
+        }
+        for (future, outcome) in output.filled {
+            state.ends[future as usize - 1].get_or_insert(outcome);
+        }
+    }
+
+    fn wire(&self, from: u32, to: u32) -> usize {
+        (from * self.pes() + to) as usize
+    }
+
+    /// Lets a PE do something, and sends what it says.
+    fn step(
+        &self,
+        state: &mut State,
+        at: u32,
+        act: impl FnOnce(&mut Node, &mut Desk<'_>),
+    ) -> Option<()> {
+        let ((), output) = self.turn(state, at, act)?;
+        self.post(state, at, output);
+        Some(())
+    }
+
+    fn deliver(&self, state: &mut State, from: u32, to: u32) -> Option<()> {
+        let message = state.wires[self.wire(from, to)].pop_front()?;
+        self.step(state, to, |node, desk| {
+            node.handle(Duration::ZERO, Pe::new(from), message, desk);
+        })
+    }
+
+    /// `None` if the thief gets nothing.
+    fn fish(&self, state: &mut State, thief: u32, victim: u32) -> Option<()> {
+        let fish = Fish {
+            thief: Pe::new(thief),
+            serial: 0,
+            hops_left: 0,
+            need: Need::Idle,
+            queued: 0,
+        };
+        let ((), output) = self.turn(state, victim, |node, desk| {
+            node.handle(Duration::ZERO, fish.thief, Message::Fish(fish), desk);
+        })?;
+        if output.sent.is_empty() {
+            return None;
+        }
+        self.post(state, victim, output);
+        if has(state.doomed, thief) {
+            state.spent |= set(thief);
+        }
+        if victim != ROOT {
+            state.hops += 1;
+        }
+        Some(())
+    }
+
+    fn run(&self, state: &mut State, at: u32) -> Option<()> {
+        let (ran, mut output) = self.turn(state, at, |_, desk| desk.next())?;
+        let Waiting { parcel, is_local } = ran?;
+        let (future, outcome) = (parcel.task.future, value());
+        if is_local {
+            output.filled.push((future, outcome));
+        } else {
+            output.sent.push((parcel.task.home, Message::Result { future, outcome }));
+        }
+        self.post(state, at, output);
+        Some(())
+    }
+
+    fn hear(&self, state: &mut State, at: u32, dead: u32) -> Option<()> {
+        state.heard[at as usize] |= set(dead);
+        state.wires[self.wire(dead, at)].clear();
+        self.step(state, at, |node, desk| node.bury(Pe::new(dead), desk))
+    }
+
+    fn leave(&self, state: &mut State, pe: u32) {
+        state.actors[pe as usize] = None;
+        state.heard[pe as usize] = 0;
+        for from in 0..self.pes() {
+            state.wires[self.wire(from, pe)].clear();
+        }
+    }
+
+    fn has_ended(state: &State) -> bool {
+        state.ends.iter().all(Option::is_some)
+    }
+
+    /// Whether anything but a further death can happen.
+    fn can_go_on(&self, state: &State) -> bool {
+        let mut acts = Vec::new();
+        self.actions(state, &mut acts);
+        let mut acts = acts.into_iter().filter(|act| !matches!(act, Act::Doom(_)));
+        acts.any(|act| self.next_state(state, act).is_some())
+    }
+
+    /// The tasks in a PE's pool.
+    fn pool(state: &State, pe: u32) -> impl Iterator<Item = &Waiting> {
+        let actor = state.actors[pe as usize].iter();
+        actor.flat_map(|actor| &actor.shelves).flatten()
+    }
+}
+
+impl Model for Case {
+    type State = State;
+    type Action = Act;
+
+    fn init_states(&self) -> Vec<State> {
+        let pes = self.pes() as usize;
+        let topology = Arc::new(Topology::flat(self.pes()));
+        let actor = |pe| {
+            let node = Node::new(Pe::new(pe), topology.clone(), self.settings());
+            let shelves = vec![VecDeque::new(); topology.radii().len()];
+            Some(Arc::new(Actor { node, shelves }))
+        };
+        let mut state = State {
+            actors: (0..self.pes()).map(actor).collect(),
+            wires: vec![VecDeque::new(); pes * pes],
+            doomed: 0,
+            heard: vec![0; pes],
+            spent: 0,
+            hops: 0,
+            ends: vec![None; self.tasks.len()],
+        };
+        for (task, future) in self.tasks.iter().zip(1..) {
+            let parcel = Parcel {
+                task: TaskId { home: Pe::ROOT, future },
+                radius: Distance::ONE,
+                supervised: *task != Task::Unsupervised,
+                version: Version::default(),
+                body: Bytes::default(),
+            };
+            self.step(&mut state, ROOT, |node, desk| match task {
+                Task::Placed(pe) => node.place(Pe::new(*pe), parcel, desk),
+                _ => desk.put(parcel, true),
+            });
+        }
+        (0..self.pes()).for_each(|pe| drop(self.step(&mut state, pe, |_, _| {})));
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, acts: &mut Vec<Act>) {
+        if Self::has_ended(state) {
+            return;
+        }
+        let all = || 0..self.pes();
+        let here = |pe: &u32| state.actors[*pe as usize].is_some();
+        for (wire, index) in state.wires.iter().zip(0..) {
+            if !wire.is_empty() {
+                acts.push(Act::Deliver { from: index / self.pes(), to: index % self.pes() });
+            }
+        }
+        for at in all().filter(here) {
+            if Self::pool(state, at).next().is_some() {
+                acts.push(Act::Run(at));
+            }
+            let unheard = |dead: &u32| *dead != at && !has(state.heard[at as usize], *dead);
+            let dead = all().filter(|pe| has(state.doomed, *pe)).filter(unheard);
+            acts.extend(dead.map(|dead| Act::Hear { at, dead }));
+            let has_work = at == ROOT
+                || state.hops < self.hops && Self::pool(state, at).next().is_some();
+            let thieves = all().filter(unheard).filter(|thief| !has(state.spent, *thief));
+            acts.extend(
+                thieves.filter(|_| has_work).map(|thief| Act::Fish { thief, victim: at }),
+            );
+            if has(state.doomed, at) {
+                acts.push(Act::Leave(at));
+            } else if at != ROOT && state.doomed.count_ones() < self.deaths {
+                acts.push(Act::Doom(at));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, act: Act) -> Option<State> {
+        let mut state = last.clone();
+        match act {
+            Act::Deliver { from, to } => self.deliver(&mut state, from, to)?,
+            Act::Fish { thief, victim } => self.fish(&mut state, thief, victim)?,
+            Act::Run(pe) => self.run(&mut state, pe)?,
+            Act::Hear { at, dead } => self.hear(&mut state, at, dead)?,
+            Act::Doom(pe) => {
+                state.doomed |= set(pe);
+                if !self.accused_live_on {
+                    self.leave(&mut state, pe);
+                }
+            }
+            Act::Leave(pe) => self.leave(&mut state, pe),
+        }
+        if Self::has_ended(&state) {
+            // What else there is does not matter any more: so there are fewer states.
+            let State { ends, .. } = state;
+            let (actors, wires, heard) = (Vec::new(), Vec::new(), Vec::new());
+            return Some(State { actors, wires, doomed: 0, heard, spent: 0, hops: 0, ends });
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("no future stays empty", |case: &Case, state: &State| {
+                Case::has_ended(state) || case.can_go_on(state)
+            }),
+            Property::always("what is supervised ends with its value", |case: &Case, state: &State| {
+                let mut ends = case.tasks.iter().zip(&state.ends);
+                ends.all(|(task, end)| match (task, end) {
+                    (_, None) => true,
+                    (Task::Unsupervised, Some(Err(TaskError::Lost { .. }))) => true,
+                    (_, Some(end)) => *end == value(),
+                })
+            }),
+            Property::always("what was lost is not run where it is supervised", |case: &Case, state: &State| {
+                let others = set(case.pes()) - set(ROOT + 1);
+                let is_alone = state.heard.first().is_some_and(|heard| *heard == others);
+                state.actors.is_empty() || is_alone || Case::pool(state, ROOT)
+                    .all(|waiting| waiting.parcel.version.replica == 0)
+            }),
+            Property::sometimes("a task is lost twice", |_, state: &State| {
+                let arrived = (1..state.actors.len() as u32).flat_map(|pe| Case::pool(state, pe));
+                arrived.into_iter().any(|waiting| waiting.parcel.version.replica >= 2)
+            }),
+            Property::sometimes("the supervisor runs what was lost", |_, state: &State| {
+                !state.actors.is_empty()
+                    && Case::pool(state, ROOT).any(|waiting| waiting.parcel.version.replica > 0)
+            }),
+            Property::sometimes("the supervisor steals its task back", |_, state: &State| {
+                !state.actors.is_empty()
+                    && Case::pool(state, ROOT)
+                        .any(|waiting| !waiting.is_local && waiting.parcel.version.replica == 0)
+            }),
+        ]
+    }
+}
+
+/// What every task comes to.
+fn value() -> Outcome {
+    Ok(Bytes(vec![42]))
+}
+
+fn set(pe: u32) -> u32 {
+    1 << pe
+}
+
+fn has(pes: u32, pe: u32) -> bool {
+    pes & set(pe) != 0
+}
