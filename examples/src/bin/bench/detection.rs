@@ -72,7 +72,8 @@ fn run(bench: &Bench, end: End) -> Result<Found, LaunchError> {
     let mut job = bench.launcher.child();
     let value = end.to_possible_value();
     let name = value.as_ref().map_or("", |value| value.get_name());
-    job.args(["--threads", "1", "detection", "--end", name]);
+    // One worker looks; the root needs another to kill.
+    job.args(["--threads", "2", "detection", "--end", name]);
     launch::run(&mut bench.launcher.launched(PES, &job))?.json()
 }
 
