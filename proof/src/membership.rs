@@ -109,9 +109,8 @@ impl Case {
 
     /// Whether nothing on its way can answer what this PE waits for.
     fn waits_in_vain(state: &State, me: Pe) -> bool {
-        let to_or_from = |(from, to, _): &(Pe, Pe, Notice)| {
-            (*from, *to) == (me, Pe::ROOT) || *to == me
-        };
+        let to_or_from =
+            |(from, to, _): &(Pe, Pe, Notice)| (*from, *to) == (me, Pe::ROOT) || *to == me;
         !state.flying.iter().any(to_or_from)
     }
 
@@ -123,7 +122,8 @@ impl Case {
             return;
         }
         let mut answer_due = member.as_ref().clone();
-        if answer_due.tick(Duration::ZERO, &mut |_, _| {}).is_some() && Self::waits_in_vain(state, me)
+        if answer_due.tick(Duration::ZERO, &mut |_, _| {}).is_some()
+            && Self::waits_in_vain(state, me)
         {
             acts.push(Act::Wait(me));
         }

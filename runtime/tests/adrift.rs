@@ -139,7 +139,13 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
 }
 
 /// Runs a job whose main task adds up numbers in tasks, and calls `weather` when a few are done.
-fn sum(sea: &Sea, threads: usize, weather: fn(&Sea)) -> (Result<u64, JobError>, Leave, Leave) {
+/// With `lasting` it is not over then.
+fn sum(
+    sea: &Sea,
+    threads: usize,
+    lasting: bool,
+    weather: fn(&Sea),
+) -> (Result<u64, JobError>, Leave, Leave) {
     let mut jobs = jobs(sea, threads).into_iter();
     let (root, other) = (jobs.next().unwrap(), jobs.next().unwrap());
     let (done, is_done) = mpsc::channel();
@@ -155,12 +161,16 @@ fn sum(sea: &Sea, threads: usize, weather: fn(&Sea)) -> (Result<u64, JobError>, 
             let futures: Vec<_> =
                 (0..400).map(|n| supervised.spawn_fn(Distance::ONE, task, n)).collect();
             let mut sum = 0;
-            for (n, future) in futures.into_iter().enumerate() {
+            // The youngest are run first.
+            for (n, future) in futures.into_iter().rev().enumerate() {
                 sum += future.await.expect("it is supervised");
-                if n == 40 {
+                if n == 20 {
                     let sea = sea.clone();
                     thread::spawn(move || weather(&sea));
                 }
+            }
+            if lasting {
+                cx.sleep(PATIENCE * 2).await;
             }
             sum
         };
@@ -178,7 +188,7 @@ fn sum(sea: &Sea, threads: usize, weather: fn(&Sea)) -> (Result<u64, JobError>, 
 fn a_job_goes_on_when_calls_hang_after_a_death() {
     for threads in [1, 2] {
         let sea = Sea::default();
-        let (result, root, other) = sum(&sea, threads, |sea| {
+        let (result, root, other) = sum(&sea, threads, false, |sea| {
             sea.is_stormy.store(true, Ordering::SeqCst);
             let start = Instant::now();
             // Both PEs have a thread stuck: a worker, or the driver.
@@ -196,7 +206,7 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
 #[test]
 fn nothing_is_lost_when_the_lane_is_left() {
     let sea = Sea::default();
-    let (result, ..) = sum(&sea, 1, |sea| sea.say(&Verdict::Dead(vec![Pe::new(2)])));
+    let (result, ..) = sum(&sea, 1, false, |sea| sea.say(&Verdict::Dead(vec![Pe::new(2)])));
     assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
     assert_eq!(sea.stuck.load(Ordering::SeqCst), 0);
 }
@@ -205,7 +215,7 @@ fn nothing_is_lost_when_the_lane_is_left() {
 fn whoever_is_held_for_dead_leaves_at_once() {
     let sea = Sea::default();
     let start = Instant::now();
-    let (result, root, _) = sum(&sea, 1, |sea| sea.say(&Verdict::Expelled));
+    let (result, root, _) = sum(&sea, 1, true, |sea| sea.say(&Verdict::Expelled));
     assert!(matches!(result, Err(JobError::Expelled { me: Pe::ROOT })), "{result:?}");
     assert_eq!(root, Leave::Bereaved);
     assert!(start.elapsed() < PATIENCE);
@@ -215,7 +225,7 @@ fn whoever_is_held_for_dead_leaves_at_once() {
 fn whoever_loses_the_root_leaves_and_says_why() {
     let sea = Sea::default();
     let verdict = |sea: &Sea| sea.say(&Verdict::RootLost { reason: "it is gone".to_owned() });
-    let (result, ..) = sum(&sea, 1, verdict);
+    let (result, ..) = sum(&sea, 1, true, verdict);
     let error = result.expect_err("there is nobody to work for").to_string();
     assert!(error.ends_with("has lost its root (it is gone)"), "{error}");
 }

@@ -121,8 +121,7 @@ impl Case {
         let radii = Radii::of(&Topology::flat(self.pes()));
         let actor = Arc::make_mut(state.actors[at as usize].as_mut()?);
         let mut output = Output::default();
-        let mut desk =
-            Desk { radii: &radii, shelves: &mut actor.shelves, output: &mut output };
+        let mut desk = Desk { radii: &radii, shelves: &mut actor.shelves, output: &mut output };
         let result = act(&mut actor.node, &mut desk);
         actor.node.tick(Duration::ZERO, Need::Idle, &mut desk);
         Some((result, output))
@@ -167,13 +166,8 @@ impl Case {
 
     /// `None` if the thief gets nothing.
     fn fish(&self, state: &mut State, thief: u32, victim: u32) -> Option<()> {
-        let fish = Fish {
-            thief: Pe::new(thief),
-            serial: 0,
-            hops_left: 0,
-            need: Need::Idle,
-            queued: 0,
-        };
+        let fish =
+            Fish { thief: Pe::new(thief), serial: 0, hops_left: 0, need: Need::Idle, queued: 0 };
         let ((), output) = self.turn(state, victim, |node, desk| {
             node.handle(Duration::ZERO, fish.thief, Message::Fish(fish), desk);
         })?;
@@ -292,12 +286,10 @@ impl Model for Case {
             let unheard = |dead: &u32| *dead != at && !has(state.heard[at as usize], *dead);
             let dead = all().filter(|pe| has(state.doomed, *pe)).filter(unheard);
             acts.extend(dead.map(|dead| Act::Hear { at, dead }));
-            let has_work = at == ROOT
-                || state.hops < self.hops && Self::pool(state, at).next().is_some();
+            let has_work =
+                at == ROOT || state.hops < self.hops && Self::pool(state, at).next().is_some();
             let thieves = all().filter(unheard).filter(|thief| !has(state.spent, *thief));
-            acts.extend(
-                thieves.filter(|_| has_work).map(|thief| Act::Fish { thief, victim: at }),
-            );
+            acts.extend(thieves.filter(|_| has_work).map(|thief| Act::Fish { thief, victim: at }));
             if has(state.doomed, at) {
                 acts.push(Act::Leave(at));
             } else if at != ROOT && state.doomed.count_ones() < self.deaths {
@@ -335,20 +327,28 @@ impl Model for Case {
             Property::always("no future stays empty", |case: &Case, state: &State| {
                 Case::has_ended(state) || case.can_go_on(state)
             }),
-            Property::always("what is supervised ends with its value", |case: &Case, state: &State| {
-                let mut ends = case.tasks.iter().zip(&state.ends);
-                ends.all(|(task, end)| match (task, end) {
-                    (_, None) => true,
-                    (Task::Unsupervised, Some(Err(TaskError::Lost { .. }))) => true,
-                    (_, Some(end)) => *end == value(),
-                })
-            }),
-            Property::always("what was lost is not run where it is supervised", |case: &Case, state: &State| {
-                let others = set(case.pes()) - set(ROOT + 1);
-                let is_alone = state.heard.first().is_some_and(|heard| *heard == others);
-                state.actors.is_empty() || is_alone || Case::pool(state, ROOT)
-                    .all(|waiting| waiting.parcel.version.replica == 0)
-            }),
+            Property::always(
+                "what is supervised ends with its value",
+                |case: &Case, state: &State| {
+                    let mut ends = case.tasks.iter().zip(&state.ends);
+                    ends.all(|(task, end)| match (task, end) {
+                        (_, None) => true,
+                        (Task::Unsupervised, Some(Err(TaskError::Lost { .. }))) => true,
+                        (_, Some(end)) => *end == value(),
+                    })
+                },
+            ),
+            Property::always(
+                "what was lost is not run where it is supervised",
+                |case: &Case, state: &State| {
+                    let others = set(case.pes()) - set(ROOT + 1);
+                    let is_alone = state.heard.first().is_some_and(|heard| *heard == others);
+                    state.actors.is_empty()
+                        || is_alone
+                        || Case::pool(state, ROOT)
+                            .all(|waiting| waiting.parcel.version.replica == 0)
+                },
+            ),
             Property::sometimes("a task is lost twice", |_, state: &State| {
                 let arrived = (1..state.actors.len() as u32).flat_map(|pe| Case::pool(state, pe));
                 arrived.into_iter().any(|waiting| waiting.parcel.version.replica >= 2)
