@@ -74,7 +74,7 @@ fn run(bench: &Bench, end: End) -> Result<Found, LaunchError> {
     let name = value.as_ref().map_or("", |value| value.get_name());
     // One worker looks; the root needs another to kill.
     job.args(["--threads", "2", "detection", "--end", name]);
-    launch::run(&mut bench.launcher.launched(PES, &job))?.json()
+    launch::run_quietly(&mut bench.launcher.launched(PES, &job))?.json()
 }
 
 /// Kills all PEs but the root and one more, one after another.

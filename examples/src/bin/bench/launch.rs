@@ -84,6 +84,28 @@ pub(crate) fn run(command: &mut Command) -> Result<Finished, LaunchError> {
     run_within(command, TIME_LIMIT)
 }
 
+/// [`run`], but what the program says beside its output is shown only if it fails: a job whose
+/// processes are killed says much.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<Finished, LaunchError> {
+    let (mut reader, writer) =
+        std::io::pipe().map_err(|source| LaunchError::Start { program: shown(command), source })?;
+    let (sender, said) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        // What was read until an error counts. Nobody listens any more if it comes too late.
+        let _ = reader.read_to_end(&mut text);
+        let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
+    });
+    command.stderr(writer);
+    let finished = run(command);
+    // The pipe ends when nobody holds its other side: that may be a process that does not end.
+    command.stderr(Stdio::null());
+    if finished.is_err() {
+        eprint!("{}", said.recv_timeout(GRACE).unwrap_or_default());
+    }
+    finished
+}
+
 fn run_within(command: &mut Command, limit: Duration) -> Result<Finished, LaunchError> {
     let program = shown(command);
     let io = |source| LaunchError::Start { program: program.clone(), source };
@@ -149,6 +171,15 @@ mod tests {
         let finished = run(Command::new("sh").args(["-c", print])).expect("sh is everywhere");
         let found: std::collections::BTreeMap<String, u64> = finished.json().expect("is JSON");
         assert_eq!(found["a"], 2);
+    }
+
+    #[test]
+    fn a_quiet_program_prints_as_any_other() {
+        let print = "echo noise >&2; echo '{\"a\": 3}'";
+        let finished = run_quietly(Command::new("sh").args(["-c", print])).expect("sh is there");
+        let found: std::collections::BTreeMap<String, u64> = finished.json().expect("is JSON");
+        assert_eq!(found["a"], 3);
+        run_quietly(Command::new("sh").args(["-c", "exit 3"])).err().expect("it fails");
     }
 
     #[test]
