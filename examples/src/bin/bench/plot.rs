@@ -5,15 +5,13 @@ use std::error::Error;
 use std::path::Path;
 
 const SIZE: (u32, u32) = (760, 460);
-const COLOURS: [RGBColor; 4] =
-    [RGBColor(31, 90, 160), RGBColor(200, 70, 30), RGBColor(60, 130, 60), RGBColor(110, 110, 110)];
+const COLOURS: [RGBColor; 2] = [RGBColor(31, 90, 160), RGBColor(200, 70, 30)];
 
 /// One chart. Moments are in percent of the failure-free time, heights in seconds.
 pub(crate) struct Chart {
     pub(crate) title: String,
+    /// Two at the most.
     pub(crate) series: Vec<Series>,
-    /// Failure-free times.
-    pub(crate) levels: Vec<(String, f64)>,
 }
 
 /// What one way of spreading the work gave.
@@ -23,6 +21,8 @@ pub(crate) struct Series {
     pub(crate) dots: Vec<(f64, f64)>,
     /// Moment, and the mean number of tasks that were given out again.
     pub(crate) again: Vec<(f64, f64)>,
+    /// Failure-free times, by name: of all PEs, and of the survivors.
+    pub(crate) levels: Vec<(String, f64)>,
 }
 
 impl Chart {
@@ -33,7 +33,8 @@ impl Chart {
     /// The file cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Box<dyn Error>> {
         let dots = self.series.iter().flat_map(|series| &series.dots).map(|dot| dot.1);
-        let top = dots.chain(self.levels.iter().map(|level| level.1)).fold(0.0, f64::max) * 1.3;
+        let levels = self.series.iter().flat_map(|series| &series.levels).map(|level| level.1);
+        let top = dots.chain(levels).fold(0.0, f64::max) * 1.3;
         let again = self.series.iter().flat_map(|series| &series.again).map(|dot| dot.1);
         let again_top = again.fold(1.0, f64::max) * 1.3;
 
@@ -62,11 +63,12 @@ impl Chart {
             let legend = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.mix(0.4));
             let name = format!("{}: tasks given out again (right)", series.name);
             chart.draw_secondary_series(again)?.label(name).legend(legend);
-        }
-        for ((name, level), colour) in self.levels.iter().zip(COLOURS.iter().rev()) {
-            let line = LineSeries::new([(0.0, *level), (100.0, *level)], colour);
-            let legend = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour);
-            chart.draw_series(line)?.label(name.clone()).legend(legend);
+            for ((name, level), width) in series.levels.iter().zip([2, 1]) {
+                let style = colour.stroke_width(width);
+                let line = LineSeries::new([(0.0, *level), (100.0, *level)], style);
+                let legend = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style);
+                chart.draw_series(line)?.label(name.clone()).legend(legend);
+            }
         }
         let mut labels = chart.configure_series_labels();
         let labels = labels.background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3));
@@ -86,9 +88,9 @@ mod tests {
             name: "lazy".to_owned(),
             dots: vec![(10.0, 1.5), (50.0, 1.25)],
             again: vec![(10.0, 30.0), (50.0, 4.0)],
+            levels: vec![("10 PEs, nobody dies".to_owned(), 1.0)],
         };
-        let levels = vec![("10 PEs, nobody dies".to_owned(), 1.0)];
-        let chart = Chart { title: "A death".to_owned(), series: vec![series], levels };
+        let chart = Chart { title: "A death".to_owned(), series: vec![series] };
         let path = std::env::temp_dir().join(format!("bench-plot-{}.svg", std::process::id()));
         chart.write(&path).expect("the folder is there");
         let text = std::fs::read_to_string(&path).expect("it was written");
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_an_error() {
-        let chart = Chart { title: String::new(), series: vec![], levels: vec![] };
+        let chart = Chart { title: String::new(), series: vec![] };
         assert!(chart.write(Path::new("/nowhere/chart.svg")).is_err());
     }
 }

@@ -88,10 +88,9 @@ const ASLEEP: Experiment = Experiment {
 };
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let cores = cores();
     for experiment in [ONE_OF_TEN, FIVE_OF_TWENTY, ASLEEP] {
         report.text(&format!("{}:", experiment.title));
-        if experiment.pes as usize > cores && !experiment.ways[0].sleeps {
+        if let Some(cores) = experiment.shared_cores() {
             report.text(&format!(
                 "{} PEs share {cores} cores here: the survivors take over the cores of the dead",
                 experiment.pes
@@ -106,8 +105,18 @@ fn cores() -> usize {
 }
 
 impl Experiment {
+    /// How many cores there are, if the PEs must share them and have use for them.
+    fn shared_cores(&self) -> Option<usize> {
+        let sleeps = self.ways.iter().any(|way| way.sleeps);
+        Some(cores()).filter(|cores| self.pes as usize > *cores && !sleeps)
+    }
+
     fn run(&self, bench: &Bench, report: &mut Report) {
-        let mut chart = Chart { title: self.title.to_owned(), series: vec![], levels: vec![] };
+        let title = match self.shared_cores() {
+            Some(cores) => format!("{} ({cores} cores)", self.title),
+            None => self.title.to_owned(),
+        };
+        let mut chart = Chart { title, series: vec![] };
         for way in self.ways {
             let measured = self.measure(way, bench);
             let Some((free, fewer, deaths)) = report.accept(way.name, measured) else { return };
@@ -115,10 +124,11 @@ impl Experiment {
             let (pes, survivors) = (self.pes, self.pes - self.deaths);
             let usual = seconds(&free);
             let named = |what: &str| format!("{} of {pes}, {}: {what}", self.deaths, way.name);
+            let mut levels = vec![];
             for (pes, sample) in [(pes, &usual), (survivors, &seconds(&fewer))] {
                 let what = named(&format!("{pes} PEs, nobody dies"));
                 report.figure(&what, sample, Unit::SECONDS);
-                chart.levels.push((what, sample.median()));
+                levels.push((what, sample.median()));
             }
             let beyond = |(moment, jobs): &(u32, Vec<Found>)| {
                 let due = self.due(way, usual.median(), f64::from(*moment) / 100.0);
@@ -129,7 +139,7 @@ impl Experiment {
             let what = named("cost beyond the lost work, at worst");
             report.goal(&what, &Sample::one(worst), Unit::SECONDS, limit);
             report.text(&table(&deaths, usual.median()));
-            chart.series.push(series(way, &deaths));
+            chart.series.push(Series { levels, ..series(way, &deaths) });
         }
         let path = bench.plots.join(format!("recovery-{}.svg", self.name));
         match chart.write(&path) {
@@ -210,7 +220,8 @@ impl Experiment {
 }
 
 fn series(way: &Way, deaths: &[(u32, Vec<Found>)]) -> Series {
-    let mut series = Series { name: way.name.to_owned(), dots: vec![], again: vec![] };
+    let mut series =
+        Series { name: way.name.to_owned(), dots: vec![], again: vec![], levels: vec![] };
     for (moment, jobs) in deaths {
         let moment = f64::from(*moment);
         series.dots.extend(jobs.iter().map(|job| (moment, job.seconds)));
