@@ -1,3 +1,4 @@
 //! Proof.
 pub mod membership;
 pub mod supervision;
+pub mod simulation;

@@ -1,0 +1,105 @@
+//! A simulated PE.
+
+use super::desk::{Desk, Effect};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use ultramarine_runtime::protocol::{Membership, Node, Phase, Standing};
+use ultramarine_topology::Pe;
+
+/// A PE, as long as it is there.
+#[derive(Debug)]
+pub(super) struct Processor {
+    pub(super) node: Node,
+    pub(super) membership: Membership,
+    pub(super) desk: Desk,
+    /// How many of the dead the membership has told the node.
+    pub(super) reported: usize,
+    pub(super) is_settled: bool,
+    /// Whose channels are closed.
+    pub(super) buried: BTreeSet<Pe>,
+    /// How many messages to each PE have not been acknowledged.
+    pub(super) unacknowledged: BTreeMap<Pe, u64>,
+    /// When the node is to be ticked next, in nanoseconds.
+    pub(super) tick_due: u64,
+    pub(super) is_ending: bool,
+    /// It does nothing before this moment, in nanoseconds.
+    pub(super) stopped_until: u64,
+}
+
+impl Processor {
+    pub(super) fn new(node: Node, membership: Membership, desk: Desk) -> Self {
+        Processor {
+            node,
+            membership,
+            desk,
+            reported: 0,
+            is_settled: false,
+            buried: BTreeSet::new(),
+            unacknowledged: BTreeMap::new(),
+            tick_due: u64::MAX,
+            is_ending: false,
+            stopped_until: 0,
+        }
+    }
+
+    /// Lets this PE do what there is to do now. Returns what is to be done about it elsewhere.
+    pub(super) fn turn(&mut self, now: u64) -> Vec<Effect> {
+        let mut done = Vec::new();
+        loop {
+            let due = self.node.tick(Duration::from_nanos(now), self.desk.need(), &mut self.desk);
+            self.tick_due = due.map_or(u64::MAX, |due| due.as_nanos() as u64);
+            if self.node.phase() == Phase::Ending && self.is_flushed() && !sends(&done) {
+                self.node.take_leave(&mut self.desk);
+            }
+            self.desk.dispatch();
+            if self.desk.effects.is_empty() {
+                return done;
+            }
+            for effect in std::mem::take(&mut self.desk.effects) {
+                match effect {
+                    Effect::Place(to, parcel) if self.node.phase() == Phase::Running => {
+                        self.node.place(to, parcel, &mut self.desk);
+                    }
+                    Effect::Place(..) => {}
+                    Effect::MainEnded(value) => {
+                        self.node.end(&mut self.desk);
+                        done.push(Effect::MainEnded(value));
+                    }
+                    effect => done.push(effect),
+                }
+            }
+        }
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.unacknowledged.is_empty() && !sends(&self.desk.effects)
+    }
+
+    /// Whether it may leave in order.
+    pub(super) fn may_leave(&self) -> bool {
+        self.node.phase() == Phase::Released && self.is_flushed()
+    }
+
+    /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.
+    pub(super) fn neighbours(&self, me: Pe) -> BTreeSet<Pe> {
+        if self.membership.standing() != Standing::Member {
+            return BTreeSet::new();
+        }
+        let living: Vec<Pe> = self.membership.living().iter().collect();
+        let place = living.iter().position(|pe| *pe == me);
+        let around = place.map(|place| [place + 1, place + living.len() - 1]);
+        let around = around.into_iter().flatten().map(|place| living[place % living.len()]);
+        around.filter(|pe| *pe != me).collect()
+    }
+
+    /// A PE is dead: what waits for it is dropped, and nothing is heard of it any more.
+    pub(super) fn bury(&mut self, dead: Pe) {
+        self.buried.insert(dead);
+        self.unacknowledged.remove(&dead);
+        self.node.bury(dead, &mut self.desk);
+    }
+}
+
+fn sends(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Send(..)))
+}

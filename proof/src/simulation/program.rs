@@ -1,0 +1,140 @@
+//! What the tasks of a simulated job do: a tree of tasks that follows from a seed, and so does its
+//! value.
+
+use super::dice::Dice;
+use std::ops::RangeInclusive;
+use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_topology::{Distance, Topology};
+
+/// A task: all that it does follows from this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spec {
+    pub(super) kind: Kind,
+    /// How many generations it has below it, at most.
+    pub(super) depth: u8,
+    pub(super) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    /// It computes, has children, waits for them, and computes again.
+    Good,
+    /// It kills the PE that runs it.
+    Poison,
+}
+
+/// How a child is spawned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) is_supervised: bool,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Anybody within this radius may steal it.
+    Within(Distance),
+    /// On the PE with this number, counted round.
+    At(u32),
+}
+
+/// What is alike for all tasks of a job.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// How long a task computes at a time, in nanoseconds.
+    pub(super) compute_ns: RangeInclusive<u64>,
+    /// How many children a task has at a time.
+    pub(super) children: RangeInclusive<u64>,
+    /// One child in so many is not supervised, if any; then its parent spawns it again.
+    pub(super) unsupervised_one_in: Option<u64>,
+    /// One child in so many is placed.
+    pub(super) placed_one_in: u64,
+    pub(super) radii: Vec<Distance>,
+}
+
+/// The value of a poison task, as its parent sees it.
+pub(super) const GAVE_UP: u64 = 0xdead;
+
+impl Spec {
+    pub(super) fn good(seed: u64, depth: u8) -> Spec {
+        Spec { kind: Kind::Good, depth, seed }
+    }
+
+    pub(super) fn encode(self) -> Bytes {
+        let mut bytes = vec![u8::from(self.kind == Kind::Poison), self.depth];
+        bytes.extend(self.seed.to_le_bytes());
+        // Of different lengths.
+        bytes.resize(bytes.len() + (self.seed % 50) as usize, 0);
+        Bytes(bytes)
+    }
+
+    pub(super) fn decode(body: &Bytes) -> Spec {
+        let kind = if body.0[0] == 1 { Kind::Poison } else { Kind::Good };
+        let seed = body.0[2..10].iter().rev().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
+        Spec { kind, depth: body.0[1], seed }
+    }
+
+    /// How long it computes before its children and after them, in nanoseconds.
+    pub(super) fn compute_ns(self, program: &Program, stage: usize) -> u64 {
+        Dice::new(self.seed ^ 0x5eed ^ stage as u64).skewed(program.compute_ns.clone())
+    }
+
+    /// Its children, those that it waits for together in one row.
+    pub(super) fn stages(self, program: &Program) -> Vec<Vec<(Spec, Way)>> {
+        if self.depth == 0 || self.kind == Kind::Poison {
+            return Vec::new();
+        }
+        let mut dice = Dice::new(self.seed);
+        let stages = if dice.one_in(3) { 2 } else { 1 };
+        (0..stages)
+            .map(|_| {
+                let count = dice.within(program.children.clone());
+                (0..count).map(|_| self.child(program, &mut dice)).collect()
+            })
+            .collect()
+    }
+
+    fn child(self, program: &Program, dice: &mut Dice) -> (Spec, Way) {
+        let depth = if dice.one_in(4) { 0 } else { self.depth - 1 };
+        let is_supervised = program.unsupervised_one_in.is_none_or(|times| !dice.one_in(times));
+        let place = if dice.one_in(program.placed_one_in) {
+            Place::At(dice.next() as u32)
+        } else {
+            let radius = dice.next() as usize % program.radii.len();
+            // Mostly anywhere.
+            let radius = if dice.one_in(3) { program.radii[radius] } else { Distance::ONE };
+            Place::Within(radius)
+        };
+        (Spec::good(dice.next(), depth), Way { is_supervised, place })
+    }
+
+    /// What it comes to, if nobody dies.
+    pub(super) fn value(self, program: &Program) -> u64 {
+        let stages = self.stages(program);
+        let values = stages.iter().flatten().map(|(child, _)| child.value(program));
+        self.combine(values)
+    }
+
+    /// What it comes to with these values of its children.
+    pub(super) fn combine(self, values: impl Iterator<Item = u64>) -> u64 {
+        if self.kind == Kind::Poison {
+            return GAVE_UP;
+        }
+        values.fold(self.seed, |sum, value| sum.rotate_left(7).wrapping_mul(31).wrapping_add(value))
+    }
+
+    /// How many tasks there are below it, itself included, and how long they compute, in
+    /// nanoseconds.
+    pub(super) fn extent(self, program: &Program) -> (u64, u64) {
+        let stages = self.stages(program);
+        let own: u64 = (0..=stages.len()).map(|stage| self.compute_ns(program, stage)).sum();
+        let below = stages.iter().flatten().map(|(child, _)| child.extent(program));
+        below.fold((1, own), |(tasks, ns), (more, longer)| (tasks + more, ns + longer))
+    }
+}
+
+/// The radii that make a difference, but for 0, with which nothing leaves its PE.
+pub(super) fn radii(topology: &Topology) -> Vec<Distance> {
+    let radii: Vec<_> = topology.radii().iter().copied().skip(1).collect();
+    if radii.is_empty() { vec![Distance::ONE] } else { radii }
+}

@@ -1,0 +1,195 @@
+//! What is to happen in a run: the machine, the program, the deaths; all of it follows from the
+//! seed.
+
+use super::dice::Dice;
+use super::program::{Kind, Place, Program, Spec, Way, radii};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
+use ultramarine_topology::{Label, LevelKind, Pe, Place as Position, Topology};
+
+/// A run to be.
+#[derive(Debug)]
+pub(super) struct Scenario {
+    pub(super) topology: Topology,
+    pub(super) threads: usize,
+    pub(super) settings: ProtocolSettings,
+    pub(super) program: Program,
+    /// What the main task spawns.
+    pub(super) main: Vec<(Spec, Way)>,
+    /// How long a message takes, in nanoseconds.
+    pub(super) latency_ns: RangeInclusive<u64>,
+    /// One message in so many is late, and with it those behind it, by up to so long.
+    pub(super) late_one_in: u64,
+    pub(super) late_ns: u64,
+    pub(super) mishaps: Vec<(u64, Mishap)>,
+    /// How long it takes until a neighbour sees that a PE is gone, in nanoseconds.
+    pub(super) detection_ns: RangeInclusive<u64>,
+    pub(super) heartbeat: Duration,
+    pub(super) dead_after: Duration,
+    /// How long the end of the job waits.
+    pub(super) shutdown_grace: Duration,
+    /// Whether the root is among the dead: then the job has no result.
+    pub(super) root_dies: bool,
+}
+
+/// What goes wrong, at some moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mishap {
+    /// A PE dies.
+    Death(Pe),
+    /// A PE is stopped for so long, in nanoseconds.
+    Stop(Pe, u64),
+    /// A PE suspects another for no reason.
+    Slander {
+        by: Pe,
+        whom: Pe,
+    },
+}
+
+const MICROSECOND: u64 = 1000;
+const MILLISECOND: u64 = 1000 * MICROSECOND;
+
+impl Scenario {
+    pub(super) fn of(seed: u64) -> Scenario {
+        let mut dice = Dice::new(seed);
+        let pes = dice.within(3..=30) as u32;
+        let topology = machine(pes, &mut dice);
+        let threads = dice.within(1..=3) as usize;
+        let program = Program {
+            compute_ns: MICROSECOND..=dice.skewed(10 * MICROSECOND..=100 * MILLISECOND),
+            children: dice.within(0..=1)..=dice.within(1..=4),
+            unsupervised_one_in: dice.one_in(3).then(|| dice.within(2..=20)),
+            placed_one_in: dice.within(2..=20),
+            radii: radii(&topology),
+        };
+        let mut main = program_of(&program, &mut dice);
+        let deaths = if dice.one_in(8) { 0 } else { dice.skewed(1..=u64::from(pes) - 1) };
+        let slanders = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
+        let mut max_replicas = 2 * (deaths + slanders) as u32 + 4;
+        // Poison needs enough PEs that die of it, and one that lives.
+        let poisons = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
+        let kills = poisons * (u64::from(max_replicas) + 1);
+        if poisons > 0 && kills + deaths + 2 * slanders + 2 <= u64::from(pes) {
+            for _ in 0..poisons {
+                let spec = Spec { kind: Kind::Poison, depth: 0, seed: dice.next() };
+                let place = Place::At(1 + dice.next() as u32 % (pes - 1));
+                main.push((spec, Way { is_supervised: true, place }));
+            }
+        } else {
+            max_replicas += 4;
+        }
+        let root_dies = dice.one_in(12);
+        let (_, compute_ns) = extent(&main, &program);
+        let span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
+        let heartbeat = Duration::from_millis(dice.within(5..=200));
+        let dead_after = heartbeat * dice.within(2..=10) as u32;
+        let quorum = Quorum { pes, deaths, slanders, root_dies, span, dead_after };
+        Scenario {
+            settings: settings(threads, max_replicas, &mut dice),
+            mishaps: mishaps(&quorum, &mut dice),
+            latency_ns: MICROSECOND..=dice.skewed(5 * MICROSECOND..=MILLISECOND),
+            late_one_in: dice.skewed(10..=10_000),
+            late_ns: dice.skewed(100 * MICROSECOND..=50 * MILLISECOND),
+            detection_ns: 10 * MICROSECOND..=dice.skewed(MILLISECOND..=1000 * MILLISECOND),
+            shutdown_grace: Duration::from_secs(5),
+            topology,
+            threads,
+            program,
+            main,
+            heartbeat,
+            dead_after,
+            root_dies,
+        }
+    }
+}
+
+/// Racks of hosts of PEs, of any size.
+fn machine(pes: u32, dice: &mut Dice) -> Topology {
+    let per_host = dice.within(1..=u64::from(pes)) as u32;
+    let per_rack = per_host * dice.within(1..=4) as u32;
+    let position = |n: u32| {
+        Position::new(vec![
+            Label::new(LevelKind::Switch, format!("r{}", n / per_rack)),
+            Label::new(LevelKind::Host, format!("h{}", n / per_host)),
+        ])
+    };
+    let positions: Vec<_> = (0..pes).map(position).collect();
+    let topology = Topology::new(&positions, &vec![1; pes as usize]);
+    topology.expect("places of the same depth")
+}
+
+/// The children of the main task: not too many, and not too few.
+fn program_of(program: &Program, dice: &mut Dice) -> Vec<(Spec, Way)> {
+    let wanted = dice.skewed(1..=300);
+    let mut main = Vec::new();
+    while extent(&main, program).0 < wanted {
+        let depth = dice.within(0..=4) as u8;
+        let parent = Spec::good(dice.next(), depth + 1);
+        let children = parent.stages(program).into_iter().flatten();
+        let left = wanted - extent(&main, program).0;
+        let fitting = children.filter(|(child, _)| child.extent(program).0 <= 4 * left);
+        main.extend(fitting.take(1));
+        if dice.one_in(50) {
+            break;
+        }
+    }
+    main
+}
+
+fn extent(main: &[(Spec, Way)], program: &Program) -> (u64, u64) {
+    let all = main.iter().map(|(spec, _)| spec.extent(program));
+    all.fold((0, 0), |(tasks, ns), (more, longer)| (tasks + more, ns + longer))
+}
+
+fn settings(threads: usize, max_replicas: u32, dice: &mut Dice) -> ProtocolSettings {
+    let mut fishing = FishingSettings::for_threads(threads);
+    fishing.max_fish = dice.within(0..=3) as usize;
+    fishing.min_sched = dice.within(0..=3) as usize;
+    fishing.max_hops = dice.within(0..=8) as u8;
+    fishing.fish_deadline = Duration::from_millis(dice.skewed(1..=250));
+    fishing.schedule_tasks_max = dice.skewed(1..=32) as usize;
+    fishing.schedule_bytes_max = dice.skewed(64..=4096) as usize;
+    ProtocolSettings { max_replicas, ..ProtocolSettings::new(fishing) }
+}
+
+/// Who is to come to grief.
+struct Quorum {
+    pes: u32,
+    deaths: u64,
+    slanders: u64,
+    root_dies: bool,
+    /// About how long the program takes, in nanoseconds.
+    span: u64,
+    dead_after: Duration,
+}
+
+fn mishaps(quorum: &Quorum, dice: &mut Dice) -> Vec<(u64, Mishap)> {
+    let Quorum { pes, deaths, slanders, root_dies, span, dead_after } = *quorum;
+    let mut mortals: Vec<u32> = (1..pes).collect();
+    let mut mishaps = Vec::new();
+    // Some die together.
+    let mut at = dice.within(0..=span);
+    for _ in 0..deaths {
+        if !dice.one_in(3) {
+            at = dice.within(0..=2 * span);
+        }
+        let victim = mortals.swap_remove(dice.next() as usize % mortals.len());
+        mishaps.push((at, Mishap::Death(Pe::new(victim))));
+    }
+    let mut anyone = || Pe::new(1 + dice.next() as u32 % (pes - 1));
+    let slandered: Vec<_> = (0..slanders).map(|_| (anyone(), anyone())).collect();
+    for (by, whom) in slandered.into_iter().filter(|(by, whom)| by != whom) {
+        mishaps.push((dice.within(0..=2 * span), Mishap::Slander { by, whom }));
+    }
+    while dice.one_in(2) {
+        let pe = Pe::new(dice.next() as u32 % pes);
+        // Not so long that anybody would have a reason to suspect it.
+        let longest = dead_after.as_nanos() as u64 / 2;
+        mishaps.push((dice.within(0..=span), Mishap::Stop(pe, dice.within(1..=longest))));
+    }
+    if root_dies {
+        mishaps.push((dice.within(0..=2 * span), Mishap::Death(Pe::ROOT)));
+    }
+    mishaps
+}

@@ -1,0 +1,167 @@
+//! Who dies, and how the others come to know.
+
+use super::scenario::Mishap;
+use super::world::{Event, World};
+use std::time::Duration;
+use ultramarine_runtime::protocol::{Membership, Notice, Standing};
+use ultramarine_topology::Pe;
+
+impl World {
+    pub(super) fn befall(&mut self, mishap: Mishap) {
+        match mishap {
+            Mishap::Death(pe) => self.die(pe),
+            Mishap::Stop(pe, ns) => {
+                let until = self.now + ns;
+                if let Some(pe) = &mut self.pes[pe.index()] {
+                    pe.stopped_until = until.max(pe.stopped_until);
+                }
+            }
+            Mishap::Slander { by, whom } => {
+                if self.pes[whom.index()].is_some() {
+                    self.report.slandered += 1;
+                    self.watch(Event::Suspect { by, whom });
+                }
+            }
+        }
+    }
+
+    /// A PE is gone from one moment to the next.
+    pub(super) fn die(&mut self, pe: Pe) {
+        if self.pes[pe.index()].is_some() {
+            self.report.deaths += 1;
+            self.vanish(pe);
+        }
+    }
+
+    /// A PE leaves in order, and says so to those who watch it.
+    pub(super) fn leave(&mut self, pe: Pe) {
+        let Some(leaver) = &self.pes[pe.index()] else { return };
+        let is_in_order =
+            matches!(leaver.membership.standing(), Standing::Member | Standing::Over { .. });
+        if is_in_order {
+            for to in self.partners(pe) {
+                self.post_notice(pe, to, Notice::Goodbye);
+            }
+        }
+        self.report.left += 1;
+        self.report.gone = Duration::from_nanos(self.now);
+        self.vanish(pe);
+    }
+
+    fn vanish(&mut self, pe: Pe) {
+        self.cut_off(pe);
+        let Some(gone) = self.pes[pe.index()].take() else { return };
+        self.report.add(&gone);
+        for by in (0..self.report.pes).map(Pe::new) {
+            self.miss(by, pe);
+        }
+    }
+
+    /// Those with whom a PE shares a connection.
+    fn partners(&self, me: Pe) -> Vec<Pe> {
+        let Some(own) = &self.pes[me.index()] else { return Vec::new() };
+        let own = own.neighbours(me);
+        let all = (0..self.report.pes).map(Pe::new).filter(|pe| *pe != me);
+        let calls = |pe: &Pe| {
+            self.pes[pe.index()].as_ref().is_some_and(|other| {
+                own.contains(pe) || other.neighbours(*pe).contains(&me)
+            })
+        };
+        all.filter(calls).collect()
+    }
+
+    /// If a PE watches one that is gone, it will see that.
+    fn miss(&mut self, by: Pe, gone: Pe) {
+        let watches =
+            self.pes[by.index()].as_ref().is_some_and(|pe| pe.neighbours(by).contains(&gone));
+        if watches {
+            let delay = self.dice.within(self.scenario.detection_ns.clone());
+            // What it said before it was gone counts.
+            let heard = self.last_arrival(gone, by, true);
+            self.schedule((self.now + delay).max(heard + 1), Event::Suspect { by, whom: gone });
+        }
+    }
+
+    /// Something happens to the watch.
+    pub(super) fn watch(&mut self, event: Event) {
+        match event {
+            Event::Notice { from, to, notice } => {
+                self.act(to, |membership, _, out| membership.handle(from, notice, out));
+            }
+            Event::Suspect { by, whom } => {
+                self.act(by, |membership, now, out| membership.suspect(now, whom, out));
+            }
+            Event::Patience(at) => {
+                self.act(at, |membership, now, out| {
+                    membership.tick(now, out);
+                });
+            }
+            Event::Beat(at) => {
+                let heartbeat = self.pes[at.index()].as_ref().map(|pe| pe.membership.heartbeat());
+                for to in self.partners(at) {
+                    heartbeat.iter().for_each(|beat| self.post_notice(at, to, beat.clone()));
+                }
+                let next = self.now + self.scenario.heartbeat.as_nanos() as u64;
+                self.schedule(next, Event::Beat(at));
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets a PE's membership do something, and follows up what it found.
+    fn act(
+        &mut self,
+        at: Pe,
+        act: impl FnOnce(&mut Membership, Duration, &mut dyn FnMut(Pe, Notice)),
+    ) {
+        let now = Duration::from_nanos(self.now);
+        let Some(pe) = &mut self.pes[at.index()] else { return };
+        let mut sent = Vec::new();
+        act(&mut pe.membership, now, &mut |to, notice| sent.push((to, notice)));
+        let dead = pe.membership.dead()[pe.reported..].to_vec();
+        pe.reported += dead.len();
+        pe.desk.dead.extend(&dead);
+        let standing = pe.membership.standing();
+        let is_news = standing != Standing::Member && !std::mem::replace(&mut pe.is_settled, true);
+        let patience = pe.membership.clone().tick(now, &mut |_, _| {});
+        sent.into_iter().for_each(|(to, notice)| self.post_notice(at, to, notice));
+        if let Some(due) = patience {
+            let due = due.as_nanos() as u64;
+            self.schedule(due.max(self.now + 1), Event::Patience(at));
+        }
+        let soon = self.now + self.dice.within(0..=1_000_000);
+        match standing {
+            Standing::Expelled if is_news => {
+                self.report.expelled += 1;
+                return self.vanish(at);
+            }
+            Standing::RootLost(_) if is_news => {
+                self.report.roots_lost += 1;
+                self.report.gone = now;
+                return self.vanish(at);
+            }
+            Standing::Over { .. } if is_news => self.schedule(soon, Event::Over(at)),
+            _ => {}
+        }
+        if !dead.is_empty() {
+            // Its neighbours are others now, who may be gone already.
+            let gone = |pe: &Pe| self.pes[pe.index()].is_none();
+            let all: Vec<Pe> = (0..self.report.pes).map(Pe::new).filter(gone).collect();
+            all.into_iter().for_each(|gone| self.miss(at, gone));
+        }
+        for dead in dead {
+            self.schedule(soon, Event::Bury { at, dead });
+        }
+    }
+
+    /// A notice goes out; that its receiver is gone shows when it is called.
+    fn post_notice(&mut self, from: Pe, to: Pe, notice: Notice) {
+        if self.pes[to.index()].is_some() {
+            let at = self.arrival(from, to, true);
+            self.schedule(at, Event::Notice { from, to, notice });
+        } else if !matches!(notice, Notice::Goodbye) {
+            let delay = self.dice.within(10_000..=1_000_000);
+            self.schedule(self.now + delay, Event::Suspect { by: from, whom: to });
+        }
+    }
+}

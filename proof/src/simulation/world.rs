@@ -1,0 +1,290 @@
+//! All PEs, what is between them, and the time.
+
+use super::desk::{Desk, Effect};
+use super::dice::Dice;
+use super::processor::Processor;
+use super::scenario::{Mishap, Scenario};
+use super::{Fault, Report};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::protocol::{Membership, Message, Node, Notice, Radii};
+use ultramarine_topology::Pe;
+
+/// Something that happens at some moment.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A message arrives.
+    Arrive { from: Pe, to: Pe, message: Message },
+    /// The sender hears that a message has arrived.
+    Acknowledge { from: Pe, to: Pe },
+    /// A worker has computed.
+    Computed { at: Pe, task: u64 },
+    /// The node is to be ticked.
+    Tick(Pe),
+    /// The end of the job has been waited for long enough.
+    Grace(Pe),
+    /// A notice arrives.
+    Notice { from: Pe, to: Pe, notice: Notice },
+    /// The node hears of a death.
+    Bury { at: Pe, dead: Pe },
+    /// The node hears that the job is over.
+    Over(Pe),
+    /// A PE sees that another is gone, or believes so.
+    Suspect { by: Pe, whom: Pe },
+    /// A PE's heartbeats go out.
+    Beat(Pe),
+    /// The membership waits for an answer.
+    Patience(Pe),
+    /// Something goes wrong.
+    Mishap(Mishap),
+}
+
+impl Event {
+    /// Where it happens.
+    fn place(&self) -> Option<Pe> {
+        match self {
+            Event::Arrive { to, .. } | Event::Notice { to, .. } => Some(*to),
+            Event::Acknowledge { from, .. } => Some(*from),
+            Event::Computed { at, .. } | Event::Bury { at, .. } => Some(*at),
+            Event::Tick(at) | Event::Grace(at) | Event::Over(at) => Some(*at),
+            Event::Beat(at) | Event::Patience(at) | Event::Suspect { by: at, .. } => Some(*at),
+            Event::Mishap(_) => None,
+        }
+    }
+}
+
+/// A job in the middle of its run.
+pub(super) struct World {
+    pub(super) scenario: Scenario,
+    pub(super) now: u64,
+    events: BTreeMap<(u64, u64), Event>,
+    last_event: u64,
+    /// By PE; `None`: it is gone.
+    pub(super) pes: Vec<Option<Box<Processor>>>,
+    /// When the last message between two PEs arrives, or the last notice.
+    arrivals: BTreeMap<(Pe, Pe, bool), u64>,
+    /// After this moment nothing arrives any more of what the first has sent the second.
+    cuts: BTreeMap<(Pe, Pe), u64>,
+    pub(super) dice: Dice,
+    pub(super) report: Report,
+    pub(super) value: Option<u64>,
+    fault: Option<String>,
+    is_told: bool,
+}
+
+/// No run takes so many events unless it never ends.
+const EVENTS_MAX: u64 = 5_000_000;
+
+impl World {
+    pub(super) fn new(seed: u64, is_told: bool) -> World {
+        let mut dice = Dice::new(!seed);
+        let scenario = Scenario::of(seed);
+        let topology = Arc::new(scenario.topology.clone());
+        let program = Arc::new(scenario.program.clone());
+        let count = topology.pes();
+        let pes = (0..count).map(Pe::new).map(|me| {
+            let node = Node::new(me, topology.clone(), scenario.settings.clone());
+            let membership = Membership::new(me, count, scenario.dead_after);
+            let radii = Radii::of(&topology);
+            let desk =
+                Desk::new(me, count, radii, scenario.threads, program.clone(), dice.split());
+            Some(Box::new(Processor::new(node, membership, desk)))
+        });
+        let pes = pes.collect();
+        World {
+            pes,
+            now: 0,
+            events: BTreeMap::new(),
+            last_event: 0,
+            arrivals: BTreeMap::new(),
+            cuts: BTreeMap::new(),
+            dice,
+            report: Report { pes: count, ..Report::default() },
+            value: None,
+            fault: None,
+            is_told,
+            scenario,
+        }
+    }
+
+    /// Lets the job run until all PEs are gone.
+    pub(super) fn run(mut self) -> Result<Report, Fault> {
+        let children = self.scenario.main.clone();
+        let count = self.report.pes;
+        for (at, mishap) in self.scenario.mishaps.clone() {
+            self.schedule(at, Event::Mishap(mishap));
+        }
+        if let Some(root) = &mut self.pes[0] {
+            root.desk.begin(children);
+        }
+        for pe in (0..count).map(Pe::new) {
+            self.schedule(self.dice.clone().within(0..=1_000_000), Event::Beat(pe));
+            self.turn(pe);
+        }
+        while self.pes.iter().any(Option::is_some) && self.fault.is_none() {
+            let Some(((at, _), event)) = self.events.pop_first() else { break };
+            self.now = at;
+            self.report.events += 1;
+            if self.report.events > EVENTS_MAX {
+                self.fault.get_or_insert("it does not end".to_owned());
+            }
+            self.happen(event);
+        }
+        if let Some(fault) = self.fault {
+            if self.is_told {
+                println!("{:#?}", self.pes[0]);
+            }
+            return Err(Fault { what: fault, report: self.report });
+        }
+        self.judge()
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Some(place) = event.place() {
+            let Some(pe) = &self.pes[place.index()] else { return };
+            if self.now < pe.stopped_until {
+                return self.schedule(pe.stopped_until, event);
+            }
+        }
+        if self.is_told && !matches!(event, Event::Beat(_) | Event::Notice { notice: Notice::Known { .. }, .. }) {
+            println!("{:>12.3} ms  {event:?}", self.now as f64 / 1e6);
+        }
+        match event {
+            Event::Arrive { from, to, message } => self.arrive(from, to, message),
+            Event::Acknowledge { from, to } => {
+                self.with(from, |pe| {
+                    if let Some(count) = pe.unacknowledged.get_mut(&to) {
+                        *count -= 1;
+                        if *count == 0 {
+                            pe.unacknowledged.remove(&to);
+                        }
+                    }
+                });
+            }
+            Event::Computed { at, task } => self.with(at, |pe| pe.desk.computed(task)),
+            Event::Tick(at) => self.with(at, |_| {}),
+            Event::Grace(at) => {
+                self.report.graces += 1;
+                self.leave(at);
+            }
+            Event::Bury { at, dead } => self.with(at, |pe| pe.bury(dead)),
+            Event::Over(at) => self.with(at, |pe| pe.node.end(&mut pe.desk)),
+            Event::Mishap(mishap) => self.befall(mishap),
+            event => self.watch(event),
+        }
+    }
+
+    pub(super) fn schedule(&mut self, at: u64, event: Event) {
+        self.last_event += 1;
+        self.events.insert((at, self.last_event), event);
+    }
+
+    /// Lets a PE do something, and then what follows from it.
+    pub(super) fn with(&mut self, at: Pe, act: impl FnOnce(&mut Processor)) {
+        if let Some(pe) = &mut self.pes[at.index()] {
+            act(pe);
+            self.turn(at);
+        }
+    }
+
+    fn arrive(&mut self, from: Pe, to: Pe, message: Message) {
+        let is_cut = self.cuts.get(&(from, to)).is_some_and(|cut| *cut < self.now);
+        let Some(pe) = &mut self.pes[to.index()] else { return };
+        if is_cut || pe.buried.contains(&from) {
+            return;
+        }
+        pe.node.handle(Duration::from_nanos(self.now), from, message, &mut pe.desk);
+        if from != to {
+            let latency = self.dice.within(self.scenario.latency_ns.clone());
+            self.schedule(self.now + latency, Event::Acknowledge { from, to });
+        }
+        self.turn(to);
+    }
+
+    /// Lets a PE do what there is to do, and sends what it says.
+    fn turn(&mut self, at: Pe) {
+        let Some(pe) = &mut self.pes[at.index()] else { return };
+        let before = pe.tick_due;
+        let effects = pe.turn(self.now);
+        let due = pe.tick_due;
+        if due < u64::MAX && due != before {
+            self.schedule(due.max(self.now), Event::Tick(at));
+        }
+        for effect in effects {
+            match effect {
+                Effect::Send(to, message) => self.post(at, to, message),
+                Effect::Compute(task, duration) => {
+                    self.schedule(self.now + duration, Event::Computed { at, task });
+                }
+                Effect::MainEnded(value) => {
+                    self.value = Some(value);
+                    self.report.took = Duration::from_nanos(self.now);
+                }
+                Effect::Die => self.die(at),
+                Effect::Fault(fault) => drop(self.fault.get_or_insert(fault)),
+                Effect::Place(..) => {}
+            }
+        }
+        let Some(pe) = &mut self.pes[at.index()] else { return };
+        if pe.desk.is_ending && !std::mem::replace(&mut pe.is_ending, true) {
+            let grace = self.scenario.shutdown_grace.as_nanos() as u64;
+            self.schedule(self.now + grace, Event::Grace(at));
+        } else if pe.may_leave() {
+            self.leave(at);
+        }
+    }
+
+    fn post(&mut self, from: Pe, to: Pe, message: Message) {
+        let Some(pe) = &mut self.pes[from.index()] else { return };
+        if pe.buried.contains(&to) {
+            return;
+        }
+        if from != to {
+            *pe.unacknowledged.entry(to).or_default() += 1;
+        }
+        let at = self.arrival(from, to, false);
+        self.schedule(at, Event::Arrive { from, to, message });
+    }
+
+    /// When something sent now arrives: after what was sent before.
+    pub(super) fn arrival(&mut self, from: Pe, to: Pe, is_notice: bool) -> u64 {
+        let mut latency = self.dice.within(self.scenario.latency_ns.clone());
+        if self.dice.one_in(self.scenario.late_one_in) {
+            latency += self.dice.within(0..=self.scenario.late_ns);
+        }
+        let latency = if from == to { 0 } else { latency };
+        let last = self.arrivals.entry((from, to, is_notice)).or_default();
+        *last = (self.now + latency).max(*last + 1);
+        *last
+    }
+
+    pub(super) fn last_arrival(&self, from: Pe, to: Pe, is_notice: bool) -> u64 {
+        self.arrivals.get(&(from, to, is_notice)).copied().unwrap_or_default()
+    }
+
+    /// What a PE has sent may arrive in part.
+    pub(super) fn cut_off(&mut self, dead: Pe) {
+        for to in (0..self.report.pes).map(Pe::new) {
+            let last = self.last_arrival(dead, to, false);
+            let cut = self.now + self.dice.next() % (last.saturating_sub(self.now) + 2);
+            self.cuts.insert((dead, to), cut);
+        }
+    }
+
+    fn judge(self) -> Result<Report, Fault> {
+        let World { scenario, value, report, .. } = self;
+        let fail = |what: String| Err(Fault { what, report: report.clone() });
+        let main = scenario.main.iter().map(|(spec, _)| spec.value(&scenario.program));
+        let expected = super::program::Spec::good(0, 0).combine(main);
+        match value {
+            None if scenario.root_dies => Ok(report),
+            None => fail("the main task has not ended".to_owned()),
+            Some(value) if value != expected => {
+                fail(format!("the result is {value:#x} instead of {expected:#x}"))
+            }
+            Some(_) if report.roots_lost > 0 && !scenario.root_dies && report.graces == 0 => Ok(report),
+            Some(_) => Ok(report),
+        }
+    }
+}
