@@ -5,6 +5,7 @@
 mod common;
 
 use common::launcher::{launched, launched_with};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,6 +14,9 @@ use ultramarine::{Options, TaskError};
 
 /// Far more than any of these jobs takes, and far less than a launcher's patience.
 const SOON: Duration = Duration::from_secs(40);
+
+/// How long a PE waits at the end for others that do not answer: if one had to wait, it would show.
+const GRACE: &str = "50s";
 
 /// The variable that names a folder which the processes of a job share.
 const FOLDER: &str = "DEATHS_FOLDER";
@@ -24,7 +28,9 @@ fn survives(processes: u32, program: &str) {
         let folder = std::env::temp_dir().join(folder);
         std::fs::create_dir(&folder).expect("nobody else has a folder of this name");
         let start = Instant::now();
-        let output = launched_with(processes, program, lane, &[(FOLDER, &folder)]);
+        let variables =
+            [(FOLDER, folder.as_os_str()), ("ULTRAMARINE_SHUTDOWN_GRACE", OsStr::new(GRACE))];
+        let output = launched_with(processes, program, lane, &variables);
         std::fs::remove_dir_all(&folder).expect("it is ours");
         let Some(output) = output else { return };
         let out = String::from_utf8_lossy(&output.stdout);
@@ -38,6 +44,11 @@ fn survives(processes: u32, program: &str) {
 #[test]
 fn a_task_that_kills_its_hosts_is_given_up_and_harms_no_other() {
     survives(6, "be_poisoned");
+}
+
+#[test]
+fn a_task_that_kills_all_others_does_not_get_the_root() {
+    survives(4, "be_poisoned_all_but_one");
 }
 
 #[test]
@@ -127,6 +138,21 @@ mod programs {
             for (n, task) in innocent.into_iter().enumerate() {
                 assert_eq!(task.await?, n as u64);
             }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn be_poisoned_all_but_one() {
+        run(Options::default(), async |cx| {
+            let poison = cx.supervised_spawn_at(Pe::new(1), poison, 1);
+            match poison.await {
+                Err(TaskError::GaveUp { with, .. }) => assert_eq!(with.len(), 3, "{with:?}"),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(par_map(&cx.supervised(), |n: u64| n + 1, 0..3).await?, [1, 2, 3]);
             println!("all is well");
             Ok(())
         });

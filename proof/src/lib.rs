@@ -1,4 +1,4 @@
 //! Proof.
 pub mod membership;
-pub mod supervision;
 pub mod simulation;
+pub mod supervision;

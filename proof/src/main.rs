@@ -6,15 +6,36 @@ fn main() {
     if std::env::args().nth(1).unwrap() == "s" {
         let a: Vec<u64> = std::env::args().skip(2).map(|a| a.parse().unwrap()).collect();
         let start = Instant::now();
-        if a.len() == 1 { println!("{:#?}", ultramarine_proof::simulation::run(a[0], true)); return; }
-        let (mut graces, mut lost, mut events, mut tasks, mut deaths, mut faults) = (0, 0, 0, 0, 0, 0);
+        if a.len() == 1 {
+            println!("{:#?}", ultramarine_proof::simulation::run(a[0], true));
+            return;
+        }
+        let (mut graces, mut lost, mut events, mut tasks, mut deaths, mut faults) =
+            (0, 0, 0, 0, 0, 0);
         for seed in a[0]..a[0] + a[1] {
             match ultramarine_proof::simulation::run(seed, false) {
-                Ok(r) => { graces += u32::from(r.graces > 0); if r.roots_lost > 0 && a.len() > 2 { println!("{seed} {r:?}"); } lost += r.roots_lost; events += r.events; tasks += r.tasks; deaths += r.deaths; }
-                Err(f) => { faults += 1; if faults < 20 { println!("{seed}: {} {:?}", f.what, f.report) } }
+                Ok(r) => {
+                    graces += u32::from(r.graces > 0);
+                    if r.roots_lost > 0 && a.len() > 2 {
+                        println!("{seed} {r:?}");
+                    }
+                    lost += r.roots_lost;
+                    events += r.events;
+                    tasks += r.tasks;
+                    deaths += r.deaths;
+                }
+                Err(f) => {
+                    faults += 1;
+                    if faults < 20 {
+                        println!("{seed}: {} {:?}", f.what, f.report)
+                    }
+                }
             }
         }
-        println!("graces {graces} lost {lost} events {events} tasks {tasks} deaths {deaths} faults {faults} {:?}", start.elapsed());
+        println!(
+            "graces {graces} lost {lost} events {events} tasks {tasks} deaths {deaths} faults {faults} {:?}",
+            start.elapsed()
+        );
         return;
     }
     if std::env::args().nth(1).unwrap() == "m" {

@@ -206,9 +206,14 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
 #[test]
 fn nothing_is_lost_when_the_lane_is_left() {
     let sea = Sea::default();
-    let (result, ..) = sum(&sea, 1, false, |sea| sea.say(&Verdict::Dead(vec![Pe::new(2)])));
+    let (result, ..) = sum(&sea, 1, false, |sea| {
+        sea.say(&Verdict::Dead(vec![Pe::new(2)]));
+        // Whoever goes in from now on hangs.
+        thread::sleep(Duration::from_millis(20));
+        sea.is_stormy.store(true, Ordering::SeqCst);
+    });
     assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
-    assert_eq!(sea.stuck.load(Ordering::SeqCst), 0);
+    assert_eq!(sea.stuck.load(Ordering::SeqCst), 0, "nobody goes in any more");
 }
 
 #[test]

@@ -187,6 +187,8 @@ fn guard_from_the_outset() -> io::Result<()> {
     let program = || {
         sys::restore_signals(&held);
         sys::hand_down(&of_ward);
+        // Holds beyond the start of the program.
+        sys::end_with_parent();
         let error = run_again(&mark);
         let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
     };

@@ -238,6 +238,8 @@ pub(super) fn end_without_ado() {
         fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
     }
     extern "C" fn end(code: c_int, _: *mut c_void) {
+        // SAFETY: flushes what C code of the program has printed; a null pointer means all of it.
+        unsafe { libc::fflush(null_mut()) };
         exit(code)
     }
     // SAFETY: declared as the C library (glibc) has it; the function stays where it is, and is

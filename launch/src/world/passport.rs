@@ -6,6 +6,7 @@ use crate::faults::plan::Faults;
 use crate::options::{LaneKind, Options};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::time::Duration;
 use ultramarine_runtime::settings::THREADS_MAX;
 use ultramarine_topology::{Discovery, LevelKind, Place, Source, Sources};
 
@@ -27,6 +28,8 @@ pub(crate) struct Passport {
     /// Whether its lane is `tcp`.
     pub(crate) over_tcp: bool,
     message_bytes_max: usize,
+    heartbeat: Duration,
+    dead_after: Duration,
     /// Who is to be killed, if anybody.
     pub(crate) faults: Option<Faults>,
 }
@@ -83,8 +86,19 @@ impl Passport {
             speed: options.calibrates().then(calibration::speed),
             over_tcp: options.lane_kind() == Some(LaneKind::Tcp),
             message_bytes_max: settings.port.message_bytes_max,
+            heartbeat: settings.detector.heartbeat,
+            dead_after: settings.detector.dead_after,
             faults: Faults::of(options.faults(), settings.seed),
         })
+    }
+
+    /// The settings that all processes must have alike.
+    fn alike(&self) -> [(&'static str, String); 3] {
+        [
+            ("message_bytes_max", self.message_bytes_max.to_string()),
+            ("heartbeat", format!("{:?}", self.heartbeat)),
+            ("dead_after", format!("{:?}", self.dead_after)),
+        ]
     }
 
     /// Where all processes are, by rank.
@@ -139,13 +153,14 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
         if own.over_tcp != all[0].over_tcp {
             return refuse(rank, "it was told to use another lane than rank 0".to_owned());
         }
-        let (bytes, first) = (own.message_bytes_max, all[0].message_bytes_max);
-        if bytes != first {
-            let reason = format!(
-                "its message_bytes_max is {bytes}, and that of rank 0 is {first}: give all \
-                 processes the same settings"
-            );
-            return refuse(rank, reason);
+        for ((name, own), (_, first)) in own.alike().into_iter().zip(all[0].alike()) {
+            if own != first {
+                let reason = format!(
+                    "its {name} is {own}, and that of rank 0 is {first}: give all processes the same \
+                     settings"
+                );
+                return refuse(rank, reason);
+            }
         }
         if own.faults != all[0].faults {
             let reason = "it was told to kill others than rank 0 was (--kill-at, --chaos-monkey, \
@@ -193,6 +208,8 @@ mod tests {
             speed: None,
             over_tcp: false,
             message_bytes_max: 1 << 20,
+            heartbeat: Duration::from_millis(200),
+            dead_after: Duration::from_secs(2),
             faults: None,
         }
     }
@@ -237,10 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn lanes_and_the_length_of_messages_must_be_alike() {
+    fn lanes_and_some_settings_must_be_alike() {
         let plain = passport("a", "0", 1, None);
         let other = Passport { over_tcp: true, ..plain.clone() };
         assert_eq!(disagreement(&[plain.clone(), plain.clone(), other]).0, 2);
+        let other = Passport { dead_after: Duration::from_millis(400), ..plain.clone() };
+        let (_, reason) = disagreement(&[plain.clone(), other]);
+        assert!(reason.contains("its dead_after is 400ms, and that of rank 0 is 2s"), "{reason}");
         let other = Passport { message_bytes_max: 5000, ..plain.clone() };
         let (_, reason) = disagreement(&[plain, other]);
         assert!(reason.contains("its message_bytes_max is 5000"), "{reason}");

@@ -36,25 +36,34 @@ pub(super) fn open(
     options: &Options,
     settings: &Settings,
 ) -> Result<(Box<dyn Lane>, Option<Watch>), StartError> {
-    let (ends, own) = match bind(world, passports, options) {
-        Ok((endpoint, detector, own)) => (Some((endpoint, detector)), Ok(own)),
+    // First what all do together, and then what may fail: so each can say how it fared.
+    let over_tcp = passports[world.rank() as usize].over_tcp;
+    // Ranks of the new communicator are PEs.
+    let comm = (!over_tcp)
+        .then(|| world.split_by_color_with_key(Color::with_value(0), me.number() as i32))
+        .flatten();
+    let bound = bind(world, passports, options).and_then(|(endpoint, detector, own)| {
+        let mpi = comm.map(MpiLane::new).transpose()?;
+        if !over_tcp && mpi.is_none() {
+            return Err(StartError::Mpi("no communicator was made".to_owned()));
+        }
+        Ok((endpoint, detector, own, mpi))
+    });
+    let (ends, own) = match bound {
+        Ok((endpoint, detector, own, mpi)) => (Some((endpoint, detector, mpi)), Ok(own)),
         Err(error) => (None, Err(error)),
     };
     let all = agree(world, own)?;
-    let (endpoint, detector) = ends.ok_or(StartError::SaidElsewhere)?;
+    let (endpoint, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
     let by_pe = |pick: fn(&Berth) -> SocketAddr| {
         let berth = |n| pick(&all[topology.rank_of(Pe::new(n)) as usize]);
         (0..topology.pes()).map(berth).collect::<Vec<_>>()
     };
     let key = all[0].key;
     let tcp = Box::new(endpoint.into_lane(me, by_pe(|berth| berth.lane), key)?) as Box<dyn Lane>;
-    let (lane, lifeboat) = if passports[world.rank() as usize].over_tcp {
-        (tcp, None)
-    } else {
-        // Ranks of the new communicator are PEs.
-        let comm = world.split_by_color_with_key(Color::with_value(0), me.number() as i32);
-        let comm = comm.ok_or_else(|| StartError::Mpi("no communicator was made".to_owned()))?;
-        (Box::new(MpiLane::new(comm)?) as Box<dyn Lane>, Some(tcp))
+    let (lane, lifeboat) = match mpi {
+        None => (tcp, None),
+        Some(mpi) => (Box::new(mpi) as Box<dyn Lane>, Some(tcp)),
     };
     if topology.pes() == 1 {
         return Ok((lane, None));

@@ -1,7 +1,7 @@
 //! Starting the test file itself under a launcher: its programs are tests that only this runs.
 
+use std::ffi::OsStr;
 use std::io::Read;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) fn launched_with(
     processes: u32,
     program: &str,
     lane: &str,
-    variables: &[(&str, &Path)],
+    variables: &[(&str, &OsStr)],
 ) -> Option<Output> {
     let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
         println!("skipped: MPIEXEC_FOR_TESTS names no launcher");

@@ -131,8 +131,7 @@ impl Desk {
     /// Starts the main task.
     pub(super) fn begin(&mut self, children: Vec<(Spec, Way)>) {
         let (spec, stages) = (Spec::good(0, 0), vec![children]);
-        let main =
-            Running { origin: Origin::Main, spec, stages, stage: 0, values: Vec::new() };
+        let main = Running { origin: Origin::Main, spec, stages, stage: 0, values: Vec::new() };
         self.running.insert(0, main);
         self.go_on(0);
     }

@@ -41,10 +41,7 @@ pub(super) enum Mishap {
     /// A PE is stopped for so long, in nanoseconds.
     Stop(Pe, u64),
     /// A PE suspects another for no reason.
-    Slander {
-        by: Pe,
-        whom: Pe,
-    },
+    Slander { by: Pe, whom: Pe },
 }
 
 const MICROSECOND: u64 = 1000;

@@ -63,9 +63,9 @@ impl World {
         let own = own.neighbours(me);
         let all = (0..self.report.pes).map(Pe::new).filter(|pe| *pe != me);
         let calls = |pe: &Pe| {
-            self.pes[pe.index()].as_ref().is_some_and(|other| {
-                own.contains(pe) || other.neighbours(*pe).contains(&me)
-            })
+            self.pes[pe.index()]
+                .as_ref()
+                .is_some_and(|other| own.contains(pe) || other.neighbours(*pe).contains(&me))
         };
         all.filter(calls).collect()
     }

@@ -87,8 +87,7 @@ impl World {
             let node = Node::new(me, topology.clone(), scenario.settings.clone());
             let membership = Membership::new(me, count, scenario.dead_after);
             let radii = Radii::of(&topology);
-            let desk =
-                Desk::new(me, count, radii, scenario.threads, program.clone(), dice.split());
+            let desk = Desk::new(me, count, radii, scenario.threads, program.clone(), dice.split());
             Some(Box::new(Processor::new(node, membership, desk)))
         });
         let pes = pes.collect();
@@ -147,7 +146,9 @@ impl World {
                 return self.schedule(pe.stopped_until, event);
             }
         }
-        if self.is_told && !matches!(event, Event::Beat(_) | Event::Notice { notice: Notice::Known { .. }, .. }) {
+        if self.is_told
+            && !matches!(event, Event::Beat(_) | Event::Notice { notice: Notice::Known { .. }, .. })
+        {
             println!("{:>12.3} ms  {event:?}", self.now as f64 / 1e6);
         }
         match event {
@@ -283,7 +284,9 @@ impl World {
             Some(value) if value != expected => {
                 fail(format!("the result is {value:#x} instead of {expected:#x}"))
             }
-            Some(_) if report.roots_lost > 0 && !scenario.root_dies && report.graces == 0 => Ok(report),
+            Some(_) if report.roots_lost > 0 && !scenario.root_dies && report.graces == 0 => {
+                Ok(report)
+            }
             Some(_) => Ok(report),
         }
     }

@@ -138,9 +138,9 @@ impl Lookout {
             }
             let asked = self.sleep();
             if let Err(error) = unless_interrupted(self.poll.poll(&mut events, Some(asked))) {
-                // It cannot watch any more; to the others it looks like a crash, which is right.
+                // It cannot watch any more; to the others it looks like a crash. So this PE must leave.
                 tracing::error!("the detector cannot wait for its connections: {error}");
-                return;
+                return (self.report)(Verdict::Expelled);
             }
             if self.clock.advance(Instant::now(), asked) {
                 count(&self.counters.stalls);
@@ -402,5 +402,14 @@ impl Lookout {
         let is_said = !self.peers.values().any(is_waiting)
             && self.connections.values().all(|c| !c.is_open() || c.is_flushed());
         is_said || self.now() >= until
+    }
+}
+
+/// Whatever ends this thread, its PE must not go on as if nobody had died since.
+impl Drop for Lookout {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.report)(Verdict::Expelled);
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread that has been inside for so long after the airlock was sealed is not expected back.
+/// A thread that has been inside for so long, once the airlock is sealed, is not expected back.
 /// Calls take microseconds; a thread that merely waits for its turn at a core is back within
 /// milliseconds. Should it come back after all, there is one thread more than there need be.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
@@ -52,8 +52,9 @@ impl Airlock {
         let Ok(mut pump) = pump.try_lock() else { return false };
         self.is_worker.store(is_worker(), Ordering::Relaxed);
         let now = self.started.elapsed().as_nanos() as u64;
-        self.entered.store(now.max(1), Ordering::Release);
-        // Whoever seals it has a look at who is inside; so look again whether it is sealed.
+        // In one order with `seal` and `is_empty_within`: either this sees the seal, or whoever
+        // sealed sees that somebody is inside.
+        self.entered.store(now.max(1), Ordering::SeqCst);
         let moved = !self.is_sealed.load(Ordering::SeqCst) && pump.pump();
         self.entered.store(0, Ordering::Release);
         moved
@@ -67,7 +68,7 @@ impl Airlock {
     /// Waits until nobody is inside, though not for longer than this. To be sealed before.
     pub(super) fn is_empty_within(&self, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
-        while self.entered.load(Ordering::Acquire) != 0 {
+        while self.entered.load(Ordering::SeqCst) != 0 {
             if Instant::now() >= deadline {
                 return false;
             }

@@ -1,5 +1,6 @@
 //! Protocol, port and futures under one lock: what makes progress.
 
+use super::body::panicked;
 use super::processor::Processor;
 use super::queues::{Common, Waiting, Work};
 use super::task::{Departure, Fill, Guest};
@@ -10,10 +11,15 @@ use crate::transport::{Lane, LaneError, Port};
 use crate::wire::{self, WireError};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
+
+/// Once somebody has died, a PE that leaves gives others so long to acknowledge what it sent them
+/// last, apart from the news of the end itself, which must have arrived.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// Why a job cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +84,14 @@ pub enum JobError {
         /// How that showed.
         reason: String,
     },
+    /// The runtime itself panicked, or a value of the program's did so when it was dropped.
+    #[error("{me} cannot go on: the thread that looks after its messages panicked: {message}")]
+    DriverPanicked {
+        /// Whose driver.
+        me: Pe,
+        /// What it said.
+        message: String,
+    },
     /// The main task panicked.
     #[error("the main task panicked: {0}")]
     MainPanicked(String),
@@ -92,6 +106,13 @@ pub enum JobError {
 }
 
 impl JobError {
+    pub(super) fn driver_panicked(me: Pe, payload: &(dyn Any + Send)) -> Self {
+        match panicked(me, payload) {
+            TaskError::Panicked { message, .. } => JobError::DriverPanicked { me, message },
+            other => JobError::DriverPanicked { me, message: other.to_string() },
+        }
+    }
+
     /// Whether this PE leaves without a word: nobody would listen.
     pub(super) fn is_desertion(&self) -> bool {
         matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })
@@ -128,6 +149,8 @@ pub(super) struct Engine {
     encoded: Vec<u8>,
     /// The lane to go over to when the port's cannot be trusted any more.
     pub(super) lifeboat: Option<Box<dyn Lane>>,
+    /// When the job's end began here.
+    ending_since: Option<Duration>,
     /// When to look next whether others have gone over to it.
     pub(super) look_out_at: Duration,
 }
@@ -169,20 +192,24 @@ impl Engine {
             argument_bytes_max,
             failure: None,
         };
-        Engine { node, port, desk, encoded: Vec::new(), lifeboat, look_out_at: Duration::ZERO }
-    }
-
-    pub(super) fn phase(&self) -> Phase {
-        self.node.phase()
+        Engine {
+            node,
+            port,
+            desk,
+            encoded: Vec::new(),
+            lifeboat,
+            ending_since: None,
+            look_out_at: Duration::ZERO,
+        }
     }
 
     pub(super) fn statistics(&self) -> &Statistics {
         self.node.statistics()
     }
 
-    /// Whether everything that was sent has arrived.
-    pub(super) fn is_flushed(&mut self) -> bool {
-        self.port.is_idle()
+    /// Whether this PE may go.
+    pub(super) fn is_released(&mut self) -> bool {
+        self.node.phase() == Phase::Released && (self.node.is_bereaved() || self.port.is_idle())
     }
 
     /// Sends what waits to be sent, takes in what has come, goes fishing if need be.
@@ -225,8 +252,13 @@ impl Engine {
         };
         let polled = port.poll(now, &mut deliver);
         let fishing_due = node.tick(now, need, &mut host);
-        if node.phase() == Phase::Ending && host.desk.outgoing.is_empty() && port.is_idle() {
-            node.take_leave(&mut host);
+        if node.phase() == Phase::Ending && host.desk.outgoing.is_empty() {
+            let since = *self.ending_since.get_or_insert(now);
+            // Among the bereaved others may have left already, and acknowledge nothing any more.
+            let lingered = node.is_bereaved() && now >= since + LINGER;
+            if port.is_idle() || lingered && port.has_reached(node.heirs()) {
+                node.take_leave(&mut host);
+            }
         }
         if let Err(error) = polled {
             self.endure(pe, error)?;

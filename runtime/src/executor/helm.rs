@@ -8,12 +8,10 @@
 use super::engine::JobError;
 use super::life::Leave;
 use super::processor::Processor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-
-/// How a PE ended.
-pub(super) type Ended = (Option<JobError>, Leave);
 
 /// The driver's place.
 #[derive(Default)]
@@ -27,7 +25,7 @@ pub(super) struct Helm {
 #[derive(Default)]
 struct State {
     driver: Option<Thread>,
-    ended: Option<Ended>,
+    ended: Option<Leave>,
 }
 
 impl Helm {
@@ -40,6 +38,12 @@ impl Helm {
         self.state().driver.iter().for_each(Thread::unpark);
     }
 
+    /// The PE has left, for good; how it did so first counts.
+    fn end(&self, leave: Leave) {
+        self.state().ended.get_or_insert(leave);
+        self.has_ended.notify_all();
+    }
+
     /// Whether this driver has not been relieved.
     pub(super) fn is_held_by(&self, watch: u64) -> bool {
         self.watch.load(Ordering::Acquire) == watch
@@ -47,13 +51,15 @@ impl Helm {
 }
 
 impl Processor {
-    /// Has a thread drive this PE to its end, and waits for that.
-    pub(super) fn run_to_the_end(self: &Arc<Self>) -> Ended {
+    /// Has a thread drive this PE to its end, and waits for that. Why it could not go on, if so, and
+    /// how it left.
+    pub(super) fn run_to_the_end(self: &Arc<Self>) -> (Option<JobError>, Leave) {
         self.change_driver();
         let mut state = self.helm.state();
         loop {
-            if let Some(ended) = state.ended.take() {
-                return ended;
+            if let Some(leave) = state.ended {
+                drop(state);
+                return (self.take_failure(), leave);
             }
             // Every driver's life is bounded by the job's, and `leave` by its deadline.
             state = self.helm.has_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -67,9 +73,14 @@ impl Processor {
         let pe = self.clone();
         let name = format!("pe{}-driver", self.me().number());
         let drive = move || {
-            if let Some(ended) = pe.drive(watch) {
-                pe.helm.state().ended = Some(ended);
-                pe.helm.has_ended.notify_all();
+            // Nobody else would notice, and the starting thread wait for ever.
+            let left =
+                catch_unwind(AssertUnwindSafe(|| pe.drive(watch))).unwrap_or_else(|payload| {
+                    pe.fail(JobError::driver_panicked(pe.me(), payload.as_ref()));
+                    Some(Leave::Hasty)
+                });
+            if let Some(leave) = left {
+                pe.helm.end(leave);
             }
         };
         match std::thread::Builder::new().name(name).spawn(drive) {
@@ -79,9 +90,10 @@ impl Processor {
                 }
             }
             Err(error) => {
+                drop(state);
                 let (me, reason) = (self.me(), error.to_string());
-                state.ended = Some((Some(JobError::Threads { me, reason }), Leave::Hasty));
-                self.helm.has_ended.notify_all();
+                self.fail(JobError::Threads { me, reason });
+                self.helm.end(Leave::Hasty);
             }
         }
     }

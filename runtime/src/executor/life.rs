@@ -1,13 +1,11 @@
-//! The life of a PE: it starts, is driven by the thread that started it, and takes leave.
+//! The life of a PE: it starts, is driven, and takes leave.
 
 use super::body::{CatchPanic, panicked};
 use super::context::Context;
-use super::engine::JobError;
-use super::helm::Ended;
+use super::engine::{Engine, JobError};
 use super::processor::{Job, Processor};
 use super::vigil::Vigil;
 use crate::error::TaskError;
-use crate::protocol::Phase;
 use crate::settings::STRAGGLERS_MAX;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -15,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
-/// The starting thread looks for messages so often while tasks and results come, on a lane that
+/// The driver looks for messages so often while tasks and results come, on a lane that
 /// cannot wake it or while workers are busy; then less and less often.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 
@@ -54,8 +52,15 @@ impl Parting {
     }
 
     /// Tells those who watch this PE that it leaves in order, and ends its own watch.
-    pub fn goodbye(self) {
-        self.vigil.into_iter().for_each(|vigil| vigil.end(true));
+    pub fn goodbye(mut self) {
+        self.vigil.take().into_iter().for_each(|vigil| vigil.end(true));
+    }
+}
+
+/// Without a goodbye: the others are to hold this PE for dead.
+impl Drop for Parting {
+    fn drop(&mut self) {
+        self.vigil.take().into_iter().for_each(|vigil| vigil.end(false));
     }
 }
 
@@ -112,13 +117,18 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
 const NOT_STARTED: Parting = Parting { leave: Leave::Hasty, vigil: None };
 
 impl Processor {
+    /// Whether any worker is active, apart from one that is stuck.
+    fn are_working(&self) -> bool {
+        self.active.load(Ordering::SeqCst) > self.stuck.load(Ordering::SeqCst)
+    }
+
     fn part(&self, leave: Leave) -> Parting {
         Parting { leave, vigil: Some(self.vigil.clone()) }
     }
 
     /// Looks after messages and timers until the job has ended, or until another driver does
     /// (`None`).
-    pub(super) fn drive(self: &Arc<Self>, watch: u64) -> Option<Ended> {
+    pub(super) fn drive(self: &Arc<Self>, watch: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
         while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
             let turn = self.turn();
@@ -135,7 +145,7 @@ impl Processor {
             }
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
             let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
-            let busy = self.active.load(Ordering::SeqCst) > 0;
+            let busy = self.are_working();
             let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
             if let (false, Some(sleeper)) = (busy, sleeper) {
                 sleeper.sleep(due);
@@ -147,8 +157,7 @@ impl Processor {
             interval = (interval * 2).min(longest);
             std::thread::park_timeout(interval.min(due));
         }
-        let leave = self.leave(watch)?;
-        Some((self.take_failure(), leave))
+        self.leave(watch)
     }
 
     /// Takes leave of the other PEs, unless another driver does.
@@ -166,10 +175,7 @@ impl Processor {
                 break Leave::Bereaved;
             }
             self.turn();
-            let released = self
-                .engine()
-                .as_mut()
-                .is_none_or(|engine| engine.phase() == Phase::Released && engine.is_flushed());
+            let released = self.engine().as_mut().is_none_or(Engine::is_released);
             let is_late = Instant::now() >= deadline;
             if (released || is_late) && self.vigil.is_bereaved() {
                 break Leave::Bereaved;
@@ -185,11 +191,10 @@ impl Processor {
         // Nobody waits for what tasks that still run will say. They go with the process.
         let patience = if leave == Leave::Bereaved { Duration::ZERO } else { STRAGGLERS_MAX };
         let deadline = deadline.min(Instant::now() + patience);
-        let are_working = || self.active.load(Ordering::SeqCst) > self.stuck.load(Ordering::SeqCst);
-        while are_working() && Instant::now() < deadline {
+        while self.are_working() && Instant::now() < deadline {
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         }
-        if are_working() && leave != Leave::Bereaved {
+        if self.are_working() && leave != Leave::Bereaved {
             tracing::warn!(pe = self.me().number(), "tasks that still run are left behind");
         }
         self.close();

@@ -4,7 +4,7 @@
 //! tasks from lock-free queues and runs them. Everything that has to do with other PEs — protocol
 //! and port — is the *engine*, behind one lock that nobody waits for: a worker between two tasks
 //! or without work takes a turn at it if it is free, and when all workers are inside long tasks
-//! the thread that started the PE takes a turn now and then.
+//! the PE's driver takes a turn now and then.
 //!
 //! | file | what |
 //! |---|---|

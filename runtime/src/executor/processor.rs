@@ -342,7 +342,7 @@ impl Processor {
         }
     }
 
-    fn fail(&self, error: JobError) {
+    pub(super) fn fail(&self, error: JobError) {
         tracing::error!(pe = self.me.number(), "{error}");
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.start_ending();
@@ -357,7 +357,7 @@ impl Processor {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// Has the starting thread look after messages and timers at once.
+    /// Has the driver look after messages and timers at once.
     pub(super) fn nudge(&self) {
         self.helm.nudge();
         if let Some(sleeper) = self.sleeper() {

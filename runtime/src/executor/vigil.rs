@@ -3,7 +3,8 @@
 use super::engine::{Engine, JobError, Station};
 use super::processor::Processor;
 use crate::detector::{Detector, Verdict};
-use crate::transport::{Lane, LaneError};
+use crate::protocol::Phase;
+use crate::transport::{Lane, LaneError, Sleeper};
 use crossbeam_queue::SegQueue;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,10 +93,12 @@ impl Vigil {
 
     /// The next verdict that has not been heeded.
     fn next(&self) -> Option<Verdict> {
-        if !self.has_verdicts.load(Ordering::Relaxed) {
+        // Looking first, since swapping costs a worker that takes many turns more than the turn.
+        if !self.has_verdicts.load(Ordering::Relaxed)
+            || !self.has_verdicts.swap(false, Ordering::Acquire)
+        {
             return None;
         }
-        self.has_verdicts.store(false, Ordering::Relaxed);
         let verdict = self.verdicts.pop();
         if !self.verdicts.is_empty() {
             self.has_verdicts.store(true, Ordering::Relaxed);
@@ -194,6 +197,12 @@ impl Engine {
                 }
                 Verdict::Expelled => return Err(JobError::Expelled { me }),
                 Verdict::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
+                // The job is over when the root says so. Others have no business saying goodbye before.
+                Verdict::JobOver { by } if me == Pe::ROOT => {
+                    if self.node.phase() == Phase::Running {
+                        tracing::error!("{by} has left before the job was over");
+                    }
+                }
                 Verdict::JobOver { by } => {
                     tracing::debug!(pe = me.number(), "the job is over, as {by} has left");
                     self.node.end(&mut Station { desk: &mut self.desk, pe });
@@ -231,10 +240,51 @@ impl Engine {
             return;
         }
         self.look_out_at = now + LOOK_OUT_EVERY;
-        // What is heard here is not lost: it is sent again until it is acknowledged.
-        let heard = lifeboat.poll(&mut |_, _| {});
-        if heard.is_ok_and(|frames| frames > 0) {
+        let mut early = Vec::new();
+        // What is wrong with it shows when it is needed.
+        let _ = lifeboat.poll(&mut |from, frame| early.push((from, frame.to_vec())));
+        if !early.is_empty() {
+            let lane = self.lifeboat.take();
+            self.lifeboat = lane.map(|lane| Box::new(Afloat { lane, early }) as Box<dyn Lane>);
             self.board(pe);
         }
+    }
+}
+
+/// A lane from which some frames have been taken already.
+struct Afloat {
+    lane: Box<dyn Lane>,
+    early: Vec<(Pe, Vec<u8>)>,
+}
+
+impl Lane for Afloat {
+    fn name(&self) -> &'static str {
+        self.lane.name()
+    }
+
+    fn frame_bytes_max(&self) -> usize {
+        self.lane.frame_bytes_max()
+    }
+
+    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+        self.lane.send(to, frame)
+    }
+
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+        let early = std::mem::take(&mut self.early);
+        early.iter().for_each(|(from, frame)| deliver(*from, frame));
+        Ok(early.len() + self.lane.poll(deliver)?)
+    }
+
+    fn forget(&mut self, pe: Pe) {
+        self.lane.forget(pe);
+    }
+
+    fn is_flushed(&mut self) -> bool {
+        self.lane.is_flushed()
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        self.lane.sleeper()
     }
 }

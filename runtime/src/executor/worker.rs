@@ -66,7 +66,7 @@ pub(super) fn work(pe: &Arc<Processor>) {
     }
     AT_WORK.set(false);
     if pe.active.load(Ordering::SeqCst) == 0 {
-        // From now on it is the starting thread that looks after the messages.
+        // From now on it is the driver that looks after the messages.
         pe.nudge();
     }
 }

@@ -10,6 +10,7 @@
 use super::membership::Living;
 use super::message::Message;
 use super::node::{Host, Node};
+use ultramarine_topology::Pe;
 
 /// How far the job is, as this PE knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +91,11 @@ impl Node {
     fn pass_down(&self, message: &Message, host: &mut impl Host) -> usize {
         let living = self.living();
         living.children(self.me).map(|child| host.send(child, message.clone())).count()
+    }
+
+    /// Those who hear of the end from this PE.
+    pub fn heirs(&self) -> Vec<Pe> {
+        self.living().children(self.me).collect()
     }
 
     fn living(&self) -> Living {

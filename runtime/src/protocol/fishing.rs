@@ -5,8 +5,12 @@ use super::message::{Fish, Message, Need, Parcel};
 use super::node::{Host, Node};
 use super::settings::FishingSettings;
 use super::victim::{first_victim, next_victim};
+use crate::error::TaskError;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
+
+/// What was lost so often goes alone to a PE that has nothing else.
+const LOSSES_BEFORE_ALONE: usize = 2;
 
 /// Where this PE's search for work stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -150,12 +154,15 @@ impl Node {
         let distance = self.topology.distance(home, fish.thief);
         let alone = fish.need == Need::Idle && fish.queued == 0;
         let given = self.give(fish, usize::from(alone), host, |node, _| {
-            node.supervision.recover(home, |radius, losses| radius >= distance && losses > 1)
+            node.supervision
+                .recover(home, |radius, losses| radius >= distance && losses >= LOSSES_BEFORE_ALONE)
         });
         let wanted = fair(waiting, fish);
         given > 0
             || self.give(fish, wanted, host, |node, _| {
-                node.supervision.recover(home, |radius, losses| radius >= distance && losses < 2)
+                node.supervision.recover(home, |radius, losses| {
+                    radius >= distance && losses < LOSSES_BEFORE_ALONE
+                })
             }) > 0
     }
 
@@ -201,7 +208,8 @@ impl Node {
         host.send(home, Message::Notify { future, version, to });
     }
 
-    /// Runs the lost tasks of this PE here, if nobody else is left who could.
+    /// Runs the lost tasks of this PE here, if nobody else is left who could. What was lost even while it
+    /// ran alone is given up instead: it would take this PE, too, and all other tasks with it.
     fn recover_alone(&mut self, host: &mut impl Host) {
         if self.supervision.waiting() == 0 {
             return;
@@ -211,8 +219,17 @@ impl Node {
             |pe: &u32| ![me, Pe::ROOT].contains(&Pe::new(*pe)) && !dead.contains(&Pe::new(*pe));
         let is_alone =
             |radius: Distance| !topology.ball(me, radius).numbers().any(|pe| is_left(&pe));
-        while let Some(parcel) = self.supervision.recover(me, |radius, _| is_alone(radius)) {
+        let is_tame = |losses| losses <= LOSSES_BEFORE_ALONE;
+        while let Some(parcel) =
+            self.supervision.recover(me, |radius, losses| is_alone(radius) && is_tame(losses))
+        {
             host.accept(parcel);
+        }
+        while let Some(parcel) = self.supervision.recover(me, |radius, _| is_alone(radius)) {
+            let future = parcel.task.future;
+            let with = self.supervision.give_up(future);
+            let task = host.name(future);
+            host.fill(future, Err(TaskError::GaveUp { task, with }));
         }
     }
 

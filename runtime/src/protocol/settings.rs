@@ -17,7 +17,7 @@ pub struct ProtocolSettings {
 
 /// How many times a lost task is tried again, unless set otherwise. Generous, since a task that
 /// lives as long as the job can be on many PEs that die without being the cause.
-pub const MAX_REPLICAS: u32 = 8;
+pub const MAX_REPLICAS: u32 = 5;
 
 impl ProtocolSettings {
     /// These settings for fishing, and the defaults for the rest.

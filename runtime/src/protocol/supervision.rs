@@ -36,8 +36,11 @@
 //!
 //! A copy of a lost task is never run by its supervisor, nor by the root, while anybody else could
 //! do it: it may be the task itself that kills. What was lost twice goes alone to a PE where
-//! nothing else runs or waits, so that it can do no more harm to others. After `max_replicas` it is
-//! given up.
+//! nothing else runs or waits, so that it can do no more harm to others. After `max_replicas` more tries
+//! it is given up; or when nobody but the supervisor and the root is left, if it was lost even while it was
+//! alone.
+//!
+//! The price: while only lost tasks are left to do, their supervisor does none of them.
 
 use super::message::{Bytes, Parcel, TaskId, Version};
 use serde::{Deserialize, Serialize};
@@ -193,6 +196,11 @@ impl Supervision {
         record.location = Location::Lost;
         self.lost.push_back(future);
         Loss::Recovered
+    }
+
+    /// Gives a task up. The PEs that its copies were lost with.
+    pub(super) fn give_up(&mut self, future: u64) -> Vec<Pe> {
+        self.away.remove(&future).map(|record| record.lost_with).unwrap_or_default()
     }
 
     /// The task has ended: what else is heard of it does not matter.

@@ -45,6 +45,9 @@ pub trait Lane: Send {
     /// how many frames were delivered.
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError>;
 
+    /// Drops what still waits to go to a PE that is dead.
+    fn forget(&mut self, _: Pe) {}
+
     /// Whether everything handed to [`send`](Lane::send) has left this PE.
     fn is_flushed(&mut self) -> bool;
 

@@ -213,6 +213,22 @@ fn whoever_is_left_alone_runs_what_was_lost() {
 }
 
 #[test]
+fn what_was_lost_even_alone_is_not_run_by_whoever_is_left() {
+    let mut world = flat(5);
+    let wild = world.spawn_supervised(0, Distance::ONE);
+    for thief in [1, 2, 3] {
+        assert_eq!(steal(&mut world, 0, thief)[0].task, wild);
+        world.bury(0, thief);
+    }
+    world.bury(0, 4);
+    world.tick(0, true);
+    let with = [1, 2, 3].map(pe).to_vec();
+    let error = TaskError::GaveUp { task: format!("task {}", wild.future), with };
+    assert_eq!(world.seats[0].filled, [(wild.future, Err(error))]);
+    assert_eq!(world.run_one(0), None);
+}
+
+#[test]
 fn tasks_of_the_dead_are_dropped_and_their_fishes_too() {
     let mut world = flat(4);
     world.spawn_supervised(1, Distance::ONE);

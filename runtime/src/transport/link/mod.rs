@@ -346,6 +346,13 @@ impl Port {
         if let Some(slot) = self.peers.get_mut(pe.index()) {
             slot.get_or_insert_with(|| Box::new(Peer::new(window_bytes))).close();
         }
+        self.lane.forget(pe);
+    }
+
+    /// Whether these PEs have acknowledged everything that they were sent.
+    pub fn has_reached(&self, pes: impl IntoIterator<Item = Pe>) -> bool {
+        let peer = |pe: Pe| self.peers.get(pe.index()).and_then(Option::as_ref);
+        pes.into_iter().filter_map(peer).all(|peer| peer.outbound.is_empty())
     }
 
     /// Whether everything sent has been acknowledged (messages to oneself: delivered), no

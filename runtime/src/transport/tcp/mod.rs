@@ -167,6 +167,10 @@ impl Lane for TcpLane {
         Ok(frames)
     }
 
+    fn forget(&mut self, pe: Pe) {
+        self.outgoing.forget(pe);
+    }
+
     fn is_flushed(&mut self) -> bool {
         self.outgoing.is_flushed()
     }

@@ -112,6 +112,13 @@ impl Outgoing {
         }
     }
 
+    /// Drops the connection to a PE, with whatever waits.
+    pub(super) fn forget(&mut self, pe: Pe) {
+        if let Some(slot) = self.connections.get_mut(pe.index()) {
+            *slot = None;
+        }
+    }
+
     /// Whether the system has taken everything.
     pub(super) fn is_flushed(&self) -> bool {
         self.connections.iter().flatten().all(|dialled| dialled.waiting.is_empty())
