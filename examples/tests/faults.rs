@@ -96,4 +96,39 @@ mod mpi {
             assert_eq!(ended.err.matches(said).count(), 1, "{}", ended.err);
         }
     }
+
+    /// Long enough that they die in the middle of it.
+    const LONG: &str = "--upto 100000000 --tasks 200 --json";
+    const RESULT: i64 = -3884;
+
+    #[test]
+    fn a_supervised_job_survives_two_deaths_on_either_lane() {
+        for lane in ["mpi", "tcp"] {
+            for skeleton in ["par-map", "push-map", "par-map-2level-relaxed"] {
+                let flags = format!("{LONG} --supervised --kill-at 0.02,0.06 --lane {lane}");
+                let Some(mut command) = common::launched(LIOUVILLE, 4, &flags) else { return };
+                let ended = run(command.args(["--skeleton", skeleton]));
+                assert_eq!(ended.report()["result"], RESULT, "{lane} {skeleton}");
+                assert_eq!(ended.err.matches("kills itself").count(), 2, "{}", ended.err);
+            }
+        }
+    }
+
+    #[test]
+    fn a_supervised_job_survives_the_chaos_monkey() {
+        for _ in 0..3 {
+            let flags = format!("{LONG} --supervised --chaos-monkey --chaos-within 100ms");
+            let Some(mut command) = common::launched(LIOUVILLE, 4, &flags) else { return };
+            let ended = run(&mut command);
+            assert_eq!(ended.report()["result"], RESULT, "{}", ended.err);
+            assert!(ended.err.contains("kills itself"), "{}", ended.err);
+        }
+    }
+
+    #[test]
+    fn an_unsupervised_job_ends_with_the_death_that_it_lost_tasks_by() {
+        let flags = format!("{LONG} --skeleton push-map --kill-at 0.05");
+        let Some(mut command) = common::launched(LIOUVILLE, 3, &flags) else { return };
+        run(&mut command).fails_with("which died: spawn it with `cx.supervised()`");
+    }
 }

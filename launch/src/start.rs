@@ -4,6 +4,7 @@ use crate::error::{Result, StartError};
 use crate::launcher::{Launched, launched};
 use crate::options::{LaneKind, Options, utf8_variable};
 use crate::threads;
+use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use ultramarine_runtime::executor::Context;
@@ -73,9 +74,11 @@ impl Options {
 /// in `ULTRAMARINE_LOG=debug`.
 fn log_to_stderr() -> Result<(), StartError> {
     let filter = log_filter(&utf8_variable("ULTRAMARINE_LOG").unwrap_or_default())?;
+    // A file of a batch job's output shows no colours.
+    let has_colours = std::io::stderr().is_terminal() && utf8_variable("NO_COLOR").is_none();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
     // A program that has a subscriber of its own keeps it.
-    let _ =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = log.with_writer(std::io::stderr).try_init();
     Ok(())
 }
 
