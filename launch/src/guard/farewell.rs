@@ -13,17 +13,25 @@
 //! - Slurm kills the job as soon as such a connection breaks. So the ward leaves the guard a copy of
 //!   its end, which stays open; and on that the guard says what the library would have said.
 
-use super::sys;
+use super::sys::{self, Fork};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The longest that a launcher may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long one visit to a `PMIx` server may take. A server that is only just hearing of the process's
+/// own end may take in whoever comes in its name, and never answer: once in a hundred times on a busy
+/// machine.
+const VISIT_PATIENCE: Duration = Duration::from_millis(1500);
+const VISITS_MAX: usize = 5;
+
+/// How long word of a child's end may take before one looks again, in milliseconds.
+const REAP_MS: u32 = 20;
 
 /// How the names of the libraries start that tell how to talk to the launcher.
 const TELLING: [&str; 4] = ["libpmix.so", "mca_pmix_", "libopen-pal.so", "libpmi2.so"];
@@ -111,13 +119,42 @@ pub(super) fn say(server: Server) -> Result<(), String> {
         return said.map_err(|error| format!("PMIx: {error}"));
     }
     if variable("PMIX_NAMESPACE").is_some() {
-        let (done, is_done) = mpsc::channel();
-        let visit = move || done.send(visit_pmix(&server.libraries));
-        // A thread that may be left behind: the library waits for the server as long as it likes.
-        std::thread::Builder::new().spawn(visit).map_err(|error| error.to_string())?;
-        return is_done.recv_timeout(PATIENCE).map_err(|_| "PMIx: no answer".to_owned())?;
+        for _ in 0..VISITS_MAX {
+            if let Some(answer) = visit_apart(&server.libraries)? {
+                return answer;
+            }
+        }
+        return Err("PMIx: no answer".to_owned());
     }
     Ok(())
+}
+
+/// One visit to the `PMIx` server, in a process of its own: the library waits for the server as long as
+/// it likes, and could not be used a second time. `None`: no answer.
+fn visit_apart(libraries: &[PathBuf]) -> Result<Option<Result<(), String>>, String> {
+    let (mut ours, mut theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
+    match sys::fork().map_err(|error| format!("PMIx: {error}"))? {
+        Fork::Child => {
+            sys::end_with_parent();
+            let answer = visit_pmix(libraries).err().unwrap_or_default();
+            // The end of this process ends what is read; its first byte says that there is an answer.
+            let _ = theirs.write_all(format!("!{answer}").as_bytes());
+            sys::exit(0)
+        }
+        Fork::Parent { child } => {
+            drop(theirs);
+            let mut answer = String::new();
+            let in_time = ours.set_read_timeout(Some(VISIT_PATIENCE));
+            let read = in_time.and_then(|()| ours.read_to_string(&mut answer));
+            sys::send(child, libc::SIGKILL);
+            while sys::reap(child).is_none() {
+                // Until word comes of its end.
+                sys::next_signal(Some(REAP_MS));
+            }
+            let answer = read.ok().and_then(|_| answer.strip_prefix('!').map(str::to_owned));
+            Ok(answer.map(|reason| if reason.is_empty() { Ok(()) } else { Err(reason) }))
+        }
+    }
 }
 
 /// Says the word and waits until it was understood. A launcher that has gone hears nothing. (The socket
