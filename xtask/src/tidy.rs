@@ -10,12 +10,13 @@ use crate::source::{self, Source, code_of};
 const FILE_LINES_MAX: usize = 450;
 
 /// The crates, each of which may depend on those before it and on no other.
-const CRATES: [(&str, &str); 5] = [
+const CRATES: [(&str, &str); 6] = [
     ("topology", "ultramarine-topology"),
     ("runtime", "ultramarine-runtime"),
     ("skeletons", "ultramarine-skeletons"),
     ("launch", "ultramarine"),
     ("examples", "ultramarine-examples"),
+    ("proof", "ultramarine-proof"),
 ];
 
 /// Outside of all rules about imports: it stands beside the house.
