@@ -85,21 +85,14 @@ where
 /// What a process ends with when it does not end together with all others.
 fn leave_without_the_others(is_root: bool, result: Result<()>, parting: Parting) -> Result<()> {
     match result {
-        // The others go on, and the launcher is not to end them.
-        Err(Error::Job(error @ JobError::Expelled { .. })) => {
-            tracing::warn!("{error}");
-            Ok(())
-        }
         // That is all that is left to say to others.
         Err(Error::Job(error @ JobError::RootLost { .. })) => {
             parting.goodbye();
             Err(error.into())
         }
-        // It is missed, like one that has died, and its tasks are run again.
-        Err(error) if !is_root => {
-            tracing::error!("{error}");
-            Ok(())
-        }
+        // It has said why. The others go on without it (its tasks are run again, as if it had died), and
+        // the launcher is not to end them.
+        Err(Error::Job(_)) if !is_root => Ok(()),
         result => {
             parting.goodbye();
             result
