@@ -18,6 +18,8 @@ pub(crate) enum Requirement {
     Libclang,
     /// Topology below the host.
     Hwloc,
+    /// The model checker that `proof/` runs.
+    Spin,
     /// Compiler wrapper and launcher of an MPI.
     Mpi(Family),
 }
@@ -44,6 +46,7 @@ impl Requirement {
             Self::PkgConfig => "pkg-config",
             Self::Libclang => "libclang",
             Self::Hwloc => "hwloc",
+            Self::Spin => "SPIN",
             Self::Mpi(family) => family.name(),
         }
     }
@@ -59,6 +62,7 @@ impl Requirement {
             Self::PkgConfig => process::succeeds(pkg_config().arg("--version")),
             Self::Libclang => libclang::is_here(),
             Self::Hwloc => process::succeeds(pkg_config().args(["--exists", "hwloc >= 2.0.0"])),
+            Self::Spin => process::succeeds(Command::new("spin").arg("-V")),
             Self::Mpi(family) => Mpi::find(family).is_some(),
         }
     }
@@ -77,6 +81,10 @@ impl Requirement {
             (Self::Hwloc, Debian) => &["libhwloc-dev"],
             (Self::Hwloc, Fedora) => &["hwloc-devel"],
             (Self::Hwloc, Spack) => &["hwloc"],
+            (Self::Spin, Debian) => &["spin"],
+            // Fedora has no package of it, and the proofs say so where it is missing.
+            (Self::Spin, Fedora) => &[],
+            (Self::Spin, Spack) => &["spin"],
             (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
             (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],
             (Self::Mpi(Family::Mpich), Spack) => &["mpich"],

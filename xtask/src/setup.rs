@@ -54,6 +54,9 @@ impl Found {
     fn look(given: Option<Mpi>, wanted: Wanted) -> Self {
         let base = Requirement::BASE.into_iter().filter(|requirement| !requirement.is_met());
         let mut found = Self { mpis: Vec::new(), missing: base.collect() };
+        if wanted == Wanted::EveryMpi && !Requirement::Spin.is_met() {
+            found.missing.push(Requirement::Spin);
+        }
         if let Some(mpi) = given {
             found.mpis.push(mpi);
             return found;
@@ -73,11 +76,14 @@ impl Found {
         found
     }
 
-    /// The MPIs to go on with, if what is still missing can be done without: a second MPI.
+    /// The MPIs to go on with, if what is still missing can be done without: a second MPI, and SPIN,
+    /// whose own tests then say that it is missing.
     fn settle(self) -> Result<Vec<Mpi>> {
-        let is_second_mpi =
-            |missing: &Requirement| matches!(missing, Requirement::Mpi(_)) && !self.mpis.is_empty();
-        if self.missing.iter().all(is_second_mpi) {
+        let is_dispensable = |missing: &Requirement| match missing {
+            Requirement::Mpi(_) => !self.mpis.is_empty(),
+            other => *other == Requirement::Spin,
+        };
+        if self.missing.iter().all(is_dispensable) {
             if !self.missing.is_empty() {
                 let here = self.mpis.iter().map(|mpi| mpi.family.name()).collect::<Vec<_>>();
                 let (here, missing) = (here.join(", "), names(&self.missing));

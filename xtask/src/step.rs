@@ -27,6 +27,8 @@ pub(crate) enum Step {
     TestOpenMpi,
     /// Jobs survive processes that are killed at random moments, under each MPI
     Chaos,
+    /// The protocol under a model checker, in random jobs, and as SPIN sees it
+    Proof,
     /// The examples in the documentation
     DocTests,
     /// All tests of the build without MPI and hwloc
@@ -59,7 +61,12 @@ impl Step {
     /// Whether the step builds what [`setup`](crate::setup) prepares.
     pub(crate) fn needs_setup(self) -> bool {
         match self {
-            Self::Format | Self::Tidy | Self::ClippyNoMpi | Self::TestNoMpi | Self::Deny => false,
+            Self::Format
+            | Self::Tidy
+            | Self::ClippyNoMpi
+            | Self::Proof
+            | Self::TestNoMpi
+            | Self::Deny => false,
             Self::Clippy
             | Self::Docs
             | Self::TestMpich
@@ -85,6 +92,8 @@ impl Step {
             Self::Chaos => {
                 Work::Run(cargo(&["xtask", "chaos", "--runs", "24", "--profile", "dev"]))
             }
+            // SPIN is installed by setup where that is allowed; without it its own tests say so.
+            Self::Proof => Work::Run(without_mpi(runner(&["--package", PROOF]))),
             Self::DocTests => with_mpi(mpis.first(), cargo(&["test", "--workspace", "--doc"])),
             Self::TestNoMpi => Work::Run(without_mpi(tests(&["--no-default-features"]))),
             Self::Deny => match deny::find() {
@@ -135,12 +144,21 @@ fn docs() -> Command {
     command
 }
 
-/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
+/// The crate whose tests take long, and need to be run once only, whatever the MPI.
+const PROOF: &str = "ultramarine-proof";
+
 fn tests(features: &[&str]) -> Command {
+    let mut command = runner(&["--workspace", "--exclude", PROOF]);
+    command.args(features);
+    command
+}
+
+/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
+fn runner(packages: &[&str]) -> Command {
     let has_nextest = process::succeeds(&mut cargo(&["nextest", "--version"]));
     let runner: &[&str] = if has_nextest { &["nextest", "run"] } else { &["test"] };
     let mut command = cargo(runner);
-    command.args(["--workspace", "--all-targets", "--no-fail-fast"]).args(features);
+    command.args(packages).args(["--all-targets", "--no-fail-fast"]);
     command
 }
 
@@ -189,6 +207,7 @@ mod tests {
             Step::TestMpich,
             Step::TestOpenMpi,
             Step::Chaos,
+            Step::Proof,
             Step::DocTests,
             Step::TestNoMpi,
         ];
