@@ -28,11 +28,8 @@
  * than FISHes can do), placed and unsupervised tasks, the limit of replicas, the end of the job.
  */
 
-#ifndef DEATHS
-#define DEATHS 2        /* so many of the workers die */
-#endif
-#ifndef HOPS
-#define HOPS 2          /* so many times in all a copy is handed on by another PE than its home */
+#ifndef MORE_HOPS
+#define MORE_HOPS 0     /* 1 for a longer search */
 #endif
 
 #define HOME 0
@@ -55,7 +52,7 @@ Dead knows[PES];        /* knows[q].pe[p]: q has been told that p is dead */
 bool mortal[PES];       /* dies some time; the others live for ever */
 bool alive[PES];
 bool fish[PES];         /* one FISH of a dead PE may still be out there */
-byte hops;
+byte hops_left;          /* so many times a copy may yet be handed on by another PE than its home */
 
 /* The home's record: the task is on its way from `from` to `to`, or, if both are one PE, there. */
 byte replica, age, from, to;
@@ -123,7 +120,7 @@ inline fill() {
         alive[a] = false;
         fish[a] = false
     }
-    replica = 0; age = 0; from = 0; to = 0; hops = 0;
+    replica = 0; age = 0; from = 0; to = 0; hops_left = 0;
     waiting = false;
     future_full = true
 }
@@ -284,7 +281,7 @@ end:
             send_home(RESULT, r, 0, 0);
             r = 0
         } }
-    :: atomic { !future_full && has_copy && hops < HOPS &&
+    :: atomic { !future_full && has_copy && hops_left > 0 &&
             (some_worker_may_take(me) || copy(0)) ->
         choose_thief(me);
         if
@@ -292,7 +289,7 @@ end:
         :: else -> choose_copy()
         fi;
         d_step {
-            hops++;
+            hops_left--;
             a = copy(r);
             copy(r) = 0;
             send_home(NOTIFY, r, a, thief);
@@ -317,7 +314,11 @@ init {
     atomic {
         for (n : 0 .. PES - 1) { alive[n] = true; fish[n] = true }
         pool[HOME].age[0] = 1;
-        mortal[1] = DEATHS >= 1; mortal[2] = DEATHS >= 2; mortal[3] = DEATHS >= 3;
+        if      /* The workers are alike. */
+        :: mortal[1] = true; hops_left = 3 + MORE_HOPS
+        :: mortal[1] = true; mortal[2] = true; hops_left = 1 + MORE_HOPS
+        :: mortal[1] = true; mortal[2] = true; mortal[3] = true; hops_left = 1 + MORE_HOPS
+        fi;
         n = 0;
         run Home(HOME); run Worker(1); run Worker(2); run Worker(3)
     }

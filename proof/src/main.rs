@@ -1,113 +1,98 @@
-//! x
-use stateright::{Checker, Model};
-use std::time::Instant;
-use ultramarine_proof::supervision::{Case, Task};
-fn main() {
-    if std::env::args().nth(1).unwrap() == "s" {
-        let a: Vec<u64> = std::env::args().skip(2).map(|a| a.parse().unwrap()).collect();
-        let start = Instant::now();
-        if a.len() == 1 {
-            println!("{:#?}", ultramarine_proof::simulation::run(a[0], true));
-            return;
+//! The proofs, one by one and in full length; `cargo xtask test --only proof` runs the quick ones.
+
+#![forbid(unsafe_code)]
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use ultramarine_proof::simulation::{self, Total};
+use ultramarine_proof::{membership, search, spin, supervision};
+
+/// Proofs that a job survives the deaths of its processes.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    proof: Proof,
+}
+
+#[derive(Subcommand)]
+enum Proof {
+    /// Search all states of a few PEs that supervise, steal, run and lose tasks
+    Supervision {
+        /// The longer cases, too: minutes, and some gigabytes of memory
+        #[arg(long)]
+        large: bool,
+    },
+    /// Search all states of a few PEs that agree on who is dead
+    Membership {
+        /// The longer cases, too: minutes, and some gigabytes of memory
+        #[arg(long)]
+        large: bool,
+    },
+    /// Have SPIN check the model in Promela
+    Spin {
+        /// A longer search: an hour, and up to 12 gigabytes of memory
+        #[arg(long)]
+        large: bool,
+    },
+    /// Simulate whole jobs
+    Simulate {
+        /// The seed of the first; each of the others has the next
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many
+        #[arg(long, default_value_t = 1000)]
+        runs: u64,
+        /// Tell everything that happens
+        #[arg(long)]
+        tell: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let is_good = match Arguments::parse().proof {
+        Proof::Supervision { large } => {
+            let long = large.then(supervision::Case::large).into_iter().flatten();
+            let cases = supervision::Case::quick().into_iter().chain(long);
+            cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
         }
-        let (mut graces, mut lost, mut events, mut tasks, mut deaths, mut faults) =
-            (0, 0, 0, 0, 0, 0);
-        for seed in a[0]..a[0] + a[1] {
-            match ultramarine_proof::simulation::run(seed, false) {
-                Ok(r) => {
-                    graces += u32::from(r.graces > 0);
-                    if r.roots_lost > 0 && a.len() > 2 {
-                        println!("{seed} {r:?}");
-                    }
-                    lost += r.roots_lost;
-                    events += r.events;
-                    tasks += r.tasks;
-                    deaths += r.deaths;
-                }
-                Err(f) => {
-                    faults += 1;
-                    if faults < 20 {
-                        println!("{seed}: {} {:?}", f.what, f.report)
-                    }
-                }
-            }
+        Proof::Membership { large } => {
+            let long = large.then(membership::Case::large).into_iter().flatten();
+            let cases = membership::Case::quick().into_iter().chain(long);
+            cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
         }
-        println!(
-            "graces {graces} lost {lost} events {events} tasks {tasks} deaths {deaths} faults {faults} {:?}",
-            start.elapsed()
-        );
-        return;
-    }
-    if std::env::args().nth(1).unwrap() == "m" {
-        let a: Vec<u32> = std::env::args().skip(2).map(|a| a.parse().unwrap()).collect();
-        let case = ultramarine_proof::membership::Case {
-            pes: a[0],
-            crashes: a[1],
-            slandered: a[2],
-            lost: a[3],
-            root_may_crash: a[4] == 1,
-        };
-        let start = Instant::now();
-        let checker = case.checker().threads(2).spawn_dfs().join();
-        println!(
-            "{:?} unique {} total {} depth {} in {:?}",
-            a,
-            checker.unique_state_count(),
-            checker.state_count(),
-            checker.max_depth(),
-            start.elapsed()
-        );
-        for (name, path) in checker.discoveries() {
-            println!(
-                "{name}: {} steps {:?}",
-                path.clone().into_actions().len(),
-                checker.discovery_classification(name).to_string()
-            );
-            if checker.discovery_classification(name).to_string() == "counterexample" {
-                println!("{:?}", path.last_state());
-                for a in path.into_actions() {
-                    println!("   {a:?}");
-                }
-            }
-        }
-        return;
-    }
-    let a: Vec<u32> = std::env::args().skip(1).map(|a| a.parse().unwrap()).collect();
-    let tasks = match a[3] {
-        1 => vec![Task::Supervised],
-        2 => vec![Task::Supervised; 2],
-        3 => vec![Task::Supervised, Task::Unsupervised],
-        4 => vec![Task::Placed(1)],
-        _ => vec![Task::Supervised, Task::Placed(1)],
+        Proof::Spin { large } => spin_says(large),
+        Proof::Simulate { seed, runs, tell } => simulate(seed, runs, tell),
     };
-    let mutant = match a.get(5) {
-        Some(1) => Some(ultramarine_runtime::protocol::supervision::Mutant::ForgetsTheDead),
-        Some(2) => Some(ultramarine_runtime::protocol::supervision::Mutant::IgnoresAge),
-        _ => None,
-    };
-    let case =
-        Case { workers: a[0], deaths: a[1], hops: a[2], tasks, accused_live_on: a[4] == 1, mutant };
-    let start = Instant::now();
-    let b = case.checker().threads(2);
-    let checker = b.spawn_dfs().join();
-    println!(
-        "{:?} unique {} total {} depth {} in {:?}",
-        a,
-        checker.unique_state_count(),
-        checker.state_count(),
-        checker.max_depth(),
-        start.elapsed()
-    );
-    for (name, path) in checker.discoveries() {
-        println!(
-            "{name}: {} steps {:?}",
-            path.clone().into_actions().len(),
-            checker.discovery_classification(name).to_string()
-        );
-        if checker.discovery_classification(name).to_string() == "counterexample" {
-            for a in path.into_actions() {
-                println!("   {a:?}");
-            }
-        }
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn show(name: &str, search: &search::Search) -> bool {
+    println!("{name}: {search}");
+    search.is_good()
+}
+
+fn spin_says(large: bool) -> bool {
+    let folder = std::env::temp_dir().join(format!("ultramarine-spin-{}", std::process::id()));
+    let macros: &[&str] = if large { &["MORE_HOPS=1"] } else { &[] };
+    let result = spin::check(macros, &folder);
+    // What is left of it is of no use to anybody.
+    let _ = std::fs::remove_dir_all(&folder);
+    match &result {
+        Ok(result) => println!("supervision.pml: {result}"),
+        Err(error) => eprintln!("{error}"),
     }
+    result.is_ok_and(|result| !result.is_violated)
+}
+
+fn simulate(seed: u64, runs: u64, tell: bool) -> bool {
+    let mut total = Total::default();
+    for seed in seed..seed.saturating_add(runs) {
+        let run = simulation::run(seed, tell);
+        if tell || run.fault.is_some() {
+            println!("{run}");
+        }
+        total.add(&run);
+    }
+    println!("{total}");
+    total.faults == 0
 }

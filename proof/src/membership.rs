@@ -31,6 +31,8 @@ pub struct Case {
     pub slandered: u32,
     /// How many notices are lost at most.
     pub lost: u32,
+    /// Whether nobody listens to heartbeats, to see that the search notices.
+    pub deaf: bool,
 }
 
 /// Everything at one moment.
@@ -78,7 +80,41 @@ pub enum Act {
 
 const PATIENCE: Duration = Duration::from_secs(4);
 
+/// The one that stands for all: wherever nothing can happen any more unless something else goes
+/// wrong, all that live know the same dead, and these are all that do not live.
+pub const NOBODY_DISAGREES_FOR_EVER: &str = "nobody disagrees for ever";
+
 impl Case {
+    /// So many PEs, and so much that goes wrong.
+    pub fn new(pes: u32, crashes: u32, slandered: u32, lost: u32) -> Case {
+        Case { pes, crashes, slandered, lost, root_may_crash: false, deaf: false }
+    }
+
+    /// What takes seconds.
+    pub fn quick() -> Vec<(&'static str, Case)> {
+        vec![
+            ("two of five crash", Case::new(5, 2, 0, 0)),
+            ("two of five crash, perhaps the root", Case::new(5, 2, 0, 0).root_may_crash()),
+            ("one of everything", Case::new(4, 1, 1, 1)),
+            ("two are slandered", Case::new(4, 0, 2, 0)),
+            ("two crash, one is slandered", Case::new(4, 2, 1, 0).root_may_crash()),
+        ]
+    }
+
+    /// What takes minutes.
+    pub fn large() -> Vec<(&'static str, Case)> {
+        vec![
+            ("three of six crash", Case::new(6, 3, 0, 0)),
+            ("two of four crash, one of everything else", Case::new(4, 2, 1, 1).root_may_crash()),
+            ("one of five crashes, one is slandered", Case::new(5, 1, 1, 0).root_may_crash()),
+            ("two are slandered, and two notices lost", Case::new(4, 0, 2, 2)),
+        ]
+    }
+
+    fn root_may_crash(self) -> Case {
+        Case { root_may_crash: true, ..self }
+    }
+
     fn all(&self) -> impl Iterator<Item = Pe> + use<> {
         (0..self.pes).map(Pe::new)
     }
@@ -129,6 +165,7 @@ impl Case {
         }
         for other in Self::neighbours(member, me) {
             match &state.members[other.index()] {
+                Some(_) if self.deaf => {}
                 // The two share a connection, whichever of them made it.
                 Some(peer) => {
                     acts.extend(Self::heartbeat((other, peer), (me, member)));
@@ -157,6 +194,11 @@ impl Case {
         let mut acts = Vec::new();
         calm.actions(state, &mut acts);
         acts.into_iter().any(|act| calm.next_state(state, act).is_some_and(|next| next != *state))
+    }
+
+    fn end(state: &mut State, pe: Pe) {
+        state.members[pe.index()] = None;
+        state.flying.retain(|(_, to, _)| *to != pe);
     }
 
     fn living(state: &State) -> impl Iterator<Item = (Pe, &Membership)> {
@@ -239,10 +281,10 @@ impl Model for Case {
                     member.tick(now, out);
                 })?;
             }
-            Act::Leave(pe) => self.end(&mut state, pe),
+            Act::Leave(pe) => Self::end(&mut state, pe),
             Act::Crash(pe) => {
                 state.crashed += 1;
-                self.end(&mut state, pe);
+                Self::end(&mut state, pe);
             }
         }
         // Who waits for nothing has no use for the time.
@@ -258,43 +300,33 @@ impl Model for Case {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("nobody disagrees for ever", |case: &Case, state: &State| {
+        let mut properties = vec![
+            Property::always(NOBODY_DISAGREES_FOR_EVER, |case: &Case, state: &State| {
                 case.is_agreed(state) || case.can_go_on(state)
             }),
             Property::always("lists begin alike, and never hold the root", |_, state: &State| {
-                let mut longest: &[Pe] = &[];
-                for (_, member) in Case::living(state) {
-                    let dead = member.dead();
-                    let is_alike = dead.starts_with(longest) || longest.starts_with(dead);
-                    if !is_alike || dead.contains(&Pe::ROOT) {
-                        return false;
-                    }
-                    longest = if dead.len() > longest.len() { dead } else { longest };
-                }
-                true
+                let mut lists: Vec<_> =
+                    Case::living(state).map(|(_, member)| member.dead()).collect();
+                lists.sort_by_key(|list| list.len());
+                lists.windows(2).all(|pair| pair[1].starts_with(pair[0]))
+                    && lists.last().is_none_or(|longest| !longest.contains(&Pe::ROOT))
             }),
-            Property::always("who leaves has a reason", |case: &Case, state: &State| {
-                let all_is_well = state.crashed + state.slandered + state.lost == 0;
-                !all_is_well || Case::living(state).count() == case.pes as usize
+            Property::always("nobody leaves without a reason", |case: &Case, state: &State| {
+                let is_calm = state.crashed + state.slandered + state.lost == 0;
+                !is_calm || Case::living(state).count() == case.pes as usize
             }),
-            Property::sometimes("somebody is expelled", |_, state: &State| {
+        ];
+        if self.slandered > 0 {
+            properties.push(Property::sometimes("somebody is expelled", |_, state: &State| {
                 Case::living(state).any(|(_, member)| member.standing() == Standing::Expelled)
-            }),
-            Property::sometimes("somebody loses the root", |_, state: &State| {
+            }));
+        }
+        if self.slandered > 0 || self.root_may_crash {
+            properties.push(Property::sometimes("somebody loses the root", |_, state: &State| {
                 Case::living(state)
                     .any(|(_, member)| matches!(member.standing(), Standing::RootLost(_)))
-            }),
-            Property::sometimes("all but the root are gone", |_, state: &State| {
-                Case::living(state).map(|(pe, _)| pe).eq([Pe::ROOT])
-            }),
-        ]
-    }
-}
-
-impl Case {
-    fn end(&self, state: &mut State, pe: Pe) {
-        state.members[pe.index()] = None;
-        state.flying.retain(|(_, to, _)| *to != pe);
+            }));
+        }
+        properties
     }
 }

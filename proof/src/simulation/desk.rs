@@ -2,7 +2,7 @@
 //! does it, but for the threads.
 
 use super::dice::Dice;
-use super::program::{Kind, Place, Program, Spec, Way};
+use super::program::{GAVE_UP, Kind, Place, Program, Spec, Way};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_runtime::error::TaskError;
@@ -11,6 +11,9 @@ use ultramarine_runtime::protocol::{
     Host, Message, Need, Outcome, Parcel, Pool, Radii, TaskId, Version,
 };
 use ultramarine_topology::{Distance, Pe};
+
+/// What was lost more often than this may be taken for poison, when hardly anybody is left.
+const LOSSES_MIN: usize = 2;
 
 /// A future on the PE that spawned its task: which child of which running task it is.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +98,9 @@ pub(super) struct Desk {
     pub(super) effects: Vec<Effect>,
     pub(super) started: u64,
     pub(super) orphans: u64,
+    pub(super) given_up: u32,
+    /// How many others were, by mistake.
+    pub(super) wronged: u32,
 }
 
 impl Desk {
@@ -125,6 +131,8 @@ impl Desk {
             effects: Vec::new(),
             started: 0,
             orphans: 0,
+            given_up: 0,
+            wronged: 0,
         }
     }
 
@@ -302,7 +310,13 @@ impl Desk {
                 self.spawn(slot, spec, Way { place: Place::Within(Distance::ONE), ..way });
             }
             Err(TaskError::GaveUp { .. }) if spec.kind == Kind::Poison => {
-                self.settle(slot, super::program::GAVE_UP);
+                self.given_up += 1;
+                self.settle(slot, GAVE_UP);
+            }
+            // Nobody was left to run it alone: it might have been poison. Its parent tries again.
+            Err(TaskError::GaveUp { with, .. }) if with.len() > LOSSES_MIN => {
+                self.wronged += 1;
+                self.spawn(slot, spec, Way { place: Place::Within(Distance::ONE), ..way });
             }
             Err(error) => {
                 let fault = format!("{way:?} {spec:?} on {} ends with: {error}", self.me);

@@ -6,6 +6,10 @@ use std::time::Duration;
 use ultramarine_runtime::protocol::{Membership, Node, Phase, Standing};
 use ultramarine_topology::Pe;
 
+/// How long a PE lingers at the end of a job in which somebody has died, in nanoseconds: as the
+/// runtime's engine does.
+pub(super) const LINGER_NS: u64 = 50_000_000;
+
 /// A PE, as long as it is there.
 #[derive(Debug)]
 pub(super) struct Processor {
@@ -21,6 +25,8 @@ pub(super) struct Processor {
     pub(super) unacknowledged: BTreeMap<Pe, u64>,
     /// When the node is to be ticked next, in nanoseconds.
     pub(super) tick_due: u64,
+    /// When the job's end began here, in nanoseconds.
+    ending_since: Option<u64>,
     pub(super) is_ending: bool,
     /// It does nothing before this moment, in nanoseconds.
     pub(super) stopped_until: u64,
@@ -37,6 +43,7 @@ impl Processor {
             buried: BTreeSet::new(),
             unacknowledged: BTreeMap::new(),
             tick_due: u64::MAX,
+            ending_since: None,
             is_ending: false,
             stopped_until: 0,
         }
@@ -48,7 +55,7 @@ impl Processor {
         loop {
             let due = self.node.tick(Duration::from_nanos(now), self.desk.need(), &mut self.desk);
             self.tick_due = due.map_or(u64::MAX, |due| due.as_nanos() as u64);
-            if self.node.phase() == Phase::Ending && self.is_flushed() && !sends(&done) {
+            if self.node.phase() == Phase::Ending && !sends(&done) && self.may_take_leave(now) {
                 self.node.take_leave(&mut self.desk);
             }
             self.desk.dispatch();
@@ -75,9 +82,21 @@ impl Processor {
         self.unacknowledged.is_empty() && !sends(&self.desk.effects)
     }
 
-    /// Whether it may leave in order.
+    /// Whether all has arrived that must, as the runtime's engine sees it.
+    fn may_take_leave(&mut self, now: u64) -> bool {
+        if sends(&self.desk.effects) {
+            return false;
+        }
+        let since = *self.ending_since.get_or_insert(now);
+        let has_lingered = self.node.is_bereaved() && now >= since + LINGER_NS;
+        let has_reached_heirs =
+            || self.node.heirs().iter().all(|pe| !self.unacknowledged.contains_key(pe));
+        self.is_flushed() || has_lingered && has_reached_heirs()
+    }
+
+    /// Whether it may go.
     pub(super) fn may_leave(&self) -> bool {
-        self.node.phase() == Phase::Released && self.is_flushed()
+        self.node.phase() == Phase::Released && (self.node.is_bereaved() || self.is_flushed())
     }
 
     /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.

@@ -29,8 +29,6 @@ pub(super) struct Scenario {
     pub(super) dead_after: Duration,
     /// How long the end of the job waits.
     pub(super) shutdown_grace: Duration,
-    /// Whether the root is among the dead: then the job has no result.
-    pub(super) root_dies: bool,
 }
 
 /// What goes wrong, at some moment.
@@ -96,7 +94,6 @@ impl Scenario {
             main,
             heartbeat,
             dead_after,
-            root_dies,
         }
     }
 }

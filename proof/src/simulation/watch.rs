@@ -29,6 +29,7 @@ impl World {
     pub(super) fn die(&mut self, pe: Pe) {
         if self.pes[pe.index()].is_some() {
             self.report.deaths += 1;
+            self.report.has_root_died |= pe == Pe::ROOT;
             self.vanish(pe);
         }
     }

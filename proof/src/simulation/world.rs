@@ -2,12 +2,14 @@
 
 use super::desk::{Desk, Effect};
 use super::dice::Dice;
-use super::processor::Processor;
+use super::processor::{LINGER_NS, Processor};
+use super::program::Spec;
 use super::scenario::{Mishap, Scenario};
-use super::{Fault, Report};
+use super::{Report, Run};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_runtime::protocol::supervision::Mutant;
 use ultramarine_runtime::protocol::{Membership, Message, Node, Notice, Radii};
 use ultramarine_topology::Pe;
 
@@ -46,16 +48,31 @@ impl Event {
         match self {
             Event::Arrive { to, .. } | Event::Notice { to, .. } => Some(*to),
             Event::Acknowledge { from, .. } => Some(*from),
-            Event::Computed { at, .. } | Event::Bury { at, .. } => Some(*at),
-            Event::Tick(at) | Event::Grace(at) | Event::Over(at) => Some(*at),
-            Event::Beat(at) | Event::Patience(at) | Event::Suspect { by: at, .. } => Some(*at),
+            Event::Computed { at, .. }
+            | Event::Bury { at, .. }
+            | Event::Tick(at)
+            | Event::Grace(at)
+            | Event::Over(at)
+            | Event::Beat(at)
+            | Event::Patience(at)
+            | Event::Suspect { by: at, .. } => Some(*at),
             Event::Mishap(_) => None,
+        }
+    }
+
+    /// Whether there are too many of them to be told.
+    fn is_routine(&self) -> bool {
+        match self {
+            Event::Beat(_) | Event::Tick(_) | Event::Acknowledge { .. } => true,
+            Event::Notice { notice, .. } => matches!(notice, Notice::Known { .. }),
+            _ => false,
         }
     }
 }
 
 /// A job in the middle of its run.
 pub(super) struct World {
+    seed: u64,
     pub(super) scenario: Scenario,
     pub(super) now: u64,
     events: BTreeMap<(u64, u64), Event>,
@@ -70,16 +87,17 @@ pub(super) struct World {
     pub(super) report: Report,
     pub(super) value: Option<u64>,
     fault: Option<String>,
-    is_told: bool,
+    tells: bool,
 }
 
 /// No run takes so many events unless it never ends.
 const EVENTS_MAX: u64 = 5_000_000;
 
 impl World {
-    pub(super) fn new(seed: u64, is_told: bool) -> World {
+    pub(super) fn new(seed: u64, mutant: Option<Mutant>, tells: bool) -> World {
         let mut dice = Dice::new(!seed);
-        let scenario = Scenario::of(seed);
+        let mut scenario = Scenario::of(seed);
+        scenario.settings.mutant = mutant;
         let topology = Arc::new(scenario.topology.clone());
         let program = Arc::new(scenario.program.clone());
         let count = topology.pes();
@@ -92,6 +110,7 @@ impl World {
         });
         let pes = pes.collect();
         World {
+            seed,
             pes,
             now: 0,
             events: BTreeMap::new(),
@@ -102,13 +121,13 @@ impl World {
             report: Report { pes: count, ..Report::default() },
             value: None,
             fault: None,
-            is_told,
+            tells,
             scenario,
         }
     }
 
     /// Lets the job run until all PEs are gone.
-    pub(super) fn run(mut self) -> Result<Report, Fault> {
+    pub(super) fn run(mut self) -> Run {
         let children = self.scenario.main.clone();
         let count = self.report.pes;
         for (at, mishap) in self.scenario.mishaps.clone() {
@@ -118,7 +137,8 @@ impl World {
             root.desk.begin(children);
         }
         for pe in (0..count).map(Pe::new) {
-            self.schedule(self.dice.clone().within(0..=1_000_000), Event::Beat(pe));
+            let first_beat = self.dice.within(0..=1_000_000);
+            self.schedule(first_beat, Event::Beat(pe));
             self.turn(pe);
         }
         while self.pes.iter().any(Option::is_some) && self.fault.is_none() {
@@ -130,12 +150,6 @@ impl World {
             }
             self.happen(event);
         }
-        if let Some(fault) = self.fault {
-            if self.is_told {
-                println!("{:#?}", self.pes[0]);
-            }
-            return Err(Fault { what: fault, report: self.report });
-        }
         self.judge()
     }
 
@@ -146,9 +160,7 @@ impl World {
                 return self.schedule(pe.stopped_until, event);
             }
         }
-        if self.is_told
-            && !matches!(event, Event::Beat(_) | Event::Notice { notice: Notice::Known { .. }, .. })
-        {
+        if self.tells && !event.is_routine() {
             println!("{:>12.3} ms  {event:?}", self.now as f64 / 1e6);
         }
         match event {
@@ -166,10 +178,12 @@ impl World {
             Event::Computed { at, task } => self.with(at, |pe| pe.desk.computed(task)),
             Event::Tick(at) => self.with(at, |_| {}),
             Event::Grace(at) => {
-                self.report.graces += 1;
+                self.report.late += 1;
                 self.leave(at);
             }
             Event::Bury { at, dead } => self.with(at, |pe| pe.bury(dead)),
+            // For the root the job is over when its main task says so.
+            Event::Over(Pe::ROOT) => {}
             Event::Over(at) => self.with(at, |pe| pe.node.end(&mut pe.desk)),
             Event::Mishap(mishap) => self.befall(mishap),
             event => self.watch(event),
@@ -231,6 +245,9 @@ impl World {
         if pe.desk.is_ending && !std::mem::replace(&mut pe.is_ending, true) {
             let grace = self.scenario.shutdown_grace.as_nanos() as u64;
             self.schedule(self.now + grace, Event::Grace(at));
+            self.schedule(self.now + LINGER_NS, Event::Tick(at));
+            // It counts from when the last message went out.
+            self.schedule(self.now + LINGER_NS + LINGER_NS / 10, Event::Tick(at));
         } else if pe.may_leave() {
             self.leave(at);
         }
@@ -273,21 +290,17 @@ impl World {
         }
     }
 
-    fn judge(self) -> Result<Report, Fault> {
-        let World { scenario, value, report, .. } = self;
-        let fail = |what: String| Err(Fault { what, report: report.clone() });
+    fn judge(self) -> Run {
+        let World { scenario, value, report, seed, fault, .. } = self;
         let main = scenario.main.iter().map(|(spec, _)| spec.value(&scenario.program));
-        let expected = super::program::Spec::good(0, 0).combine(main);
-        match value {
-            None if scenario.root_dies => Ok(report),
-            None => fail("the main task has not ended".to_owned()),
+        let expected = Spec::good(0, 0).combine(main);
+        let fault = fault.or_else(|| match value {
             Some(value) if value != expected => {
-                fail(format!("the result is {value:#x} instead of {expected:#x}"))
+                Some(format!("the result is {value:#x} instead of {expected:#x}"))
             }
-            Some(_) if report.roots_lost > 0 && !scenario.root_dies && report.graces == 0 => {
-                Ok(report)
-            }
-            Some(_) => Ok(report),
-        }
+            None if !report.has_root_died => Some("there is no result".to_owned()),
+            _ => None,
+        });
+        Run { seed, report, fault }
     }
 }

@@ -6,7 +6,7 @@ use ultramarine_topology::{Distance, Pe};
 
 /// A PE in a state of the search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Actor {
+pub(super) struct Actor {
     pub(super) node: Node,
     pub(super) shelves: Vec<VecDeque<Waiting>>,
 }

@@ -18,7 +18,11 @@
 //! The search ends because there is an end to everything: deaths are [counted](Case::deaths), so
 //! are the [steps](Case::hops) that copies make between PEs other than their home.
 
+mod case;
 mod host;
 mod model;
+mod properties;
 
-pub use model::{Act, Case, State, Task};
+pub use case::{Case, Task};
+pub use model::{Act, State};
+pub use properties::NO_FUTURE_STAYS_EMPTY;

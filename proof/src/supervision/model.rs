@@ -1,53 +1,23 @@
 //! States and steps.
 
+use super::case::{Case, Task};
 use super::host::{Actor, Desk, Output, Waiting};
+use super::properties;
 use stateright::{Model, Property};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::protocol::message::Bytes;
-use ultramarine_runtime::protocol::supervision::Mutant;
 use ultramarine_runtime::protocol::{
-    Fish, FishingSettings, Message, Need, Node, Outcome, Parcel, ProtocolSettings, Radii, TaskId,
-    Version,
+    Fish, Message, Need, Node, Outcome, Parcel, Radii, TaskId, Version,
 };
 use ultramarine_topology::{Distance, Pe, Topology};
-
-/// What is searched.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// How many PEs there are beside the root, all mortal. At most 31.
-    pub workers: u32,
-    /// What the root spawns.
-    pub tasks: Vec<Task>,
-    /// How many die at most.
-    pub deaths: u32,
-    /// How many steps copies make at most, in all, from PEs other than their home.
-    pub hops: u32,
-    /// Others may hear of a death before it happens: a PE that they take for dead goes on for a
-    /// while, until it hears of it and leaves.
-    pub accused_live_on: bool,
-    /// A rule of the protocol to leave out.
-    pub mutant: Option<Mutant>,
-}
-
-/// A task that the root spawns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// Anybody may steal it, and it is run again when it is lost.
-    Supervised,
-    /// Anybody may steal it, and it ends with an error when it is lost.
-    Unsupervised,
-    /// It is supervised, and placed on this PE.
-    Placed(u32),
-}
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// By PE; `None`: it is gone.
-    actors: Vec<Option<Arc<Actor>>>,
+    pub(super) actors: Vec<Option<Arc<Actor>>>,
     /// What is on its way, by sender and receiver, in the order of sending.
     wires: Vec<VecDeque<Message>>,
     /// A set of PEs: those that have died, or are held for dead and will leave.
@@ -58,7 +28,7 @@ pub struct State {
     spent: u32,
     hops: u32,
     /// How each task has ended.
-    ends: Vec<Option<Outcome>>,
+    pub(super) ends: Vec<Option<Outcome>>,
 }
 
 /// One step.
@@ -96,21 +66,6 @@ pub enum Act {
 const ROOT: u32 = 0;
 
 impl Case {
-    fn pes(&self) -> u32 {
-        self.workers + 1
-    }
-
-    fn settings(&self) -> ProtocolSettings {
-        let fishing = FishingSettings {
-            // Whoever asks gets what there is.
-            min_sched: 0,
-            ..FishingSettings::for_threads(1)
-        };
-        // More often than a task can be lost here.
-        let max_replicas = 3 * self.workers;
-        ProtocolSettings { max_replicas, mutant: self.mutant, ..ProtocolSettings::new(fishing) }
-    }
-
     /// Lets a PE do something. Returns `None` if it is gone.
     fn turn<R>(
         &self,
@@ -187,7 +142,7 @@ impl Case {
     fn run(&self, state: &mut State, at: u32) -> Option<()> {
         let (ran, mut output) = self.turn(state, at, |_, desk| desk.next())?;
         let Waiting { parcel, is_local } = ran?;
-        let (future, outcome) = (parcel.task.future, value());
+        let (future, outcome) = (parcel.task.future, Ok(value()));
         if is_local {
             output.filled.push((future, outcome));
         } else {
@@ -211,22 +166,31 @@ impl Case {
         }
     }
 
-    fn has_ended(state: &State) -> bool {
-        state.ends.iter().all(Option::is_some)
-    }
-
     /// Whether anything but a further death can happen.
-    fn can_go_on(&self, state: &State) -> bool {
+    pub(super) fn can_go_on(&self, state: &State) -> bool {
         let mut acts = Vec::new();
         self.actions(state, &mut acts);
         let mut acts = acts.into_iter().filter(|act| !matches!(act, Act::Doom(_)));
         acts.any(|act| self.next_state(state, act).is_some())
     }
+}
+
+impl State {
+    /// Whether all futures have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ends.iter().all(Option::is_some)
+    }
 
     /// The tasks in a PE's pool.
-    fn pool(state: &State, pe: u32) -> impl Iterator<Item = &Waiting> {
-        let actor = state.actors[pe as usize].iter();
+    pub(super) fn pool(&self, pe: u32) -> impl Iterator<Item = &Waiting> {
+        let actor = self.actors.get(pe as usize).into_iter().flatten();
         actor.flat_map(|actor| &actor.shelves).flatten()
+    }
+
+    /// Whether a PE has heard that all the others are dead.
+    pub(super) fn is_alone(&self, pe: u32, pes: u32) -> bool {
+        let mut others = (0..pes).filter(|other| *other != pe);
+        others.all(|other| has(self.heard[pe as usize], other))
     }
 }
 
@@ -264,12 +228,14 @@ impl Model for Case {
                 _ => desk.put(parcel, true),
             });
         }
-        (0..self.pes()).for_each(|pe| drop(self.step(&mut state, pe, |_, _| {})));
+        for pe in 0..self.pes() {
+            self.step(&mut state, pe, |_, _| {});
+        }
         vec![state]
     }
 
     fn actions(&self, state: &State, acts: &mut Vec<Act>) {
-        if Self::has_ended(state) {
+        if state.has_ended() {
             return;
         }
         let all = || 0..self.pes();
@@ -280,14 +246,13 @@ impl Model for Case {
             }
         }
         for at in all().filter(here) {
-            if Self::pool(state, at).next().is_some() {
+            if state.pool(at).next().is_some() {
                 acts.push(Act::Run(at));
             }
             let unheard = |dead: &u32| *dead != at && !has(state.heard[at as usize], *dead);
             let dead = all().filter(|pe| has(state.doomed, *pe)).filter(unheard);
             acts.extend(dead.map(|dead| Act::Hear { at, dead }));
-            let has_work =
-                at == ROOT || state.hops < self.hops && Self::pool(state, at).next().is_some();
+            let has_work = at == ROOT || state.hops < self.hops && state.pool(at).next().is_some();
             let thieves = all().filter(unheard).filter(|thief| !has(state.spent, *thief));
             acts.extend(thieves.filter(|_| has_work).map(|thief| Act::Fish { thief, victim: at }));
             if has(state.doomed, at) {
@@ -313,62 +278,23 @@ impl Model for Case {
             }
             Act::Leave(pe) => self.leave(&mut state, pe),
         }
-        if Self::has_ended(&state) {
+        if state.has_ended() {
             // What else there is does not matter any more: so there are fewer states.
-            let State { ends, .. } = state;
-            let (actors, wires, heard) = (Vec::new(), Vec::new(), Vec::new());
+            let State { heard, ends, .. } = state;
+            let (actors, wires, heard) = (Vec::new(), Vec::new(), vec![heard[ROOT as usize]]);
             return Some(State { actors, wires, doomed: 0, heard, spent: 0, hops: 0, ends });
         }
         Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("no future stays empty", |case: &Case, state: &State| {
-                Case::has_ended(state) || case.can_go_on(state)
-            }),
-            Property::always(
-                "what is supervised ends with its value",
-                |case: &Case, state: &State| {
-                    let mut ends = case.tasks.iter().zip(&state.ends);
-                    ends.all(|(task, end)| match (task, end) {
-                        (_, None) => true,
-                        (Task::Unsupervised, Some(Err(TaskError::Lost { .. }))) => true,
-                        (_, Some(end)) => *end == value(),
-                    })
-                },
-            ),
-            Property::always(
-                "what was lost is not run where it is supervised",
-                |case: &Case, state: &State| {
-                    let others = set(case.pes()) - set(ROOT + 1);
-                    let is_alone = state.heard.first().is_some_and(|heard| *heard == others);
-                    state.actors.is_empty()
-                        || is_alone
-                        || Case::pool(state, ROOT)
-                            .all(|waiting| waiting.parcel.version.replica == 0)
-                },
-            ),
-            Property::sometimes("a task is lost twice", |_, state: &State| {
-                let arrived = (1..state.actors.len() as u32).flat_map(|pe| Case::pool(state, pe));
-                arrived.into_iter().any(|waiting| waiting.parcel.version.replica >= 2)
-            }),
-            Property::sometimes("the supervisor runs what was lost", |_, state: &State| {
-                !state.actors.is_empty()
-                    && Case::pool(state, ROOT).any(|waiting| waiting.parcel.version.replica > 0)
-            }),
-            Property::sometimes("the supervisor steals its task back", |_, state: &State| {
-                !state.actors.is_empty()
-                    && Case::pool(state, ROOT)
-                        .any(|waiting| !waiting.is_local && waiting.parcel.version.replica == 0)
-            }),
-        ]
+        properties::of(self)
     }
 }
 
 /// What every task comes to.
-fn value() -> Outcome {
-    Ok(Bytes(vec![42]))
+pub(super) fn value() -> Bytes {
+    Bytes(vec![42])
 }
 
 fn set(pe: u32) -> u32 {

@@ -1,0 +1,85 @@
+//! What is searched.
+
+use ultramarine_runtime::protocol::supervision::Mutant;
+use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
+
+/// A job to be searched.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// How many PEs there are beside the root, all mortal. At most 31.
+    pub workers: u32,
+    /// What the root spawns.
+    pub tasks: Vec<Task>,
+    /// How many die at most.
+    pub deaths: u32,
+    /// How many steps copies make at most, in all, from PEs other than their home.
+    pub hops: u32,
+    /// Others may hear of a death before it happens: a PE that they take for dead goes on for a
+    /// while, until it hears of it and leaves.
+    pub accused_live_on: bool,
+    /// A rule of the protocol to leave out.
+    pub mutant: Option<Mutant>,
+}
+
+/// A task that the root spawns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Anybody may steal it, and it is run again when it is lost.
+    Supervised,
+    /// Anybody may steal it, and it ends with an error when it is lost.
+    Unsupervised,
+    /// It is supervised, and placed on this PE.
+    Placed(u32),
+}
+
+impl Case {
+    /// The three workers, of which so many die, and nothing special.
+    pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> Case {
+        let tasks = tasks.to_vec();
+        Case { workers: 3, tasks, deaths, hops, accused_live_on: false, mutant: None }
+    }
+
+    /// What takes seconds.
+    pub fn quick() -> Vec<(&'static str, Case)> {
+        use Task::{Placed, Supervised, Unsupervised};
+        vec![
+            ("a task, and all workers die", Case::new(&[Supervised], 3, 3)),
+            ("a task, and the dead live on", Case::new(&[Supervised], 2, 1).accused_live_on()),
+            ("two tasks", Case::new(&[Supervised, Supervised], 2, 1)),
+            ("a task that nobody supervises", Case::new(&[Supervised, Unsupervised], 2, 1)),
+            ("a task that was placed", Case::new(&[Supervised, Placed(1)], 2, 1)),
+        ]
+    }
+
+    /// What takes minutes.
+    pub fn large() -> Vec<(&'static str, Case)> {
+        use Task::{Placed, Supervised};
+        let five = Case { workers: 4, ..Case::new(&[Supervised], 3, 2) };
+        vec![
+            ("a task that wanders, and all workers die", Case::new(&[Supervised], 3, 4)),
+            ("a task on five PEs", five),
+            ("a task, and the dead live on", Case::new(&[Supervised], 2, 2).accused_live_on()),
+            ("two tasks, and all workers die", Case::new(&[Supervised, Supervised], 3, 1)),
+            ("a placed one, and all workers die", Case::new(&[Supervised, Placed(1)], 3, 2)),
+        ]
+    }
+
+    fn accused_live_on(self) -> Case {
+        Case { accused_live_on: true, ..self }
+    }
+
+    pub(super) fn pes(&self) -> u32 {
+        self.workers + 1
+    }
+
+    pub(super) fn settings(&self) -> ProtocolSettings {
+        let fishing = FishingSettings {
+            // Whoever asks gets what there is.
+            min_sched: 0,
+            ..FishingSettings::for_threads(1)
+        };
+        // More often than a task can be lost here.
+        let max_replicas = 3 * self.workers;
+        ProtocolSettings { max_replicas, mutant: self.mutant, ..ProtocolSettings::new(fishing) }
+    }
+}

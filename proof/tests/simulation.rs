@@ -1,0 +1,60 @@
+//! Whole jobs, simulated.
+//!
+//! `ULTRAMARINE_PROOF_SEED=N` and `ULTRAMARINE_PROOF_RUNS=N` choose others than the usual ones.
+
+use std::env;
+use ultramarine_proof::simulation::{Total, run, run_mutant};
+use ultramarine_runtime::protocol::supervision::Mutant;
+
+fn number(name: &str, default: u64) -> u64 {
+    let given = env::var(name).ok();
+    given.map_or(default, |given| given.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
+#[test]
+fn jobs_end_with_the_right_result_whoever_dies() {
+    let first = number("ULTRAMARINE_PROOF_SEED", 1);
+    let runs = number("ULTRAMARINE_PROOF_RUNS", 4000);
+    let mut total = Total::default();
+    for seed in first..first + runs {
+        let run = run(seed, false);
+        assert_eq!(run.fault, None, "{run}");
+        total.add(&run);
+    }
+    println!("{total}");
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    for seed in [3, 1 << 40] {
+        let reports = [run(seed, false), run(seed, false)].map(|run| format!("{run}"));
+        assert_eq!(reports[0], reports[1]);
+    }
+}
+
+/// What the runs have met, so that none of it is left out by mistake.
+#[test]
+fn everything_happens_in_some_run() {
+    let mut total = Total::default();
+    (1..300).for_each(|seed| total.add(&run(seed, false)));
+    let Total { deaths, expelled, replicas, orphans, poisons, .. } = total;
+    for (what, how_often) in [
+        ("deaths", deaths),
+        ("expulsions", expelled),
+        ("replicas", replicas),
+        ("orphans", orphans),
+        ("poison tasks given up", poisons),
+    ] {
+        assert!(how_often > 0, "no {what}: {total}");
+    }
+}
+
+#[test]
+fn mutants_fail_in_some_run() {
+    for mutant in [Mutant::ForgetsTheDead, Mutant::IgnoresAge] {
+        let failed =
+            (1..20_000).find(|seed| run_mutant(*seed, Some(mutant), false).fault.is_some());
+        println!("{mutant:?} fails with seed {failed:?}");
+        assert!(failed.is_some(), "{mutant:?}");
+    }
+}
