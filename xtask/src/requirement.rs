@@ -81,10 +81,9 @@ impl Requirement {
             (Self::Hwloc, Debian) => &["libhwloc-dev"],
             (Self::Hwloc, Fedora) => &["hwloc-devel"],
             (Self::Hwloc, Spack) => &["hwloc"],
-            (Self::Spin, Debian) => &["spin"],
+            (Self::Spin, Debian | Spack) => &["spin"],
             // Fedora has no package of it, and the proofs say so where it is missing.
             (Self::Spin, Fedora) => &[],
-            (Self::Spin, Spack) => &["spin"],
             (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
             (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],
             (Self::Mpi(Family::Mpich), Spack) => &["mpich"],
