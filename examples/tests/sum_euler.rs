@@ -75,9 +75,9 @@ fn the_report_has_the_fields_that_scripts_read() {
     assert_eq!(report["program"], "sum_euler");
     assert_eq!((&report["pes"], &report["threads"]), (&2.into(), &1.into()));
     assert_eq!(report["tasks"], 123);
-    for field in ["notifies", "acks", "replicas"] {
-        assert_eq!(report[field], 0, "{field} in {report}");
-    }
+    // The root takes tasks back from the other PE, which tells it so; nobody else gets any.
+    assert!(report["notifies"].is_u64(), "{report}");
+    assert_eq!((&report["acks"], &report["replicas"]), (&0.into(), &0.into()), "{report}");
     assert_eq!(report["supervised"], false);
     assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{report}");
     let steals = report["steals"].as_object().expect("steals by distance");
