@@ -48,7 +48,7 @@ fn a_task_that_kills_its_hosts_is_given_up_and_harms_no_other() {
 
 #[test]
 fn a_task_that_kills_all_others_does_not_get_the_root() {
-    survives(4, "be_poisoned_all_but_one");
+    survives(5, "be_poisoned_all_but_one");
 }
 
 #[test]
@@ -149,7 +149,7 @@ mod programs {
         run(Options::default(), async |cx| {
             let poison = cx.supervised_spawn_at(Pe::new(1), poison, 1);
             match poison.await {
-                Err(TaskError::GaveUp { with, .. }) => assert_eq!(with.len(), 3, "{with:?}"),
+                Err(TaskError::GaveUp { with, .. }) => assert_eq!(with.len(), 4, "{with:?}"),
                 other => panic!("{other:?}"),
             }
             assert_eq!(par_map(&cx.supervised(), |n: u64| n + 1, 0..3).await?, [1, 2, 3]);

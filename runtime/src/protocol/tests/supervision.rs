@@ -214,15 +214,15 @@ fn whoever_is_left_alone_runs_what_was_lost() {
 
 #[test]
 fn what_was_lost_even_alone_is_not_run_by_whoever_is_left() {
-    let mut world = flat(5);
+    let mut world = flat(6);
     let wild = world.spawn_supervised(0, Distance::ONE);
-    for thief in [1, 2, 3] {
+    for thief in [1, 2, 3, 4] {
         assert_eq!(steal(&mut world, 0, thief)[0].task, wild);
         world.bury(0, thief);
     }
-    world.bury(0, 4);
+    world.bury(0, 5);
     world.tick(0, true);
-    let with = [1, 2, 3].map(pe).to_vec();
+    let with = [1, 2, 3, 4].map(pe).to_vec();
     let error = TaskError::GaveUp { task: format!("task {}", wild.future), with };
     assert_eq!(world.seats[0].filled, [(wild.future, Err(error))]);
     assert_eq!(world.run_one(0), None);
