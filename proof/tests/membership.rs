@@ -15,10 +15,10 @@ fn nobody_disagrees_for_ever() {
     }
 }
 
-/// A tree alone leaves somebody out if a PE dies with the news in its hands.
+/// A tree alone leaves somebody out if a bulletin is lost.
 #[test]
 fn the_heartbeats_in_the_ring_are_needed() {
-    let search = first_fault(Case { deaf: true, ..Case::new(5, 2, 0, 0) });
+    let search = first_fault(Case { deaf: true, ..Case::new(4, 1, 0, 1) });
     println!("without heartbeats: {search}");
     assert!(search.breaks(NOBODY_DISAGREES_FOR_EVER), "{search}");
 }

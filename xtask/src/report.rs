@@ -107,10 +107,12 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     closing
 }
 
-/// nextest's and libtest's last words; those of a binary without any tests say nothing.
+/// nextest's and libtest's last words; those of a binary without any tests say nothing, nor do those of
+/// a single test that nextest has run.
 fn is_closing(line: &str) -> bool {
-    let empty = line.contains(" 0 passed; 0 failed; 0 ignored;");
-    line.starts_with("Summary [") || (line.starts_with("test result: ") && !empty)
+    let is_empty = line.contains(" 0 passed; 0 failed; 0 ignored;");
+    let is_single = line.contains(" filtered out") && !line.contains(" 0 filtered out");
+    line.starts_with("Summary [") || (line.starts_with("test result: ") && !is_empty && !is_single)
 }
 
 /// The line without terminal sequences of the form `ESC [ … letter`.
@@ -154,7 +156,9 @@ test-mpich: Summary [ 2s] 3 tests run
     fn output_is_passed_on_whole_and_the_closing_lines_kept() {
         let log = "running\n\u{1b}[32;1m     Summary\u{1b}[0m [   0.1s] 4 tests run: 4 passed\n\
                    test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
-                   test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\nno newline";
+                   test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n\
+                   test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out\n\
+                   no newline";
         let mut copy = Vec::new();
         let closing = pass_on(log.as_bytes(), &mut copy);
         assert_eq!(String::from_utf8(copy).unwrap(), log);
