@@ -93,8 +93,10 @@ impl Step {
                 Work::Run(cargo(&["xtask", "chaos", "--runs", "24", "--profile", "dev"]))
             }
             // SPIN is installed by setup where that is allowed; without it its own tests say so.
-            Self::Proof => Work::Run(without_mpi(runner(&["--package", PROOF]))),
-            Self::DocTests => with_mpi(mpis.first(), cargo(&["test", "--workspace", "--doc"])),
+            Self::Proof => Work::Run(without_mpi(proofs())),
+            Self::DocTests => {
+                with_mpi(mpis.first(), cargo(&["test", "--workspace", "--exclude", PROOF, "--doc"]))
+            }
             Self::TestNoMpi => Work::Run(without_mpi(tests(&["--no-default-features"]))),
             Self::Deny => match deny::find() {
                 Some(command) => Work::Run(command),
@@ -148,18 +150,28 @@ fn docs() -> Command {
 const PROOF: &str = "ultramarine-proof";
 
 fn tests(features: &[&str]) -> Command {
-    let mut command = runner(&["--workspace", "--exclude", PROOF]);
+    let mut command = runner(has_nextest(), &["--workspace", "--exclude", PROOF]);
     command.args(features);
     command
 }
 
+/// How many states there are is worth reading: what the tests print is shown.
+fn proofs() -> Command {
+    let has_nextest = has_nextest();
+    let mut command = runner(has_nextest, &["--package", PROOF]);
+    command.args(if has_nextest { ["--success-output", "final"] } else { ["--", "--show-output"] });
+    command
+}
+
 /// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
-fn runner(packages: &[&str]) -> Command {
-    let has_nextest = process::succeeds(&mut cargo(&["nextest", "--version"]));
-    let runner: &[&str] = if has_nextest { &["nextest", "run"] } else { &["test"] };
-    let mut command = cargo(runner);
+fn runner(has_nextest: bool, packages: &[&str]) -> Command {
+    let mut command = cargo(if has_nextest { &["nextest", "run"] } else { &["test"] });
     command.args(packages).args(["--all-targets", "--no-fail-fast"]);
     command
+}
+
+fn has_nextest() -> bool {
+    process::succeeds(&mut cargo(&["nextest", "--version"]))
 }
 
 #[cfg(test)]
