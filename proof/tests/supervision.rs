@@ -40,8 +40,13 @@ fn a_task_that_was_placed_survives() {
 }
 
 #[test]
+fn a_task_of_another_pe_than_the_root_survives() {
+    holds(5);
+}
+
+#[test]
 fn every_quick_case_has_a_test() {
-    assert_eq!(Case::quick().len(), 5);
+    assert_eq!(Case::quick().len(), 6);
 }
 
 #[track_caller]

@@ -64,7 +64,7 @@ pub enum TaskError {
     /// Every copy of a supervised task was lost with the PE that it was on: it may be the task
     /// itself that kills its hosts.
     #[error(
-        "the task `{task}` was given up after {} copies of it were lost, with {}: either it ends the \
+        "the task `{task}` was given up after {} PEs had died with copies of it, {}: either it ends the \
          processes that run it, or raise `max_replicas`",
         .with.len(),
         .with.iter().map(Pe::to_string).collect::<Vec<_>>().join(", ")
@@ -72,7 +72,7 @@ pub enum TaskError {
     GaveUp {
         /// The name of the task's function.
         task: String,
-        /// The PEs that died, one for each copy.
+        /// The PEs that died with copies of it.
         with: Vec<Pe>,
     },
     /// The program's main task ended while this task was not yet done.

@@ -2,13 +2,17 @@
 
 use ultramarine_runtime::protocol::supervision::Mutant;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
+use ultramarine_topology::Pe;
 
 /// A job to be searched.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// How many PEs there are beside the root, all mortal. At most 31.
-    pub workers: u32,
-    /// What the root spawns.
+    /// How many PEs there are, the root included. At most 32.
+    pub pes: u32,
+    /// Who spawns the tasks and supervises them. It does not die, nor does the root; all others are
+    /// mortal.
+    pub home: u32,
+    /// What it spawns.
     pub tasks: Vec<Task>,
     /// How many die at most.
     pub deaths: u32,
@@ -21,7 +25,7 @@ pub struct Case {
     pub mutant: Option<Mutant>,
 }
 
-/// A task that the root spawns.
+/// A task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Anybody may steal it, and it is run again when it is lost.
@@ -33,10 +37,10 @@ pub enum Task {
 }
 
 impl Case {
-    /// The three workers, of which so many die, and nothing special.
+    /// The root supervises, with three workers, of which so many die.
     pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> Case {
         let tasks = tasks.to_vec();
-        Case { workers: 3, tasks, deaths, hops, accused_live_on: false, mutant: None }
+        Case { pes: 4, home: 0, tasks, deaths, hops, accused_live_on: false, mutant: None }
     }
 
     /// What takes seconds.
@@ -48,13 +52,17 @@ impl Case {
             ("two tasks", Case::new(&[Supervised, Supervised], 2, 1)),
             ("a task that nobody supervises", Case::new(&[Supervised, Unsupervised], 2, 1)),
             ("a task that was placed", Case::new(&[Supervised, Placed(1)], 2, 1)),
+            (
+                "a task of another PE than the root",
+                Case { pes: 5, home: 1, ..Case::new(&[Supervised], 3, 1) },
+            ),
         ]
     }
 
     /// What takes minutes.
     pub fn large() -> Vec<(&'static str, Case)> {
         use Task::{Placed, Supervised};
-        let five = Case { workers: 4, ..Case::new(&[Supervised], 3, 2) };
+        let five = Case { pes: 5, ..Case::new(&[Supervised], 3, 2) };
         vec![
             ("a task that wanders, and all workers die", Case::new(&[Supervised], 3, 4)),
             ("a task on five PEs", five),
@@ -68,8 +76,10 @@ impl Case {
         Case { accused_live_on: true, ..self }
     }
 
-    pub(super) fn pes(&self) -> u32 {
-        self.workers + 1
+    /// Those that can die.
+    pub(super) fn mortals(&self) -> impl Iterator<Item = u32> {
+        let home = self.home;
+        (0..self.pes).filter(move |pe| *pe != Pe::ROOT.number() && *pe != home)
     }
 
     pub(super) fn settings(&self) -> ProtocolSettings {
@@ -79,7 +89,7 @@ impl Case {
             ..FishingSettings::for_threads(1)
         };
         // More often than a task can be lost here.
-        let max_replicas = 3 * self.workers;
+        let max_replicas = 3 * self.pes;
         ProtocolSettings { max_replicas, mutant: self.mutant, ..ProtocolSettings::new(fishing) }
     }
 }

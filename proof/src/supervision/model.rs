@@ -63,8 +63,6 @@ pub enum Act {
     Leave(u32),
 }
 
-const ROOT: u32 = 0;
-
 impl Case {
     /// Lets a PE do something. Returns `None` if it is gone.
     fn turn<R>(
@@ -73,7 +71,7 @@ impl Case {
         at: u32,
         act: impl FnOnce(&mut Node, &mut Desk<'_>) -> R,
     ) -> Option<(R, Output)> {
-        let radii = Radii::of(&Topology::flat(self.pes()));
+        let radii = Radii::of(&Topology::flat(self.pes));
         let actor = Arc::make_mut(state.actors[at as usize].as_mut()?);
         let mut output = Output::default();
         let mut desk = Desk { radii: &radii, shelves: &mut actor.shelves, output: &mut output };
@@ -97,7 +95,7 @@ impl Case {
     }
 
     fn wire(&self, from: u32, to: u32) -> usize {
-        (from * self.pes() + to) as usize
+        (from * self.pes + to) as usize
     }
 
     /// Lets a PE do something, and sends what it says.
@@ -133,7 +131,7 @@ impl Case {
         if has(state.doomed, thief) {
             state.spent |= set(thief);
         }
-        if victim != ROOT {
+        if victim != self.home {
             state.hops += 1;
         }
         Some(())
@@ -161,7 +159,7 @@ impl Case {
     fn leave(&self, state: &mut State, pe: u32) {
         state.actors[pe as usize] = None;
         state.heard[pe as usize] = 0;
-        for from in 0..self.pes() {
+        for from in 0..self.pes {
             state.wires[self.wire(from, pe)].clear();
         }
     }
@@ -187,10 +185,9 @@ impl State {
         actor.flat_map(|actor| &actor.shelves).flatten()
     }
 
-    /// Whether a PE has heard that all the others are dead.
-    pub(super) fn is_alone(&self, pe: u32, pes: u32) -> bool {
-        let mut others = (0..pes).filter(|other| *other != pe);
-        others.all(|other| has(self.heard[pe as usize], other))
+    /// Whether this PE has heard of the deaths of these.
+    pub(super) fn has_heard_of(&self, mut dead: impl Iterator<Item = u32>, pe: u32) -> bool {
+        dead.all(|dead| has(self.heard[pe as usize], dead))
     }
 }
 
@@ -199,15 +196,15 @@ impl Model for Case {
     type Action = Act;
 
     fn init_states(&self) -> Vec<State> {
-        let pes = self.pes() as usize;
-        let topology = Arc::new(Topology::flat(self.pes()));
+        let pes = self.pes as usize;
+        let topology = Arc::new(Topology::flat(self.pes));
         let actor = |pe| {
             let node = Node::new(Pe::new(pe), topology.clone(), self.settings());
             let shelves = vec![VecDeque::new(); topology.radii().len()];
             Some(Arc::new(Actor { node, shelves }))
         };
         let mut state = State {
-            actors: (0..self.pes()).map(actor).collect(),
+            actors: (0..self.pes).map(actor).collect(),
             wires: vec![VecDeque::new(); pes * pes],
             doomed: 0,
             heard: vec![0; pes],
@@ -217,18 +214,18 @@ impl Model for Case {
         };
         for (task, future) in self.tasks.iter().zip(1..) {
             let parcel = Parcel {
-                task: TaskId { home: Pe::ROOT, future },
+                task: TaskId { home: Pe::new(self.home), future },
                 radius: Distance::ONE,
                 supervised: *task != Task::Unsupervised,
                 version: Version::default(),
                 body: Bytes::default(),
             };
-            self.step(&mut state, ROOT, |node, desk| match task {
+            self.step(&mut state, self.home, |node, desk| match task {
                 Task::Placed(pe) => node.place(Pe::new(*pe), parcel, desk),
                 _ => desk.put(parcel, true),
             });
         }
-        for pe in 0..self.pes() {
+        for pe in 0..self.pes {
             self.step(&mut state, pe, |_, _| {});
         }
         vec![state]
@@ -238,11 +235,11 @@ impl Model for Case {
         if state.has_ended() {
             return;
         }
-        let all = || 0..self.pes();
+        let all = || 0..self.pes;
         let here = |pe: &u32| state.actors[*pe as usize].is_some();
         for (wire, index) in state.wires.iter().zip(0..) {
             if !wire.is_empty() {
-                acts.push(Act::Deliver { from: index / self.pes(), to: index % self.pes() });
+                acts.push(Act::Deliver { from: index / self.pes, to: index % self.pes });
             }
         }
         for at in all().filter(here) {
@@ -252,12 +249,13 @@ impl Model for Case {
             let unheard = |dead: &u32| *dead != at && !has(state.heard[at as usize], *dead);
             let dead = all().filter(|pe| has(state.doomed, *pe)).filter(unheard);
             acts.extend(dead.map(|dead| Act::Hear { at, dead }));
-            let has_work = at == ROOT || state.hops < self.hops && state.pool(at).next().is_some();
+            let has_work =
+                at == self.home || state.hops < self.hops && state.pool(at).next().is_some();
             let thieves = all().filter(unheard).filter(|thief| !has(state.spent, *thief));
             acts.extend(thieves.filter(|_| has_work).map(|thief| Act::Fish { thief, victim: at }));
             if has(state.doomed, at) {
                 acts.push(Act::Leave(at));
-            } else if at != ROOT && state.doomed.count_ones() < self.deaths {
+            } else if self.mortals().any(|pe| pe == at) && state.doomed.count_ones() < self.deaths {
                 acts.push(Act::Doom(at));
             }
         }
@@ -281,7 +279,7 @@ impl Model for Case {
         if state.has_ended() {
             // What else there is does not matter any more: so there are fewer states.
             let State { heard, ends, .. } = state;
-            let (actors, wires, heard) = (Vec::new(), Vec::new(), vec![heard[ROOT as usize]]);
+            let (actors, wires) = (Vec::new(), Vec::new());
             return Some(State { actors, wires, doomed: 0, heard, spent: 0, hops: 0, ends });
         }
         Some(state)

@@ -26,34 +26,48 @@ pub(super) fn of(case: &Case) -> Vec<Property<Case>> {
                 (_, None) | (Task::Unsupervised, Some(Err(TaskError::Lost { .. }))) => true,
                 // It may be what killed everybody.
                 (_, Some(Err(TaskError::GaveUp { with, .. }))) => {
-                    with.len() > LOSSES_MIN && state.is_alone(Pe::ROOT.number(), case.pes())
+                    with.len() > LOSSES_MIN && is_alone(case, state)
                 }
                 (_, Some(end)) => *end == Ok(value()),
             })
         }),
-        Property::always("what was lost is spared its supervisor", |case: &Case, state: &State| {
-            !at_root(state).any(was_lost) || state.is_alone(Pe::ROOT.number(), case.pes())
+        Property::always("what was lost spares its supervisor", |case: &Case, state: &State| {
+            !at_home(case, state).any(was_lost) || is_alone(case, state)
         }),
-        Property::sometimes("a task is lost twice", |_, state: &State| {
-            let pes = 1..state.actors.len() as u32;
-            pes.flat_map(|pe| state.pool(pe)).any(|waiting| waiting.parcel.version.replica > 1)
+        Property::always("what was lost spares the root", |case: &Case, state: &State| {
+            let root = Pe::ROOT.number();
+            case.home == root || !state.pool(root).any(was_lost)
+        }),
+        Property::sometimes("a task is lost twice", |case: &Case, state: &State| {
+            let elsewhere = case.mortals().flat_map(|pe| state.pool(pe));
+            elsewhere.into_iter().any(|waiting| waiting.parcel.version.replica > 1)
         }),
     ];
-    if case.deaths >= case.workers {
-        properties.push(Property::sometimes("the supervisor runs what was lost", |_, state| {
-            at_root(state).any(was_lost)
-        }));
+    if case.deaths as usize >= case.mortals().count() {
+        properties.push(Property::sometimes(
+            "the supervisor runs what was lost",
+            |case: &Case, state| at_home(case, state).any(was_lost),
+        ));
     }
     if case.hops > 0 {
-        properties.push(Property::sometimes("the supervisor steals its task back", |_, state| {
-            at_root(state).any(|waiting| !waiting.is_local && !was_lost(waiting))
-        }));
+        properties.push(Property::sometimes(
+            "the supervisor steals its task back",
+            |case: &Case, state| {
+                at_home(case, state).any(|waiting| !waiting.is_local && !was_lost(waiting))
+            },
+        ));
     }
     properties
 }
 
-fn at_root(state: &State) -> impl Iterator<Item = &Waiting> {
-    state.pool(Pe::ROOT.number())
+/// The tasks in the supervisor's pool.
+fn at_home<'a>(case: &Case, state: &'a State) -> impl Iterator<Item = &'a Waiting> {
+    state.pool(case.home)
+}
+
+/// Whether the supervisor has heard that all are dead but the root and itself.
+fn is_alone(case: &Case, state: &State) -> bool {
+    state.has_heard_of(case.mortals(), case.home)
 }
 
 fn was_lost(waiting: &Waiting) -> bool {

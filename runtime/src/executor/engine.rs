@@ -21,6 +21,10 @@ use ultramarine_topology::{Distance, Pe};
 /// last, apart from the news of the end itself, which must have arrived.
 const LINGER: Duration = Duration::from_millis(50);
 
+/// Nor does a PE wait longer than this for others that may have left in the same way, or when it
+/// has heard that the job is over: whoever missed the news hears it from goodbyes.
+const LINGER_MAX: Duration = Duration::from_millis(500);
+
 /// Why a job cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -151,6 +155,10 @@ pub(super) struct Engine {
     pub(super) lifeboat: Option<Box<dyn Lane>>,
     /// When the job's end began here.
     ending_since: Option<Duration>,
+    /// When another PE said that the job is over.
+    pub(super) over_since: Option<Duration>,
+    /// Whether this PE leaves although others did not answer.
+    is_let_go: bool,
     /// When to look next whether others have gone over to it.
     pub(super) look_out_at: Duration,
 }
@@ -199,6 +207,8 @@ impl Engine {
             encoded: Vec::new(),
             lifeboat,
             ending_since: None,
+            over_since: None,
+            is_let_go: false,
             look_out_at: Duration::ZERO,
         }
     }
@@ -209,7 +219,19 @@ impl Engine {
 
     /// Whether this PE may go.
     pub(super) fn is_released(&mut self) -> bool {
-        self.node.phase() == Phase::Released && (self.node.is_bereaved() || self.port.is_idle())
+        let needs_no_answer = self.node.is_bereaved() || self.is_let_go;
+        self.node.phase() == Phase::Released && (needs_no_answer || self.port.is_idle())
+    }
+
+    /// Whether this PE leaves although others did not answer.
+    pub(super) fn is_let_go(&self) -> bool {
+        self.is_let_go
+    }
+
+    /// Leaves at once, as there is nothing to wait for.
+    pub(super) fn let_go(&mut self, pe: &Arc<Processor>) {
+        self.node.let_go(&mut Station { desk: &mut self.desk, pe });
+        self.is_let_go = true;
     }
 
     /// Sends what waits to be sent, takes in what has come, goes fishing if need be.
@@ -219,7 +241,7 @@ impl Engine {
         now: Duration,
         need: Need,
     ) -> Result<Turn, JobError> {
-        self.heed_verdicts(pe)?;
+        self.heed_verdicts(pe, now)?;
         self.look_out(pe, now);
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
@@ -256,7 +278,11 @@ impl Engine {
             let since = *self.ending_since.get_or_insert(now);
             // Among the bereaved others may have left already, and acknowledge nothing any more.
             let lingered = node.is_bereaved() && now >= since + LINGER;
-            if port.is_idle() || lingered && port.has_reached(node.heirs()) {
+            let is_over = node.is_bereaved() || self.over_since.is_some();
+            if is_over && now >= self.over_since.unwrap_or(since).max(since) + LINGER_MAX {
+                node.let_go(&mut host);
+                self.is_let_go = true;
+            } else if port.is_idle() || lingered && port.has_reached(node.heirs()) {
                 node.take_leave(&mut host);
             }
         }

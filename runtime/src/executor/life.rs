@@ -180,8 +180,9 @@ impl Processor {
             if (released || is_late) && self.vigil.is_bereaved() {
                 break Leave::Bereaved;
             }
+            let is_let_go = self.engine().as_ref().is_some_and(Engine::is_let_go);
             if released {
-                break Leave::Orderly;
+                break if is_let_go { Leave::Hasty } else { Leave::Orderly };
             }
             if is_late {
                 break Leave::Hasty;

@@ -183,7 +183,11 @@ pub(super) type Stuck = AtomicUsize;
 
 impl Engine {
     /// Does what the watch demands.
-    pub(super) fn heed_verdicts(&mut self, pe: &Arc<Processor>) -> Result<(), JobError> {
+    pub(super) fn heed_verdicts(
+        &mut self,
+        pe: &Arc<Processor>,
+        now: Duration,
+    ) -> Result<(), JobError> {
         let me = pe.me();
         while let Some(verdict) = pe.vigil.next() {
             match verdict {
@@ -195,6 +199,12 @@ impl Engine {
                         self.node.bury(dead, &mut Station { desk: &mut self.desk, pe });
                     }
                 }
+                // The root was needed until it said that the job is over, and so was this PE.
+                Verdict::Expelled | Verdict::RootLost { .. }
+                    if self.node.phase() != Phase::Running =>
+                {
+                    self.let_go(pe);
+                }
                 Verdict::Expelled => return Err(JobError::Expelled { me }),
                 Verdict::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
                 // The job is over when the root says so. Others have no business saying goodbye before.
@@ -205,6 +215,7 @@ impl Engine {
                 }
                 Verdict::JobOver { by } => {
                     tracing::debug!(pe = me.number(), "the job is over, as {by} has left");
+                    self.over_since.get_or_insert(now);
                     self.node.end(&mut Station { desk: &mut self.desk, pe });
                 }
             }

@@ -75,6 +75,13 @@ impl Node {
         self.pass_down(&Message::Release, host);
     }
 
+    /// Leaves whatever others say: they have left, or do not answer.
+    pub fn let_go(&mut self, host: &mut impl Host) {
+        if self.ending.phase == Phase::Ending {
+            self.release(host);
+        }
+    }
+
     pub(super) fn hear_farewell(&mut self) {
         self.ending.farewells_awaited = self.ending.farewells_awaited.saturating_sub(1);
     }

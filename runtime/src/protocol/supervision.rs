@@ -79,7 +79,7 @@ impl Location {
 struct Record {
     version: Version,
     location: Location,
-    /// The PEs that the former copies were lost with.
+    /// The PEs that the former copies were lost with, each once.
     lost_with: Vec<Pe>,
     /// How far from home it may go.
     radius: Distance,
@@ -182,7 +182,10 @@ impl Supervision {
     /// This task was lost with that PE.
     pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> Loss {
         let Some(record) = self.away.get_mut(&future) else { return Loss::Recovered };
-        record.lost_with.push(with);
+        // Some other PE, which had not heard of the death yet, may have sent it another copy.
+        if !record.lost_with.contains(&with) {
+            record.lost_with.push(with);
+        }
         if record.backup.is_none() {
             self.away.remove(&future);
             return Loss::Unsupervised;

@@ -127,6 +127,21 @@ fn news_of_a_task_with_somebody_known_to_be_dead_is_a_loss() {
     assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].task, task);
 }
 
+/// PE 1 does not know yet that PE 2 is dead, and answers its last FISHes.
+#[test]
+fn a_pe_that_is_dead_counts_once() {
+    let mut world = flat(4);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    world.bury(0, 2);
+    for replica in 0..20 {
+        let again = steal(&mut world, 0, 1);
+        assert_eq!((again[0].task, again[0].version.replica), (task, replica));
+        stolen(&mut world, 1, 2, Need::Idle);
+        world.deliver_only();
+    }
+    assert!(world.seats[0].filled.is_empty(), "{:?}", world.seats[0].filled);
+}
+
 #[test]
 fn outdated_news_is_not_believed() {
     let mut world = flat(4);
