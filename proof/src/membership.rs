@@ -9,7 +9,7 @@
 //! - **Time** passes for whoever waits for an answer that nothing on its way can bring; so patience is
 //!   lost only when messages are lost, or with the root.
 //! - **Crashes**: [some](Case::crashes) PEs are gone from one moment to the next, with what they were
-//!   about to say; also [the root](Case::root_may_crash).
+//!   about to say; also the root (`Case::root_may_crash`).
 
 use stateright::{Model, Property};
 use std::collections::BTreeSet;

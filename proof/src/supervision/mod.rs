@@ -1,7 +1,7 @@
 //! Supervision, searched exhaustively: whichever PEs die, whenever they die, and whenever and in
 //! whichever order the others hear of it, every future ends, and a supervised one with its value.
 //!
-//! One PE spawns some tasks and supervises them. All PEs are [`Node`]s of the runtime; what is modelled is only what
+//! One PE spawns some tasks and supervises them. All PEs are `Node`s of the runtime; what is modelled is only what
 //! is around them:
 //!
 //! - **Messages** arrive in the order in which they were sent between two PEs, in any order
@@ -12,7 +12,7 @@
 //!   longer for it is one whose task is not stolen in the meantime.
 //! - **Deaths**: a PE may die at any moment. Who has died is heard of by each of the others at any
 //!   later moment, in any order, independently of the others. With
-//!   [false accusations](Case::accused_live_on), they may also hear of it before; the PE goes on
+//!   false accusations (`Case::accused_live_on`), they may also hear of it before; the PE goes on
 //!   as long as it likes, and then leaves.
 //!
 //! The search ends because there is an end to everything: deaths are [counted](Case::deaths), so
