@@ -38,7 +38,7 @@
 //! do it: it may be the task itself that kills. What was lost twice goes alone to a PE where
 //! nothing else runs or waits, so that it can do no more harm to others. After `max_replicas` more tries
 //! it is given up; or when nobody but the supervisor and the root is left, if it was lost twice even while
-//! it was alone. (So a job needs four PEs beside the root to find such a task out before it gets there.)
+//! it was alone. If there is only nobody within its radius, it may go further first. (So a job needs four PEs beside the root to find such a task out before it gets there.)
 //!
 //! The price: while only lost tasks are left to do, their supervisor does none of them.
 
@@ -199,6 +199,18 @@ impl Supervision {
         record.location = Location::Lost;
         self.lost.push_back(future);
         Loss::Recovered
+    }
+
+    /// Lets thieves from anywhere take these of the lost tasks: by radius, and by how often they were
+    /// lost.
+    pub(super) fn free(&mut self, fits: impl Fn(Distance, usize) -> bool) {
+        for future in &self.lost {
+            if let Some(record) = self.away.get_mut(future)
+                && fits(record.radius, record.lost_with.len())
+            {
+                record.radius = Distance::ONE;
+            }
+        }
     }
 
     /// Gives a task up. The PEs that its copies were lost with.

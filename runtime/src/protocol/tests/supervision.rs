@@ -4,7 +4,7 @@ use super::world::{World, chooser, pe, settings};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Need, Parcel, Phase, TaskId, Version};
-use ultramarine_topology::{Distance, Topology};
+use ultramarine_topology::{Distance, LevelKind, Place, Topology};
 
 fn flat(pes: u32) -> World {
     World::new(Topology::flat(pes), &settings(), 1)
@@ -241,6 +241,26 @@ fn what_was_lost_even_alone_is_not_run_by_whoever_is_left() {
     let error = TaskError::GaveUp { task: format!("task {}", wild.future), with };
     assert_eq!(world.seats[0].filled, [(wild.future, Err(error))]);
     assert_eq!(world.run_one(0), None);
+}
+
+#[test]
+fn what_would_be_given_up_within_its_radius_may_go_further_first() {
+    let racks = ["a", "a", "b", "b", "b", "b", "b"];
+    let places = racks.map(|rack| Place::from_pairs([(LevelKind::Switch, rack)]));
+    let topology = Topology::new(&places, &[1; 7]).expect("consistent");
+    let mut world = World::new(topology, &settings(), 1);
+    let task = world.spawn_supervised(2, Distance::ONE.half());
+    for thief in [3, 4, 5, 6] {
+        assert_eq!(steal(&mut world, 2, thief)[0].task, task);
+        world.bury(2, thief);
+    }
+    assert!(stolen(&mut world, 2, 1, Need::Idle).is_empty(), "not within the radius");
+    world.tick(2, true);
+    assert_eq!(steal(&mut world, 2, 1)[0].task, task);
+    world.bury(2, 1);
+    world.tick(2, true);
+    assert_eq!(world.run_one(2), None);
+    assert!(matches!(world.seats[2].filled[..], [(_, Err(TaskError::GaveUp { .. }))]));
 }
 
 #[test]
