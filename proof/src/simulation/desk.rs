@@ -13,7 +13,7 @@ use ultramarine_runtime::protocol::{
 use ultramarine_topology::{Distance, Pe};
 
 /// What was lost more often than this may be taken for poison, when hardly anybody is left.
-const LOSSES_MIN: usize = 2;
+const LOSSES_MIN: usize = 3;
 
 /// A future on the PE that spawned its task: which child of which running task it is.
 #[derive(Clone, Copy, Debug)]

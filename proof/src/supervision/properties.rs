@@ -4,6 +4,7 @@ use super::case::{Case, Task};
 use super::host::Waiting;
 use super::model::{State, value};
 use stateright::Property;
+use std::collections::BTreeSet;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_topology::Pe;
 
@@ -11,8 +12,8 @@ use ultramarine_topology::Pe;
 /// future has ended.
 pub const NO_FUTURE_STAYS_EMPTY: &str = "no future stays empty";
 
-/// What was lost more often than this is given up when nobody else is left to run it.
-const LOSSES_MIN: usize = 2;
+/// What was lost with more PEs than this is given up when nobody else is left to run it.
+const LOSSES_MIN: usize = 3;
 
 /// All that apply to a case.
 pub(super) fn of(case: &Case) -> Vec<Property<Case>> {
@@ -26,7 +27,8 @@ pub(super) fn of(case: &Case) -> Vec<Property<Case>> {
                 (_, None) | (Task::Unsupervised, Some(Err(TaskError::Lost { .. }))) => true,
                 // It may be what killed everybody.
                 (_, Some(Err(TaskError::GaveUp { with, .. }))) => {
-                    with.len() > LOSSES_MIN && is_alone(case, state)
+                    let different: BTreeSet<_> = with.iter().collect();
+                    different.len() > LOSSES_MIN && is_alone(case, state)
                 }
                 (_, Some(end)) => *end == Ok(value()),
             })
