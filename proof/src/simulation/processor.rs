@@ -6,9 +6,10 @@ use std::time::Duration;
 use ultramarine_runtime::protocol::{Membership, Node, Phase, Standing};
 use ultramarine_topology::Pe;
 
-/// How long a PE lingers at the end of a job in which somebody has died, in nanoseconds: as the
-/// runtime's engine does.
-pub(super) const LINGER_NS: u64 = 50_000_000;
+/// How long a PE lingers at the end of a job in which somebody has died, in nanoseconds: these are
+/// the runtime's `LINGER` and `LINGER_MAX`, in `executor/engine.rs`.
+const LINGER_NS: u64 = 50_000_000;
+const LINGER_MAX_NS: u64 = 500_000_000;
 
 /// A PE, as long as it is there.
 #[derive(Debug)]
@@ -27,6 +28,9 @@ pub(super) struct Processor {
     pub(super) tick_due: u64,
     /// When the job's end began here, in nanoseconds.
     ending_since: Option<u64>,
+    /// When another PE said that the job is over, in nanoseconds.
+    pub(super) over_since: Option<u64>,
+    pub(super) is_let_go: bool,
     pub(super) is_ending: bool,
     /// It does nothing before this moment, in nanoseconds.
     pub(super) stopped_until: u64,
@@ -44,6 +48,8 @@ impl Processor {
             unacknowledged: BTreeMap::new(),
             tick_due: u64::MAX,
             ending_since: None,
+            over_since: None,
+            is_let_go: false,
             is_ending: false,
             stopped_until: 0,
         }
@@ -55,8 +61,8 @@ impl Processor {
         loop {
             let due = self.node.tick(Duration::from_nanos(now), self.desk.need(), &mut self.desk);
             self.tick_due = due.map_or(u64::MAX, |due| due.as_nanos() as u64);
-            if self.node.phase() == Phase::Ending && !sends(&done) && self.may_take_leave(now) {
-                self.node.take_leave(&mut self.desk);
+            if self.node.phase() == Phase::Ending && !sends(&done) && !sends(&self.desk.effects) {
+                self.take_leave(now);
             }
             self.desk.dispatch();
             if self.desk.effects.is_empty() {
@@ -78,25 +84,33 @@ impl Processor {
         }
     }
 
-    fn is_flushed(&self) -> bool {
-        self.unacknowledged.is_empty() && !sends(&self.desk.effects)
-    }
-
-    /// Whether all has arrived that must, as the runtime's engine sees it.
-    fn may_take_leave(&mut self, now: u64) -> bool {
-        if sends(&self.desk.effects) {
-            return false;
-        }
+    /// Takes leave if nothing is left to wait for, as the runtime's engine does.
+    fn take_leave(&mut self, now: u64) {
         let since = *self.ending_since.get_or_insert(now);
-        let has_lingered = self.node.is_bereaved() && now >= since + LINGER_NS;
+        let is_bereaved = self.node.is_bereaved();
+        let over_since = self.over_since.or(is_bereaved.then_some(since));
         let has_reached_heirs =
             || self.node.heirs().iter().all(|pe| !self.unacknowledged.contains_key(pe));
-        self.is_flushed() || has_lingered && has_reached_heirs()
+        if over_since.is_some_and(|over| now >= over.max(since) + LINGER_MAX_NS) {
+            self.let_go();
+        } else if self.unacknowledged.is_empty()
+            || is_bereaved && now >= since + LINGER_NS && has_reached_heirs()
+        {
+            self.node.take_leave(&mut self.desk);
+        }
+    }
+
+    /// Leaves whatever others say.
+    pub(super) fn let_go(&mut self) {
+        self.node.let_go(&mut self.desk);
+        self.is_let_go = true;
     }
 
     /// Whether it may go.
     pub(super) fn may_leave(&self) -> bool {
-        self.node.phase() == Phase::Released && (self.node.is_bereaved() || self.is_flushed())
+        let needs_no_answer = self.node.is_bereaved() || self.is_let_go;
+        self.node.phase() == Phase::Released
+            && (needs_no_answer || self.unacknowledged.is_empty() && !sends(&self.desk.effects))
     }
 
     /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.

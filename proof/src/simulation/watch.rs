@@ -1,9 +1,10 @@
 //! Who dies, and how the others come to know.
 
+use super::processor::Processor;
 use super::scenario::Mishap;
 use super::world::{Event, World};
 use std::time::Duration;
-use ultramarine_runtime::protocol::{Membership, Notice, Standing};
+use ultramarine_runtime::protocol::{Membership, Notice, Phase, Standing};
 use ultramarine_topology::Pe;
 
 impl World {
@@ -45,6 +46,20 @@ impl World {
             }
         }
         self.report.left += 1;
+        self.report.gone = Duration::from_nanos(self.now);
+        self.vanish(pe);
+    }
+
+    /// A PE hears that it has to leave. At the end of the job it may go in peace.
+    pub(super) fn desert(&mut self, pe: Pe) {
+        let Some(deserter) = &mut self.pes[pe.index()] else { return };
+        if deserter.node.phase() != Phase::Running {
+            return self.with(pe, Processor::let_go);
+        }
+        match deserter.membership.standing() {
+            Standing::Expelled => self.report.expelled += 1,
+            _ => self.report.roots_lost += 1,
+        }
         self.report.gone = Duration::from_nanos(self.now);
         self.vanish(pe);
     }
@@ -132,16 +147,10 @@ impl World {
         }
         let soon = self.now + self.dice.within(0..=1_000_000);
         match standing {
-            Standing::Expelled if is_news => {
-                self.report.expelled += 1;
-                return self.vanish(at);
-            }
-            Standing::RootLost(_) if is_news => {
-                self.report.roots_lost += 1;
-                self.report.gone = now;
-                return self.vanish(at);
-            }
             Standing::Over { .. } if is_news => self.schedule(soon, Event::Over(at)),
+            Standing::Expelled | Standing::RootLost(_) if is_news => {
+                self.schedule(soon, Event::Desert(at));
+            }
             _ => {}
         }
         if !dead.is_empty() {

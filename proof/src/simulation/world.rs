@@ -2,7 +2,7 @@
 
 use super::desk::{Desk, Effect};
 use super::dice::Dice;
-use super::processor::{LINGER_NS, Processor};
+use super::processor::Processor;
 use super::program::Spec;
 use super::scenario::{Mishap, Scenario};
 use super::{Report, Run};
@@ -24,6 +24,8 @@ pub(super) enum Event {
     Computed { at: Pe, task: u64 },
     /// The node is to be ticked.
     Tick(Pe),
+    /// A PE that ends looks whether it may go.
+    Poll(Pe),
     /// The end of the job has been waited for long enough.
     Grace(Pe),
     /// A notice arrives.
@@ -32,6 +34,8 @@ pub(super) enum Event {
     Bury { at: Pe, dead: Pe },
     /// The node hears that the job is over.
     Over(Pe),
+    /// The node hears that it has to leave: the root is lost, or the others hold it for dead.
+    Desert(Pe),
     /// A PE sees that another is gone, or believes so.
     Suspect { by: Pe, whom: Pe },
     /// A PE's heartbeats go out.
@@ -51,8 +55,10 @@ impl Event {
             Event::Computed { at, .. }
             | Event::Bury { at, .. }
             | Event::Tick(at)
+            | Event::Poll(at)
             | Event::Grace(at)
             | Event::Over(at)
+            | Event::Desert(at)
             | Event::Beat(at)
             | Event::Patience(at)
             | Event::Suspect { by: at, .. } => Some(*at),
@@ -63,7 +69,7 @@ impl Event {
     /// Whether there are too many of them to be told.
     fn is_routine(&self) -> bool {
         match self {
-            Event::Beat(_) | Event::Tick(_) | Event::Acknowledge { .. } => true,
+            Event::Beat(_) | Event::Tick(_) | Event::Poll(_) | Event::Acknowledge { .. } => true,
             Event::Notice { notice, .. } => matches!(notice, Notice::Known { .. }),
             _ => false,
         }
@@ -89,6 +95,9 @@ pub(super) struct World {
     fault: Option<String>,
     tells: bool,
 }
+
+/// How often a PE that ends looks whether it may go, in nanoseconds.
+const POLL_NS: u64 = 1_000_000;
 
 /// No run takes so many events unless it never ends.
 const EVENTS_MAX: u64 = 5_000_000;
@@ -177,6 +186,10 @@ impl World {
             }
             Event::Computed { at, task } => self.with(at, |pe| pe.desk.computed(task)),
             Event::Tick(at) => self.with(at, |_| {}),
+            Event::Poll(at) => {
+                self.with(at, |_| {});
+                self.schedule(self.now + POLL_NS, Event::Poll(at));
+            }
             Event::Grace(at) => {
                 self.report.late += 1;
                 self.leave(at);
@@ -184,7 +197,14 @@ impl World {
             Event::Bury { at, dead } => self.with(at, |pe| pe.bury(dead)),
             // For the root the job is over when its main task says so.
             Event::Over(Pe::ROOT) => {}
-            Event::Over(at) => self.with(at, |pe| pe.node.end(&mut pe.desk)),
+            Event::Over(at) => {
+                let now = self.now;
+                self.with(at, |pe| {
+                    pe.over_since.get_or_insert(now);
+                    pe.node.end(&mut pe.desk);
+                });
+            }
+            Event::Desert(at) => self.desert(at),
             Event::Mishap(mishap) => self.befall(mishap),
             event => self.watch(event),
         }
@@ -245,9 +265,7 @@ impl World {
         if pe.desk.is_ending && !std::mem::replace(&mut pe.is_ending, true) {
             let grace = self.scenario.shutdown_grace.as_nanos() as u64;
             self.schedule(self.now + grace, Event::Grace(at));
-            self.schedule(self.now + LINGER_NS, Event::Tick(at));
-            // It counts from when the last message went out.
-            self.schedule(self.now + LINGER_NS + LINGER_NS / 10, Event::Tick(at));
+            self.schedule(self.now + POLL_NS, Event::Poll(at));
         } else if pe.may_leave() {
             self.leave(at);
         }
