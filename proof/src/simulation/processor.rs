@@ -61,7 +61,7 @@ impl Processor {
         loop {
             let due = self.node.tick(Duration::from_nanos(now), self.desk.need(), &mut self.desk);
             self.tick_due = due.map_or(u64::MAX, |due| due.as_nanos() as u64);
-            if self.node.phase() == Phase::Ending && !sends(&done) && !sends(&self.desk.effects) {
+            if self.node.phase() != Phase::Running && !sends(&done) && !sends(&self.desk.effects) {
                 self.take_leave(now);
             }
             self.desk.dispatch();

@@ -1,17 +1,16 @@
 //! Protocol, port and futures under one lock: what makes progress.
 
-use super::body::panicked;
+use super::failure::JobError;
 use super::processor::Processor;
 use super::queues::{Common, Waiting, Work};
 use super::task::{Departure, Fill, Guest};
 use crate::error::TaskError;
 use crate::protocol::{Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics};
 use crate::transport::link::{LinkCounters, LinkError};
-use crate::transport::{Lane, LaneError, Port};
-use crate::wire::{self, WireError};
+use crate::transport::{Lane, Port};
+use crate::wire;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,104 +23,6 @@ const LINGER: Duration = Duration::from_millis(50);
 /// Nor does a PE wait longer than this for others that may have left in the same way, or when it
 /// has heard that the job is over: whoever missed the news hears it from goodbyes.
 const LINGER_MAX: Duration = Duration::from_millis(500);
-
-/// Why a job cannot go on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum JobError {
-    /// The channel between two PEs cannot be kept up.
-    #[error("{me} cannot go on: {source}")]
-    Link {
-        /// Who noticed.
-        me: Pe,
-        /// What went wrong.
-        source: LinkError,
-    },
-    /// A message made no sense.
-    #[error("{me} got a message from {from} that it cannot read: {source}")]
-    Message {
-        /// Who got it.
-        me: Pe,
-        /// Who sent it.
-        from: Pe,
-        /// What is wrong with it.
-        source: WireError,
-    },
-    /// A message speaks of a PE that the job does not have.
-    #[error("{me} got a message from {from} about a PE that does not exist")]
-    Nonsense {
-        /// Who got it.
-        me: Pe,
-        /// Who sent it.
-        from: Pe,
-    },
-    /// Another PE gave up.
-    #[error("the job was ended because of {pe}: {reason}")]
-    Elsewhere {
-        /// Who gave up.
-        pe: Pe,
-        /// Why.
-        reason: String,
-    },
-    /// The watch over the other PEs could not begin.
-    #[error("{me} cannot watch over the others: {source}")]
-    Watch {
-        /// Who was to watch.
-        me: Pe,
-        /// What went wrong.
-        source: LaneError,
-    },
-    /// The others hold this PE for dead, and go on without it.
-    #[error(
-        "{me} leaves: the others hold it for dead, since it did not answer in time (it was stopped, \
-         or cut off; `dead_after` says how long they wait)"
-    )]
-    Expelled {
-        /// Who leaves.
-        me: Pe,
-    },
-    /// The root has died, or cannot be reached any more.
-    #[error("{me} leaves: the job has lost its root ({reason})")]
-    RootLost {
-        /// Who leaves.
-        me: Pe,
-        /// How that showed.
-        reason: String,
-    },
-    /// The runtime itself panicked, or a value of the program's did so when it was dropped.
-    #[error("{me} cannot go on: the thread that looks after its messages panicked: {message}")]
-    DriverPanicked {
-        /// Whose driver.
-        me: Pe,
-        /// What it said.
-        message: String,
-    },
-    /// The main task panicked.
-    #[error("the main task panicked: {0}")]
-    MainPanicked(String),
-    /// The operating system refused to start worker threads.
-    #[error("the worker threads of {me} cannot be started: {reason}")]
-    Threads {
-        /// Whose threads.
-        me: Pe,
-        /// What the system said.
-        reason: String,
-    },
-}
-
-impl JobError {
-    pub(super) fn driver_panicked(me: Pe, payload: &(dyn Any + Send)) -> Self {
-        match panicked(me, payload) {
-            TaskError::Panicked { message, .. } => JobError::DriverPanicked { me, message },
-            other => JobError::DriverPanicked { me, message: other.to_string() },
-        }
-    }
-
-    /// Whether this PE leaves without a word: nobody would listen.
-    pub(super) fn is_desertion(&self) -> bool {
-        matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })
-    }
-}
 
 /// Something that workers leave for the next turn.
 pub(super) enum Letter {
@@ -234,6 +135,23 @@ impl Engine {
         self.is_let_go = true;
     }
 
+    /// Takes leave when the job has ended and there is nothing to wait for any more.
+    fn take_leave(&mut self, pe: &Arc<Processor>, now: Duration) {
+        if self.node.phase() == Phase::Running || !self.desk.outgoing.is_empty() {
+            return;
+        }
+        let since = *self.ending_since.get_or_insert(now);
+        // Among the bereaved others may have left already, and acknowledge nothing any more.
+        let is_bereaved = self.node.is_bereaved();
+        let has_lingered = is_bereaved && now >= since + LINGER;
+        let over_since = self.over_since.or(is_bereaved.then_some(since));
+        if over_since.is_some_and(|over| now >= over.max(since) + LINGER_MAX) {
+            self.let_go(pe);
+        } else if self.port.is_idle() || has_lingered && self.port.has_reached(self.node.heirs()) {
+            self.node.take_leave(&mut Station { desk: &mut self.desk, pe });
+        }
+    }
+
     /// Sends what waits to be sent, takes in what has come, goes fishing if need be.
     pub(super) fn turn(
         &mut self,
@@ -274,18 +192,7 @@ impl Engine {
         };
         let polled = port.poll(now, &mut deliver);
         let fishing_due = node.tick(now, need, &mut host);
-        if node.phase() == Phase::Ending && host.desk.outgoing.is_empty() {
-            let since = *self.ending_since.get_or_insert(now);
-            // Among the bereaved others may have left already, and acknowledge nothing any more.
-            let lingered = node.is_bereaved() && now >= since + LINGER;
-            let is_over = node.is_bereaved() || self.over_since.is_some();
-            if is_over && now >= self.over_since.unwrap_or(since).max(since) + LINGER_MAX {
-                node.let_go(&mut host);
-                self.is_let_go = true;
-            } else if port.is_idle() || lingered && port.has_reached(node.heirs()) {
-                node.take_leave(&mut host);
-            }
-        }
+        self.take_leave(pe, now);
         if let Err(error) = polled {
             self.endure(pe, error)?;
         }

@@ -5,7 +5,7 @@
 //! it come back, notices and goes. The thread that started the PE waits until some driver has
 //! brought it to its end.
 
-use super::engine::JobError;
+use super::failure::JobError;
 use super::life::Leave;
 use super::processor::Processor;
 use std::panic::{AssertUnwindSafe, catch_unwind};

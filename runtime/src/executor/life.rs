@@ -2,7 +2,8 @@
 
 use super::body::{CatchPanic, panicked};
 use super::context::Context;
-use super::engine::{Engine, JobError};
+use super::engine::Engine;
+use super::failure::JobError;
 use super::processor::{Job, Processor};
 use super::vigil::Vigil;
 use crate::error::TaskError;

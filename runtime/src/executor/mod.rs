@@ -27,6 +27,7 @@ mod airlock;
 mod body;
 mod context;
 mod engine;
+mod failure;
 mod future;
 mod helm;
 mod life;
@@ -39,7 +40,7 @@ mod vigil;
 mod worker;
 
 pub use context::{Context, Portable, Spawner};
-pub use engine::JobError;
+pub use failure::JobError;
 pub use future::Future;
 pub use life::{Leave, Parting, lead, serve};
 pub use processor::Job;

@@ -3,7 +3,8 @@
 use super::airlock::Airlock;
 use super::body::Body;
 use super::context::Portable;
-use super::engine::{Engine, JobError, Letter, Turn};
+use super::engine::{Engine, Letter, Turn};
+use super::failure::JobError;
 use super::future::Future;
 use super::helm::Helm;
 use super::queues::{Queues, Work};

@@ -1,6 +1,7 @@
 //! Hearing of deaths, and leaving the lane that cannot be trusted after one.
 
-use super::engine::{Engine, JobError, Station};
+use super::engine::{Engine, Station};
+use super::failure::JobError;
 use super::processor::Processor;
 use crate::detector::{Detector, Verdict};
 use crate::protocol::Phase;

@@ -227,8 +227,8 @@ impl Node {
         {
             host.accept(parcel);
         }
-        // Somebody further away may try it before.
-        self.supervision.free(|radius, losses| is_alone(radius) && !is_tame(losses));
+        // Somebody further away may try it first.
+        self.supervision.unbound(|radius, losses| is_alone(radius) && !is_tame(losses));
         while let Some(parcel) = self.supervision.recover(me, |radius, _| is_alone(radius)) {
             let future = parcel.task.future;
             let with = self.supervision.give_up(future);

@@ -36,9 +36,10 @@
 //!
 //! A copy of a lost task is never run by its supervisor, nor by the root, while anybody else could
 //! do it: it may be the task itself that kills. What was lost twice goes alone to a PE where
-//! nothing else runs or waits, so that it can do no more harm to others. After `max_replicas` more tries
-//! it is given up; or when nobody but the supervisor and the root is left, if it was lost twice even while
-//! it was alone. If there is only nobody within its radius, it may go further first. (So a job needs four PEs beside the root to find such a task out before it gets there.)
+//! nothing else runs or waits, so that it can do no more harm to others. After `max_replicas` more
+//! tries it is given up; or when nobody but the supervisor and the root is left, if it was lost twice
+//! even while it was alone. If somebody is left, but not within its radius, it goes further instead.
+//! (So a job needs four PEs beside the root to find such a task out before it gets there.)
 //!
 //! The price: while only lost tasks are left to do, their supervisor does none of them.
 
@@ -201,9 +202,9 @@ impl Supervision {
         Loss::Recovered
     }
 
-    /// Lets thieves from anywhere take these of the lost tasks: by radius, and by how often they were
+    /// Lets thieves from anywhere take the lost tasks that fit: by radius, and by how often they were
     /// lost.
-    pub(super) fn free(&mut self, fits: impl Fn(Distance, usize) -> bool) {
+    pub(super) fn unbound(&mut self, fits: impl Fn(Distance, usize) -> bool) {
         for future in &self.lost {
             if let Some(record) = self.away.get_mut(future)
                 && fits(record.radius, record.lost_with.len())
