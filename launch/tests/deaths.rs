@@ -1,5 +1,5 @@
-//! Jobs whose processes are killed, and what the program sees of it. Each program below is a test
-//! that only a launcher runs.
+//! Jobs whose processes are killed or stopped, and what the program sees of it. Each program below is
+//! a test that only a launcher runs.
 #![cfg(feature = "mpi")]
 
 mod common;
@@ -23,6 +23,11 @@ const FOLDER: &str = "DEATHS_FOLDER";
 
 /// Runs a program on so many processes over each lane. All must be well although some are killed.
 fn survives(processes: u32, program: &str) {
+    survives_what_is_told(processes, program, "the job goes on without it");
+}
+
+/// The same, with what must be said of the loss.
+fn survives_what_is_told(processes: u32, program: &str, told: &str) {
     for lane in ["mpi", "tcp"] {
         let folder = format!("ultramarine-deaths-{}-{program}-{lane}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
@@ -36,7 +41,7 @@ fn survives(processes: u32, program: &str) {
         let out = String::from_utf8_lossy(&output.stdout);
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
-        assert!(err.contains("the job goes on without it"), "nobody was killed: {out}\n{err}");
+        assert!(err.contains(told), "nobody was lost: {out}\n{err}");
         assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
     }
 }
@@ -77,6 +82,22 @@ fn the_program_goes_on_after_the_job() {
 }
 
 #[test]
+fn one_that_was_stopped_for_too_long_leaves_and_the_job_goes_on() {
+    survives_what_is_told(3, "be_held_for_dead", "PE 1 leaves: the others hold it for dead");
+}
+
+#[test]
+fn one_that_was_stopped_for_a_while_is_not_held_for_dead() {
+    for lane in ["mpi", "tcp"] {
+        let Some(output) = launched(3, "be_stopped_for_a_while", lane) else { return };
+        let out = String::from_utf8_lossy(&output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
+        assert!(!err.contains("hold it for dead"), "{lane}: {err}");
+    }
+}
+
+#[test]
 fn without_the_root_all_leave_and_the_launcher_fails() {
     for lane in ["mpi", "tcp"] {
         let start = Instant::now();
@@ -110,6 +131,14 @@ mod programs {
     fn first(what: &str) -> bool {
         let folder = PathBuf::from(std::env::var_os(FOLDER).expect("the test names a folder"));
         std::fs::create_dir(folder.join(what)).is_ok()
+    }
+
+    /// Stops this process, all of its threads, for so many milliseconds.
+    fn stop(millis: u32) {
+        let own = std::process::id();
+        let seconds = f64::from(millis) / 1000.0;
+        let script = format!("kill -STOP {own}; sleep {seconds}; kill -CONT {own}");
+        Command::new("sh").args(["-c", &script]).status().expect("there is a shell");
     }
 
     async fn poison(_: Context, _: u32) {
@@ -266,6 +295,38 @@ mod programs {
             std::thread::sleep(Duration::from_millis(300));
             println!("all is well");
         }
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn be_held_for_dead() {
+        let options = Options::default().set("heartbeat", "200ms").set("dead_after", "1s");
+        run(options, async |cx| {
+            let stopped = Pe::new(1);
+            let lost = cx.spawn_at(stopped, async |_, ()| stop(4000), ());
+            assert_eq!(lost.await, Err(TaskError::Lost { pe: stopped }));
+            assert_eq!(push_map(&cx.supervised(), |n: u32| n, 0..3).await?, [0, 1, 2]);
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn be_stopped_for_a_while() {
+        // Stopped for 0.8 of it.
+        let options = Options::default().set("heartbeat", "200ms").set("dead_after", "4s");
+        run(options, async |cx| {
+            let stopped = Pe::new(1);
+            let task = async |cx: Context, millis| {
+                stop(millis);
+                cx.pe()
+            };
+            assert_eq!(cx.supervised_spawn_at(stopped, task, 3200).await?, stopped);
+            assert!(!cx.is_dead(stopped));
+            println!("all is well");
+            Ok(())
+        });
     }
 
     #[test]

@@ -8,11 +8,12 @@ use super::watch::Hosts;
 use super::{Command, DetectorSettings, Verdict, unless_interrupted};
 use crate::handshake::JobKey;
 use crate::protocol::{Membership, Standing};
+use crate::transport::listener::Listener;
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -75,11 +76,7 @@ pub(super) struct Lookout {
     /// Connections that ended while something else was being done, and why.
     pub(super) ended: Vec<(usize, End)>,
     poll: Poll,
-    listener: TcpListener,
-    /// There may be connections to accept.
-    is_called: bool,
-    /// The system could not give us the last one, for lack of descriptors, say.
-    is_short: bool,
+    listener: Listener,
     /// Connections accepted and within the handshake; the oldest first.
     strangers: BTreeSet<usize>,
     /// Connections of which one round has not read all.
@@ -94,12 +91,12 @@ impl Lookout {
     pub(super) fn new(
         job: Job,
         poll: Poll,
-        mut listener: TcpListener,
+        listener: TcpListener,
         orders: mpsc::Receiver<Command>,
         counters: Arc<DetectorCounters>,
         report: Box<dyn Fn(Verdict) + Send>,
     ) -> io::Result<Self> {
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let listener = Listener::new(listener, poll.registry(), LISTENER)?;
         Ok(Lookout {
             hosts: Hosts::new(&job.topology),
             membership: Membership::new(job.me, job.topology.pes(), job.settings.dead_after),
@@ -114,8 +111,6 @@ impl Lookout {
             ended: Vec::new(),
             poll,
             listener,
-            is_called: true,
-            is_short: false,
             strangers: BTreeSet::new(),
             unread: BTreeSet::new(),
             next_connection: CONNECTION_MIN,
@@ -168,12 +163,12 @@ impl Lookout {
         }
         for event in events {
             match event.token() {
-                LISTENER => self.is_called = true,
+                LISTENER => self.listener.on_call(),
                 WAKER => {}
                 Token(number) => self.on_connection(number, Some(event)),
             }
         }
-        if self.is_called {
+        if self.listener.is_called() {
             self.accept();
         }
         self.settle_ended();
@@ -228,34 +223,22 @@ impl Lookout {
     }
 
     fn accept(&mut self) {
-        self.is_short = false;
         for _ in 0..ROUND_ACCEPTS_MAX {
-            match self.listener.accept() {
-                Ok((stream, _)) => {
-                    let Job { me, key, .. } = self.job;
-                    let pes = self.job.topology.pes();
-                    let connection = Connection::accepted(stream, key, me, pes, self.now());
-                    if let Some(number) = self.keep(connection) {
-                        self.strangers.insert(number);
-                    } else {
-                        count(&self.counters.not_accepted);
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.is_called = false;
-                    break;
-                }
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
-                    ) => {}
-                // The callers wait, and the next round tries again.
+            let stream = match self.listener.accept() {
+                Ok(Some(stream)) => stream,
+                Ok(None) => break,
                 Err(_) => {
-                    self.is_short = true;
                     count(&self.counters.not_accepted);
                     break;
                 }
+            };
+            let Job { me, key, .. } = self.job;
+            let pes = self.job.topology.pes();
+            let connection = Connection::accepted(stream, key, me, pes, self.now());
+            if let Some(number) = self.keep(connection) {
+                self.strangers.insert(number);
+            } else {
+                count(&self.counters.not_accepted);
             }
         }
         while self.strangers.len() > STRANGERS_MAX {
@@ -354,7 +337,7 @@ impl Lookout {
     /// How long there is nothing to do unless something comes.
     fn sleep(&self) -> Duration {
         let now = self.now();
-        if !self.unread.is_empty() || self.is_called && !self.is_short {
+        if !self.unread.is_empty() || self.listener.is_ready() {
             return Duration::ZERO;
         }
         let (heartbeat, dead_after) = (self.job.settings.heartbeat, self.job.settings.dead_after);
@@ -364,7 +347,7 @@ impl Lookout {
         if self.connections.values().any(Connection::is_open) {
             wake_at = wake_at.min(self.next_beat);
         }
-        if self.is_called || !self.strangers.is_empty() {
+        if self.listener.is_called() || !self.strangers.is_empty() {
             wake_at = wake_at.min(now + heartbeat);
         }
         for peer in self.peers.values().filter(|peer| peer.is_wanted()) {

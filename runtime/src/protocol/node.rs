@@ -5,7 +5,7 @@ use super::fishing::Fishing;
 use super::message::{Message, Outcome, Parcel, Version};
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
-use super::supervision::{Location, Loss, Mutant, Supervision};
+use super::supervision::{Fate, Location, Mutant, Supervision};
 use crate::error::TaskError;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -182,12 +182,12 @@ impl Node {
 
     fn lose(&mut self, future: u64, with: Pe, host: &mut impl Host) {
         match self.supervision.lose(future, with, self.settings.max_replicas) {
-            Loss::Recovered => self.statistics.replicas += 1,
-            Loss::Unsupervised => {
+            Fate::Recovered => self.statistics.replicas += 1,
+            Fate::Unsupervised => {
                 self.statistics.lost += 1;
                 host.fill(future, Err(TaskError::Lost { pe: with }));
             }
-            Loss::TooOften(with) => {
+            Fate::TooOften(with) => {
                 let task = host.name(future);
                 host.fill(future, Err(TaskError::GaveUp { task, with }));
             }

@@ -88,10 +88,10 @@ struct Record {
     backup: Option<Bytes>,
 }
 
-/// What is to be done about a task that was lost.
+/// What becomes of a task that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
-    /// Nothing: another copy waits for a thief.
+pub(super) enum Fate {
+    /// Another copy waits for a thief.
     Recovered,
     /// Nobody supervised it.
     Unsupervised,
@@ -181,25 +181,25 @@ impl Supervision {
     }
 
     /// This task was lost with that PE.
-    pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> Loss {
-        let Some(record) = self.away.get_mut(&future) else { return Loss::Recovered };
+    pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> Fate {
+        let Some(record) = self.away.get_mut(&future) else { return Fate::Recovered };
         // Some other PE, which had not heard of the death yet, may have sent it another copy.
         if !record.lost_with.contains(&with) {
             record.lost_with.push(with);
         }
         if record.backup.is_none() {
             self.away.remove(&future);
-            return Loss::Unsupervised;
+            return Fate::Unsupervised;
         }
         if record.lost_with.len() > max_replicas as usize {
             let with = std::mem::take(&mut record.lost_with);
             self.away.remove(&future);
-            return Loss::TooOften(with);
+            return Fate::TooOften(with);
         }
         record.version = Version { replica: record.version.replica + 1, age: 0 };
         record.location = Location::Lost;
         self.lost.push_back(future);
-        Loss::Recovered
+        Fate::Recovered
     }
 
     /// Lets thieves from anywhere take the lost tasks that fit: by radius, and by how often they were

@@ -12,6 +12,7 @@
 //! nothing to do sleeps in the lane's [`Sleeper`].
 
 pub mod link;
+pub(crate) mod listener;
 pub mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;

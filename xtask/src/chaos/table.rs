@@ -130,8 +130,10 @@ pub(crate) fn table(rows: &[Row]) -> String {
 pub(crate) fn total(rows: &[Row]) -> String {
     let sum = |of: fn(&Row) -> usize| rows.iter().map(of).sum::<usize>();
     let killed: u64 = rows.iter().flat_map(|row| &row.killed).sum();
+    let bereaved = rows.iter().flat_map(|row| &row.killed).filter(|killed| **killed > 0).count();
     let mut text = format!(
-        "{} jobs, {killed} PEs killed: {} right results, {} wrong, {} hung, {} left behind, {} slow",
+        "{} jobs, {killed} PEs killed in {bereaved} of them: {} right results, {} wrong, {} hung, {} left \
+         behind, {} slow",
         sum(|row| row.runs),
         sum(|row| row.took.len()),
         sum(|row| row.wrong),
@@ -151,6 +153,7 @@ pub(crate) fn total(rows: &[Row]) -> String {
 mod tests {
     use super::*;
     use crate::chaos::SUM_EULER;
+    use crate::chaos::draw::Kill;
     use crate::mpi::{Family, Mpi};
 
     fn ended(verdict: Verdict, millis: u64, replicas: u64) -> Ended {
@@ -164,7 +167,9 @@ mod tests {
             Configuration { mpi, lane: "tcp", program: SUM_EULER, skeleton: "par-map" };
         let mut row = Row::new(configuration, Duration::from_millis(900));
         row.add(&ended(Verdict::Right, 1000, 2), false);
-        row.add(&ended(Verdict::Right, 3250, 7), true);
+        let mut bereaved = ended(Verdict::Right, 3250, 7);
+        bereaved.killed = [2, 4].map(|pe| Kill { after: Duration::ZERO, pe }).to_vec();
+        row.add(&bereaved, true);
         assert!(!row.has_failed());
         row.add(&ended(Verdict::Right, 1500, 0), false);
         row.add(&ended(Verdict::Hung, 30_000, 9), false);
@@ -172,13 +177,13 @@ mod tests {
         let rows = [row];
         let table = table(&rows);
         let words: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-        let numbers = "4 0 0 7 9 0.90 1.50 3.25 1 0 1 0";
+        let numbers = "4 0 2 7 9 0.90 1.50 3.25 1 0 1 0";
         assert_eq!(words.join(" "), format!("Open MPI tcp sum_euler par-map {numbers}"));
         let lengths: Vec<_> = table.lines().map(str::len).collect();
         assert_eq!(lengths[0], lengths[1], "{table}");
         assert_eq!(
             total(&rows),
-            "4 jobs, 0 PEs killed: 3 right results, 0 wrong, 1 hung, 0 left behind, 1 slow"
+            "4 jobs, 2 PEs killed in 1 of them: 3 right results, 0 wrong, 1 hung, 0 left behind, 1 slow"
         );
     }
 }

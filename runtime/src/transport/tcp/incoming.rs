@@ -2,8 +2,9 @@
 
 use super::{FRAME_BYTES_MAX, TcpCounters, accepted_token};
 use crate::handshake::{Handshake, JobKey, Purpose, Refusal};
+use crate::transport::listener::Listener;
 use crate::transport::pieces::Pieces;
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpStream;
 use mio::{Interest, Registry};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
@@ -34,11 +35,7 @@ pub(super) struct Incoming {
     me: Pe,
     key: JobKey,
     pes: usize,
-    listener: TcpListener,
-    /// There may be connections to accept.
-    is_called: bool,
-    /// The system could not give us the last one, for lack of descriptors, say.
-    is_short: bool,
+    listener: Listener,
     /// How long the handshake on a connection may take.
     pub(super) hello_within: Duration,
     /// How many connections may be within the handshake at a time; one more, and the oldest goes.
@@ -89,14 +86,12 @@ enum End {
 }
 
 impl Incoming {
-    pub(super) fn new(me: Pe, key: JobKey, pes: usize, listener: TcpListener) -> Self {
+    pub(super) fn new(me: Pe, key: JobKey, pes: usize, listener: Listener) -> Self {
         Incoming {
             me,
             key,
             pes,
             listener,
-            is_called: true,
-            is_short: false,
             hello_within: HELLO_WITHIN,
             strangers_max: STRANGERS_MAX,
             connections: Vec::new(),
@@ -111,7 +106,7 @@ impl Incoming {
 
     /// The listener has connections to accept.
     pub(super) fn on_call(&mut self) {
-        self.is_called = true;
+        self.listener.on_call();
     }
 
     /// A connection has something to read.
@@ -125,7 +120,7 @@ impl Incoming {
 
     /// Whether the next round will find something although epoll tells of nothing new.
     pub(super) fn has_unread(&self) -> bool {
-        !self.unread.is_empty() || self.is_called && !self.is_short
+        !self.unread.is_empty() || self.listener.is_ready()
     }
 
     /// Accepts, reads and delivers what there is, up to a bound. Returns how many frames there
@@ -136,7 +131,7 @@ impl Incoming {
         counters: &TcpCounters,
         deliver: &mut dyn FnMut(Pe, &[u8]),
     ) -> usize {
-        if self.is_called {
+        if self.listener.is_called() {
             self.accept(registry, counters);
         }
         let mut frames = 0;
@@ -152,36 +147,18 @@ impl Incoming {
     }
 
     fn accept(&mut self, registry: &Registry, counters: &TcpCounters) {
-        self.is_short = false;
         for _ in 0..ROUND_ACCEPTS_MAX {
-            match self.listener.accept() {
-                Ok((mut stream, _)) => {
-                    let place = self.free.pop().unwrap_or(self.connections.len());
-                    if registry
-                        .register(&mut stream, accepted_token(place), Interest::READABLE)
-                        .is_err()
-                    {
-                        TcpCounters::count(&counters.broken);
-                        self.free.extend((place < self.connections.len()).then_some(place));
-                        continue;
-                    }
-                    self.settle(place, stream);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.is_called = false;
-                    return;
-                }
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
-                    ) => {}
-                // The callers wait, and the next round tries again.
-                Err(_) => {
-                    self.is_short = true;
-                    TcpCounters::count(&counters.not_accepted);
-                    return;
-                }
+            let mut stream = match self.listener.accept() {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
+                Err(_) => return TcpCounters::count(&counters.not_accepted),
+            };
+            let place = self.free.pop().unwrap_or(self.connections.len());
+            if registry.register(&mut stream, accepted_token(place), Interest::READABLE).is_ok() {
+                self.settle(place, stream);
+            } else {
+                TcpCounters::count(&counters.broken);
+                self.free.extend((place < self.connections.len()).then_some(place));
             }
         }
     }

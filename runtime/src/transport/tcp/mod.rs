@@ -27,10 +27,11 @@ mod tests;
 pub use crate::handshake::JobKey;
 pub use counters::TcpCounters;
 
+use super::listener::Listener;
 use super::{Lane, LaneError, Sleeper, ports};
 use incoming::Incoming;
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use outgoing::Outgoing;
 use sleeper::PollSleeper;
 use std::io;
@@ -99,8 +100,7 @@ impl TcpEndpoint {
         }
         let io = |source| LaneError::Io { doing: "setting up the TCP lane".into(), source };
         let poll = Poll::new().map_err(io)?;
-        let mut listener = self.listener;
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE).map_err(io)?;
+        let listener = Listener::new(self.listener, poll.registry(), LISTENER).map_err(io)?;
         Ok(TcpLane {
             sleeper: Arc::new(PollSleeper::new(poll.registry())?),
             poll,

@@ -1,0 +1,63 @@
+//! A port on which others call, as seen by a thread that epoll tells of the calls.
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use std::io::{self, ErrorKind};
+
+/// Takes calls. Since epoll tells of them only once, it remembers whether there may be more.
+pub(crate) struct Listener {
+    listener: TcpListener,
+    is_called: bool,
+    /// The system could not give us the last call, for lack of descriptors, say.
+    is_short: bool,
+}
+
+impl Listener {
+    /// From now on the registry's events with this token mean [`on_call`](Self::on_call).
+    pub(crate) fn new(
+        mut listener: TcpListener,
+        registry: &Registry,
+        token: Token,
+    ) -> io::Result<Self> {
+        registry.register(&mut listener, token, Interest::READABLE)?;
+        Ok(Listener { listener, is_called: true, is_short: false })
+    }
+
+    /// There are calls.
+    pub(crate) fn on_call(&mut self) {
+        self.is_called = true;
+    }
+
+    /// Whether there may be calls.
+    pub(crate) fn is_called(&self) -> bool {
+        self.is_called
+    }
+
+    /// Whether there may be calls that can be taken at once. After an error that takes a while.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_called && !self.is_short
+    }
+
+    /// The next call, if there is one.
+    ///
+    /// # Errors
+    /// The system cannot give it to us now: callers wait, and are to be tried again later.
+    pub(crate) fn accept(&mut self) -> io::Result<Option<TcpStream>> {
+        self.is_short = false;
+        match self.listener.accept() {
+            Ok((stream, _)) => Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock => {
+                    self.is_called = false;
+                    Ok(None)
+                }
+                // There may be others behind it.
+                ErrorKind::Interrupted | ErrorKind::ConnectionAborted => Ok(None),
+                _ => {
+                    self.is_short = true;
+                    Err(error)
+                }
+            },
+        }
+    }
+}
