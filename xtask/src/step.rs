@@ -149,8 +149,12 @@ fn docs() -> Command {
 /// The crate whose tests take long, and need to be run once only, whatever the MPI.
 const PROOF: &str = "ultramarine-proof";
 
+/// What is built for the tests. The proofs have features of their own, with which all would be built
+/// again.
+pub(crate) const ALL_BUT_PROOFS: [&str; 3] = ["--workspace", "--exclude", PROOF];
+
 fn tests(features: &[&str]) -> Command {
-    let mut command = runner(has_nextest(), &["--workspace", "--exclude", PROOF]);
+    let mut command = runner(has_nextest(), &ALL_BUT_PROOFS);
     command.args(features);
     command
 }

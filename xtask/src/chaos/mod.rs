@@ -26,6 +26,7 @@ use self::table::Row;
 use crate::mpi::{Family, Mpi};
 use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
+use crate::step;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -167,7 +168,9 @@ fn build(mpi: &Mpi, profile: Profile) -> Result<()> {
     let mut build = process::cargo();
     match profile {
         // As the steps of `cargo xtask test` do: then there is nothing to do after them.
-        Profile::Dev => build.args(["test", "--quiet", "--no-run", "--workspace", "--all-targets"]),
+        Profile::Dev => {
+            build.args(["test", "--quiet", "--no-run", "--all-targets"]).args(step::ALL_BUT_PROOFS)
+        }
         Profile::Release => {
             build.args(["build", "--quiet", "--release", "--package", "ultramarine-examples"]);
             build.args(["--bin", SUM_EULER.name, "--bin", LIOUVILLE.name])
