@@ -68,7 +68,7 @@ where
         let (result, parting) = serve(job);
         (result.map_err(Error::from), parting)
     };
-    if parting.leave == Leave::Orderly && mpi.finalise(|| !parting.is_bereaved()) {
+    if parting.leave == Leave::Orderly && mpi.finalise(|| parting.are_others_there()) {
         parting.goodbye();
         // What went wrong elsewhere the root was told, and ends with.
         return if is_root { result } else { Ok(()) };

@@ -24,6 +24,10 @@ const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 /// How long it sleeps when nothing is due and the lane will wake it.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
+/// Of all PEs, each of which says goodbye at its end, the last does so after the first within this
+/// time.
+const GOODBYES_WITHIN: Duration = Duration::from_secs(1);
+
 /// How a PE left the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
@@ -46,10 +50,12 @@ pub struct Parting {
 }
 
 impl Parting {
-    /// Whether anybody has died so far: who leaves in order together with the others should not
-    /// wait for them any more.
-    pub fn is_bereaved(&self) -> bool {
-        self.vigil.as_ref().is_some_and(|vigil| vigil.is_bereaved())
+    /// Whether the others can be expected to take part in something collective, after an orderly
+    /// leave: as far as is known nobody has died so far, and it is not more than a second ago that
+    /// somebody said goodbye, which nobody does before that is done. (Of a death in the very last
+    /// moment some may not hear any more.)
+    pub fn are_others_there(&self) -> bool {
+        self.vigil.as_ref().is_none_or(|vigil| vigil.are_others_there(GOODBYES_WITHIN))
     }
 
     /// Tells those who watch this PE that it leaves in order, and ends its own watch.

@@ -8,8 +8,8 @@ use crate::protocol::Phase;
 use crate::transport::{Lane, LaneError, Sleeper};
 use crossbeam_queue::SegQueue;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
 /// How often a PE looks whether others have gone over to the lifeboat already.
@@ -56,6 +56,8 @@ pub(super) struct Vigil {
     has_verdicts: AtomicBool,
     is_bereaved: AtomicBool,
     dead: Box<[AtomicBool]>,
+    /// When the first of the others was heard to leave in order.
+    over_since: OnceLock<Instant>,
 }
 
 impl Vigil {
@@ -66,6 +68,7 @@ impl Vigil {
             has_verdicts: AtomicBool::new(false),
             is_bereaved: AtomicBool::new(false),
             dead: (0..pes).map(|_| AtomicBool::new(false)).collect(),
+            over_since: OnceLock::new(),
         }
     }
 
@@ -78,6 +81,11 @@ impl Vigil {
         self.is_bereaved.load(Ordering::Acquire)
     }
 
+    /// Whether nobody has died, and the first to leave in order did so less than this ago.
+    pub(super) fn are_others_there(&self, patience: Duration) -> bool {
+        !self.is_bereaved() && self.over_since.get().is_none_or(|over| over.elapsed() < patience)
+    }
+
     /// Takes note of a verdict. Whether it is the first of a death.
     fn note(&self, verdict: Verdict) -> bool {
         if let Verdict::Dead(dead) = &verdict {
@@ -85,8 +93,11 @@ impl Vigil {
                 dead.store(true, Ordering::Relaxed);
             });
         }
-        let is_first = !matches!(verdict, Verdict::JobOver { .. })
-            && !self.is_bereaved.swap(true, Ordering::AcqRel);
+        let is_over = matches!(verdict, Verdict::JobOver { .. });
+        if is_over {
+            self.over_since.get_or_init(Instant::now);
+        }
+        let is_first = !is_over && !self.is_bereaved.swap(true, Ordering::AcqRel);
         self.verdicts.push(verdict);
         self.has_verdicts.store(true, Ordering::Release);
         is_first
@@ -298,5 +309,21 @@ impl Lane for Afloat {
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {
         self.lane.sleeper()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_others_are_there_until_one_dies_or_has_long_left() {
+        let (soon, long) = (Duration::ZERO, Duration::MAX);
+        let vigil = Vigil::new(3);
+        assert!(vigil.are_others_there(soon));
+        assert!(!vigil.note(Verdict::JobOver { by: Pe::ROOT }));
+        assert!(vigil.are_others_there(long) && !vigil.are_others_there(soon));
+        assert!(vigil.note(Verdict::Dead(vec![Pe::new(2)])));
+        assert!(!vigil.are_others_there(long));
     }
 }
