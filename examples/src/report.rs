@@ -19,6 +19,8 @@ pub struct Report {
     steals: BTreeMap<String, u64>,
     skeleton: String,
     supervised: bool,
+    /// PEs that have died.
+    dead: u32,
     /// Messages of supervision.
     notifies: u64,
     acks: u64,
@@ -54,6 +56,7 @@ impl Report {
             steals: stolen.map(|row| (row.distance.to_string(), row.steals)).collect(),
             skeleton: skeleton.to_string(),
             supervised: flags.supervised,
+            dead: cx.dead(),
             notifies: statistics.notifies,
             acks: statistics.acks,
             replicas: statistics.replicas,
@@ -82,8 +85,10 @@ impl Report {
             self.seconds, self.pes, self.threads, self.tasks
         );
         if self.supervised {
-            let Report { notifies, acks, replicas, .. } = self;
-            println!("supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas");
+            let Report { dead, notifies, acks, replicas, .. } = self;
+            println!(
+                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; {dead} PEs died"
+            );
         }
         for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {
             println!(

@@ -149,7 +149,7 @@ fn visit_apart(libraries: &[PathBuf]) -> Result<Option<Result<(), String>>, Stri
             sys::send(child, libc::SIGKILL);
             while sys::reap(child).is_none() {
                 // Until word comes of its end.
-                sys::next_signal(Some(REAP_MS));
+                sys::next_signal(REAP_MS);
             }
             let answer = read.ok().and_then(|_| answer.strip_prefix('!').map(str::to_owned));
             Ok(answer.map(|reason| if reason.is_empty() { Ok(()) } else { Err(reason) }))

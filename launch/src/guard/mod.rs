@@ -183,12 +183,13 @@ fn guard_from_the_outset() -> io::Result<()> {
     let launched = launched(utf8_variable).ok_or_else(|| io::Error::other("no launcher"))?;
     let (of_guard, of_ward) = UnixStream::pair()?;
     let held = sys::hold_signals();
-    let mark = Mark::text(std::process::id(), &of_ward);
+    let guard = std::process::id();
+    let mark = Mark::text(guard, &of_ward);
     let program = || {
         sys::restore_signals(&held);
         sys::hand_down(&of_ward);
         // Holds beyond the start of the program.
-        sys::end_with_parent();
+        end_with(guard);
         let error = run_again(&mark);
         let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
     };

@@ -99,21 +99,19 @@ pub(super) fn restore_signals(held: &HeldSignals) {
     }
 }
 
-/// The next signal that was held back, if one comes within so many milliseconds; without a limit,
-/// waits for one.
-pub(super) fn next_signal(limit_ms: Option<u32>) -> Option<i32> {
+/// The next signal that was held back, if one comes within so many milliseconds.
+pub(super) fn next_signal(limit_ms: u32) -> Option<i32> {
     let mut all = MaybeUninit::uninit();
-    let limit = limit_ms.map(|ms| libc::timespec {
-        tv_sec: libc::time_t::from(ms / 1000),
-        tv_nsec: libc::c_long::from(ms % 1000) * 1_000_000,
-    });
+    let limit = libc::timespec {
+        tv_sec: libc::time_t::from(limit_ms / 1000),
+        tv_nsec: libc::c_long::from(limit_ms % 1000) * 1_000_000,
+    };
     loop {
-        // SAFETY: `sigfillset` initialises the set; a null pointer to a limit means none, and one to
-        // the details of a signal that nobody wants them.
+        // SAFETY: `sigfillset` initialises the set; the limit is valid for reading; a null pointer to
+        // the details of a signal means that nobody wants them.
         let signal = unsafe {
             libc::sigfillset(all.as_mut_ptr());
-            let limit = limit.as_ref().map_or(null(), |limit| &raw const *limit);
-            libc::sigtimedwait(all.as_ptr(), null_mut(), limit)
+            libc::sigtimedwait(all.as_ptr(), null_mut(), &raw const limit)
         };
         match signal {
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}

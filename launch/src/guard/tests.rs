@@ -11,6 +11,13 @@ use std::time::{Duration, Instant};
 /// The longest that anything here may take; reached only when a test fails.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// How long processes may stay after their launcher has ended.
+const STRAYS_END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Far beyond all patience of the tests: how long wards wait, lest they end by themselves when it is their
+/// guard that should end them.
+const WARDS_WAIT: Duration = Duration::from_secs(400);
+
 /// The variable by which all processes of a test are known; its value is the test's folder.
 const FOLDER: &str = "GUARD_TEST_FOLDER";
 
@@ -97,7 +104,7 @@ impl Running {
             status = self.launcher.try_wait().expect("it is our child");
             status.is_some()
         });
-        eventually("all processes end", || self.alive().is_empty());
+        within(STRAYS_END_WITHIN, "all processes end", || self.alive().is_empty());
         let said = std::mem::take(&mut self.said);
         let said = said.into_iter().map(|said| said.join().expect("it reads to the end"));
         (status.expect("it ended"), said.collect::<Vec<_>>().join("\n"))
@@ -135,10 +142,15 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
 }
 
 #[track_caller]
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    within(PATIENCE, what, is_so);
+}
+
+#[track_caller]
+fn within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "it does not come to pass that {what}");
+        assert!(start.elapsed() < limit, "it does not come to pass that {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -336,7 +348,7 @@ pub(super) mod programs {
         let (folder, rank) = (folder(), rank());
         let line = format!("{} {}\n", parent_id(), std::process::id());
         std::fs::write(folder.join(rank.to_string()), line).expect("the folder is there");
-        eventually("the test lets this go on", || folder.join("go").exists());
+        within(WARDS_WAIT, "the test lets this go on", || folder.join("go").exists());
     }
 
     /// Goes through a job without MPI, and leaves as if somebody had died.
@@ -392,7 +404,7 @@ pub(super) mod programs {
             sys::exit(7);
         }
         // The launcher ends the others.
-        eventually("the launcher ends this", || false);
+        within(WARDS_WAIT, "the launcher ends this", || false);
     }
 
     fn leave_with_3() {

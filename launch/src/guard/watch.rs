@@ -12,6 +12,10 @@ use std::os::unix::net::UnixStream;
 /// from the background or writes to nobody.
 const OWN: [i32; 4] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
 
+/// How often a guard looks after its ward at least, in milliseconds: where a library has started threads,
+/// one of them may take the word of its end.
+const LOOK_EVERY_MS: u32 = 500;
+
 /// How long a guard waits for its own copy of what has killed its ward, in milliseconds: who ends a
 /// whole job sends the same signal to all its processes, one after the other.
 const RUMOUR_MS: u32 = 100;
@@ -51,8 +55,9 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
     sys::rename("ultra-guard");
     let mut meant = HashSet::new();
     let end = loop {
-        let Some(signal) = sys::next_signal(None) else { continue };
-        hand_on(signal, ward, &mut meant);
+        if let Some(signal) = sys::next_signal(LOOK_EVERY_MS) {
+            hand_on(signal, ward, &mut meant);
+        }
         if let Some(end) = sys::reap(ward) {
             break end;
         }
@@ -63,7 +68,7 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
         _ => 0,
     };
     for _ in 0..RUMOURS_MAX {
-        let Some(signal) = sys::next_signal(Some(limit_ms)) else { break };
+        let Some(signal) = sys::next_signal(limit_ms) else { break };
         meant.insert(signal);
     }
     match (judge(end, &told, rank == 0, &meant), end) {

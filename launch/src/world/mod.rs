@@ -55,10 +55,11 @@ where
         }
     };
     drop(deadline);
-    // Whoever watches the job from outside learns from this which process is which PE.
+    ward.joined();
+    // Whoever watches the job from outside learns from this which process is which PE, and that from now
+    // on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
-    ward.joined();
     let _fuse = dies_after.map(|after| Fuse::light(job.me, after)).transpose()?;
     let is_root = job.me == Pe::ROOT;
     let (result, parting) = if is_root {

@@ -129,6 +129,11 @@ impl Context {
         self.pe.is_dead(pe)
     }
 
+    /// How many PEs this one has heard have died.
+    pub fn dead(&self) -> u32 {
+        (0..self.pes()).filter(|pe| self.is_dead(Pe::new(*pe))).count() as u32
+    }
+
     /// What all living PEs together have counted so far. Costs a task on each of them, which is not
     /// counted itself.
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {

@@ -169,6 +169,10 @@ impl<'a> Watch<'a> {
             Some(status) => {
                 self.hear_the_rest();
                 match job.judge(status, self.report.as_ref()) {
+                    Verdict::Right if begun.is_none() => {
+                        let reason = "not all PEs were heard to begin".to_owned();
+                        (Verdict::Wrong(reason), self.last_lines())
+                    }
                     Verdict::Right => (Verdict::Right, String::new()),
                     verdict => (verdict, self.last_lines()),
                 }

@@ -285,8 +285,12 @@ impl Chaos<'_> {
     fn conclude(self) -> ExitCode {
         println!("\n{}", table::table(&self.rows));
         let failed = self.rows.iter().any(Row::has_failed) || self.hangs >= HANGS_MAX;
+        let is_idle = self.arguments.runs > 0 && self.rows.iter().all(|row| row.killed() == 0);
+        if is_idle {
+            println!("nobody was killed: this has tested nothing");
+        }
         println!("{}; seed {}", table::total(&self.rows), self.seed);
-        if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        if failed || is_idle { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 

@@ -72,6 +72,11 @@ impl Row {
         ]
     }
 
+    /// How many PEs were killed.
+    pub(crate) fn killed(&self) -> u64 {
+        self.killed.iter().sum()
+    }
+
     pub(crate) fn has_failed(&self) -> bool {
         self.wrong + self.hung + self.left > 0
     }
@@ -129,7 +134,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
 /// All in one sentence.
 pub(crate) fn total(rows: &[Row]) -> String {
     let sum = |of: fn(&Row) -> usize| rows.iter().map(of).sum::<usize>();
-    let killed: u64 = rows.iter().flat_map(|row| &row.killed).sum();
+    let killed: u64 = rows.iter().map(Row::killed).sum();
     let bereaved = rows.iter().flat_map(|row| &row.killed).filter(|killed| **killed > 0).count();
     let mut text = format!(
         "{} jobs, {killed} PEs killed in {bereaved} of them: {} right results, {} wrong, {} hung, {} left \

@@ -25,6 +25,7 @@ enum Scenario {
     Memory(memory::Job),
     Supervision(supervision::Job),
     Detection(detection::Job),
+    Crowd(detection::Crowd),
     Sleep(recovery::Job),
 }
 
@@ -46,6 +47,7 @@ impl Scenario {
             Scenario::Memory(job) => print(&job.run(cx).await?),
             Scenario::Supervision(job) => print(&job.run(cx).await?),
             Scenario::Detection(job) => print(&job.run(cx).await?),
+            Scenario::Crowd(job) => print(&job.run(cx).await?),
             Scenario::Sleep(job) => print(&job.run(cx).await?),
         }
     }

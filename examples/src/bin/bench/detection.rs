@@ -1,6 +1,7 @@
 //! How long it takes until every survivor knows that a process has died (killed), or that it is
 //! silent (stopped). The root kills the other PEs of its job one after another; on each survivor a
-//! task looks, ten thousand times a second, whether its PE knows.
+//! task looks, ten thousand times a second, whether its PE knows. And whether anybody is held for dead
+//! that is only slow, because many PEs share few cores and all compute.
 //!
 //! All PEs are on one host, so that their clocks agree.
 
@@ -13,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime};
 use ultramarine::prelude::*;
-use ultramarine::{Error, Result};
+use ultramarine::{Error, Result, Settings};
 
 const ROUNDS: usize = 12;
 const ROUNDS_SILENT: usize = 3;
@@ -21,8 +22,10 @@ const PES: u32 = 8;
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 /// No survivor looks longer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The defaults of the settings `dead_after` and `heartbeat`.
-const SILENCE_SECONDS: f64 = 2.0 + 0.2;
+/// How many PEs there are to a core in the crowd, and for how long they compute.
+const CROWD: usize = 5;
+const CROWDED_SECONDS: u64 = 60;
+const CROWDED_SECONDS_QUICK: u64 = 10;
 
 /// Milliseconds from the signal until a survivor knew, one for each survivor of each victim.
 #[derive(Serialize, Deserialize)]
@@ -61,10 +64,23 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         report.figure(&named("p50"), &quantile(0.5), Unit::MILLIS);
         let limit = match end {
             End::Killed => 20.0,
-            End::Stopped => SILENCE_SECONDS * 1000.0,
+            End::Stopped => {
+                let usual = Settings::for_threads(1).detector;
+                (usual.dead_after + usual.heartbeat).as_secs_f64() * 1e3
+            }
         };
         report.goal(&named("p99"), &quantile(0.99), Unit::MILLIS, Goal::AtMost(limit));
         report.figure(&named("longest"), &quantile(1.0), Unit::MILLIS);
+    }
+    let seconds = if bench.quick { CROWDED_SECONDS_QUICK } else { CROWDED_SECONDS };
+    let pes = (CROWD * cores) as u32;
+    let mut crowd = bench.launcher.child();
+    crowd.args(["--threads", "1", "crowd", "--seconds", &seconds.to_string()]);
+    let dead = launch::run_quietly(&mut bench.launcher.launched(pes, &crowd))
+        .and_then(|finished| finished.json::<Crowded>());
+    if let Some(Crowded { dead }) = report.accept("a crowd", dead) {
+        let what = format!("held for dead of {pes} PEs that compute for {seconds} s");
+        report.goal(&what, &Sample::one(f64::from(dead)), Unit::COUNT, Goal::AtMost(0.0));
     }
 }
 
@@ -119,6 +135,33 @@ impl Job {
             }
         }
         Ok(Found { millis })
+    }
+}
+
+/// Keeps all PEs computing, and counts those that are held for dead.
+#[derive(clap::Args)]
+pub(crate) struct Crowd {
+    #[arg(long)]
+    seconds: u64,
+}
+
+/// PEs that were held for dead.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Crowded {
+    dead: u32,
+}
+
+impl Crowd {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Crowded> {
+        let compute = |seconds: u64| {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_secs(seconds) {
+                std::hint::spin_loop();
+            }
+        };
+        let all = vec![self.seconds; cx.pes() as usize];
+        push_map(&cx.supervised(), compute, all).await?;
+        Ok(Crowded { dead: cx.dead() })
     }
 }
 

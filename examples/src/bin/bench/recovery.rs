@@ -32,7 +32,13 @@ const SLEEP_MILLIS: u64 = 50;
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Found {
     result: i64,
+    /// Until the main task had its result.
     seconds: f64,
+    /// Until the launcher had ended.
+    #[serde(skip)]
+    whole: f64,
+    /// PEs that died by then.
+    dead: u32,
     /// Tasks that were given out again.
     replicas: u64,
 }
@@ -120,24 +126,36 @@ impl Experiment {
         for way in self.ways {
             let measured = self.measure(way, bench);
             let Some((free, fewer, deaths)) = report.accept(way.name, measured) else { return };
-            let seconds = |jobs: &[Found]| jobs.iter().map(|job| job.seconds).collect::<Sample>();
+            let whole = |jobs: &[Found]| jobs.iter().map(|job| job.whole).collect::<Sample>();
             let (pes, survivors) = (self.pes, self.pes - self.deaths);
-            let usual = seconds(&free);
+            let usual = whole(&free);
             let named = |what: &str| format!("{} of {pes}, {}: {what}", self.deaths, way.name);
             let mut levels = vec![];
-            for (pes, sample) in [(pes, &usual), (survivors, &seconds(&fewer))] {
+            for (pes, sample) in [(pes, &usual), (survivors, &whole(&fewer))] {
                 let what = named(&format!("{pes} PEs, nobody dies"));
                 report.figure(&what, sample, Unit::SECONDS);
                 levels.push((what, sample.median()));
             }
+            let computing = free.iter().map(|job| job.seconds).collect::<Sample>().median();
+            let around = usual.median() - computing;
             let beyond = |(moment, jobs): &(u32, Vec<Found>)| {
-                let due = self.due(way, usual.median(), f64::from(*moment) / 100.0);
-                seconds(jobs).median() - due
+                let due = self.due(way, computing, f64::from(*moment) / 100.0) + around;
+                jobs.iter().map(|job| job.whole - due).collect::<Sample>()
             };
-            let worst = deaths.iter().map(beyond).collect::<Sample>().max();
+            let beyond: Vec<_> = deaths.iter().map(beyond).collect();
+            let worst = beyond.iter().map(Sample::median).collect::<Sample>().max();
             let limit = Goal::AtMost(BEYOND_SECONDS);
-            let what = named("cost beyond the lost work, at worst");
+            let what = named("cost beyond the lost work, median at the worst moment");
             report.goal(&what, &Sample::one(worst), Unit::SECONDS, limit);
+            let worst = beyond.iter().map(Sample::max).collect::<Sample>().max();
+            let what = named("cost beyond the lost work, worst job of all");
+            report.figure(&what, &Sample::one(worst), Unit::SECONDS);
+            let jobs = || deaths.iter().flat_map(|(_, jobs)| jobs);
+            let early = jobs().filter(|job| job.dead < self.deaths).count();
+            if early > 0 {
+                let all = jobs().count();
+                report.text(&format!("{early} of {all} jobs ended before all deaths had come"));
+            }
             report.text(&table(&deaths, usual.median()));
             chart.series.push(Series { levels, ..series(way, &deaths) });
         }
@@ -190,7 +208,8 @@ impl Experiment {
             RESULT
         };
         let mut launched = bench.launcher.launched(pes, &command);
-        let found: Found = launch::run_quietly(&mut launched)?.json()?;
+        let finished = launch::run_quietly(&mut launched)?;
+        let found = Found { whole: finished.seconds, ..finished.json()? };
         if found.result != expected {
             let reason = format!("{} came out instead of {expected}", found.result);
             return Err(LaunchError::Output { program: way.name.to_owned(), reason });
@@ -224,7 +243,7 @@ fn series(way: &Way, deaths: &[(u32, Vec<Found>)]) -> Series {
         Series { name: way.name.to_owned(), dots: vec![], again: vec![], levels: vec![] };
     for (moment, jobs) in deaths {
         let moment = f64::from(*moment);
-        series.dots.extend(jobs.iter().map(|job| (moment, job.seconds)));
+        series.dots.extend(jobs.iter().map(|job| (moment, job.whole)));
         let again: u64 = jobs.iter().map(|job| job.replicas).sum();
         series.again.push((moment, again as f64 / jobs.len() as f64));
     }
@@ -235,7 +254,7 @@ fn table(deaths: &[(u32, Vec<Found>)], usual: f64) -> String {
     let mut text =
         "  death at   time of the job              against no death   tasks again\n".to_owned();
     for (moment, jobs) in deaths {
-        let seconds: Sample = jobs.iter().map(|job| job.seconds).collect();
+        let seconds: Sample = jobs.iter().map(|job| job.whole).collect();
         let again: Sample = jobs.iter().map(|job| job.replicas as f64).collect();
         let more = 100.0 * (seconds.median() / usual - 1.0);
         // Writing into a string cannot fail.
@@ -266,6 +285,13 @@ impl Job {
         let slept = push_map(&cx.supervised(), nap, 0..self.tasks).await?;
         let seconds = start.elapsed().as_secs_f64();
         let replicas = cx.statistics().await?.replicas;
-        Ok(Found { result: slept.iter().sum::<u64>() as i64, seconds, replicas })
+        let dead = cx.dead();
+        Ok(Found {
+            result: slept.iter().sum::<u64>() as i64,
+            seconds,
+            whole: seconds,
+            dead,
+            replicas,
+        })
     }
 }
