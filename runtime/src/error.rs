@@ -65,7 +65,7 @@ pub enum TaskError {
     /// itself that kills its hosts.
     #[error(
         "the task `{task}` was given up after {} PEs had died with copies of it, {}: either it ends the \
-         processes that run it, or raise `max_replicas`",
+         processes that run it, or more processes are needed, and a greater `max_replicas`",
         .with.len(),
         .with.iter().map(Pe::to_string).collect::<Vec<_>>().join(", ")
     )]

@@ -188,6 +188,14 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Those of the link between two PEs, which must not give up a PE that its watch does not give up.
+    pub(crate) fn patient_port(&self) -> PortSettings {
+        let least =
+            2 * self.detector.dead_after.as_nanos() / self.port.resend_after.as_nanos().max(1);
+        let resends_max = self.port.resends_max.max(u32::try_from(least).unwrap_or(u32::MAX));
+        PortSettings { resends_max, ..self.port }
+    }
+
     /// Whether the settings make sense together.
     fn check(&self) -> Result<(), Refusal> {
         let Settings { threads, fishing, port, detector, .. } = self;
@@ -404,6 +412,15 @@ mod tests {
         ] {
             texts(&[], &[(name, value)]).expect(name);
         }
+    }
+
+    #[test]
+    fn the_link_is_more_patient_than_the_watch() {
+        let mut settings = Settings::for_threads(1);
+        assert_eq!(settings.patient_port(), settings.port);
+        settings.detector.dead_after = Duration::from_mins(1);
+        let patient = settings.patient_port();
+        assert_eq!(patient.resend_after * patient.resends_max, Duration::from_mins(2));
     }
 
     #[test]

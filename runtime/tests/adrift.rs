@@ -29,6 +29,10 @@ type Queue = Arc<Mutex<Vec<(Pe, Vec<u8>)>>>;
 struct Sea {
     /// Whether calls hang from now on.
     is_stormy: Arc<AtomicBool>,
+    /// Whether what is sent from now on is lost.
+    is_swallowing: Arc<AtomicBool>,
+    /// How many frames were.
+    swallowed: Arc<AtomicUsize>,
     /// How many threads hang.
     stuck: Arc<AtomicUsize>,
     reports: Arc<Mutex<Vec<Report>>>,
@@ -93,6 +97,10 @@ impl Pump for Library {
         }
         let outgoing = std::mem::take(&mut *self.outgoing.lock().unwrap());
         for (to, frame) in &outgoing {
+            if self.sea.is_swallowing.load(Ordering::SeqCst) {
+                self.sea.swallowed.fetch_add(1, Ordering::SeqCst);
+                continue;
+            }
             assert!(self.inner.send(*to, frame).unwrap(), "the inbox has room");
         }
         let mut incoming = self.incoming.lock().unwrap();
@@ -131,7 +139,9 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
                 Ok(Box::new(Silent))
             }),
         };
-        let settings = Settings::for_threads(threads);
+        let mut settings = Settings::for_threads(threads);
+        // Whoever waits for others that do not answer fails.
+        settings.shutdown_grace = PATIENCE * 4;
         let (lane, topology) = (Box::new(lane), topology.clone());
         Job { me, topology, lane, settings, watch: Some(watch) }
     };
@@ -207,6 +217,11 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
 fn nothing_is_lost_when_the_lane_is_left() {
     let sea = Sea::default();
     let (result, ..) = sum(&sea, 1, false, |sea| {
+        sea.is_swallowing.store(true, Ordering::SeqCst);
+        let start = Instant::now();
+        while sea.swallowed.load(Ordering::SeqCst) < 3 && start.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(1));
+        }
         sea.say(&Verdict::Dead(vec![Pe::new(2)]));
         // Whoever goes in from now on hangs.
         thread::sleep(Duration::from_millis(20));
@@ -214,6 +229,7 @@ fn nothing_is_lost_when_the_lane_is_left() {
     });
     assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
     assert_eq!(sea.stuck.load(Ordering::SeqCst), 0, "nobody goes in any more");
+    assert!(sea.swallowed.load(Ordering::SeqCst) >= 3);
 }
 
 #[test]

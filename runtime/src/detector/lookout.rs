@@ -356,7 +356,7 @@ impl Lookout {
                 wake_at = wake_at.min(peer.deadline(dead_after, grace).unwrap_or(wake_at));
             }
         }
-        if is_member {
+        if is_member && self.leaving_until.is_none() {
             wake_at = wake_at.min(self.membership.due().unwrap_or(wake_at));
         }
         wake_at = wake_at.min(self.leaving_until.unwrap_or(wake_at));

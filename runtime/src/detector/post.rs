@@ -61,7 +61,13 @@ impl Lookout {
                 connection.used = now;
             }
         }
+        let is_farewell = notice == Notice::Goodbye;
         self.act(|membership, out| membership.handle(pe, notice, out));
+        // The root judges on, but its owner should know.
+        if is_farewell && self.job.me == Pe::ROOT && !std::mem::replace(&mut self.is_settled, true)
+        {
+            (self.report)(Verdict::JobOver { by: pe });
+        }
     }
 
     /// A connection is no more.

@@ -7,13 +7,24 @@
 
 use crate::transport::Pump;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A thread that has been inside for so long, once the airlock is sealed, is not expected back.
-/// Calls take microseconds; a thread that merely waits for its turn at a core is back within
+/// Calls take microseconds; a thread that merely waits for its turn at a core is mostly back within
 /// milliseconds. Should it come back after all, there is one thread more than there need be.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
+const GIVEN_UP_AFTER: Duration = Duration::from_millis(50);
+
+/// Who goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Visitor {
+    /// A thread that is no worker of the PE.
+    Driver,
+    /// A worker between two tasks.
+    Worker,
+    /// A worker that looks for work, and is counted as idle.
+    IdleWorker,
+}
 
 /// One lane's pump, and who is at it.
 pub(super) struct Airlock {
@@ -21,8 +32,10 @@ pub(super) struct Airlock {
     is_sealed: AtomicBool,
     /// When the thread inside went in, in nanoseconds since `started`; 0 if nobody is.
     entered: AtomicU64,
-    /// Whether that thread is a worker.
-    is_worker: AtomicBool,
+    /// Which kind of thread that is: a `Visitor`.
+    visitor: AtomicU8,
+    /// Whether it is a worker that has been given up.
+    has_kept_a_worker: AtomicBool,
     started: Instant,
 }
 
@@ -33,7 +46,8 @@ impl Airlock {
             pump: pump.map(Mutex::new),
             is_sealed: AtomicBool::new(false),
             entered: AtomicU64::new(0),
-            is_worker: AtomicBool::new(false),
+            visitor: AtomicU8::new(Visitor::Driver as u8),
+            has_kept_a_worker: AtomicBool::new(false),
             started: Instant::now(),
         }
     }
@@ -44,19 +58,23 @@ impl Airlock {
     }
 
     /// Moves frames in and out, unless another thread is at it. Whether any moved.
-    pub(super) fn pass(&self, is_worker: impl FnOnce() -> bool) -> bool {
+    pub(super) fn pass(&self, visitor: impl FnOnce() -> Visitor) -> bool {
         let Some(pump) = &self.pump else { return false };
         if self.is_sealed.load(Ordering::Acquire) {
             return false;
         }
         let Ok(mut pump) = pump.try_lock() else { return false };
-        self.is_worker.store(is_worker(), Ordering::Relaxed);
+        self.visitor.store(visitor() as u8, Ordering::Relaxed);
         let now = self.started.elapsed().as_nanos() as u64;
         // In one order with `seal` and `is_empty_within`: either this sees the seal, or whoever
         // sealed sees that somebody is inside.
         self.entered.store(now.max(1), Ordering::SeqCst);
         let moved = !self.is_sealed.load(Ordering::SeqCst) && pump.pump();
         self.entered.store(0, Ordering::Release);
+        if self.is_sealed.load(Ordering::Relaxed) {
+            // It may have been given up, and is back.
+            self.has_kept_a_worker.store(false, Ordering::SeqCst);
+        }
         moved
     }
 
@@ -77,13 +95,63 @@ impl Airlock {
         true
     }
 
-    /// Whether a worker went in and is not expected back.
-    pub(super) fn has_kept_a_worker(&self) -> bool {
+    /// Gives the worker up that went in and is not expected back, if there is one. Whether this call
+    /// did.
+    pub(super) fn gives_up_a_worker(&self) -> bool {
         let entered = self.entered.load(Ordering::Acquire);
         let inside = self.started.elapsed().saturating_sub(Duration::from_nanos(entered));
-        self.is_sealed.load(Ordering::Relaxed)
+        let is_lost = self.is_sealed.load(Ordering::Relaxed)
             && entered != 0
             && inside >= GIVEN_UP_AFTER
-            && self.is_worker.load(Ordering::Relaxed)
+            && self.visitor.load(Ordering::Relaxed) != Visitor::Driver as u8;
+        is_lost && !self.has_kept_a_worker.swap(true, Ordering::SeqCst)
+    }
+
+    /// How many active workers have been given up: 0 or 1.
+    pub(super) fn kept(&self) -> usize {
+        usize::from(self.has_kept_a_worker.load(Ordering::SeqCst))
+    }
+
+    /// The same, of those that are not counted as idle.
+    pub(super) fn kept_busy(&self) -> usize {
+        let is_busy = self.visitor.load(Ordering::Relaxed) == Visitor::Worker as u8;
+        if is_busy { self.kept() } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, mpsc};
+
+    /// Comes back when it is told to.
+    struct Call(mpsc::Receiver<()>);
+
+    impl Pump for Call {
+        fn pump(&mut self) -> bool {
+            self.0.recv().is_ok()
+        }
+    }
+
+    #[test]
+    fn a_worker_is_given_up_once_and_taken_back() {
+        let (come_back, call) = mpsc::channel();
+        let airlock = Arc::new(Airlock::new(Some(Box::new(Call(call)))));
+        let way = airlock.clone();
+        let worker = std::thread::spawn(move || way.pass(|| Visitor::Worker));
+        while airlock.entered.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!airlock.gives_up_a_worker(), "nobody has died");
+        airlock.seal();
+        while !airlock.gives_up_a_worker() {
+            std::thread::yield_now();
+        }
+        assert!(!airlock.gives_up_a_worker(), "only once");
+        assert_eq!((airlock.kept(), airlock.kept_busy()), (1, 1));
+        come_back.send(()).expect("it waits");
+        assert!(worker.join().expect("no panic"));
+        assert_eq!((airlock.kept(), airlock.kept_busy()), (0, 0));
+        assert!(!airlock.pass(|| Visitor::Driver), "it is sealed");
     }
 }

@@ -36,8 +36,8 @@ pub enum Leave {
     /// Somebody has died on the way, and the others left as soon as they could: collective
     /// operations are out of the question.
     Bereaved,
-    /// Some PE did not answer within `shutdown_grace`: collective operations are out of the
-    /// question.
+    /// Some PE did not answer in time (`shutdown_grace`, or half a second once the job was known to be
+    /// over), or this one could not go on: collective operations are out of the question.
     Hasty,
 }
 
@@ -126,7 +126,7 @@ const NOT_STARTED: Parting = Parting { leave: Leave::Hasty, vigil: None };
 impl Processor {
     /// Whether any worker is active, apart from one that is stuck.
     fn are_working(&self) -> bool {
-        self.active.load(Ordering::SeqCst) > self.stuck.load(Ordering::SeqCst)
+        self.active.load(Ordering::SeqCst) > self.airlock.kept()
     }
 
     fn part(&self, leave: Leave) -> Parting {

@@ -10,8 +10,8 @@ use super::helm::Helm;
 use super::queues::{Queues, Work};
 use super::task::Local;
 use super::timer::Timers;
-use super::vigil::{Stuck, Vigil, Watch};
-use super::worker::work;
+use super::vigil::{Vigil, Watch};
+use super::worker::{visitor, work};
 use crate::error::TaskError;
 use crate::protocol::{Message, Need, Node, ProtocolSettings, Radii, Statistics};
 use crate::settings::Settings;
@@ -74,8 +74,6 @@ pub(super) struct Processor {
     pub(super) airlock: Airlock,
     /// What is known of deaths.
     pub(super) vigil: Arc<Vigil>,
-    /// Of the active workers, those that will not return from such a call.
-    pub(super) stuck: Stuck,
     /// Tasks dropped when their turn came, since their home had died.
     pub(super) orphans: AtomicU64,
     pub(super) started: Instant,
@@ -112,7 +110,7 @@ impl Processor {
         protocol.max_replicas = settings.max_replicas;
         let node = Node::new(me, topology.clone(), protocol);
         let airlock = Airlock::new(lane.take_pump());
-        let port = Port::new(me, topology.pes(), lane, settings.port);
+        let port = Port::new(me, topology.pes(), lane, settings.patient_port());
         let value_bytes_max =
             settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
         let (pool, seed) = (queues.common(), random.next_u64());
@@ -134,7 +132,6 @@ impl Processor {
             rayon: Mutex::new(Some(rayon)),
             sleeper: Mutex::new(sleeper),
             helm: Helm::default(),
-            stuck: Stuck::new(0),
             orphans: AtomicU64::new(0),
             started: Instant::now(),
             censuses: AtomicU64::new(0),
@@ -289,7 +286,7 @@ impl Processor {
 
     /// Counts one more worker as active, unless all are.
     pub(super) fn enlist(&self) -> bool {
-        let most = self.settings.threads + self.stuck.load(Ordering::Relaxed);
+        let most = self.settings.threads + self.airlock.kept();
         let more = |active| (active < most).then_some(active + 1);
         self.active.load(Ordering::Relaxed) < most
             && self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
@@ -311,7 +308,7 @@ impl Processor {
 
     /// Has the lane's calls made, if it has any and no other thread is at it.
     fn pump(&self) -> bool {
-        self.airlock.pass(|| self.queues.is_worker())
+        self.airlock.pass(|| visitor(&self.queues))
     }
 
     fn turn_at(self: &Arc<Self>, mut guard: MutexGuard<'_, Option<Engine>>) -> Turn {
@@ -334,8 +331,7 @@ impl Processor {
 
     /// How much this PE needs work.
     fn need(&self) -> Need {
-        let stuck = self.stuck.load(Ordering::Relaxed);
-        let active = self.active.load(Ordering::Relaxed).saturating_sub(stuck);
+        let active = self.active.load(Ordering::Relaxed).saturating_sub(self.airlock.kept_busy());
         match active.saturating_sub(self.idle.load(Ordering::Relaxed)) {
             0 => Need::Idle,
             busy if busy < self.settings.threads => Need::Starving,
@@ -377,7 +373,7 @@ impl Processor {
         self.nudge();
     }
 
-    /// Whether somebody has been told that this PE does not answer.
+    /// Tells the watch that another PE does not answer. Whether there is a watch.
     pub(super) fn suspect(&self, pe: Pe) -> bool {
         self.vigil.suspect(pe)
     }

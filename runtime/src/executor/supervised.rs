@@ -12,8 +12,9 @@ use ultramarine_topology::{Distance, Pe};
 /// - A task may so be run twice, even at the same time; its future gets one result.
 /// - A task whose supervisor dies is dropped: whoever spawned the task in which it was spawned has
 ///   that one run again.
-/// - A task of which `max_replicas` + 1 copies were lost ends with
-///   [`TaskError::GaveUp`](crate::error::TaskError::GaveUp).
+/// - A task with which more than `max_replicas` PEs have died ends with
+///   [`TaskError::GaveUp`](crate::error::TaskError::GaveUp), and sooner if more than three have and nobody
+///   is left but the root and the PE that spawned it: it may be the task that kills them.
 ///
 /// It costs a copy of the encoded argument, kept by the supervisor while the task is on another PE;
 /// a task that stays where it was spawned costs nothing.

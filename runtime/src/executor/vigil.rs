@@ -7,7 +7,7 @@ use crate::detector::{Detector, Verdict};
 use crate::protocol::Phase;
 use crate::transport::{Lane, LaneError, Sleeper};
 use crossbeam_queue::SegQueue;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
@@ -176,7 +176,7 @@ impl Processor {
 
     /// If a worker has gone into a call and will not return, others take its place.
     pub(super) fn replace_stuck_worker(&self) {
-        if !self.airlock.has_kept_a_worker() || self.stuck.swap(1, Ordering::SeqCst) != 0 {
+        if !self.airlock.gives_up_a_worker() {
             return;
         }
         tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
@@ -189,9 +189,6 @@ impl Processor {
         }
     }
 }
-
-/// How many workers will not return from a call: 0 or 1.
-pub(super) type Stuck = AtomicUsize;
 
 impl Engine {
     /// Does what the watch demands.

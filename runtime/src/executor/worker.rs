@@ -8,8 +8,9 @@
 //! task, so it is taken about every [`TURN_EVERY`]: after each long task, but only after many
 //! short ones.
 
+use super::airlock::Visitor;
 use super::processor::Processor;
-use super::queues::Work;
+use super::queues::{Queues, Work};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ const POLITE_AFTER: Duration = Duration::from_micros(10);
 thread_local! {
     /// Whether the thread is inside [`work`].
     static AT_WORK: Cell<bool> = const { Cell::new(false) };
+    /// Whether it is counted among the idle workers.
+    static IS_IDLE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Works until there is nothing left to do.
@@ -83,12 +86,23 @@ fn run(pe: &Arc<Processor>, work: Work) {
     }
 }
 
+/// What the calling thread is, on its way into the lane's library.
+pub(super) fn visitor(queues: &Queues) -> Visitor {
+    match (queues.is_worker(), IS_IDLE.get()) {
+        (false, _) => Visitor::Driver,
+        (true, false) => Visitor::Worker,
+        (true, true) => Visitor::IdleWorker,
+    }
+}
+
 /// Polls, hard, for as long as the setting `spin` says. Returns whether there is work again.
 fn look_for_work(pe: &Arc<Processor>) -> bool {
     let mut since = Instant::now();
     loop {
         pe.idle.fetch_add(1, Ordering::Relaxed);
+        IS_IDLE.set(true);
         let mut something_happened = pe.try_turn();
+        IS_IDLE.set(false);
         pe.idle.fetch_sub(1, Ordering::Relaxed);
         // What rayon gives us may be long, and then this worker is not idle.
         something_happened |= rayon::yield_now() == Some(rayon::Yield::Executed);

@@ -5,12 +5,8 @@ use super::message::{Fish, Message, Need, Parcel};
 use super::node::{Host, Node};
 use super::settings::FishingSettings;
 use super::victim::{first_victim, next_victim};
-use crate::error::TaskError;
 use std::time::Duration;
-use ultramarine_topology::{Distance, Pe, Topology};
-
-/// What was lost so often goes alone to a PE that has nothing else.
-const LOSSES_BEFORE_ALONE: usize = 2;
+use ultramarine_topology::{Pe, Topology};
 
 /// Where this PE's search for work stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -143,31 +139,8 @@ impl Node {
         }) > 0
     }
 
-    /// Gives the thief tasks of this PE that were lost: one alone if it was lost twice, and then
-    /// only to a thief that has nothing else.
-    fn share_lost(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
-        let waiting = self.supervision.waiting();
-        if waiting == 0 || fish.thief == Pe::ROOT {
-            return false;
-        }
-        let home = self.me;
-        let distance = self.topology.distance(home, fish.thief);
-        let alone = fish.need == Need::Idle && fish.queued == 0;
-        let given = self.give(fish, usize::from(alone), host, |node, _| {
-            node.supervision
-                .recover(home, |radius, losses| radius >= distance && losses >= LOSSES_BEFORE_ALONE)
-        });
-        let wanted = fair(waiting, fish);
-        given > 0
-            || self.give(fish, wanted, host, |node, _| {
-                node.supervision.recover(home, |radius, losses| {
-                    radius >= distance && losses < LOSSES_BEFORE_ALONE
-                })
-            }) > 0
-    }
-
     /// Sends the thief at most so many tasks of those that `next` yields. Returns how many.
-    fn give<H: Host>(
+    pub(super) fn give<H: Host>(
         &mut self,
         fish: &Fish,
         wanted: usize,
@@ -206,35 +179,6 @@ impl Node {
         self.statistics.notifies += 1;
         let (future, version) = (parcel.task.future, parcel.version);
         host.send(home, Message::Notify { future, version, to });
-    }
-
-    /// Runs the lost tasks of this PE here, if nobody else is left who could. What was lost twice even
-    /// while it ran alone is given up instead: it would take this PE, too, and all other tasks with it.
-    /// (Once alone is not enough: of 200 jobs in which processes were killed at random two gave up a
-    /// task that was innocent.)
-    fn recover_alone(&mut self, host: &mut impl Host) {
-        if self.supervision.waiting() == 0 {
-            return;
-        }
-        let (me, topology, dead) = (self.me, self.topology.clone(), &self.dead);
-        let is_left =
-            |pe: &u32| ![me, Pe::ROOT].contains(&Pe::new(*pe)) && !dead.contains(&Pe::new(*pe));
-        let is_alone =
-            |radius: Distance| !topology.ball(me, radius).numbers().any(|pe| is_left(&pe));
-        let is_tame = |losses| losses <= LOSSES_BEFORE_ALONE + 1;
-        while let Some(parcel) =
-            self.supervision.recover(me, |radius, losses| is_alone(radius) && is_tame(losses))
-        {
-            host.accept(parcel);
-        }
-        // Somebody further away may try it first.
-        self.supervision.unbound(|radius, losses| is_alone(radius) && !is_tame(losses));
-        while let Some(parcel) = self.supervision.recover(me, |radius, _| is_alone(radius)) {
-            let future = parcel.task.future;
-            let with = self.supervision.give_up(future);
-            let task = host.name(future);
-            host.fill(future, Err(TaskError::GaveUp { task, with }));
-        }
     }
 
     /// Takes in stolen tasks. Also when the FISH had been given up: a task is never dropped.
@@ -319,7 +263,7 @@ impl Node {
 
 /// How many of `queued` tasks the thief may have: not so many that it would then have more than
 /// its victim.
-fn fair(queued: usize, fish: &Fish) -> usize {
+pub(super) fn fair(queued: usize, fish: &Fish) -> usize {
     let more_than_thief = queued.saturating_sub(fish.queued as usize);
     if fish.need >= Need::Starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 }
 }

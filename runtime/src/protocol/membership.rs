@@ -33,7 +33,8 @@
 //!   on only the first, a PE could be left out of all the trees.)
 //! - [`Notice::Known`], how many dead one knows of, is what a **heartbeat** says. Whoever hears from one
 //!   that knows less sends it the list.
-//! - A PE that leaves in order says GOODBYE, and whoever hears that knows that the job is over.
+//! - A PE that leaves in order says GOODBYE, and whoever hears that knows that the job is over. (The
+//!   root knows that by itself, and judges until its own end.)
 //!
 //! # No two living PEs disagree for ever
 //!
@@ -283,6 +284,8 @@ impl Membership {
                     self.lose_root(Loss::Heard(herald), herald, out);
                 }
             }
+            // The root knows itself whether the job is over, and judges until its own end.
+            Notice::Goodbye if self.me == Pe::ROOT => {}
             Notice::Goodbye => {
                 self.standing = Standing::Over { by: from };
                 self.accusations.clear();

@@ -21,6 +21,7 @@
 //! | [`node`] | the state machine: what each message does, and each death |
 //! | `fishing` | asking for work, giving it, passing on the requests of others |
 //! | [`supervision`] | where this PE's own tasks are, and which must be run again |
+//! | `recovery` | who runs those again, and when one is given up |
 //! | `ending` | SHUTDOWN, FAREWELL, RELEASE: how all leave |
 //! | [`membership`] | who is dead, and how all come to know the same |
 //! | [`victim`] | whom to ask for work, and to whom to pass on a FISH |
@@ -33,6 +34,7 @@ pub mod membership;
 pub mod message;
 pub mod node;
 pub mod pool;
+mod recovery;
 pub mod settings;
 pub mod statistics;
 pub mod supervision;

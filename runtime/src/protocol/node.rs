@@ -5,7 +5,7 @@ use super::fishing::Fishing;
 use super::message::{Message, Outcome, Parcel, Version};
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
-use super::supervision::{Fate, Location, Mutant, Supervision};
+use super::supervision::{Location, Mutant, Supervision};
 use crate::error::TaskError;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -117,7 +117,10 @@ impl Node {
             Message::Failed { .. } => {}
             Message::Shutdown => self.end(host),
             Message::Farewell => self.hear_farewell(),
-            Message::Release => self.release(host),
+            Message::Release => {
+                self.end(host);
+                self.release(host);
+            }
         }
     }
 
@@ -178,20 +181,6 @@ impl Node {
     #[allow(clippy::unused_self, reason = "as with the feature")]
     fn is_mutant(&self, _: Mutant) -> bool {
         false
-    }
-
-    fn lose(&mut self, future: u64, with: Pe, host: &mut impl Host) {
-        match self.supervision.lose(future, with, self.settings.max_replicas) {
-            Fate::Recovered => self.statistics.replicas += 1,
-            Fate::Unsupervised => {
-                self.statistics.lost += 1;
-                host.fill(future, Err(TaskError::Lost { pe: with }));
-            }
-            Fate::TooOften(with) => {
-                let task = host.name(future);
-                host.fill(future, Err(TaskError::GaveUp { task, with }));
-            }
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 
 /// Takes calls. Since epoll tells of them only once, it remembers whether there may be more.
 pub(crate) struct Listener {
-    listener: TcpListener,
+    socket: TcpListener,
     is_called: bool,
     /// The system could not give us the last call, for lack of descriptors, say.
     is_short: bool,
@@ -15,12 +15,12 @@ pub(crate) struct Listener {
 impl Listener {
     /// From now on the registry's events with this token mean [`on_call`](Self::on_call).
     pub(crate) fn new(
-        mut listener: TcpListener,
+        mut socket: TcpListener,
         registry: &Registry,
         token: Token,
     ) -> io::Result<Self> {
-        registry.register(&mut listener, token, Interest::READABLE)?;
-        Ok(Listener { listener, is_called: true, is_short: false })
+        registry.register(&mut socket, token, Interest::READABLE)?;
+        Ok(Listener { socket, is_called: true, is_short: false })
     }
 
     /// There are calls.
@@ -44,7 +44,7 @@ impl Listener {
     /// The system cannot give it to us now: callers wait, and are to be tried again later.
     pub(crate) fn accept(&mut self) -> io::Result<Option<TcpStream>> {
         self.is_short = false;
-        match self.listener.accept() {
+        match self.socket.accept() {
             Ok((stream, _)) => Ok(Some(stream)),
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock => {

@@ -83,14 +83,16 @@ fn what_somebody_else_noticed_is_believed() {
 }
 
 #[test]
-fn a_root_that_does_not_answer_to_an_accusation_is_lost() {
+fn who_misses_the_root_tells_all_and_only_the_root_stays() {
     let job = Job::start(3, 0, SETTINGS);
     let [root, one, two] = &job.watchers[..] else { panic!("three") };
     root.detector.suspect(Pe::ROOT);
     one.detector.suspect(Pe::ROOT);
-    for watcher in [one, two] {
+    for (watcher, said) in
+        [(one, "PE 0 does not answer any more"), (two, "PE 1 says that PE 0 is gone")]
+    {
         let Verdict::RootLost { reason } = watcher.verdict() else { panic!("it is lost") };
-        println!("{reason}");
+        assert_eq!(reason, said);
     }
     assert!(root.is_quiet_for(Duration::ZERO), "a root cannot lose itself");
 }

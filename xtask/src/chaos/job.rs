@@ -169,7 +169,7 @@ impl<'a> Watch<'a> {
             Some(status) => {
                 self.hear_the_rest();
                 match job.judge(status, self.report.as_ref()) {
-                    Verdict::Right if begun.is_none() => {
+                    Verdict::Right if self.processes.len() < job.pes as usize => {
                         let reason = "not all PEs were heard to begin".to_owned();
                         (Verdict::Wrong(reason), self.last_lines())
                     }
@@ -350,9 +350,13 @@ mod tests {
 
     #[test]
     fn what_comes_out_is_judged() {
-        let verdict = |script| run(job(script, Vec::new())).verdict;
+        let verdict = |script: &str| run(job(script, Vec::new())).verdict;
         let wrong = |why: &str| Verdict::Wrong(why.to_owned());
-        assert_eq!(verdict("echo '{\"result\": -3}'"), Verdict::Right);
+        let begins = |pe: u32| format!("echo the job begins: PE {pe} of 2 is process $$ >&2;");
+        let right = begins(0) + &begins(1) + "echo '{\"result\": -3}'";
+        assert_eq!(verdict(&right), Verdict::Right);
+        let silent = begins(0) + "echo '{\"result\": -3}'";
+        assert_eq!(verdict(&silent), wrong("not all PEs were heard to begin"));
         assert_eq!(verdict("echo '{\"result\": 4}'"), wrong("the result is 4 instead of -3"));
         assert_eq!(verdict("echo '{\"result\": -3}'; exit 2"), wrong("exit status: 2"));
         assert_eq!(verdict("echo nothing"), wrong("it prints no result"));

@@ -222,6 +222,15 @@ fn senseless_heralds_have_no_effect() {
 }
 
 #[test]
+fn a_root_judges_though_others_leave() {
+    let mut root = Played::new(0, 5);
+    root.ignores(2, &Notice::Goodbye);
+    assert_eq!(root.standing(), Standing::Member);
+    root.suspect(ZERO, 3);
+    assert_eq!(root.0.dead(), [pe(3)]);
+}
+
+#[test]
 fn a_goodbye_ends_it_all() {
     let mut one = Played::new(1, 5);
     one.suspect(ZERO, 3);

@@ -58,6 +58,14 @@ fn nobody_is_released_before_all_have_taken_leave() {
 }
 
 #[test]
+fn a_release_out_of_turn_ends_the_job_here() {
+    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    world.handle(1, 2, Message::Release);
+    assert_eq!(world.phases()[1], Phase::Released);
+    assert_eq!(world.seats[1].shut_down, 1, "nothing runs on");
+}
+
+#[test]
 fn who_is_ending_neither_fishes_nor_gives() {
     let mut world = World::new(Topology::flat(3), &settings(), 1);
     world.spawn_many(10, 1, Distance::ONE, 0);
