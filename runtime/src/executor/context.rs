@@ -1,10 +1,12 @@
 //! What a task can do: spawn other tasks, place them, ask who is near.
 
 use super::body::{Async, Plain};
+use super::fork::Fork;
 use super::future::Future;
 use super::processor::Processor;
 use super::supervised::Supervised;
 use super::timer::Sleep;
+use super::worker::breathe;
 use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::protocol::Statistics;
@@ -72,6 +74,11 @@ impl Context {
         self.pe.topology.equidistant_basis(self.pe(), radius, &mut random)
     }
 
+    /// A PE drawn from those within this radius of this one, which is one of them.
+    pub fn random_within(&self, radius: Distance) -> Pe {
+        self.pe.topology.ball(self.pe(), radius).pick(self.pe.random())
+    }
+
     /// Ends after this time. Blocks no worker.
     pub fn sleep(
         &self,
@@ -122,6 +129,13 @@ impl Context {
         T::Output: Portable,
     {
         self.supervised().spawn_at(pe, f, argument)
+    }
+
+    /// Whether a task that has much to do should hand part of it on now: workers of this PE or others
+    /// may be out of work, and none waits here. To be asked often, since this is also where the PE looks
+    /// after its messages meanwhile; it says yes every few microseconds at most.
+    pub fn is_work_wanted(&self) -> bool {
+        breathe(&self.pe) && self.pe.queues.has_none_to_steal()
     }
 
     /// Whether this PE has heard that another has died.
@@ -200,6 +214,15 @@ pub trait Spawner: Clone + Send + Sync + 'static {
         A: Portable,
         R: Portable;
 
+    /// [`spawn`](Spawner::spawn) of a task that the caller means to [take back](Fork::take_back) and do
+    /// itself, unless somebody has taken it first.
+    fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable;
+
     /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
     /// SymGridPar2 §4.3). The future of a task for a PE that does not exist ends with
     /// [`TaskError::NoSuchPe`].
@@ -240,6 +263,17 @@ impl Spawner for Context {
     {
         const { F::CHECKED };
         self.pe.spawn(false, radius, Plain(f), argument)
+    }
+
+    fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        const { F::CHECKED };
+        self.pe.fork(false, radius, Async(f), argument)
     }
 
     fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>

@@ -10,6 +10,8 @@
 //! |---|---|
 //! | `context` | what a task can do: spawn, place, ask who is near |
 //! | `future` | the handle by which a spawned task is awaited |
+//! | `fork` | the handle of one that its parent takes back unless it is stolen |
+//! | `spawn` | how tasks come into a PE, and workers to them |
 //! | `task` | a task while it waits: at home with its future, or as a guest from elsewhere |
 //! | `body` | calling a task's function, plain or async, and catching its panic |
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
@@ -20,7 +22,9 @@
 //! | `life` | how a PE starts, is driven, and takes leave |
 //! | `helm` | which thread drives it |
 //! | `vigil` | what it hears of deaths, and does about them |
+//! | `failure` | why a job ends before its time |
 //! | `airlock` | where threads go into MPI, and may not come back |
+//! | `store` | what the tasks on one PE share |
 //! | `timer` | sleeping without blocking a worker |
 
 mod airlock;
@@ -28,11 +32,14 @@ mod body;
 mod context;
 mod engine;
 mod failure;
+mod fork;
 mod future;
 mod helm;
 mod life;
 mod processor;
 mod queues;
+mod spawn;
+mod store;
 mod supervised;
 mod task;
 mod timer;
@@ -41,8 +48,10 @@ mod worker;
 
 pub use context::{Context, Portable, Spawner};
 pub use failure::JobError;
+pub use fork::Fork;
 pub use future::Future;
 pub use life::{Leave, Parting, lead, serve};
 pub use processor::Job;
+pub use store::Key;
 pub use supervised::Supervised;
 pub use vigil::{Beginning, Report, Watch, Watchman};

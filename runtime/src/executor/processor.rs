@@ -1,30 +1,26 @@
 //! One PE: its parts, and what they do for each other.
 
 use super::airlock::Airlock;
-use super::body::Body;
-use super::context::Portable;
 use super::engine::{Engine, Letter, Turn};
 use super::failure::JobError;
-use super::future::Future;
 use super::helm::Helm;
-use super::queues::{Queues, Work};
-use super::task::Local;
+use super::queues::Queues;
+use super::store::Store;
 use super::timer::Timers;
 use super::vigil::{Vigil, Watch};
-use super::worker::{visitor, work};
+use super::worker::visitor;
 use crate::error::TaskError;
-use crate::protocol::{Message, Need, Node, ProtocolSettings, Radii, Statistics};
+use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
-use async_task::Runnable;
 use crossbeam_queue::SegQueue;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
-use ultramarine_topology::{Distance, Pe, Topology};
+use ultramarine_topology::{Pe, Topology};
 
 /// What is left of a message for the value inside it, in bytes: the rest of a SCHEDULE with one
 /// task, or of a RESULT, is shorter.
@@ -61,6 +57,8 @@ pub(super) struct Processor {
     pub(super) idle: AtomicUsize,
     /// `None` once the PE has left: then the lane must not be touched any more.
     engine: Mutex<Option<Engine>>,
+    /// What its tasks share.
+    pub(super) store: Store,
     /// For what tasks choose at random.
     random: Mutex<Xoshiro256PlusPlus>,
     /// The workers. `None` once the PE has left, so that they end though a forgotten future may still
@@ -128,6 +126,7 @@ impl Processor {
             called: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
             engine: Mutex::new(Some(engine)),
+            store: Store::default(),
             random: Mutex::new(random),
             rayon: Mutex::new(Some(rayon)),
             sleeper: Mutex::new(sleeper),
@@ -172,124 +171,6 @@ impl Processor {
         statistics.tasks = self.queues.started().saturating_sub(censuses);
         statistics.orphans += self.orphans.load(Ordering::Relaxed);
         statistics
-    }
-
-    pub(super) fn spawn<B, A>(
-        self: &Arc<Self>,
-        is_supervised: bool,
-        radius: Distance,
-        body: B,
-        argument: A,
-    ) -> Future<B::Output>
-    where
-        B: Body<A>,
-        A: Portable,
-    {
-        if self.is_ending() {
-            return Future::failed(TaskError::ShuttingDown);
-        }
-        let task = Arc::new(Local::new(body, radius, is_supervised, argument));
-        self.queues.push(self.queues.radii.shelf(radius), task.clone());
-        self.summon();
-        Future::new(task)
-    }
-
-    pub(super) fn spawn_at<B, A>(
-        self: &Arc<Self>,
-        is_supervised: bool,
-        pe: Pe,
-        body: B,
-        argument: A,
-    ) -> Future<B::Output>
-    where
-        B: Body<A>,
-        A: Portable,
-    {
-        let pes = self.topology.pes();
-        if pe.number() >= pes {
-            return Future::failed(TaskError::NoSuchPe { pe, pes });
-        }
-        if self.is_ending() {
-            return Future::failed(TaskError::ShuttingDown);
-        }
-        let task: Arc<Local<B, A>> =
-            Arc::new(Local::new(body, Distance::ZERO, is_supervised, argument));
-        if pe == self.me {
-            self.queues.push_ready(Work::Start(task.clone()));
-            self.summon();
-        } else {
-            self.leave_letter(Letter::Task(pe, task.clone()));
-        }
-        Future::new(task)
-    }
-
-    /// Runs a future as a task of this PE, beginning now if the calling thread is a worker.
-    pub(super) fn run_async<T>(self: &Arc<Self>, future: T)
-    where
-        T: std::future::Future<Output = ()> + Send + 'static,
-    {
-        let pe = self.clone();
-        let (runnable, task) = async_task::spawn(future, move |runnable| pe.resume(runnable));
-        task.detach();
-        if self.queues.is_worker() {
-            runnable.run();
-        } else {
-            self.resume(runnable);
-        }
-    }
-
-    fn resume(self: &Arc<Self>, runnable: Runnable) {
-        if self.is_closed.load(Ordering::SeqCst) {
-            return;
-        }
-        // Also while the job ends, when nobody resumes anything: to be dropped one by one, rather
-        // than here, where the drop of a future might wake the next, and so on, ever deeper.
-        self.queues.push_ready(Work::Resume(runnable));
-        if !self.is_ending() {
-            self.summon();
-        }
-    }
-
-    /// Writes a message, which goes out at the next turn.
-    pub(super) fn send(&self, to: Pe, message: Message) {
-        if !self.is_ending() {
-            self.leave_letter(Letter::Message(to, message));
-        }
-    }
-
-    fn leave_letter(&self, letter: Letter) {
-        self.outbox.push(letter);
-        if !self.queues.is_worker() {
-            self.nudge();
-        }
-    }
-
-    /// Calls another worker, if there is one without work.
-    pub(super) fn summon(self: &Arc<Self>) {
-        if self.settings.threads == 1 && self.queues.is_worker() {
-            // The only worker is the caller. It will look into the queues again.
-            return;
-        }
-        // After the push, before looking: either we see that the worker has gone, or it saw what
-        // we pushed before it went (see `work`).
-        fence(Ordering::SeqCst);
-        if self.enlist() {
-            let pe = self.clone();
-            self.called.fetch_add(1, Ordering::Relaxed);
-            match &*self.rayon.lock().unwrap_or_else(PoisonError::into_inner) {
-                Some(workers) => workers.spawn(move || work(&pe)),
-                // The PE has left.
-                None => drop(self.active.fetch_sub(1, Ordering::SeqCst)),
-            }
-        }
-    }
-
-    /// Counts one more worker as active, unless all are.
-    pub(super) fn enlist(&self) -> bool {
-        let most = self.settings.threads + self.airlock.kept();
-        let more = |active| (active < most).then_some(active + 1);
-        self.active.load(Ordering::Relaxed) < most
-            && self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
     /// A turn at the engine, unless somebody else is at it. Returns whether something happened.
@@ -378,6 +259,12 @@ impl Processor {
         self.vigil.suspect(pe)
     }
 
+    /// Has one of the workers run this. Whether there are any: not once the PE has left.
+    pub(super) fn call_worker(&self, job: impl FnOnce() + Send + 'static) -> bool {
+        let rayon = self.rayon.lock().unwrap_or_else(PoisonError::into_inner);
+        rayon.as_ref().map(|workers| workers.spawn(job)).is_some()
+    }
+
     /// Other threads are the workers from now on.
     pub(super) fn replace_workers(&self, workers: rayon::ThreadPool) {
         let mut rayon = self.rayon.lock().unwrap_or_else(PoisonError::into_inner);
@@ -390,6 +277,11 @@ impl Processor {
     pub(super) fn is_deserting(&self) -> bool {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().is_some_and(JobError::is_desertion)
+    }
+
+    /// Whether nothing is queued any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     /// Why this PE cannot go on, if it cannot.

@@ -205,6 +205,26 @@ impl Queues {
         task.into_iter().for_each(|task| self.arrived[shelf].push(task));
     }
 
+    /// Takes a task off its shelf again, if it is the youngest that the calling worker has there:
+    /// else it stays, for somebody to find out that it has been started.
+    pub(super) fn pull_back<T: Start + ?Sized>(&self, shelf: usize, task: &T) {
+        self.with_own(|own| {
+            let shelf = &own.own.shelf(shelf).0;
+            if let Some(youngest) = shelf.pop() {
+                if std::ptr::addr_eq(&raw const *youngest, task) {
+                    self.count_started(own.index);
+                } else {
+                    shelf.push(youngest);
+                }
+            }
+        });
+    }
+
+    fn count_started(&self, worker: usize) {
+        let started = &self.workers[worker].started.0;
+        started.store(started.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
     /// Puts something before all shelves.
     pub(super) fn push_ready(&self, work: Work) {
         let mut work = Some(work);
@@ -241,8 +261,7 @@ impl Queues {
             .or_else(|| own.common.select_local().map(Work::Start))
             .or_else(|| self.steal_ready())?;
         if matches!(work, Work::Start(_)) {
-            let started = &self.workers[own.index].started.0;
-            started.store(started.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            self.count_started(own.index);
         }
         Some(work)
     }
@@ -250,10 +269,14 @@ impl Queues {
     /// Whether there is nothing to do. May be outdated as soon as it is said.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty()
-            && self.arrived.iter().all(|queue| queue.is_empty())
-            && self.workers.iter().all(|worker| {
-                worker.ready.is_empty() && worker.shelves.iter().all(Stealer::is_empty)
-            })
+            && self.workers.iter().all(|worker| worker.ready.is_empty())
+            && self.has_none_to_steal()
+    }
+
+    /// Whether no task waits that somebody could steal.
+    pub(super) fn has_none_to_steal(&self) -> bool {
+        self.arrived.iter().all(|queue| queue.is_empty())
+            && self.workers.iter().all(|worker| worker.shelves.iter().all(Stealer::is_empty))
     }
 
     /// How many tasks the workers have started.

@@ -2,6 +2,7 @@
 
 use super::body::{Async, Plain};
 use super::context::{Context, Portable, Spawner};
+use super::fork::Fork;
 use super::future::Future;
 use crate::code::Stateless;
 use ultramarine_topology::{Distance, Pe};
@@ -51,6 +52,17 @@ impl Spawner for Supervised {
     {
         const { F::CHECKED };
         self.cx.pe.spawn(true, radius, Plain(f), argument)
+    }
+
+    fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        const { F::CHECKED };
+        self.cx.pe.fork(true, radius, Async(f), argument)
     }
 
     fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>

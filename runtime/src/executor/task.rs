@@ -7,6 +7,7 @@
 
 use super::body::Body;
 use super::context::Portable;
+use super::fork::Loan;
 use super::future::Promise;
 use super::processor::Processor;
 use crate::code::{Arrive, Code, CodeRef};
@@ -208,6 +209,12 @@ impl<B: Body<A>, A: Portable> Promise<B::Output> for Local<B, A> {
 
     fn is_ready(&self) -> bool {
         matches!(self.state().stage, Stage::Done(_))
+    }
+}
+
+impl<B: Body<A>, A: Portable> Loan<A, B::Output> for Local<B, A> {
+    fn take_back(&self) -> Option<A> {
+        self.begin()
     }
 }
 

@@ -32,6 +32,8 @@ thread_local! {
     static AT_WORK: Cell<bool> = const { Cell::new(false) };
     /// Whether it is counted among the idle workers.
     static IS_IDLE: Cell<bool> = const { Cell::new(false) };
+    /// When it takes its next turn at the engine.
+    static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
 }
 
 /// Works until there is nothing left to do.
@@ -50,13 +52,17 @@ pub(super) fn work(pe: &Arc<Processor>) {
         }
         return;
     }
-    let mut pace = Pace::new();
     loop {
         while !pe.is_ending()
             && let Some(work) = pe.queues.next()
         {
             run(pe, work);
-            pace.after_task(pe);
+            if breathe(pe) && pe.called.load(Ordering::Relaxed) == 0 {
+                // What tasks have given to `rayon::spawn` is not to wait until our own queues are
+                // empty. (Not while a job of ours lies there, meant for a worker that still has to
+                // wake up.)
+                rayon::yield_now();
+            }
         }
         if !pe.is_ending() && look_for_work(pe) {
             continue;
@@ -125,7 +131,22 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
     }
 }
 
+/// Takes a turn at the engine if one is due: to be called after each task, or part of one. Whether
+/// it was.
+pub(super) fn breathe(pe: &Arc<Processor>) -> bool {
+    PACE.with(|pace| {
+        let mut own = pace.take().unwrap_or_else(Pace::new);
+        let is_due = own.is_due();
+        pace.set(Some(own));
+        if is_due {
+            pe.try_turn();
+        }
+        is_due
+    })
+}
+
 /// Spreads turns at the engine evenly over time.
+#[derive(Clone, Copy)]
 struct Pace {
     last: Instant,
     tasks: u32,
@@ -137,10 +158,11 @@ impl Pace {
         Pace { last: Instant::now(), tasks: 0, tasks_between: 1 }
     }
 
-    fn after_task(&mut self, pe: &Arc<Processor>) {
+    /// Whether it is time for a turn after one more task.
+    fn is_due(&mut self) -> bool {
         self.tasks += 1;
         if self.tasks < self.tasks_between {
-            return;
+            return false;
         }
         let now = Instant::now();
         let elapsed = (now - self.last).max(Duration::from_nanos(1));
@@ -148,11 +170,6 @@ impl Pace {
         self.tasks_between = (fitting as u32).clamp(1, TASKS_BETWEEN_TURNS_MAX);
         self.last = now;
         self.tasks = 0;
-        pe.try_turn();
-        // What tasks have given to `rayon::spawn` is not to wait until our own queues are empty.
-        // (Not while a job of ours lies there, meant for a worker that still has to wake up.)
-        if pe.called.load(Ordering::Relaxed) == 0 {
-            rayon::yield_now();
-        }
+        true
     }
 }

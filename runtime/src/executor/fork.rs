@@ -1,0 +1,71 @@
+//! Tasks that their parent takes back unless somebody has taken them first.
+
+use super::future::{Future, Promise};
+use super::processor::Processor;
+use super::task::Start;
+use super::worker::breathe;
+use crate::error::TaskError;
+use std::sync::Arc;
+
+/// A task whose argument is still there as long as nobody has started it.
+pub(super) trait Loan<A, R>: Promise<R> + Start {
+    /// Takes the argument out. Nobody else can start the task after that.
+    fn take_back(&self) -> Option<A>;
+}
+
+/// A task that waits for a thief until its parent [takes it back](Fork::take_back).
+///
+/// This is how to divide work without paying for it: the parent forks all parts but one, does that
+/// one, and then takes the others back one by one, the youngest first. What nobody has stolen it
+/// does like any call of a function; only what was stolen has to be awaited.
+/// (Lazy task creation: Mohr, Kranz and Halstead 1991; the work-first principle of Cilk.)
+///
+/// ```
+/// # use ultramarine_runtime::error::TaskError;
+/// # use ultramarine_runtime::executor::{Context, Spawner};
+/// # use ultramarine_topology::Distance;
+/// fn sum(numbers: &[u64]) -> u64 {
+///     numbers.iter().sum()
+/// }
+///
+/// async fn sum_of_both(cx: &Context, left: Vec<u64>, right: Vec<u64>) -> Result<u64, TaskError> {
+///     let right = cx.fork(Distance::ONE, async |_, numbers: Vec<u64>| sum(&numbers), right);
+///     let left = sum(&left);
+///     Ok(left + match right.take_back() {
+///         Ok(numbers) => sum(&numbers),
+///         Err(stolen) => stolen.await?,
+///     })
+/// }
+/// ```
+#[must_use = "nobody waits for the task unless it is taken back"]
+pub struct Fork<'pe, A, R> {
+    pe: &'pe Arc<Processor>,
+    shelf: usize,
+    task: Arc<dyn Loan<A, R>>,
+}
+
+impl<'pe, A, R: Send + 'static> Fork<'pe, A, R> {
+    pub(super) fn new(pe: &'pe Arc<Processor>, shelf: usize, task: Arc<dyn Loan<A, R>>) -> Self {
+        Fork { pe, shelf, task }
+    }
+
+    /// The task's argument, if nobody has started the task: it is the caller's from now on. Else
+    /// the future of its result.
+    ///
+    /// This is also where the PE looks after its messages now and then: whoever forks much does not
+    /// keep others waiting.
+    pub fn take_back(self) -> Result<A, Future<R>> {
+        breathe(self.pe);
+        if self.pe.is_ending() {
+            return Err(Future::failed(TaskError::ShuttingDown));
+        }
+        self.pe.queues.pull_back(self.shelf, &*self.task);
+        self.task.take_back().ok_or_else(|| Future::new(self.task))
+    }
+}
+
+impl<A, R> std::fmt::Debug for Fork<'_, A, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fork").field("pe", &self.pe.me()).finish_non_exhaustive()
+    }
+}
