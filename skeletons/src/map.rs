@@ -1,6 +1,7 @@
 //! The parallel map family (SymGridPar2 §4.4, figure 5).
 
-use crate::share::shares;
+use crate::share::{chunked, shares, sliced, unsliced};
+use rayon::prelude::*;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Future, Portable, Spawner};
@@ -64,6 +65,92 @@ where
     };
     let futures = items.into_iter().enumerate().map(place).collect();
     gather(futures).await
+}
+
+/// Applies `f` to each item on the threads of this PE, with rayon: nothing is sent anywhere, so `f` may
+/// capture what it likes.
+pub fn fork_map<A, R>(f: impl Fn(A) -> R + Sync + Send, items: Vec<A>) -> Vec<R>
+where
+    A: Send,
+    R: Send,
+{
+    items.into_par_iter().map(f).collect()
+}
+
+/// [`par_map`] with a task for each `size` items that follow each other: for items of too little work
+/// each. A `size` of 0 counts as 1.
+///
+/// ```text
+///       x₁ x₂ x₃ │ x₄ x₅ x₆ │ x₇          size 3
+/// ```
+pub async fn par_map_chunked<S, F, A, R>(
+    spawner: &S,
+    size: usize,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    let results = par_map(spawner, all_of(f), chunked(size, items)).await?;
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// [`par_map`] with so many tasks, to which the items are dealt out in turn: for work that grows along
+/// the items. Of 0 slices one is made.
+///
+/// ```text
+///       x₁ x₄ x₇ │ x₂ x₅ │ x₃ x₆          3 slices
+/// ```
+pub async fn par_map_sliced<S, F, A, R>(
+    spawner: &S,
+    slices: usize,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    Ok(unsliced(par_map(spawner, all_of(f), sliced(slices, items)).await?))
+}
+
+/// [`push_map`] with a task for each `size` items that follow each other, as [`par_map_chunked`] has.
+pub async fn push_map_chunked<S, F, A, R>(
+    spawner: &S,
+    size: usize,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    let results = push_map(spawner, all_of(f), chunked(size, items)).await?;
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// [`push_map`] with so many tasks, to which the items are dealt out as by [`par_map_sliced`].
+pub async fn push_map_sliced<S, F, A, R>(
+    spawner: &S,
+    slices: usize,
+    f: F,
+    items: impl IntoIterator<Item = A>,
+) -> Result<Vec<R>, TaskError>
+where
+    S: Spawner,
+    F: Fn(A) -> R + Stateless,
+    A: Portable,
+    R: Portable,
+{
+    Ok(unsliced(push_map(spawner, all_of(f), sliced(slices, items)).await?))
 }
 
 /// Applies `f` to each item in two steps: each part of the ball with radius `r1` around the
@@ -148,6 +235,14 @@ where
     R: Portable,
 {
     par_map_2level_scheme(spawner, radius, radius, f, items).await
+}
+
+/// The function that applies `f` to each of a few items.
+fn all_of<F, A, R>(f: F) -> impl Fn(Vec<A>) -> Vec<R> + Stateless
+where
+    F: Fn(A) -> R + Stateless,
+{
+    move |items: Vec<A>| items.into_iter().map(f).collect()
 }
 
 async fn gather<R>(futures: Vec<Future<R>>) -> Result<Vec<R>, TaskError> {

@@ -52,6 +52,39 @@ pub fn shares(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
     shares
 }
 
+/// The items in groups of `size` that follow each other; the last may be smaller.
+pub(crate) fn chunked<A>(size: usize, items: impl IntoIterator<Item = A>) -> Vec<Vec<A>> {
+    let mut items = items.into_iter();
+    let chunk = || {
+        Some(items.by_ref().take(size.max(1)).collect()).filter(|chunk: &Vec<A>| !chunk.is_empty())
+    };
+    std::iter::from_fn(chunk).collect()
+}
+
+/// The items dealt out in turn to so many groups, none of which is empty.
+pub(crate) fn sliced<A>(slices: usize, items: impl IntoIterator<Item = A>) -> Vec<Vec<A>> {
+    let slices = slices.max(1);
+    let mut groups: Vec<Vec<A>> = Vec::new();
+    for (n, item) in items.into_iter().enumerate() {
+        match groups.get_mut(n % slices) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// What was [`sliced`], in its order again.
+pub(crate) fn unsliced<R>(groups: Vec<Vec<R>>) -> Vec<R> {
+    let mut groups: Vec<_> = groups.into_iter().map(Vec::into_iter).collect();
+    let count = groups.iter().map(ExactSizeIterator::len).sum();
+    let mut items = Vec::with_capacity(count);
+    while items.len() < count {
+        items.extend(groups.iter_mut().filter_map(Iterator::next));
+    }
+    items
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +116,19 @@ mod tests {
                 prop_assert!((share.len() as f64 - exact).abs() < 1.0);
                 prop_assert!(share.is_sorted());
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_of_the_size_or_number_asked_for(items in 0..200_usize, count in 0..30_usize) {
+            let chunks = chunked(count, 0..items);
+            prop_assert_eq!(chunks.concat(), (0..items).collect::<Vec<_>>());
+            prop_assert!(chunks.iter().rev().skip(1).all(|chunk| chunk.len() == count.max(1)));
+            let slices = sliced(count, 0..items);
+            prop_assert_eq!(slices.len(), items.min(count.max(1)));
+            prop_assert!(slices.iter().all(|slice| !slice.is_empty()));
+            prop_assert_eq!(unsliced(slices), (0..items).collect::<Vec<_>>());
         }
     }
 

@@ -1,0 +1,162 @@
+//! The loop that visits nodes and splits off tasks, the same for every kind of search.
+
+use super::frontier::Frontier;
+use super::{Splitting, Tree};
+use serde::{Deserialize, Serialize};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Future, Key, Portable, Spawner};
+use ultramarine_topology::{Distance, Pe};
+
+/// What is done with the nodes.
+pub(super) trait Kind<T: Tree>: Stateless {
+    /// What comes out.
+    type Found: Portable;
+    /// What a visit knows beside the node.
+    type Desk;
+
+    /// Before a task's first visit.
+    fn begin(self, cx: &Context, key: Key) -> (Self::Desk, Self::Found);
+    /// Whether to go on to the node's children.
+    fn visit(self, desk: &Self::Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> bool;
+    /// Adds what another task has found.
+    fn merge(self, found: &mut Self::Found, other: Self::Found);
+}
+
+/// A part of a search: nodes whose subtrees are to be searched.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Part<N> {
+    /// Under which the tree is found.
+    key: Key,
+    splitting: Splitting,
+    /// Of all of these nodes, for depth-bounded splitting.
+    depth: u32,
+    nodes: Vec<N>,
+}
+
+type Ending<R> = Pin<Box<dyn std::future::Future<Output = Result<R, TaskError>> + Send>>;
+
+/// The tree, on one PE.
+struct Planted<T>(OnceLock<Arc<T>>);
+
+impl<T> Default for Planted<T> {
+    fn default() -> Self {
+        Planted(OnceLock::new())
+    }
+}
+
+/// Searches the tree below `root`; the PEs share what they share under `key`.
+pub(super) async fn search<S, T, K>(
+    spawner: &S,
+    key: Key,
+    splitting: Splitting,
+    kind: K,
+    tree: T,
+    root: T::Node,
+) -> Result<K::Found, TaskError>
+where
+    S: Spawner,
+    T: Tree,
+    K: Kind<T>,
+{
+    let planted = spawner.context().shared(key, Planted::<T>::default);
+    planted.0.get_or_init(|| Arc::new(tree));
+    let part = Part { key, splitting, depth: 0, nodes: vec![root] };
+    visit_part::<S, T, K>(spawner.clone(), kind, part).await
+}
+
+/// Has all PEs forget what they shared for a search.
+pub(super) fn forget(cx: &Context, key: Key) {
+    for pe in (0..cx.pes()).map(Pe::new) {
+        // Nobody waits for that.
+        drop(cx.spawn_at(pe, async |cx: Context, key| cx.forget(key), key));
+    }
+}
+
+/// The tree of a search: this PE's copy, or else a new one from home.
+async fn tree<T: Tree>(cx: &Context, key: Key) -> Result<Arc<T>, TaskError> {
+    let planted = cx.shared(key, Planted::<T>::default);
+    if let Some(tree) = planted.0.get() {
+        return Ok(tree.clone());
+    }
+    let send = async |cx: Context, key| {
+        let planted = cx.shared(key, Planted::<T>::default);
+        planted.0.get().map(|tree| T::clone(tree))
+    };
+    // At home it goes when the search ends, and nobody waits for this task any more.
+    let seed = cx.spawn_at(key.home, send, key).await?.ok_or(TaskError::ShuttingDown)?;
+    Ok(planted.0.get_or_init(|| Arc::new(seed)).clone())
+}
+
+fn visit_part<S, T, K>(spawner: S, kind: K, part: Part<T::Node>) -> Ending<K::Found>
+where
+    S: Spawner,
+    T: Tree,
+    K: Kind<T>,
+{
+    Box::pin(async move {
+        let tree = tree::<T>(spawner.context(), part.key).await?;
+        let (mut found, parts) = visit_all(&spawner, kind, &*tree, part);
+        for part in parts {
+            kind.merge(&mut found, part.await??);
+        }
+        Ok(found)
+    })
+}
+
+/// Visits all nodes of a part, but for those that it makes tasks of.
+#[expect(clippy::type_complexity, reason = "two things, taken apart at once")]
+fn visit_all<S, T, K>(
+    spawner: &S,
+    kind: K,
+    tree: &T,
+    part: Part<T::Node>,
+) -> (K::Found, Vec<Future<Result<K::Found, TaskError>>>)
+where
+    S: Spawner,
+    T: Tree,
+    K: Kind<T>,
+{
+    let Part { key, splitting, depth, nodes } = part;
+    let cx = spawner.context();
+    let (desk, mut found) = kind.begin(cx, key);
+    let mut parts = Vec::new();
+    let mut part_off = |nodes: Vec<T::Node>| {
+        let task = move |cx, part| visit_part::<S, T, K>(S::on(cx), kind, part);
+        let part = Part { key, splitting, depth: depth.saturating_add(1), nodes };
+        parts.push(spawner.spawn(Distance::ONE, task, part));
+    };
+    let mut frontier = Frontier::new(nodes);
+    let mut budget = 0;
+    while let Some(node) = frontier.next() {
+        let is_wanted = cx.is_work_wanted();
+        if !kind.visit(&desk, tree, &node, &mut found) {
+            continue;
+        }
+        match splitting {
+            Splitting::Depth(limit) => {
+                if depth < limit {
+                    tree.children(node).for_each(|child| part_off(vec![child]));
+                    continue;
+                }
+            }
+            Splitting::Budget(limit) => {
+                budget += 1;
+                if budget >= limit {
+                    budget = 0;
+                    frontier.take_highest().into_iter().for_each(|node| part_off(vec![node]));
+                }
+            }
+            Splitting::StealDriven => {
+                let nodes = if is_wanted { frontier.split() } else { Vec::new() };
+                if !nodes.is_empty() {
+                    part_off(nodes);
+                }
+            }
+        }
+        frontier.descend(tree.children(node));
+    }
+    (found, parts)
+}
