@@ -2,15 +2,20 @@
 //! the report at the end.
 #![forbid(unsafe_code)]
 
+mod division;
+mod picture;
 mod progress;
 mod report;
 mod skeleton;
 
+pub use division::{Division, Ways};
+pub use picture::Picture;
 pub use progress::with_progress;
 pub use report::Report;
 pub use skeleton::Skeleton;
 
-use ultramarine::{Context, Options, Portable, Stateless, TaskError};
+use ultramarine::skeletons::Algorithm;
+use ultramarine::{Context, Distance, Options, Portable, Stateless, TaskError};
 
 /// Flags that every example takes.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,4 +62,32 @@ impl JobFlags {
             skeleton.map(cx, f, items).await
         }
     }
+
+    /// Solves a problem in one of the ways, with supervised tasks if the flags say so.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result.
+    pub async fn conquer<A: Algorithm>(
+        &self,
+        cx: &Context,
+        division: Division,
+        ways: Ways<
+            A,
+            impl Fn(&A::Problem) -> Distance + Stateless,
+            impl Fn(&A::Problem) -> Distance + Stateless,
+        >,
+        problem: A::Problem,
+    ) -> Result<A::Solution, TaskError> {
+        if self.supervised {
+            division.conquer(&cx.supervised(), ways, problem).await
+        } else {
+            division.conquer(cx, ways, problem).await
+        }
+    }
+}
+
+/// What the value is called on the command line.
+pub fn name_of(value: &impl clap::ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

@@ -14,18 +14,18 @@ const COUNT_EVERY: Duration = Duration::from_millis(250);
 /// Without a terminal, how often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// Awaits `work`, which starts `total` tasks in all. On a terminal a bar shows how many have been
-/// started, in a log a line now and then. If `wanted` is false, nothing is shown.
+/// Awaits `work`, which starts `total` tasks in all, if that is known. On a terminal a bar shows how
+/// many have been started, in a log a line now and then. If `wanted` is false, nothing is shown.
 pub async fn with_progress<T>(
     cx: &Context,
     wanted: bool,
-    total: u64,
+    total: impl Into<Option<u64>>,
     work: impl Future<Output = T>,
 ) -> T {
     if !wanted {
         return work.await;
     }
-    let (mut work, mut show) = (pin!(work), pin!(show(cx, total)));
+    let (mut work, mut show) = (pin!(work), pin!(show(cx, total.into())));
     poll_fn(|waker| match work.as_mut().poll(waker) {
         Poll::Ready(result) => Poll::Ready(result),
         // The display only ends when the PEs cannot be asked any more: then it is without it.
@@ -38,25 +38,31 @@ pub async fn with_progress<T>(
 }
 
 /// Shows the count until all tasks have been started; after that, nothing changes any more.
-async fn show(cx: &Context, total: u64) {
+async fn show(cx: &Context, total: Option<u64>) {
     let before = cx.statistics().await.map_or(0, |statistics| statistics.tasks);
-    let style = "{bar:40} {pos}/{len} tasks started, {elapsed}";
+    let (style, bar, of_all) = match total {
+        Some(total) => {
+            let style = "{bar:40} {pos}/{len} tasks started, {elapsed}";
+            (style, ProgressBar::new(total), format!("/{total}"))
+        }
+        None => ("{pos} tasks started, {elapsed}", ProgressBar::no_length(), String::new()),
+    };
     let style =
         ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(total).with_style(style);
+    let bar = bar.with_style(style);
     let (terminal, start) = (std::io::stderr().is_terminal(), Instant::now());
     let mut next_line = start + LINE_EVERY;
     loop {
         cx.sleep(COUNT_EVERY).await;
         let Ok(statistics) = cx.statistics().await else { break };
-        let started = statistics.tasks.saturating_sub(before).min(total);
+        let started = statistics.tasks.saturating_sub(before).min(total.unwrap_or(u64::MAX));
         if terminal {
             bar.set_position(started);
         } else if Instant::now() >= next_line {
-            eprintln!("{started}/{total} tasks started after {:.0?}", start.elapsed());
+            eprintln!("{started}{of_all} tasks started after {:.0?}", start.elapsed());
             next_line += LINE_EVERY;
         }
-        if started == total {
+        if Some(started) == total {
             break;
         }
     }

@@ -1,6 +1,6 @@
 //! What an example prints at its end.
 
-use crate::{JobFlags, Skeleton};
+use crate::JobFlags;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ pub struct Report {
     steals: BTreeMap<String, u64>,
     skeleton: String,
     supervised: bool,
+    /// What else came out, by name.
+    #[serde(flatten)]
+    more: BTreeMap<&'static str, serde_json::Value>,
     /// PEs that have died.
     dead: u32,
     /// Messages of supervision.
@@ -39,7 +42,7 @@ impl Report {
     pub async fn gather(
         cx: &Context,
         program: &'static str,
-        (skeleton, flags): (Skeleton, &JobFlags),
+        (skeleton, flags): (impl ToString, &JobFlags),
         start: Instant,
         result: impl Serialize,
     ) -> Result<Report> {
@@ -56,12 +59,20 @@ impl Report {
             steals: stolen.map(|row| (row.distance.to_string(), row.steals)).collect(),
             skeleton: skeleton.to_string(),
             supervised: flags.supervised,
+            more: BTreeMap::new(),
             dead: cx.dead(),
             notifies: statistics.notifies,
             acks: statistics.acks,
             replicas: statistics.replicas,
             statistics,
         })
+    }
+
+    /// Adds something else that came out; it must not be called like another field.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: u64) -> Self {
+        self.more.insert(name, value.into());
+        self
     }
 
     /// How long the computation took.
@@ -80,6 +91,9 @@ impl Report {
             return Ok(());
         }
         println!("{} ({}): {}", self.program, self.skeleton, self.result);
+        for (name, value) in &self.more {
+            println!("{name}: {value}");
+        }
         println!(
             "{:.3} s on {} PEs x {} threads; {} tasks",
             self.seconds, self.pes, self.threads, self.tasks

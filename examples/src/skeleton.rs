@@ -1,5 +1,6 @@
 //! The ways to spread a map over the PEs that an example can be told to take.
 
+use crate::name_of;
 use clap::ValueEnum;
 use rayon::prelude::*;
 use std::fmt;
@@ -63,7 +64,6 @@ impl Skeleton {
 
 impl fmt::Display for Skeleton {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.to_possible_value();
-        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+        f.write_str(&name_of(self))
     }
 }

@@ -15,6 +15,15 @@ const PATIENCE: Duration = Duration::from_secs(50);
 pub(crate) const SKELETONS: [&str; 5] =
     ["par-map", "push-map", "par-map-local", "par-map-2level", "par-map-2level-relaxed"];
 
+/// Ways to divide and conquer.
+pub(crate) const DIVISIONS: [&str; 5] = [
+    "par-divide-and-conquer",
+    "push-divide-and-conquer",
+    "fork-divide-and-conquer",
+    "rayon",
+    "sequential",
+];
+
 /// How a program ended.
 pub(crate) struct Ended {
     pub(crate) ok: bool,

@@ -1,7 +1,7 @@
 //! The jobs that benchmarks are made of: `bench child [JOB FLAGS] SCENARIO …`. Each runs as any
 //! program does, under a launcher or not, and its root prints one line of JSON.
 
-use crate::{detection, idle, memory, noop, recovery, spawn, startup, steal, supervision};
+use crate::{detection, divide, idle, memory, noop, recovery, spawn, startup, steal, supervision};
 use clap::Subcommand;
 use serde::Serialize;
 use ultramarine::{Context, Error, Options, Result};
@@ -26,6 +26,7 @@ enum Scenario {
     Supervision(supervision::Job),
     Detection(detection::Job),
     Crowd(detection::Crowd),
+    Divide(divide::Job),
     Sleep(recovery::Job),
 }
 
@@ -48,6 +49,7 @@ impl Scenario {
             Scenario::Supervision(job) => print(&job.run(cx).await?),
             Scenario::Detection(job) => print(&job.run(cx).await?),
             Scenario::Crowd(job) => print(&job.run(cx).await?),
+            Scenario::Divide(job) => print(&job.run(cx).await?),
             Scenario::Sleep(job) => print(&job.run(cx).await?),
         }
     }

@@ -6,6 +6,7 @@
 
 mod child;
 mod detection;
+mod divide;
 mod idle;
 mod launch;
 mod memory;
@@ -15,6 +16,7 @@ mod proc;
 mod recovery;
 mod report;
 mod sample;
+mod skeletons;
 mod spawn;
 mod startup;
 mod steal;
@@ -80,16 +82,26 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 10] = [
+const BENCHMARKS: [Benchmark; 12] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         measure: sum_euler::measure,
     },
     Benchmark {
+        name: "skeletons",
+        about: "two computations by the map skeletons, on ever more PEs",
+        measure: skeletons::measure,
+    },
+    Benchmark {
         name: "spawn",
         about: "spawning and awaiting a million tasks on one PE, against rayon",
         measure: spawn::measure,
+    },
+    Benchmark {
+        name: "divide",
+        about: "divide and conquer without a threshold, against rayon::join, and on two PEs",
+        measure: divide::measure,
     },
     Benchmark {
         name: "noop",

@@ -1,0 +1,119 @@
+//! Divide and conquer without a threshold, so that dividing is all there is to do: the Fibonacci
+//! numbers by the book, against `rayon::join` in turn in the same process, and on two PEs.
+
+use crate::Bench;
+use crate::launch::{self, LaunchError};
+use crate::report::{Goal, Report};
+use crate::sample::{Sample, Unit};
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
+use ultramarine::prelude::*;
+use ultramarine::{Error, Result};
+
+const ROUNDS: usize = 7;
+const N: u64 = 32;
+const RESULT: u64 = 2_178_309;
+/// How often a problem is divided: once less than there are leaves, of which there are F(N + 1).
+const DIVISIONS: f64 = 3_524_577.0;
+
+/// Nanoseconds per division, one figure for each round.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    join: Vec<f64>,
+    fork: Vec<f64>,
+    par: Vec<f64>,
+    supervised: Vec<f64>,
+}
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+    let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
+    for threads in ["1", "2"] {
+        let named = |what: &str| format!("1 PE x {threads}: {what}");
+        let mut alone = bench.launcher.child();
+        alone.args(["--pes", "1", "--threads", threads, "divide"]);
+        let Some(found) = report.accept(&named("F(32)"), run(bench, alone)) else { return };
+        let (join, fork) = (sample(&found.join), sample(&found.fork));
+        report.figure(&named("rayon::join, a division"), &join, Unit::NANOS);
+        report.figure(&named("fork_divide_and_conquer"), &fork, Unit::NANOS);
+        let what = named("fork over rayon::join");
+        report.goal(&what, &fork.over(&join), Unit::TIMES, Goal::AtMost(1.5));
+        let par = sample(&found.par);
+        if threads == "1" {
+            let what = named("par_divide_and_conquer");
+            report.goal(&what, &par, Unit::NANOS, Goal::AtMost(150.0));
+        } else {
+            report.figure(&named("par_divide_and_conquer"), &par, Unit::NANOS);
+        }
+        report.figure(&named("supervised"), &sample(&found.supervised), Unit::NANOS);
+    }
+    let on = |pes: u32| {
+        let mut job = bench.launcher.child();
+        job.args(["--threads", "1", "divide"]);
+        run(bench, bench.launcher.launched(pes, &job))
+    };
+    let both = on(1).and_then(|one| Ok((one, on(2)?)));
+    let Some((one, two)) = report.accept("1 and 2 PEs", both) else { return };
+    let (one, two) = (sample(&one.par), sample(&two.par));
+    report.figure("2 PEs x 1: par_divide_and_conquer", &two, Unit::NANOS);
+    report.goal("2 PEs are faster than 1", &one.over(&two), Unit::TIMES, Goal::AtLeast(1.8));
+}
+
+fn run(bench: &Bench, mut job: Command) -> Result<Found, LaunchError> {
+    job.arg("--rounds").arg(bench.rounds(ROUNDS).to_string());
+    launch::run(&mut job)?.json()
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Job {
+    #[arg(long)]
+    rounds: usize,
+}
+
+fn join(n: u64) -> u64 {
+    if n < 2 {
+        return n;
+    }
+    let (one_less, two_less) = rayon::join(|| join(n - 1), || join(n - 2));
+    one_less + two_less
+}
+
+fn fibonacci() -> impl Algorithm<Problem = u64, Solution = u64> {
+    DivideAndConquer::new(
+        |n: &u64| *n < 2,
+        |n| n,
+        |n| [n - 1, n - 2],
+        |_, [one_less, two_less]| one_less + two_less,
+    )
+}
+
+impl Job {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+        let mut found = Found { join: vec![], fork: vec![], par: vec![], supervised: vec![] };
+        let anywhere = |_: &u64| Distance::ONE;
+        // The first round warms up.
+        for round in 0..=self.rounds {
+            let mut start = Instant::now();
+            let mut lap = |result: u64, laps: &mut Vec<f64>| {
+                let nanos = start.elapsed().as_nanos() as f64 / DIVISIONS;
+                if round > 0 {
+                    laps.push(nanos);
+                }
+                start = Instant::now();
+                if result == RESULT {
+                    Ok(())
+                } else {
+                    Err(Error::other(format!("F({N}) = {result}")))
+                }
+            };
+            lap(join(black_box(N)), &mut found.join)?;
+            lap(fork_divide_and_conquer(fibonacci(), black_box(N)), &mut found.fork)?;
+            lap(par_divide_and_conquer(cx, anywhere, fibonacci(), N).await?, &mut found.par)?;
+            let supervised = cx.supervised();
+            let result = par_divide_and_conquer(&supervised, anywhere, fibonacci(), N).await?;
+            lap(result, &mut found.supervised)?;
+        }
+        Ok(found)
+    }
+}

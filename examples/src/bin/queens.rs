@@ -1,0 +1,158 @@
+//! In how many ways can N queens stand on an N × N board so that none attacks another? By divide and
+//! conquer over the rows (HdpH-RS §6.5.3): a board on which some rows have their queens is divided
+//! into those on which the next row has one too.
+//!
+//! The parts are of very different size, and how many there are is not known before. As long as fewer
+//! rows than the threshold have their queens, each board is a problem of its own. On a board of 14
+//! and with a threshold of 5 there are 65,235 problems, the whole and the 65,234 tasks of the paper;
+//! 54,068 of them are not divided any more and take a few microseconds each. The first part of a
+//! problem is solved together with it, so that about 54,060 tasks are counted.
+
+use clap::Parser;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, with_progress};
+
+/// Count the ways to place N queens so that none attacks another.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// How many queens, and rows and columns of the board; above 17 it takes long.
+    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=20))]
+    board: u32,
+    /// How many rows are divided into a task for each placement; 0 is one task in all.
+    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
+    threshold: u32,
+    /// How the work is spread.
+    #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]
+    skeleton: Division,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+/// Boards with up to so many queens are placed on any PE; of a size of 14 there are 170. All others
+/// stay with their parent, so that a PE that dies takes few with it, and what they placed.
+const ROWS_PLACED: u32 = 2;
+
+/// Boards with so many rows left, and more, are worth a message to anybody: counting takes about a
+/// tenth of a millisecond.
+const ROWS_FAR: u32 = 11;
+
+/// A board whose first rows have their queens. A column is a bit.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Board {
+    size: u32,
+    /// How many rows are divided into problems; at most the size.
+    threshold: u32,
+    /// How many rows have their queens.
+    row: u32,
+    /// Which squares of the next row are attacked along columns and both diagonals.
+    columns: u32,
+    falling: u32,
+    rising: u32,
+}
+
+impl Board {
+    fn empty(size: u32, threshold: u32) -> Board {
+        let threshold = threshold.min(size);
+        Board { size, threshold, row: 0, columns: 0, falling: 0, rising: 0 }
+    }
+
+    fn is_trivial(&self) -> bool {
+        self.row >= self.threshold
+    }
+
+    /// The boards with one more queen, from the right.
+    fn placements(self) -> impl Iterator<Item = Board> {
+        let mut free = !(self.columns | self.falling | self.rising) & ((1 << self.size) - 1);
+        std::iter::from_fn(move || {
+            let queen = free & free.wrapping_neg();
+            free ^= queen;
+            (queen != 0).then(|| Board {
+                row: self.row + 1,
+                columns: self.columns | queen,
+                falling: (self.falling | queen) << 1,
+                rising: (self.rising | queen) >> 1,
+                ..self
+            })
+        })
+    }
+
+    fn stolen_within(&self) -> Distance {
+        if self.size - self.row >= ROWS_FAR { Distance::ONE } else { Distance::ONE.half() }
+    }
+
+    fn placed_within(&self) -> Distance {
+        if self.row <= ROWS_PLACED { Distance::ONE } else { Distance::ZERO }
+    }
+}
+
+/// In how many ways the remaining rows can have their queens.
+fn count(board: Board) -> u64 {
+    if board.row == board.size { 1 } else { board.placements().map(count).sum() }
+}
+
+fn with_rayon(board: Board) -> u64 {
+    if board.is_trivial() {
+        return count(board);
+    }
+    board.placements().collect::<Vec<_>>().into_par_iter().map(with_rayon).sum()
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.options.clone().run(async move |cx| queens(cx, arguments).await)
+}
+
+async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { board, threshold, skeleton, job } = arguments;
+    if job.show_topology {
+        print!("{}", cx.topology());
+    }
+    let ways = Ways {
+        algorithm: DivideAndConquer::new(
+            Board::is_trivial,
+            count,
+            |board: &Board| board.placements().collect::<Vec<_>>(),
+            |_, counts| counts.into_iter().sum(),
+        ),
+        stolen_within: Board::stolen_within,
+        placed_within: Board::placed_within,
+        rayon: with_rayon,
+        sequential: count,
+    };
+    let start = Instant::now();
+    let work = job.conquer(&cx, skeleton, ways, Board::empty(board, threshold));
+    let result = with_progress(&cx, job.progress, None, work).await?;
+    Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OEIS A000170.
+    #[test]
+    fn the_known_numbers_come_out_at_every_threshold() {
+        for (size, expected) in (1..).zip([1, 0, 0, 2, 10, 4, 40, 92, 352, 724]) {
+            for threshold in 0..size + 2 {
+                assert_eq!(with_rayon(Board::empty(size, threshold)), expected, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_board_of_14_has_the_problems_of_the_paper() {
+        let mut boards = vec![Board::empty(14, 5)];
+        let mut problems = 0;
+        while !boards.is_empty() {
+            problems += boards.len();
+            boards.retain(|board| !board.is_trivial());
+            boards = boards.into_iter().flat_map(Board::placements).collect();
+        }
+        assert_eq!(problems, 65_235);
+    }
+}
