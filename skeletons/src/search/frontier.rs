@@ -20,6 +20,7 @@ enum Level<I, N> {
 }
 
 impl<I: Iterator<Item = N>, N> Level<I, N> {
+    #[inline]
     fn next(&mut self) -> Option<N> {
         match self {
             Level::Lazy(nodes) => nodes.next(),
@@ -48,7 +49,10 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     /// Goes down to the children of the node that came last.
     #[inline]
     pub(super) fn descend(&mut self, children: I) {
-        self.levels.push_back(Level::Lazy(children));
+        // Most nodes of most trees are leaves, and many of their iterators say so.
+        if children.size_hint().1 != Some(0) {
+            self.levels.push_back(Level::Lazy(children));
+        }
     }
 
     /// Takes out every other node of all levels, beginning with the highest, where the largest

@@ -136,11 +136,9 @@ where
             continue;
         }
         match splitting {
-            Splitting::Depth(limit) => {
-                if depth < limit {
-                    tree.children(node).for_each(|child| part_off(vec![child]));
-                    continue;
-                }
+            Splitting::Depth(limit) if depth < limit => {
+                tree.children(node).for_each(|child| part_off(vec![child]));
+                continue;
             }
             Splitting::Budget(limit) => {
                 budget += 1;
@@ -149,12 +147,13 @@ where
                     frontier.take_highest().into_iter().for_each(|node| part_off(vec![node]));
                 }
             }
-            Splitting::StealDriven => {
-                let nodes = if is_wanted { frontier.split() } else { Vec::new() };
+            Splitting::StealDriven if is_wanted => {
+                let nodes = frontier.split();
                 if !nodes.is_empty() {
                     part_off(nodes);
                 }
             }
+            Splitting::Depth(_) | Splitting::StealDriven => {}
         }
         frontier.descend(tree.children(node));
     }
