@@ -1,5 +1,5 @@
-//! What the examples share: the job's flags, the skeletons to choose from, the progress display, and
-//! the report at the end.
+//! What the examples share: the job's flags, the skeletons and splittings to choose from, the progress
+//! display, and the report at the end.
 #![forbid(unsafe_code)]
 
 mod division;
@@ -7,12 +7,14 @@ mod picture;
 mod progress;
 mod report;
 mod skeleton;
+mod splitting;
 
 pub use division::{Division, Ways};
 pub use picture::Picture;
 pub use progress::with_progress;
 pub use report::Report;
 pub use skeleton::Skeleton;
+pub use splitting::{splitting, without_progress};
 
 use ultramarine::skeletons::Algorithm;
 use ultramarine::{Context, Distance, Options, Portable, Stateless, TaskError};

@@ -70,7 +70,7 @@ impl Report {
 
     /// Adds something else that came out; it must not be called like another field.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: u64) -> Self {
+    pub fn with(mut self, name: &'static str, value: impl Into<serde_json::Value>) -> Self {
         self.more.insert(name, value.into());
         self
     }

@@ -1,0 +1,130 @@
+//! Unbalanced Tree Search: counting the nodes of a tree that nobody can divide beforehand (Olivier,
+//! Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark, LCPC 2006).
+//!
+//! The benchmark of load balancing: a node's subtree may be a leaf or millions of nodes, and a visit
+//! costs one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference program, so
+//! that its sample trees can be asked for as they are published (T1: `-t1 -a3 -d10 -b4 -r19`).
+
+mod tree;
+
+use clap::{Parser, ValueEnum};
+use rayon::iter::{ParallelIterator, walk_tree_postfix};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use tree::{Node, Uts};
+use ultramarine::prelude::*;
+use ultramarine::{Error, Result};
+use ultramarine_examples::{JobFlags, Report, splitting, without_progress};
+
+/// Count the nodes of an unbalanced tree.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(flatten)]
+    tree: Uts,
+    /// How the work is done.
+    #[arg(long, value_enum, default_value_t = Skeleton::ParEnumerate)]
+    skeleton: Skeleton,
+    /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
+    /// there) or `budget:N` (after so many nodes).
+    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
+    splitting: Splitting,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    /// By tasks, which any PE may steal.
+    ParEnumerate,
+    /// By rayon, on the root alone.
+    Rayon,
+    /// One node after the other, on the root alone.
+    Sequential,
+}
+
+/// What has been seen of a tree.
+#[derive(Default, Serialize, Deserialize)]
+struct Found {
+    nodes: u64,
+    leaves: u64,
+    /// The greatest.
+    depth: u32,
+}
+
+impl Found {
+    #[inline]
+    fn visit(&mut self, node: &Node) {
+        self.nodes += 1;
+        self.leaves += u64::from(node.children == 0);
+        self.depth = self.depth.max(node.depth);
+    }
+
+    fn add(&mut self, other: &Found) {
+        self.nodes += other.nodes;
+        self.leaves += other.leaves;
+        self.depth = self.depth.max(other.depth);
+    }
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    without_progress(&arguments.job)?;
+    if let Some(flaw) = arguments.tree.flaw() {
+        return Err(Error::other(flaw));
+    }
+    arguments.job.options.clone().run(async move |cx| uts(cx, arguments).await)
+}
+
+async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { tree, skeleton, splitting, job } = arguments;
+    if job.show_topology {
+        print!("{}", cx.topology());
+    }
+    let start = Instant::now();
+    let found = match skeleton {
+        Skeleton::ParEnumerate if job.supervised => {
+            enumerate(&cx.supervised(), splitting, tree).await?
+        }
+        Skeleton::ParEnumerate => enumerate(&cx, splitting, tree).await?,
+        Skeleton::Rayon => by_rayon(&tree),
+        Skeleton::Sequential => sequential(&tree),
+    };
+    let value = skeleton.to_possible_value();
+    let skeleton = value.as_ref().map_or("", |value| value.get_name());
+    let report = Report::gather(&cx, "uts", (skeleton, &job), start, found.nodes).await?;
+    report.with("depth", found.depth).with("leaves", found.leaves).print(&job)
+}
+
+async fn enumerate<S: Spawner>(
+    spawner: &S,
+    splitting: Splitting,
+    tree: Uts,
+) -> std::result::Result<Found, TaskError> {
+    let visit = |_: &Uts, node: &Node, found: &mut Found| found.visit(node);
+    let merge = |found: &mut Found, other: Found| found.add(&other);
+    let root = tree.root();
+    par_enumerate(spawner, splitting, visit, merge, tree, root).await
+}
+
+fn by_rayon(tree: &Uts) -> Found {
+    let visit = |mut found: Found, node: Node| {
+        found.visit(&node);
+        found
+    };
+    let merge = |mut found: Found, other: Found| {
+        found.add(&other);
+        found
+    };
+    let nodes = walk_tree_postfix(tree.root(), |node| tree.grow(*node));
+    nodes.fold(Found::default, visit).reduce(Found::default, merge)
+}
+
+fn sequential(tree: &Uts) -> Found {
+    let (mut found, mut left) = (Found::default(), vec![tree.root()]);
+    while let Some(node) = left.pop() {
+        found.visit(&node);
+        left.extend(tree.grow(node));
+    }
+    found
+}

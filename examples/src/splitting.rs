@@ -1,0 +1,65 @@
+//! How the tree searches among the examples are told to share their work.
+
+use crate::JobFlags;
+use ultramarine::prelude::Splitting;
+use ultramarine::{Error, Result};
+
+/// Reads `steal-driven`, `depth:N` or `budget:N`.
+///
+/// # Errors
+///
+/// It is none of these; the text says what is expected.
+pub fn splitting(text: &str) -> std::result::Result<Splitting, String> {
+    let number = |text: &str| text.parse::<u64>().map_err(|e| format!("`{text}`: {e}"));
+    match text.split_once(':') {
+        None if text == "steal-driven" => Ok(Splitting::StealDriven),
+        Some(("depth", depth)) => {
+            let limit = u32::try_from(number(depth)?);
+            limit.map(Splitting::Depth).map_err(|_| format!("no tree has a depth of {depth}"))
+        }
+        Some(("budget", nodes)) => match number(nodes)? {
+            0 => Err("a task visits one node at least".to_owned()),
+            nodes => Ok(Splitting::Budget(nodes)),
+        },
+        _ => Err("`steal-driven`, `depth:N` or `budget:N` is expected".to_owned()),
+    }
+}
+
+/// Refuses `--progress` for a program that searches a tree.
+///
+/// # Errors
+///
+/// The flag is there.
+pub fn without_progress(flags: &JobFlags) -> Result<()> {
+    let reason = "--progress shows how many of all tasks have been started, and how many a search \
+                  comes to is not known beforehand: leave it out";
+    if flags.progress { Err(Error::other(reason)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_meant_is_read() {
+        assert_eq!(splitting("steal-driven"), Ok(Splitting::StealDriven));
+        assert_eq!(splitting("depth:0"), Ok(Splitting::Depth(0)));
+        assert_eq!(splitting("budget:100"), Ok(Splitting::Budget(100)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (text, reason) in [
+            ("", "`steal-driven`, `depth:N` or `budget:N` is expected"),
+            ("depth", "is expected"),
+            ("depth:", "cannot parse integer from empty string"),
+            ("depth:-1", "`-1`: invalid digit"),
+            ("depth:4294967296", "no tree has a depth of 4294967296"),
+            ("budget:0", "one node at least"),
+            ("steal-driven:1", "is expected"),
+        ] {
+            let said = splitting(text).expect_err(text);
+            assert!(said.contains(reason), "{text}: {said}");
+        }
+    }
+}
