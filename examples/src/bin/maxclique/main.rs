@@ -1,0 +1,82 @@
+//! The largest clique of a graph: the most vertices of which each two are joined.
+//!
+//! An example of branch and bound. The graph is what all nodes have in common, so it travels once to
+//! each PE; a node is a clique and the vertices that can still be added. [`graph`] reads files in
+//! DIMACS format, [`search`] has the tree and its bound.
+
+mod graph;
+mod search;
+
+use clap::{Parser, ValueEnum};
+use graph::Graph;
+use search::{Clique, maximise};
+use std::path::PathBuf;
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine_examples::{JobFlags, Report, splitting, without_progress};
+
+/// Find the largest clique of an undirected graph.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The graph, in DIMACS format (`p edge VERTICES EDGES`, and for each edge `e VERTEX VERTEX`).
+    #[arg(long, value_name = "GRAPH.clq")]
+    file: PathBuf,
+    /// How the work is done.
+    #[arg(long, value_enum, default_value_t = Skeleton::ParMaximise)]
+    skeleton: Skeleton,
+    /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
+    /// there) or `budget:N` (after so many nodes).
+    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
+    splitting: Splitting,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    /// By tasks, which any PE may steal.
+    ParMaximise,
+    /// By recursion, on the root alone.
+    Sequential,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    without_progress(&arguments.job)?;
+    arguments.job.options.clone().run(async move |cx| maxclique(cx, arguments).await)
+}
+
+async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { file, skeleton, splitting, job } = arguments;
+    let graph = Graph::read(&file)?;
+    if job.show_topology {
+        print!("{}", cx.topology());
+    }
+    let start = Instant::now();
+    let graph = graph.sorted();
+    let root = Clique::root(&graph);
+    let best = match skeleton {
+        Skeleton::ParMaximise => {
+            let tree = graph.clone();
+            let best = if job.supervised {
+                par_maximise(&cx.supervised(), splitting, tree, root).await?
+            } else {
+                par_maximise(&cx, splitting, tree, root).await?
+            };
+            best.map_or_else(Clique::default, |(_, clique)| clique)
+        }
+        Skeleton::Sequential => {
+            let mut best = Clique::default();
+            maximise(&graph, root, &mut best);
+            best
+        }
+    };
+    let mut vertices: Vec<_> = best.vertices.iter().map(|v| graph.name(*v as usize)).collect();
+    vertices.sort_unstable();
+    let value = skeleton.to_possible_value();
+    let skeleton = value.as_ref().map_or("", |value| value.get_name());
+    let report = Report::gather(&cx, "maxclique", (skeleton, &job), start, vertices.len()).await?;
+    report.with("vertices", vertices).print(&job)
+}
