@@ -38,7 +38,7 @@ struct Arguments {
 enum Skeleton {
     /// By tasks, which any PE may steal.
     ParMaximise,
-    /// By recursion, on the root alone.
+    /// One node after the other, on the root alone.
     Sequential,
 }
 
@@ -56,10 +56,9 @@ async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
     }
     let start = Instant::now();
     let graph = graph.sorted();
-    let root = Clique::root(&graph);
     let best = match skeleton {
         Skeleton::ParMaximise => {
-            let tree = graph.clone();
+            let (tree, root) = (graph.clone(), Clique::root(&graph));
             let best = if job.supervised {
                 par_maximise(&cx.supervised(), splitting, tree, root).await?
             } else {
@@ -67,11 +66,7 @@ async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
             };
             best.map_or_else(Clique::default, |(_, clique)| clique)
         }
-        Skeleton::Sequential => {
-            let mut best = Clique::default();
-            maximise(&graph, root, &mut best);
-            best
-        }
+        Skeleton::Sequential => maximise(&graph),
     };
     let mut vertices: Vec<_> = best.vertices.iter().map(|v| graph.name(*v as usize)).collect();
     vertices.sort_unstable();

@@ -78,16 +78,21 @@ impl Bounded for Graph {
     }
 }
 
-/// The largest clique that is larger than `best` replaces it; from `node` on, by plain recursion.
-pub(crate) fn maximise(graph: &Graph, node: Clique, best: &mut Clique) {
-    if node.vertices.len() > best.vertices.len() {
-        best.clone_from(&node);
-    }
-    for child in graph.children(node) {
-        // The bounds of the others are no greater.
-        if child.bound as usize <= best.vertices.len() {
-            break;
+/// A largest clique, found by one thread.
+pub(crate) fn maximise(graph: &Graph) -> Clique {
+    let mut best = Clique::default();
+    let mut levels = vec![graph.children(Clique::root(graph))];
+    while let Some(level) = levels.last_mut() {
+        // After one with too low a bound come none with a higher one.
+        let child = level.next().filter(|child| child.bound as usize > best.vertices.len());
+        let Some(child) = child else {
+            levels.pop();
+            continue;
+        };
+        if child.vertices.len() > best.vertices.len() {
+            best.clone_from(&child);
         }
-        maximise(graph, child, best);
+        levels.push(graph.children(child));
     }
+    best
 }
