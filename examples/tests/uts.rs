@@ -48,6 +48,19 @@ fn published_trees_come_out() {
 }
 
 #[test]
+#[ignore = "takes minutes"]
+fn published_large_trees_come_out() {
+    for (tree, nodes, depth, leaves) in [
+        ("-t 1 -a 3 -d 13 -b 4 -r 29", 102_181_082, 13, 81_746_377),
+        // With slightly more than one child on average.
+        ("-t 0 -b 2000 -q 0.200014 -m 5 -r 7", 111_345_631, 17844, 89_076_904),
+    ] {
+        let report = run(&mut uts(&format!("{tree} --pes 2 --threads 1 --json"))).report();
+        assert_eq!(counts(&report), [&json!(nodes), &json!(depth), &json!(leaves)], "{tree}");
+    }
+}
+
+#[test]
 fn the_other_skeletons_count_the_same() {
     for skeleton in ["sequential", "rayon"] {
         let report =
@@ -108,7 +121,6 @@ fn flags_that_cannot_be_are_refused() {
         ("-q 1.5", "not from 0 to 1"),
         ("-m 101", "'-m <CHILDREN>'"),
         ("-g 0", "'-g <TIMES>'"),
-        ("-t 0 -q 0.3", "1.2 children on average: with more than one, the tree may be without end"),
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--splitting budget:0", "a task visits one node at least"),
         ("--splitting quickly", "`steal-driven`, `depth:N` or `budget:N` is expected"),

@@ -12,8 +12,8 @@ use rayon::iter::{ParallelIterator, walk_tree_postfix};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use tree::{Node, Uts};
+use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine::{Error, Result};
 use ultramarine_examples::{JobFlags, Report, splitting, without_progress};
 
 /// Count the nodes of an unbalanced tree.
@@ -70,9 +70,6 @@ impl Found {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     without_progress(&arguments.job)?;
-    if let Some(flaw) = arguments.tree.flaw() {
-        return Err(Error::other(flaw));
-    }
     arguments.job.options.clone().run(async move |cx| uts(cx, arguments).await)
 }
 

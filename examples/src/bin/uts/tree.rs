@@ -33,7 +33,8 @@ pub(crate) struct Uts {
     /// The root's seed.
     #[arg(short = 'r', value_name = "SEED", default_value_t = 0)]
     seed: u32,
-    /// With which probability a node of a binomial tree has children.
+    /// With which probability a node of a binomial tree has children. With more than one child on
+    /// average, the tree may be without end.
     #[arg(short = 'q', value_name = "PROBABILITY", default_value_t = 15.0 / 64.0, value_parser = part)]
     probability: f64,
     /// How many these are.
@@ -167,19 +168,6 @@ impl Iterator for Children {
 }
 
 impl Uts {
-    /// Why the tree would go on for ever, if it may.
-    pub(crate) fn flaw(&self) -> Option<String> {
-        let Uts { kind, probability, children, .. } = *self;
-        let average = probability * f64::from(children);
-        let is_endless = matches!(kind, Kind::Bin | Kind::Hybrid) && average > 1.0;
-        is_endless.then(|| {
-            format!(
-                "with -q {probability} and -m {children} a node has {average} children on average: \
-                 with more than one, the tree may be without end"
-            )
-        })
-    }
-
     pub(crate) fn root(&self) -> Node {
         let digest = sha1([0, 0, 0, 0, self.seed], []);
         Node { digest, depth: 0, children: self.law(0).children(&digest) }
