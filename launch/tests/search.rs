@@ -187,12 +187,17 @@ impl Tree for Knapsack {
 }
 
 impl Bounded for Knapsack {
+    // To take a thing is worth more than to leave it.
+    fn has_falling_bounds(&self) -> bool {
+        true
+    }
+
     fn value(&self, node: &Packed) -> Option<u64> {
         (node.next == self.things.len()).then_some(node.value)
     }
 
     fn bound(&self, node: &Packed) -> u64 {
-        node.value + self.things[node.next..].iter().map(|(value, _)| value).sum::<u64>()
+        node.value + self.things.iter().skip(node.next).map(|(value, _)| value).sum::<u64>()
     }
 }
 

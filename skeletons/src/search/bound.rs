@@ -13,7 +13,7 @@
 //! left out by its own tasks, which are either lost with it, or had ended, while the task with the
 //! better node is run again in any case.
 
-use super::task::{Kind, forget, search};
+use super::task::{Kind, Onward, forget, search};
 use super::{Splitting, Tree};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +27,14 @@ pub trait Bounded: Tree<Node: Clone> {
     /// What a node is worth as a solution; `None` if it is none.
     fn value(&self, node: &Self::Node) -> Option<u64>;
 
-    /// What no node below this one exceeds. The lower, the more is left out.
+    /// What neither this node nor any below it exceeds. The lower, the more is left out.
     fn bound(&self, node: &Self::Node) -> u64;
+
+    /// Whether the children of each node come with falling bounds. Then, after the first that is left
+    /// out, its siblings need not even be generated.
+    fn has_falling_bounds(&self) -> bool {
+        false
+    }
 }
 
 /// A node of the greatest value in the tree below `root`, which is one of them, and that value;
@@ -113,7 +119,7 @@ impl<T: Bounded> Kind<T> for Maximum {
         (Desk { cx: cx.clone(), key, incumbent }, None)
     }
 
-    fn visit(self, desk: &Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> bool {
+    fn visit(self, desk: &Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> Onward {
         let value = tree.value(node).filter(|value| desk.incumbent.raise(*value));
         if let Some(value) = value {
             *found = Some((value, node.clone()));
@@ -121,7 +127,13 @@ impl<T: Bounded> Kind<T> for Maximum {
             // Nobody waits for that: if it is lost, so is this task.
             drop(desk.cx.spawn_at(desk.key.home, keep::<T::Node>, find));
         }
-        desk.incumbent.is_below(tree.bound(node))
+        if desk.incumbent.is_below(tree.bound(node)) {
+            Onward::Down
+        } else if tree.has_falling_bounds() {
+            Onward::Up
+        } else {
+            Onward::Across
+        }
     }
 
     fn merge(self, found: &mut Self::Found, other: Self::Found) {

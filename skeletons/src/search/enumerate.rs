@@ -1,6 +1,6 @@
 //! Visiting every node of a tree.
 
-use super::task::{Kind, forget, search};
+use super::task::{Kind, Onward, forget, search};
 use super::{Splitting, Tree};
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
@@ -85,9 +85,9 @@ where
         ((), R::default())
     }
 
-    fn visit(self, (): &(), tree: &T, node: &T::Node, found: &mut R) -> bool {
+    fn visit(self, (): &(), tree: &T, node: &T::Node, found: &mut R) -> Onward {
         (self.visit)(tree, node, found);
-        true
+        Onward::Down
     }
 
     fn merge(self, found: &mut R, other: R) {

@@ -55,6 +55,13 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
         }
     }
 
+    /// Leaves out the siblings of the node that came last, unless they have been generated.
+    pub(super) fn leave_siblings(&mut self) {
+        if let Some(Level::Lazy(_)) = self.levels.back() {
+            self.levels.pop_back();
+        }
+    }
+
     /// Takes out every other node of all levels, beginning with the highest, where the largest
     /// subtrees are. What stays and what goes are about the same.
     pub(super) fn split(&mut self) -> Vec<N> {
@@ -138,6 +145,18 @@ mod tests {
         assert_eq!(long.split().len(), HANDED_OVER_MAX);
         let one = Frontier::<std::ops::Range<u32>, _>::new(vec![7]).split();
         assert_eq!(one, [7], "a single one is better with the idle");
+    }
+
+    #[test]
+    fn siblings_that_do_not_exist_yet_can_be_left_out() {
+        let mut frontier = Frontier::<std::ops::Range<u32>, _>::new(vec![5, 9]);
+        assert_eq!(frontier.next(), Some(5));
+        frontier.descend(children(5));
+        assert_eq!(frontier.next(), Some(0));
+        frontier.leave_siblings();
+        assert_eq!(frontier.next(), Some(9));
+        frontier.leave_siblings();
+        assert_eq!(frontier.next(), None);
     }
 
     #[test]

@@ -10,6 +10,16 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Future, Key, Portable, Spawner};
 use ultramarine_topology::{Distance, Pe};
 
+/// Where a search goes on from a node.
+pub(super) enum Onward {
+    /// To its children.
+    Down,
+    /// To its next sibling.
+    Across,
+    /// To what comes after all of its siblings, as far as that is known.
+    Up,
+}
+
 /// What is done with the nodes.
 pub(super) trait Kind<T: Tree>: Stateless {
     /// What comes out.
@@ -19,8 +29,8 @@ pub(super) trait Kind<T: Tree>: Stateless {
 
     /// Before a task's first visit.
     fn begin(self, cx: &Context, key: Key) -> (Self::Desk, Self::Found);
-    /// Whether to go on to the node's children.
-    fn visit(self, desk: &Self::Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> bool;
+    /// Looks at a node.
+    fn visit(self, desk: &Self::Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> Onward;
     /// Adds what another task has found.
     fn merge(self, found: &mut Self::Found, other: Self::Found);
 }
@@ -132,8 +142,13 @@ where
     let mut budget = 0;
     while let Some(node) = frontier.next() {
         let is_wanted = cx.is_work_wanted();
-        if !kind.visit(&desk, tree, &node, &mut found) {
-            continue;
+        match kind.visit(&desk, tree, &node, &mut found) {
+            Onward::Down => {}
+            Onward::Across => continue,
+            Onward::Up => {
+                frontier.leave_siblings();
+                continue;
+            }
         }
         match splitting {
             Splitting::Depth(limit) if depth < limit => {

@@ -22,6 +22,7 @@ mod startup;
 mod steal;
 mod sum_euler;
 mod supervision;
+mod uts;
 
 use clap::{Parser, Subcommand};
 use launch::Launcher;
@@ -82,7 +83,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 12] = [
+const BENCHMARKS: [Benchmark; 13] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -102,6 +103,11 @@ const BENCHMARKS: [Benchmark; 12] = [
         name: "divide",
         about: "divide and conquer without a threshold, against rayon::join, and on two PEs",
         measure: divide::measure,
+    },
+    Benchmark {
+        name: "uts",
+        about: "unbalanced tree search, 102 million nodes, against a sequential loop",
+        measure: uts::measure,
     },
     Benchmark {
         name: "noop",

@@ -76,6 +76,10 @@ impl Bounded for Graph {
     fn bound(&self, node: &Clique) -> u64 {
         node.bound.into()
     }
+
+    fn has_falling_bounds(&self) -> bool {
+        true
+    }
 }
 
 /// A largest clique, found by one thread.
