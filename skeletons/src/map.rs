@@ -47,6 +47,10 @@ where
 
 /// Applies `f` to each item, the first on this PE, the next on the next PE, and so on around:
 /// nothing is stolen.
+///
+/// ```text
+///       caller PE 1: f x₁, f x₄ …     PE 2: f x₂, f x₅ …     PE 0: f x₃, f x₆ …
+/// ```
 pub async fn push_map<S, F, A, R>(
     spawner: &S,
     f: F,

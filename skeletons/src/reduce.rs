@@ -91,6 +91,11 @@ where
 /// Reduces what `map` makes of the items: tasks of `size` items (at least one) that follow each other
 /// are stolen, map and reduce theirs; what they send back is reduced in order.
 ///
+/// ```text
+///       x₁ x₂ x₃ ┈→ stolen     x₄ x₅ x₆ ┈→ stolen     x₇        size 3
+///          r₁                     r₂                  r₃        reduced by the caller
+/// ```
+///
 /// `reduce` must be associative, and `identity` its neutral element.
 ///
 /// # Errors

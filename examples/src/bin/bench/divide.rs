@@ -50,7 +50,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
     let on = |pes: u32| {
         let mut job = bench.launcher.child();
-        job.args(["--threads", "1", "divide"]);
+        job.args(["--threads", "1", "divide", "--only-par"]);
         run(bench, bench.launcher.launched(pes, &job))
     };
     let both = on(1).and_then(|one| Ok((one, on(2)?)));
@@ -69,6 +69,10 @@ fn run(bench: &Bench, mut job: Command) -> Result<Found, LaunchError> {
 pub(crate) struct Job {
     #[arg(long)]
     rounds: usize,
+    /// Leave out what one PE does alone: while it does the others rest, and look for work only now
+    /// and then.
+    #[arg(long)]
+    only_par: bool,
 }
 
 fn join(n: u64) -> u64 {
@@ -107,8 +111,10 @@ impl Job {
                     Err(Error::other(format!("F({N}) = {result}")))
                 }
             };
-            lap(join(black_box(N)), &mut found.join)?;
-            lap(fork_divide_and_conquer(fibonacci(), black_box(N)), &mut found.fork)?;
+            if !self.only_par {
+                lap(join(black_box(N)), &mut found.join)?;
+                lap(fork_divide_and_conquer(fibonacci(), black_box(N)), &mut found.fork)?;
+            }
             lap(par_divide_and_conquer(cx, anywhere, fibonacci(), N).await?, &mut found.par)?;
             let supervised = cx.supervised();
             let result = par_divide_and_conquer(&supervised, anywhere, fibonacci(), N).await?;
