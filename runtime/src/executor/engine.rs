@@ -75,6 +75,7 @@ pub(super) struct Desk {
     outgoing: VecDeque<(Pe, Message)>,
     results: Vec<(Arc<dyn Fill>, Outcome)>,
     tasks_came: bool,
+    took_a_part: bool,
     argument_bytes_max: usize,
     failure: Option<JobError>,
 }
@@ -98,6 +99,7 @@ impl Engine {
             outgoing: VecDeque::new(),
             results: Vec::new(),
             tasks_came: false,
+            took_a_part: false,
             argument_bytes_max,
             failure: None,
         };
@@ -299,10 +301,15 @@ impl Host for Station<'_> {
         let nearest = self.pe.queues.radii.shelf(at_least);
         loop {
             let task = self.desk.pool.select_remote(nearest)?;
+            self.desk.took_a_part = task.is_fork();
             if let Some(parcel) = self.desk.depart(task, self.pe) {
                 return Some(parcel);
             }
         }
+    }
+
+    fn took_a_part(&self) -> bool {
+        self.desk.took_a_part
     }
 
     fn accept(&mut self, parcel: Parcel) {

@@ -77,7 +77,7 @@ impl Processor {
         B: Body<A>,
         A: Portable,
     {
-        let task = Arc::new(Local::new(body, radius, is_supervised, argument));
+        let task = Arc::new(Local::fork(body, radius, is_supervised, argument));
         let shelf = self.queues.radii.shelf(radius);
         self.queues.push(shelf, task.clone());
         self.summon();

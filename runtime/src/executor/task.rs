@@ -34,6 +34,11 @@ pub(super) trait Start: Send + Sync {
 
     /// Ends a task that will not be run.
     fn cancel(&self);
+
+    /// Whether its parent means to take it back.
+    fn is_fork(&self) -> bool {
+        false
+    }
 }
 
 /// What a task needs to know to leave its PE.
@@ -87,6 +92,7 @@ pub(super) struct Local<B: Body<A>, A> {
     kind: Kind<B, A>,
     radius: Distance,
     is_supervised: bool,
+    is_fork: bool,
     state: Mutex<State<A, B::Output>>,
 }
 
@@ -108,7 +114,13 @@ enum Stage<A, R> {
 impl<B: Body<A>, A: Portable> Local<B, A> {
     pub(super) fn new(body: B, radius: Distance, is_supervised: bool, argument: A) -> Self {
         let state = State { stage: Stage::Waiting(argument), waker: None };
-        Local { kind: Kind(body, PhantomData), radius, is_supervised, state: Mutex::new(state) }
+        let kind = Kind(body, PhantomData);
+        Local { kind, radius, is_supervised, is_fork: false, state: Mutex::new(state) }
+    }
+
+    /// A task that its parent means to take back.
+    pub(super) fn fork(body: B, radius: Distance, is_supervised: bool, argument: A) -> Self {
+        Local { is_fork: true, ..Local::new(body, radius, is_supervised, argument) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<A, B::Output>> {
@@ -178,6 +190,10 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
 
     fn cancel(&self) {
         self.finish(Err(TaskError::ShuttingDown));
+    }
+
+    fn is_fork(&self) -> bool {
+        self.is_fork
     }
 }
 

@@ -24,6 +24,11 @@ pub trait Host {
     /// Takes from the pool the task for a thief at distance `at_least`
     /// (see [`Pool::select_remote`](super::Pool::select_remote)).
     fn take(&mut self, at_least: Distance) -> Option<Parcel>;
+    /// Whether the task taken last is part of a problem that is being divided here: those behind it
+    /// are parts of parts, ever smaller, so that it alone is worth about as much as all of them.
+    fn took_a_part(&self) -> bool {
+        false
+    }
     /// Puts a task that was stolen into the pool.
     fn accept(&mut self, parcel: Parcel);
     /// Runs a task that was placed here, before those in the pool.
