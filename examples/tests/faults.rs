@@ -6,6 +6,10 @@ mod common;
 use common::run;
 
 const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
+#[cfg(feature = "mpi")]
+const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
+#[cfg(feature = "mpi")]
+const UTS: &str = env!("CARGO_BIN_EXE_uts");
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
@@ -111,6 +115,25 @@ mod mpi {
                 assert_eq!(ended.report()["result"], RESULT, "{lane} {skeleton}");
                 assert_eq!(ended.err.matches("kills itself").count(), 2, "{}", ended.err);
             }
+        }
+    }
+
+    #[test]
+    fn every_kind_of_skeleton_survives_two_deaths() {
+        let queens = |skeleton| format!("--board 14 --skeleton {skeleton}-divide-and-conquer");
+        let trees = |splitting| format!("-t 1 -a 3 -d 10 -b 4 -r 19 --splitting {splitting}");
+        for (program, flags, result) in [
+            (QUEENS, queens("par"), 365_596),
+            (QUEENS, queens("push"), 365_596),
+            (UTS, trees("steal-driven"), 4_130_071),
+            (UTS, trees("budget:20000"), 4_130_071),
+            (UTS, trees("depth:4"), 4_130_071),
+        ] {
+            let flags = format!("{flags} --threads 1 --json --supervised --kill-at 0.02,0.06");
+            let Some(mut command) = common::launched(program, 4, &flags) else { return };
+            let ended = run(&mut command);
+            assert_eq!(ended.report()["result"], result, "{flags}: {}", ended.err);
+            assert_eq!(ended.err.matches("kills itself").count(), 2, "{flags}: {}", ended.err);
         }
     }
 

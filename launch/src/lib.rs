@@ -50,7 +50,9 @@ pub use error::{Error, Result, StartError};
 pub use options::{LaneKind, Options};
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
-pub use ultramarine_runtime::executor::{Context, Future, JobError, Portable, Spawner, Supervised};
+pub use ultramarine_runtime::executor::{
+    Context, Fork, Future, JobError, Key, Outlook, Portable, Spawner, Supervised,
+};
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic};
 pub use ultramarine_runtime::settings::{Settings, SettingsError};
 pub use ultramarine_skeletons as skeletons;

@@ -118,6 +118,8 @@ fn a_panic_in_a_part_ends_it_all() {
         let messages = [result.as_ref().err(), result.as_ref().ok().and_then(|r| r.as_ref().err())];
         let is_told = |error: &TaskError| error.to_string().contains("there is no such problem");
         assert!(messages.into_iter().flatten().any(is_told), "{result:?}");
+        let before = cx.statistics().await?.tasks;
+        assert!(before < 100, "what nobody waits for is not run: {before} tasks");
         assert_eq!(cx.spawn_fn(Distance::ONE, |n: u64| n, 5).await?, 5);
         Ok(())
     });
@@ -180,13 +182,36 @@ fn ranges_are_reduced_in_order() {
 }
 
 #[test]
-fn pushed_ranges_are_spread_over_all_and_stay_together() {
-    job(racks(&[2, 2]), async |cx| {
-        let who = |n: u64| vec![(n, here())];
-        let join = |a: Vec<_>, b: Vec<_>| [a, b].concat();
-        let ran = push_map_reduce_range_thresh(&cx, 1, 0..64, Vec::new, who, join).await?;
-        let expected: Vec<_> = (0..64).map(|n| (n, n as u32 / 16)).collect();
-        assert_eq!(ran, expected);
+fn pushed_ranges_are_spread_evenly_and_stay_together() {
+    for hosts in [vec![2, 2], vec![2, 1], vec![2, 3]] {
+        job(racks(&hosts), async |cx| {
+            let who = |n: u64| vec![(n, here())];
+            let join = |a: Vec<_>, b: Vec<_>| [a, b].concat();
+            let numbers = 60;
+            let ran = push_map_reduce_range_thresh(&cx, 1, 0..numbers, Vec::new, who, join).await?;
+            let each = numbers / u64::from(cx.pes());
+            let expected: Vec<_> = (0..numbers).map(|n| (n, (n / each) as u32)).collect();
+            assert_eq!(ran, expected);
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn problems_may_be_divided_thousands_of_times() {
+    job(racks(&[1, 1]), async |cx| {
+        let chain = || {
+            DivideAndConquer::new(
+                |n: &u64| *n == 0,
+                |n| n,
+                |n| [n - 1, 0],
+                |_, [below, _]| below + 1,
+            )
+        };
+        let (deep, everywhere) = (5000, |_: &u64| Distance::ONE);
+        assert_eq!(fork_divide_and_conquer(chain(), deep), deep);
+        assert_eq!(par_divide_and_conquer(&cx, everywhere, chain(), deep).await?, deep);
+        assert_eq!(push_divide_and_conquer(&cx, everywhere, chain(), deep).await?, deep);
         Ok(())
     });
 }

@@ -32,7 +32,7 @@ struct Shoot {
 impl Tree for Grown {
     type Node = Shoot;
 
-    fn children(&self, node: Shoot) -> impl Iterator<Item = Shoot> {
+    fn children(&self, node: Shoot) -> impl Iterator<Item = Shoot> + Send {
         let drawn = (node.number ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let count = if node.depth > 40 { 0 } else { [0, 0, 1, 4][(drawn >> 62) as usize] };
         let count = if node.depth < 4 { 3 } else { count };
@@ -100,7 +100,7 @@ struct Path {
 impl Tree for Path {
     type Node = u64;
 
-    fn children(&self, node: u64) -> impl Iterator<Item = u64> {
+    fn children(&self, node: u64) -> impl Iterator<Item = u64> + Send {
         (node + 1..).take(usize::from(node + 1 < self.length))
     }
 }
@@ -151,7 +151,7 @@ struct Wide {
 impl Tree for Wide {
     type Node = u64;
 
-    fn children(&self, node: u64) -> impl Iterator<Item = u64> {
+    fn children(&self, node: u64) -> impl Iterator<Item = u64> + Send {
         1..if node == 0 { self.width } else { 0 }
     }
 }
@@ -173,7 +173,7 @@ struct Packed {
 impl Tree for Knapsack {
     type Node = Packed;
 
-    fn children(&self, node: Packed) -> impl Iterator<Item = Packed> {
+    fn children(&self, node: Packed) -> impl Iterator<Item = Packed> + Send {
         let thing = self.things.get(node.next).copied();
         let (next, capacity) = (node.next + 1, self.capacity);
         thing
@@ -229,6 +229,43 @@ fn the_best_is_found_however_the_work_is_split() {
     }
 }
 
+/// A long row of leaves, of which the first few hundred are no good, and the rest cannot beat 5.
+#[derive(Clone, Serialize, Deserialize)]
+struct Row;
+
+impl Tree for Row {
+    type Node = u64;
+
+    fn children(&self, node: u64) -> impl Iterator<Item = u64> + Send {
+        1..if node == 0 { u64::MAX } else { 0 }
+    }
+}
+
+impl Bounded for Row {
+    fn has_falling_bounds(&self) -> bool {
+        true
+    }
+
+    fn value(&self, node: &u64) -> Option<u64> {
+        // Only whoever gets the second half of the first nodes finds it.
+        (*node > 0 && common::hierarchies::here() == 1).then_some(5)
+    }
+
+    fn bound(&self, node: &u64) -> u64 {
+        if *node == 0 { u64::MAX - 1 } else { 5 }
+    }
+}
+
+#[test]
+fn what_one_pe_finds_the_others_need_not_beat() {
+    job(racks(&[1, 1]), async |cx| {
+        // PE 0 would go on for ever if it did not hear of what PE 1 finds.
+        let found = par_maximise(&cx, Splitting::StealDriven, Row, 0).await?;
+        assert_eq!(found.map(|(value, _)| value), Some(5));
+        Ok(())
+    });
+}
+
 /// The same without any solution.
 #[derive(Clone, Serialize, Deserialize)]
 struct NoSolution(Knapsack);
@@ -236,7 +273,7 @@ struct NoSolution(Knapsack);
 impl Tree for NoSolution {
     type Node = Packed;
 
-    fn children(&self, node: Packed) -> impl Iterator<Item = Packed> {
+    fn children(&self, node: Packed) -> impl Iterator<Item = Packed> + Send {
         self.0.children(node)
     }
 }

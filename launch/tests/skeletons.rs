@@ -4,6 +4,9 @@
 mod common;
 
 use common::hierarchies::{here, hierarchies, job, racks};
+use futures_util::StreamExt;
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
 use ultramarine::prelude::*;
 use ultramarine::{Result, Topology};
 
@@ -11,6 +14,25 @@ fn collatz(n: u64) -> (u64, u32) {
     let step = |m: &u64| Some(if m.is_multiple_of(2) { m / 2 } else { 3 * m + 1 });
     let steps = std::iter::successors(Some(n + 1), step).take_while(|m| *m != 1).count();
     (n, steps as u32)
+}
+
+/// What comes out of a stream, in order.
+async fn streamed<A, R>(
+    cx: &Context,
+    f: impl Fn(A) -> R + ultramarine::Stateless,
+    items: Vec<A>,
+) -> Result<Vec<R>, TaskError>
+where
+    A: ultramarine::Portable,
+    R: ultramarine::Portable,
+{
+    let mut results = Vec::new();
+    let mut stream = pin!(par_map_stream(&cx.supervised(), 5, f, items));
+    while let Some(result) = stream.next().await {
+        results.push(result?);
+    }
+    results.sort_by_key(|(number, _)| *number);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
 /// What all skeletons make of these items.
@@ -33,7 +55,15 @@ where
         par_map_2level(cx, half, f, items.clone()).await,
         par_map_2level_relaxed(cx, one, f, items.clone()).await,
         par_map_2level_relaxed(cx, Distance::ZERO, f, items.clone()).await,
-        par_map_2level_scheme(cx, one, Distance::ZERO, f, items).await,
+        par_map_2level_scheme(cx, one, Distance::ZERO, f, items.clone()).await,
+        par_map_chunked(cx, 7, f, items.clone()).await,
+        par_map_chunked(&cx.supervised(), 0, f, items.clone()).await,
+        par_map_sliced(cx, 4, f, items.clone()).await,
+        par_map_sliced(&cx.supervised(), 0, f, items.clone()).await,
+        push_map_chunked(&cx.supervised(), 10_000, f, items.clone()).await,
+        push_map_sliced(&cx.supervised(), 10_000, f, items.clone()).await,
+        par_map(&cx.supervised(), f, items.clone()).await,
+        streamed(cx, f, items).await,
     ]
 }
 
@@ -52,6 +82,35 @@ fn the_results_are_those_of_the_sequential_map() {
             Ok(())
         });
     }
+}
+
+#[test]
+fn a_stream_takes_no_more_items_than_fit_its_window() {
+    job(racks(&[1, 1]), async |cx| {
+        for window in [0, 1, 8] {
+            let taken = std::sync::atomic::AtomicUsize::new(0);
+            let items = (0..u64::MAX).inspect(|_| {
+                taken.fetch_add(1, Relaxed);
+            });
+            let mut stream = pin!(par_map_stream(&cx, window, |n: u64| n + 1, items));
+            for given in 1..100 {
+                let (number, result) = stream.next().await.expect("there are more")?;
+                assert_eq!(result, number as u64 + 1);
+                assert!(taken.load(Relaxed) <= given + window.max(1), "{taken:?} of {given}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_fork_map_may_capture() {
+    job(racks(&[1]), async |_| {
+        let more = [3, 4];
+        assert_eq!(fork_map(|n: usize| n + more[n], vec![0, 1]), [3, 5]);
+        assert_eq!(fork_map(|n: usize| n, Vec::new()), [0; 0]);
+        Ok(())
+    });
 }
 
 #[test]

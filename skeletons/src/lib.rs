@@ -33,11 +33,11 @@
 //! the death of processes.
 #![forbid(unsafe_code)]
 
-mod divide;
+pub mod divide;
 mod map;
 mod parts;
 mod reduce;
-mod search;
+pub mod search;
 mod share;
 mod stream;
 

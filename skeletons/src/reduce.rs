@@ -135,8 +135,12 @@ impl Span {
 
     fn halves(&self) -> [Span; 2] {
         let Span { ref range, threshold, pes: (first, count) } = *self;
-        let middle = range.start + self.length() / 2;
         let near = count.div_ceil(2);
+        // Each PE is to have as much as any other.
+        let share = |near: u32, count: u32| {
+            u128::from(self.length()) * u128::from(near) / u128::from(count)
+        };
+        let middle = range.start + if count > 1 { share(near, count) } else { share(1, 2) } as u64;
         let half = |range, first, count: u32| Span { range, threshold, pes: (first, count.max(1)) };
         let far = if count > 1 { first + near } else { first };
         [half(range.start..middle, first, near), half(middle..range.end, far, count - near)]

@@ -12,6 +12,7 @@ use crate::error::TaskError;
 use crate::protocol::Statistics;
 use serde::{Serialize, de::DeserializeOwned};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use ultramarine_topology::{Distance, Pe, Topology};
 
@@ -19,6 +20,16 @@ use ultramarine_topology::{Distance, Pe, Topology};
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
+
+/// What goes on around a task that has much to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// Workers of this PE or others may be out of work, and none waits here: part of the task should
+    /// become one.
+    pub is_work_wanted: bool,
+    /// Tasks wait that come before all others: the task should [yield](Context::yield_now).
+    pub is_turn_wanted: bool,
+}
 
 /// A task's view of the PE that it runs on. Cheap to clone.
 #[derive(Clone)]
@@ -131,11 +142,26 @@ impl Context {
         self.supervised().spawn_at(pe, f, argument)
     }
 
-    /// Whether a task that has much to do should hand part of it on now: workers of this PE or others
-    /// may be out of work, and none waits here. To be asked often, since this is also where the PE looks
-    /// after its messages meanwhile; it says yes every few microseconds at most.
-    pub fn is_work_wanted(&self) -> bool {
-        breathe(&self.pe) && self.pe.queues.has_none_to_steal()
+    /// What a task that has much to do should know meanwhile, every few microseconds; `None` most of the
+    /// times. To be asked often, since this is also where the PE looks after its messages.
+    pub fn look_around(&self) -> Option<Outlook> {
+        breathe(&self.pe).then(|| Outlook {
+            is_work_wanted: self.pe.queues.has_none_to_steal(),
+            is_turn_wanted: self.pe.queues.has_ready(),
+        })
+    }
+
+    /// Lets the tasks go first that were placed here, and those that waited for something.
+    pub async fn yield_now(&self) {
+        let mut has_yielded = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut has_yielded, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Whether this PE has heard that another has died.

@@ -37,30 +37,50 @@ pub(super) trait Loan<A, R>: Promise<R> + Start {
 ///     })
 /// }
 /// ```
-#[must_use = "nobody waits for the task unless it is taken back"]
+#[must_use = "a fork that is dropped is not run, unless somebody has begun it"]
 pub struct Fork<'pe, A, R> {
     pe: &'pe Arc<Processor>,
     shelf: usize,
-    task: Arc<dyn Loan<A, R>>,
+    /// `None` once it has been taken back, or found to be gone.
+    task: Option<Arc<dyn Loan<A, R>>>,
 }
 
-impl<'pe, A, R: Send + 'static> Fork<'pe, A, R> {
+impl<'pe, A, R> Fork<'pe, A, R> {
     pub(super) fn new(pe: &'pe Arc<Processor>, shelf: usize, task: Arc<dyn Loan<A, R>>) -> Self {
-        Fork { pe, shelf, task }
+        Fork { pe, shelf, task: Some(task) }
     }
 
+    /// The argument, or the task that somebody has started.
+    fn pull_back(&mut self) -> Option<Result<A, Arc<dyn Loan<A, R>>>> {
+        let task = self.task.take()?;
+        self.pe.queues.pull_back(self.shelf, &*task);
+        Some(task.take_back().ok_or(task))
+    }
+}
+
+/// Whoever forgets a task that nobody has started does not want its result: after a panic, say.
+impl<A, R> Drop for Fork<'_, A, R> {
+    fn drop(&mut self) {
+        drop(self.pull_back());
+    }
+}
+
+impl<A, R: Send + 'static> Fork<'_, A, R> {
     /// The task's argument, if nobody has started the task: it is the caller's from now on. Else
     /// the future of its result.
     ///
     /// This is also where the PE looks after its messages now and then: whoever forks much does not
     /// keep others waiting.
-    pub fn take_back(self) -> Result<A, Future<R>> {
+    pub fn take_back(mut self) -> Result<A, Future<R>> {
         breathe(self.pe);
         if self.pe.is_ending() {
             return Err(Future::failed(TaskError::ShuttingDown));
         }
-        self.pe.queues.pull_back(self.shelf, &*self.task);
-        self.task.take_back().ok_or_else(|| Future::new(self.task))
+        match self.pull_back() {
+            Some(Ok(argument)) => Ok(argument),
+            Some(Err(gone)) => Err(Future::new(gone)),
+            None => unreachable!("a fork is taken back once"),
+        }
     }
 }
 

@@ -46,7 +46,7 @@ mod timer;
 mod vigil;
 mod worker;
 
-pub use context::{Context, Portable, Spawner};
+pub use context::{Context, Outlook, Portable, Spawner};
 pub use failure::JobError;
 pub use fork::Fork;
 pub use future::Future;

@@ -26,6 +26,9 @@ use ultramarine_topology::{Pe, Topology};
 /// task, or of a RESULT, is shorter.
 const MESSAGE_OVERHEAD_BYTES: usize = 64;
 
+/// The stack of each worker: problems may be divided thousands of times, one inside the other.
+const STACK_BYTES: usize = 16 << 20;
+
 /// A PE's part in a job that is about to run.
 pub struct Job {
     /// Which PE this is.
@@ -324,6 +327,7 @@ pub(super) fn workers(
 ) -> Result<rayon::ThreadPool, JobError> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
+        .stack_size(STACK_BYTES)
         .thread_name(move |index| format!("pe{}-{role}{index}", me.number()))
         .start_handler(seat)
         .build()

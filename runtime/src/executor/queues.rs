@@ -198,6 +198,11 @@ impl Queues {
         self.with_place(|_| ()).is_some()
     }
 
+    /// Puts a task on a shelf of the calling worker's own. Whether it has any.
+    pub(super) fn push_own(&self, shelf: usize, task: Waiting) -> bool {
+        self.with_own(|own| own.own.shelf(shelf).0.push(task)).is_some()
+    }
+
     /// Puts a task on a shelf of the pool.
     pub(super) fn push(&self, shelf: usize, task: Waiting) {
         let mut task = Some(task);
@@ -254,9 +259,10 @@ impl Queues {
 
     /// What a worker with deques of its own should do next.
     fn next_of(&self, own: &mut Deques) -> Option<Work> {
-        let work = (own.ready.pop())
-            // Mostly empty, and looking takes no fence, as trying does.
-            .or_else(|| if self.ready.is_empty() { None } else { self.ready.pop() })
+        // First what others have put there, or a task that yields would always be before it. It is mostly
+        // empty, and looking takes no fence, as trying does.
+        let work = (if self.ready.is_empty() { None } else { self.ready.pop() })
+            .or_else(|| own.ready.pop())
             .or_else(|| own.own.select_local().map(Work::Start))
             .or_else(|| own.common.select_local().map(Work::Start))
             .or_else(|| self.steal_ready())?;
@@ -268,9 +274,12 @@ impl Queues {
 
     /// Whether there is nothing to do. May be outdated as soon as it is said.
     pub(super) fn is_empty(&self) -> bool {
-        self.ready.is_empty()
-            && self.workers.iter().all(|worker| worker.ready.is_empty())
-            && self.has_none_to_steal()
+        !self.has_ready() && self.has_none_to_steal()
+    }
+
+    /// Whether something waits that comes before all shelves.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty() || self.workers.iter().any(|worker| !worker.ready.is_empty())
     }
 
     /// Whether no task waits that somebody could steal.

@@ -79,8 +79,10 @@ impl Processor {
     {
         let task = Arc::new(Local::fork(body, radius, is_supervised, argument));
         let shelf = self.queues.radii.shelf(radius);
-        self.queues.push(shelf, task.clone());
-        self.summon();
+        // Elsewhere it could not be pulled back, and what was taken back would pile up there.
+        if self.queues.push_own(shelf, task.clone()) {
+            self.summon();
+        }
         Fork::new(self, shelf, task)
     }
 

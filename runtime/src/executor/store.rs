@@ -27,6 +27,13 @@ impl Store {
         // No code of the user's runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Forgets what is under these keys.
+    pub(super) fn forget(&self, which: impl Fn(&Key) -> bool) {
+        let forgotten: Vec<_> = self.lock().1.extract_if(|name, _| which(&name.0)).collect();
+        // After the lock: dropping runs code of the user's.
+        drop(forgotten);
+    }
 }
 
 impl Context {
@@ -40,7 +47,7 @@ impl Context {
     /// What the tasks on this PE share under a key; the first that asks makes it.
     ///
     /// Nothing of it travels to other PEs: there the first that asks makes another. It stays until
-    /// it is [forgotten](Self::forget), or until the job ends.
+    /// it is [forgotten](Self::forget), or the key's home dies, or the job ends.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key, Spawner};
@@ -62,11 +69,14 @@ impl Context {
         value.downcast().unwrap_or_else(|_| unreachable!("the type is part of the name"))
     }
 
+    /// The same, if some task on this PE has asked for it before.
+    pub fn known<T: Any + Send + Sync>(&self, key: Key) -> Option<Arc<T>> {
+        let value = self.pe.store.lock().1.get(&(key, TypeId::of::<T>())).cloned();
+        value.and_then(|value| value.downcast().ok())
+    }
+
     /// Forgets what the tasks on this PE share under a key. Who has it keeps it.
     pub fn forget(&self, key: Key) {
-        let forgotten: Vec<_> =
-            self.pe.store.lock().1.extract_if(|name, _| name.0 == key).collect();
-        // After the lock: dropping runs code of the user's.
-        drop(forgotten);
+        self.pe.store.forget(|known| *known == key);
     }
 }

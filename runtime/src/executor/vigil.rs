@@ -205,6 +205,7 @@ impl Engine {
                     for dead in dead {
                         tracing::info!(pe = me.number(), "{dead} has died");
                         self.port.close(dead);
+                        pe.store.forget(|key| key.home == dead);
                         self.node.bury(dead, &mut Station { desk: &mut self.desk, pe });
                     }
                 }

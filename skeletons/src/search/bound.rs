@@ -1,17 +1,16 @@
 //! Branch and bound: finding a node of the greatest value without visiting all.
 //!
 //! The greatest value found so far, the *incumbent*, is known on every PE, and subtrees that cannot
-//! beat it are left out. It goes the following way:
+//! beat it are left out. A better node goes the following way:
 //!
-//! - A task that finds a better node at once uses its value on its own PE, and sends the node home, to
-//!   the PE that began the search.
+//! - The PE that finds it keeps it, uses its value at once, and sends it home, to the PE that began the
+//!   search.
 //! - Home keeps the best node, and tells all others its value.
+//! - When a task ends, its result is at least as good as the best node that its PE keeps.
 //!
-//! So another PE leaves out a subtree only because of a node that home *has*. That is why it holds
-//! when processes die: whatever a dead PE had found and not sent is found again by whoever runs its
-//! tasks again, since nobody else has heard of it; and what it left out because of its own find was
-//! left out by its own tasks, which are either lost with it, or had ended, while the task with the
-//! better node is run again in any case.
+//! Why that is right when processes die: a subtree is left out because of a node that the PE keeps, or
+//! one that home keeps. In the first case the task that leaves it out ends with a node as good, or does
+//! not end, and is run again. The second is as good as found, since without home nobody waits.
 
 use super::task::{Kind, Onward, forget, search};
 use super::{Splitting, Tree};
@@ -24,7 +23,7 @@ use ultramarine_topology::Pe;
 
 /// A tree in which values are known, and limits of what is below.
 pub trait Bounded: Tree<Node: Clone> {
-    /// What a node is worth as a solution; `None` if it is none.
+    /// What a node is worth as a solution, less than [`u64::MAX`]; `None` if it is none.
     fn value(&self, node: &Self::Node) -> Option<u64>;
 
     /// What neither this node nor any below it exceeds. The lower, the more is left out.
@@ -57,9 +56,7 @@ where
     let cx = spawner.context();
     let key = cx.new_key();
     let found = search(spawner, key, splitting, Maximum, tree, root).await;
-    // A task that was run again may have left out a node because home had it already.
-    let kept = cx.shared(key, Best::<T::Node>::default);
-    let kept = kept.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let kept = cx.shared(key, Best::<T::Node>::default).get();
     forget(cx, key);
     Ok(better(found?, kept))
 }
@@ -74,18 +71,31 @@ struct Incumbent {
 impl Incumbent {
     /// Whether a node of this value, or a subtree of this bound, is better.
     fn is_below(&self, value: u64) -> bool {
-        self.beyond.load(Ordering::Relaxed) <= value
+        self.beyond.load(Ordering::Acquire) <= value
     }
 
-    /// Takes a value in. Whether it is better.
-    fn raise(&self, value: u64) -> bool {
-        let beyond = value.saturating_add(1);
-        self.beyond.fetch_max(beyond, Ordering::Relaxed) < beyond
+    /// Takes a value in.
+    fn raise(&self, value: u64) {
+        self.beyond.fetch_max(value.saturating_add(1), Ordering::Release);
     }
 }
 
-/// The best node that home has.
+/// The best node that a PE keeps.
 struct Best<N>(Mutex<Option<(u64, N)>>);
+
+impl<N: Clone> Best<N> {
+    fn get(&self) -> Option<(u64, N)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps a node if it is better.
+    fn raise(&self, value: u64, node: &N) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|(known, _)| *known < value) {
+            *kept = Some((value, node.clone()));
+        }
+    }
+}
 
 impl<N> Default for Best<N> {
     fn default() -> Self {
@@ -101,10 +111,11 @@ struct Find<N> {
     node: N,
 }
 
-pub(super) struct Desk {
+pub(super) struct Desk<N> {
     cx: Context,
     key: Key,
     incumbent: Arc<Incumbent>,
+    best: Arc<Best<N>>,
 }
 
 #[derive(Clone, Copy)]
@@ -112,19 +123,22 @@ struct Maximum;
 
 impl<T: Bounded> Kind<T> for Maximum {
     type Found = Option<(u64, T::Node)>;
-    type Desk = Desk;
+    type Desk = Desk<T::Node>;
 
-    fn begin(self, cx: &Context, key: Key) -> (Desk, Self::Found) {
+    fn begin(self, cx: &Context, key: Key) -> (Desk<T::Node>, Self::Found) {
         let incumbent = cx.shared(key, Incumbent::default);
-        (Desk { cx: cx.clone(), key, incumbent }, None)
+        let best = cx.shared(key, Best::default);
+        (Desk { cx: cx.clone(), key, incumbent, best }, None)
     }
 
-    fn visit(self, desk: &Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> Onward {
-        let value = tree.value(node).filter(|value| desk.incumbent.raise(*value));
+    fn visit(self, desk: &Desk<T::Node>, tree: &T, node: &T::Node, _: &mut Self::Found) -> Onward {
+        let value = tree.value(node).filter(|value| desk.incumbent.is_below(*value));
         if let Some(value) = value {
-            *found = Some((value, node.clone()));
+            // In this order: nobody leaves anything out because of a node that is not kept.
+            desk.best.raise(value, node);
+            desk.incumbent.raise(value);
             let find = Find { key: desk.key, value, node: node.clone() };
-            // Nobody waits for that: if it is lost, so is this task.
+            // Nobody waits for that: the task's result has it, too.
             drop(desk.cx.spawn_at(desk.key.home, keep::<T::Node>, find));
         }
         if desk.incumbent.is_below(tree.bound(node)) {
@@ -139,6 +153,10 @@ impl<T: Bounded> Kind<T> for Maximum {
     fn merge(self, found: &mut Self::Found, other: Self::Found) {
         *found = better(found.take(), other);
     }
+
+    fn end(self, desk: &Desk<T::Node>, found: &mut Self::Found) {
+        *found = better(found.take(), desk.best.get());
+    }
 }
 
 /// The one of greater value.
@@ -148,19 +166,19 @@ fn better<N>(one: Option<(u64, N)>, other: Option<(u64, N)>) -> Option<(u64, N)>
 }
 
 /// Keeps a find at home, and tells all others its value, if it is the best.
-async fn keep<N: Send + 'static>(cx: Context, find: Find<N>) {
+async fn keep<N: Clone + Send + 'static>(cx: Context, find: Find<N>) {
     let Find { key, value, node } = find;
-    let best = cx.shared(key, Best::<N>::default);
-    let mut best = best.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if best.as_ref().is_some_and(|(known, _)| *known >= value) {
-        return;
-    }
-    *best = Some((value, node));
-    drop(best);
-    let raise = async |cx: Context, (key, value): (Key, u64)| {
-        cx.shared(key, Incumbent::default).raise(value);
-    };
-    for pe in (0..cx.pes()).map(Pe::new) {
-        drop(cx.spawn_at(pe, raise, (key, value)));
+    // Unless the search has ended.
+    let Some(best) = cx.known::<Best<N>>(key) else { return };
+    // Home's own finds are kept already.
+    best.raise(value, &node);
+    if best.get().is_some_and(|(known, _)| known == value) {
+        let raise = async |cx: Context, (key, value): (Key, u64)| {
+            // Also where nobody takes part yet.
+            cx.shared(key, Incumbent::default).raise(value);
+        };
+        for pe in (0..cx.pes()).map(Pe::new) {
+            drop(cx.spawn_at(pe, raise, (key, value)));
+        }
     }
 }

@@ -22,7 +22,7 @@ use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
 ///
 /// impl Tree for Binary {
 ///     type Node = u32;
-///     fn children(&self, levels: u32) -> impl Iterator<Item = u32> {
+///     fn children(&self, levels: u32) -> impl Iterator<Item = u32> + Send {
 ///         std::iter::repeat_n(levels.wrapping_sub(1), if levels > 0 { 2 } else { 0 })
 ///     }
 /// }

@@ -13,25 +13,23 @@ pub(super) struct Frontier<I, N> {
     levels: VecDeque<Level<I, N>>,
 }
 
-enum Level<I, N> {
-    Lazy(I),
+struct Level<I, N> {
     /// Generated ahead of time, to be divided.
-    Listed(vec::IntoIter<N>),
+    listed: vec::IntoIter<N>,
+    lazy: Option<I>,
 }
 
 impl<I: Iterator<Item = N>, N> Level<I, N> {
     #[inline]
     fn next(&mut self) -> Option<N> {
-        match self {
-            Level::Lazy(nodes) => nodes.next(),
-            Level::Listed(nodes) => nodes.next(),
-        }
+        self.listed.next().or_else(|| self.lazy.as_mut()?.next())
     }
 }
 
 impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     pub(super) fn new(nodes: Vec<N>) -> Self {
-        Frontier { levels: VecDeque::from([Level::Listed(nodes.into_iter())]) }
+        let first = Level { listed: nodes.into_iter(), lazy: None };
+        Frontier { levels: VecDeque::from([first]) }
     }
 
     /// The next node in depth-first order.
@@ -51,19 +49,20 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     pub(super) fn descend(&mut self, children: I) {
         // Most nodes of most trees are leaves, and many of their iterators say so.
         if children.size_hint().1 != Some(0) {
-            self.levels.push_back(Level::Lazy(children));
+            let listed = Vec::new().into_iter();
+            self.levels.push_back(Level { listed, lazy: Some(children) });
         }
     }
 
-    /// Leaves out the siblings of the node that came last, unless they have been generated.
+    /// Leaves out the siblings of the node that came last, as far as they have not been generated.
     pub(super) fn leave_siblings(&mut self) {
-        if let Some(Level::Lazy(_)) = self.levels.back() {
-            self.levels.pop_back();
+        if let Some(level) = self.levels.back_mut() {
+            level.lazy = None;
         }
     }
 
     /// Takes out every other node of all levels, beginning with the highest, where the largest
-    /// subtrees are. What stays and what goes are about the same.
+    /// subtrees are. What stays and what goes are about the same, if there are not too many to look at.
     pub(super) fn split(&mut self) -> Vec<N> {
         let (mut parted, mut levels) = (Vec::new(), Vec::new());
         let mut goes = false;
@@ -71,24 +70,33 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
             && let Some(mut level) = self.levels.pop_front()
         {
             let mut kept = Vec::new();
-            while let Some(node) = level.next() {
-                goes = !goes && parted.len() < HANDED_OVER_MAX;
+            while parted.len() < HANDED_OVER_MAX
+                && let Some(node) = level.next()
+            {
+                goes = !goes;
                 if goes { parted.push(node) } else { kept.push(node) }
             }
-            // Those without any would be looked at again each time.
-            levels.extend((!kept.is_empty()).then(|| Level::Listed(kept.into_iter())));
+            if parted.len() == HANDED_OVER_MAX {
+                // What was not looked at comes after what was.
+                levels.push(level);
+            }
+            // Levels without any nodes would be looked at again each time.
+            if !kept.is_empty() {
+                levels.push(Level { listed: kept.into_iter(), lazy: None });
+            }
         }
         levels.into_iter().rev().for_each(|level| self.levels.push_front(level));
         parted
     }
 
-    /// Takes out all that is left of the highest level that has anything left.
+    /// Takes out what is left of the highest level that has anything left, up to a limit.
     pub(super) fn take_highest(&mut self) -> Vec<N> {
-        while let Some(mut level) = self.levels.pop_front() {
-            let nodes: Vec<N> = std::iter::from_fn(|| level.next()).collect();
+        while let Some(level) = self.levels.front_mut() {
+            let nodes: Vec<N> = std::iter::from_fn(|| level.next()).take(HANDED_OVER_MAX).collect();
             if !nodes.is_empty() {
                 return nodes;
             }
+            self.levels.pop_front();
         }
         Vec::new()
     }
@@ -143,6 +151,11 @@ mod tests {
         assert_eq!(std::iter::from_fn(|| frontier.next()).count(), 50);
         let mut long = Frontier::<std::ops::Range<u32>, _>::new((0..10_000).collect());
         assert_eq!(long.split().len(), HANDED_OVER_MAX);
+        let mut endless = Frontier::<std::ops::Range<u32>, _>::new(vec![u32::MAX]);
+        assert_eq!(endless.next(), Some(u32::MAX));
+        endless.descend(0..u32::MAX);
+        assert_eq!(endless.split().len(), HANDED_OVER_MAX);
+        assert_eq!(endless.take_highest().len(), HANDED_OVER_MAX);
         let one = Frontier::<std::ops::Range<u32>, _>::new(vec![7]).split();
         assert_eq!(one, [7], "a single one is better with the idle");
     }

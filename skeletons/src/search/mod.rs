@@ -32,13 +32,13 @@ use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;
 
 /// A tree whose nodes are generated when the search comes to them. The value is what all nodes have in
-/// common (a graph, a board's size); it is sent to each PE once.
+/// common (a graph, a board's size); it is sent once to each PE that takes part.
 pub trait Tree: Portable + Clone + Sync {
     /// A node, with all that its children depend on.
     type Node: Portable;
 
     /// The children of a node, generated one by one.
-    fn children(&self, node: Self::Node) -> impl Iterator<Item = Self::Node>;
+    fn children(&self, node: Self::Node) -> impl Iterator<Item = Self::Node> + Send;
 }
 
 /// When a search makes tasks for others.

@@ -2,12 +2,15 @@
 
 use super::frontier::Frontier;
 use super::{Splitting, Tree};
+use futures_util::FutureExt;
+use futures_util::future::Shared;
 use serde::{Deserialize, Serialize};
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Future, Key, Portable, Spawner};
+use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
 use ultramarine_topology::{Distance, Pe};
 
 /// Where a search goes on from a node.
@@ -25,7 +28,7 @@ pub(super) trait Kind<T: Tree>: Stateless {
     /// What comes out.
     type Found: Portable;
     /// What a visit knows beside the node.
-    type Desk;
+    type Desk: Send + Sync;
 
     /// Before a task's first visit.
     fn begin(self, cx: &Context, key: Key) -> (Self::Desk, Self::Found);
@@ -33,6 +36,8 @@ pub(super) trait Kind<T: Tree>: Stateless {
     fn visit(self, desk: &Self::Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> Onward;
     /// Adds what another task has found.
     fn merge(self, found: &mut Self::Found, other: Self::Found);
+    /// When all of the task's nodes have been visited.
+    fn end(self, _: &Self::Desk, _: &mut Self::Found) {}
 }
 
 /// A part of a search: nodes whose subtrees are to be searched.
@@ -48,8 +53,8 @@ pub(super) struct Part<N> {
 
 type Ending<R> = Pin<Box<dyn std::future::Future<Output = Result<R, TaskError>> + Send>>;
 
-/// The tree, on one PE.
-struct Planted<T>(OnceLock<Arc<T>>);
+/// The tree, on one PE, or on its way there: the first that needs it has it sent, and others wait.
+struct Planted<T>(OnceLock<Shared<Ending<Arc<T>>>>);
 
 impl<T> Default for Planted<T> {
     fn default() -> Self {
@@ -72,7 +77,8 @@ where
     K: Kind<T>,
 {
     let planted = spawner.context().shared(key, Planted::<T>::default);
-    planted.0.get_or_init(|| Arc::new(tree));
+    let tree = Arc::new(tree);
+    planted.0.get_or_init(|| ready(Ok(tree)).boxed().shared());
     let part = Part { key, splitting, depth: 0, nodes: vec![root] };
     visit_part::<S, T, K>(spawner.clone(), kind, part).await
 }
@@ -88,16 +94,17 @@ pub(super) fn forget(cx: &Context, key: Key) {
 /// The tree of a search: this PE's copy, or else a new one from home.
 async fn tree<T: Tree>(cx: &Context, key: Key) -> Result<Arc<T>, TaskError> {
     let planted = cx.shared(key, Planted::<T>::default);
-    if let Some(tree) = planted.0.get() {
-        return Ok(tree.clone());
-    }
-    let send = async |cx: Context, key| {
-        let planted = cx.shared(key, Planted::<T>::default);
-        planted.0.get().map(|tree| T::clone(tree))
+    let ask = || {
+        // At home it goes when the search ends, and nobody waits for this task any more.
+        let send = async |cx: Context, key| {
+            let planted = cx.known::<Planted<T>>(key).ok_or(TaskError::ShuttingDown)?;
+            let tree = planted.0.get().cloned().ok_or(TaskError::ShuttingDown)?.await?;
+            Ok(T::clone(&tree))
+        };
+        let seed = cx.spawn_at(key.home, send, key);
+        async { seed.await?.map(Arc::new) }.boxed().shared()
     };
-    // At home it goes when the search ends, and nobody waits for this task any more.
-    let seed = cx.spawn_at(key.home, send, key).await?.ok_or(TaskError::ShuttingDown)?;
-    Ok(planted.0.get_or_init(|| Arc::new(seed)).clone())
+    planted.0.get_or_init(ask).clone().await
 }
 
 fn visit_part<S, T, K>(spawner: S, kind: K, part: Part<T::Node>) -> Ending<K::Found>
@@ -106,71 +113,63 @@ where
     T: Tree,
     K: Kind<T>,
 {
-    Box::pin(async move {
-        let tree = tree::<T>(spawner.context(), part.key).await?;
-        let (mut found, parts) = visit_all(&spawner, kind, &*tree, part);
+    let visit = async move {
+        let cx = spawner.context();
+        let Part { key, splitting, depth, nodes } = part;
+        let tree = tree::<T>(cx, key).await?;
+        let (desk, mut found) = kind.begin(cx, key);
+        let mut parts = Vec::new();
+        let mut part_off = |nodes: Vec<T::Node>| {
+            let task = move |cx, part| visit_part::<S, T, K>(S::on(cx), kind, part);
+            let part = Part { key, splitting, depth: depth.saturating_add(1), nodes };
+            parts.push(spawner.spawn(Distance::ONE, task, part));
+        };
+        let mut frontier = Frontier::new(nodes);
+        let (mut budget, mut is_wanted) = (0, false);
+        while let Some(node) = frontier.next() {
+            if let Some(outlook) = cx.look_around() {
+                is_wanted = outlook.is_work_wanted;
+                if outlook.is_turn_wanted {
+                    // Others have something to say: of a better node, or that they need the tree.
+                    cx.yield_now().await;
+                }
+            }
+            match kind.visit(&desk, &tree, &node, &mut found) {
+                Onward::Down => {}
+                Onward::Across => continue,
+                Onward::Up => {
+                    frontier.leave_siblings();
+                    continue;
+                }
+            }
+            match splitting {
+                Splitting::Depth(limit) if depth < limit => {
+                    tree.children(node).for_each(|child| part_off(vec![child]));
+                    continue;
+                }
+                Splitting::Budget(limit) => {
+                    budget += 1;
+                    if budget >= limit {
+                        budget = 0;
+                        frontier.take_highest().into_iter().for_each(|node| part_off(vec![node]));
+                    }
+                }
+                Splitting::StealDriven if is_wanted => {
+                    is_wanted = false;
+                    let nodes = frontier.split();
+                    if !nodes.is_empty() {
+                        part_off(nodes);
+                    }
+                }
+                Splitting::Depth(_) | Splitting::StealDriven => {}
+            }
+            frontier.descend(tree.children(node));
+        }
         for part in parts {
             kind.merge(&mut found, part.await??);
         }
+        kind.end(&desk, &mut found);
         Ok(found)
-    })
-}
-
-/// Visits all nodes of a part, but for those that it makes tasks of.
-#[expect(clippy::type_complexity, reason = "two things, taken apart at once")]
-fn visit_all<S, T, K>(
-    spawner: &S,
-    kind: K,
-    tree: &T,
-    part: Part<T::Node>,
-) -> (K::Found, Vec<Future<Result<K::Found, TaskError>>>)
-where
-    S: Spawner,
-    T: Tree,
-    K: Kind<T>,
-{
-    let Part { key, splitting, depth, nodes } = part;
-    let cx = spawner.context();
-    let (desk, mut found) = kind.begin(cx, key);
-    let mut parts = Vec::new();
-    let mut part_off = |nodes: Vec<T::Node>| {
-        let task = move |cx, part| visit_part::<S, T, K>(S::on(cx), kind, part);
-        let part = Part { key, splitting, depth: depth.saturating_add(1), nodes };
-        parts.push(spawner.spawn(Distance::ONE, task, part));
     };
-    let mut frontier = Frontier::new(nodes);
-    let mut budget = 0;
-    while let Some(node) = frontier.next() {
-        let is_wanted = cx.is_work_wanted();
-        match kind.visit(&desk, tree, &node, &mut found) {
-            Onward::Down => {}
-            Onward::Across => continue,
-            Onward::Up => {
-                frontier.leave_siblings();
-                continue;
-            }
-        }
-        match splitting {
-            Splitting::Depth(limit) if depth < limit => {
-                tree.children(node).for_each(|child| part_off(vec![child]));
-                continue;
-            }
-            Splitting::Budget(limit) => {
-                budget += 1;
-                if budget >= limit {
-                    budget = 0;
-                    frontier.take_highest().into_iter().for_each(|node| part_off(vec![node]));
-                }
-            }
-            Splitting::StealDriven if is_wanted => {
-                let nodes = frontier.split();
-                if !nodes.is_empty() {
-                    part_off(nodes);
-                }
-            }
-            Splitting::Depth(_) | Splitting::StealDriven => {}
-        }
-        frontier.descend(tree.children(node));
-    }
-    (found, parts)
+    visit.boxed()
 }

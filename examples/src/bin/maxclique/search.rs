@@ -57,7 +57,7 @@ impl Iterator for Grown<'_> {
 impl Tree for Graph {
     type Node = Clique;
 
-    fn children(&self, from: Clique) -> impl Iterator<Item = Clique> {
+    fn children(&self, from: Clique) -> impl Iterator<Item = Clique> + Send {
         let mut coloured = Vec::new();
         let (mut uncoloured, mut colour) = (from.candidates.clone(), 0);
         while !uncoloured.is_empty() {

@@ -215,7 +215,7 @@ impl Tree for Uts {
     type Node = Node;
 
     #[inline]
-    fn children(&self, node: Node) -> impl Iterator<Item = Node> {
+    fn children(&self, node: Node) -> impl Iterator<Item = Node> + Send {
         self.grow(node)
     }
 }
