@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 const TURN_EVERY: Duration = Duration::from_micros(4);
 
 /// The same while none come: a turn takes 0.2 to 0.4 µs, which would be a tenth of the time.
-const QUIET_TURN_EVERY: Duration = Duration::from_micros(16);
+const QUIET_TURN_EVERY: Duration = Duration::from_micros(8);
 
 /// It looks at the clock after at most so many tasks.
-const TASKS_BETWEEN_TURNS_MAX: u32 = 64;
+const TASKS_BETWEEN_TURNS_MAX: u32 = 128;
 
 /// A worker without work polls without a pause for so long; after that it lets other threads of
 /// the machine go first between two polls.
@@ -35,7 +35,9 @@ thread_local! {
     static AT_WORK: Cell<bool> = const { Cell::new(false) };
     /// Whether it is counted among the idle workers.
     static IS_IDLE: Cell<bool> = const { Cell::new(false) };
-    /// When it takes its next turn at the engine.
+    /// How many more tasks it does before its next turn at the engine.
+    static TASKS_LEFT: Cell<u32> = const { Cell::new(0) };
+    /// How it came to that number.
     static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
 }
 
@@ -136,52 +138,49 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
 
 /// Takes a turn at the engine if one is due: to be called after each task, or part of one. Whether
 /// it was.
+#[inline]
 pub(super) fn breathe(pe: &Arc<Processor>) -> bool {
-    PACE.with(|pace| {
-        let mut own = pace.take().unwrap_or_else(Pace::new);
-        let is_due = own.is_due();
-        pace.set(Some(own));
-        if is_due {
-            let is_quiet = !pe.try_turn();
-            pace.set(pace.take().map(|own| own.after_turn(is_quiet)));
-        }
-        is_due
-    })
+    let left = TASKS_LEFT.get();
+    if left > 0 {
+        TASKS_LEFT.set(left - 1);
+        return false;
+    }
+    take_a_turn(pe);
+    true
+}
+
+#[cold]
+fn take_a_turn(pe: &Arc<Processor>) {
+    let is_quiet = !pe.try_turn();
+    let pace = PACE.take().unwrap_or_else(Pace::new).after_turn(is_quiet);
+    TASKS_LEFT.set(pace.tasks_between - 1);
+    PACE.set(Some(pace));
 }
 
 /// Spreads turns at the engine evenly over time.
 #[derive(Clone, Copy)]
 struct Pace {
+    /// When the last turn was over.
     last: Instant,
-    tasks: u32,
+    /// How many tasks there are from one turn to the next, at least one.
     tasks_between: u32,
-    /// How long until the next turn.
+    /// How long that should be.
     interval: Duration,
 }
 
 impl Pace {
     fn new() -> Self {
-        Pace { last: Instant::now(), tasks: 0, tasks_between: 1, interval: TURN_EVERY }
+        Pace { last: Instant::now(), tasks_between: 1, interval: TURN_EVERY }
     }
 
-    /// Whether it is time for a turn after one more task.
-    fn is_due(&mut self) -> bool {
-        self.tasks += 1;
-        if self.tasks < self.tasks_between {
-            return false;
-        }
-        let now = Instant::now();
-        let elapsed = (now - self.last).max(Duration::from_nanos(1));
-        let fitting = u128::from(self.tasks) * self.interval.as_nanos() / elapsed.as_nanos();
-        self.tasks_between = (fitting as u32).clamp(1, TASKS_BETWEEN_TURNS_MAX);
-        self.last = now;
-        self.tasks = 0;
-        true
-    }
-
-    /// Slows down as long as nothing happens.
+    /// As many tasks as have lately fitted into the time between two turns, which grows as long as
+    /// nothing happens.
     fn after_turn(self, is_quiet: bool) -> Self {
         let interval = if is_quiet { QUIET_TURN_EVERY.min(self.interval * 2) } else { TURN_EVERY };
-        Pace { interval, ..self }
+        let now = Instant::now();
+        let elapsed = (now - self.last).max(Duration::from_nanos(1));
+        let fitting = u128::from(self.tasks_between) * interval.as_nanos() / elapsed.as_nanos();
+        let tasks_between = (fitting as u32).clamp(1, TASKS_BETWEEN_TURNS_MAX);
+        Pace { last: now, tasks_between, interval }
     }
 }

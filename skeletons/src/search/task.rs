@@ -125,45 +125,12 @@ where
             parts.push(spawner.spawn(Distance::ONE, task, part));
         };
         let mut frontier = Frontier::new(nodes);
-        let (mut budget, mut is_wanted) = (0, false);
-        while let Some(node) = frontier.next() {
-            if let Some(outlook) = cx.look_around() {
-                is_wanted = outlook.is_work_wanted;
-                if outlook.is_turn_wanted {
-                    // Others have something to say: of a better node, or that they need the tree.
-                    cx.yield_now().await;
-                }
-            }
-            match kind.visit(&desk, &tree, &node, &mut found) {
-                Onward::Down => {}
-                Onward::Across => continue,
-                Onward::Up => {
-                    frontier.leave_siblings();
-                    continue;
-                }
-            }
-            match splitting {
-                Splitting::Depth(limit) if depth < limit => {
-                    tree.children(node).for_each(|child| part_off(vec![child]));
-                    continue;
-                }
-                Splitting::Budget(limit) => {
-                    budget += 1;
-                    if budget >= limit {
-                        budget = 0;
-                        frontier.take_highest().into_iter().for_each(|node| part_off(vec![node]));
-                    }
-                }
-                Splitting::StealDriven if is_wanted => {
-                    is_wanted = false;
-                    let nodes = frontier.split();
-                    if !nodes.is_empty() {
-                        part_off(nodes);
-                    }
-                }
-                Splitting::Depth(_) | Splitting::StealDriven => {}
-            }
-            frontier.descend(tree.children(node));
+        let children = |node| tree.children(node);
+        let mut visit = |node: &T::Node| kind.visit(&desk, &tree, node, &mut found);
+        let mut splitter = Splitter { splitting, depth, visited: 0, is_work_wanted: false };
+        while go_on(cx, &mut splitter, &mut frontier, children, &mut visit, &mut part_off) {
+            // Others have something to say: of a better node, or that they need the tree.
+            cx.yield_now().await;
         }
         for part in parts {
             kind.merge(&mut found, part.await??);
@@ -172,4 +139,69 @@ where
         Ok(found)
     };
     visit.boxed()
+}
+
+/// Decides what is split off.
+struct Splitter {
+    splitting: Splitting,
+    /// Of the nodes that the task began with.
+    depth: u32,
+    /// Nodes since the last split by budget.
+    visited: u64,
+    is_work_wanted: bool,
+}
+
+impl Splitter {
+    /// Whether each child becomes a task.
+    fn splits_children(&self) -> bool {
+        matches!(self.splitting, Splitting::Depth(limit) if self.depth < limit)
+    }
+
+    /// What becomes tasks now, of what is left.
+    fn take<I: Iterator<Item = N>, N>(&mut self, frontier: &mut Frontier<I, N>) -> Vec<Vec<N>> {
+        self.visited += 1;
+        match self.splitting {
+            Splitting::Budget(limit) if self.visited >= limit => {
+                self.visited = 0;
+                frontier.take_highest().into_iter().map(|node| vec![node]).collect()
+            }
+            Splitting::StealDriven if std::mem::take(&mut self.is_work_wanted) => {
+                let nodes = frontier.split();
+                if nodes.is_empty() { Vec::new() } else { vec![nodes] }
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Visits nodes until there are no more, or until others should have a turn (`true`). Apart from what may
+/// wait, so that it is a plain loop: within it the nodes of UTS took a tenth longer.
+fn go_on<N, I: Iterator<Item = N>>(
+    cx: &Context,
+    splitter: &mut Splitter,
+    frontier: &mut Frontier<I, N>,
+    children: impl Fn(N) -> I,
+    visit: &mut impl FnMut(&N) -> Onward,
+    part_off: &mut impl FnMut(Vec<N>),
+) -> bool {
+    let splits_children = splitter.splits_children();
+    while let Some(node) = frontier.next() {
+        let outlook = cx.look_around();
+        splitter.is_work_wanted |= outlook.is_some_and(|outlook| outlook.is_work_wanted);
+        match visit(&node) {
+            Onward::Down if splits_children => {
+                children(node).for_each(|child| part_off(vec![child]));
+            }
+            Onward::Down => {
+                splitter.take(frontier).into_iter().for_each(&mut *part_off);
+                frontier.descend(children(node));
+            }
+            Onward::Across => {}
+            Onward::Up => frontier.leave_siblings(),
+        }
+        if outlook.is_some_and(|outlook| outlook.is_turn_wanted) {
+            return true;
+        }
+    }
+    false
 }
