@@ -7,13 +7,24 @@ use std::fmt;
 use ultramarine::prelude::*;
 use ultramarine::{Portable, Stateless};
 
+/// How many items make a task where several do.
+const GROUP: usize = 4;
+
 /// How a function is applied to many items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Skeleton {
     /// One task per item, which any PE may steal.
     ParMap,
+    /// The same, with a task for four items that follow each other.
+    ParMapChunked,
+    /// The same, with a quarter of the tasks, to which the items are dealt out in turn.
+    ParMapSliced,
     /// The items are dealt out to all PEs in turn.
     PushMap,
+    /// The same by four that follow each other.
+    PushMapChunked,
+    /// The same, with a quarter of the tasks, to which the items are dealt out in turn.
+    PushMapSliced,
     /// As par-map, within the smallest ball that holds another PE.
     ParMapLocal,
     /// Each part of the machine gets its share and keeps it.
@@ -49,7 +60,15 @@ impl Skeleton {
         let all = Distance::ONE;
         match self {
             Skeleton::ParMap => par_map(spawner, f, items).await,
+            Skeleton::ParMapChunked => par_map_chunked(spawner, GROUP, f, items).await,
+            Skeleton::ParMapSliced => {
+                par_map_sliced(spawner, items.len().div_ceil(GROUP), f, items).await
+            }
             Skeleton::PushMap => push_map(spawner, f, items).await,
+            Skeleton::PushMapChunked => push_map_chunked(spawner, GROUP, f, items).await,
+            Skeleton::PushMapSliced => {
+                push_map_sliced(spawner, items.len().div_ceil(GROUP), f, items).await
+            }
             Skeleton::ParMapLocal => {
                 let radius = *spawner.context().topology().radii().get(1).unwrap_or(&all);
                 par_map_local(spawner, radius, f, items).await

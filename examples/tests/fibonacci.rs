@@ -27,7 +27,7 @@ fn every_skeleton_on_every_lane_gives_the_number() {
 
 #[test]
 fn small_numbers_and_great_thresholds_are_right() {
-    for (n, expected) in (0..).zip([0, 1, 1, 2, 3, 5, 8, 13]) {
+    for (n, expected) in (1..).zip([1, 1, 2, 3, 5, 8, 13]) {
         for (threshold, skeleton) in [0, 1, 3, 93].into_iter().zip(DIVISIONS) {
             let flags = format!("--n {n} --threshold {threshold} --pes 2 --threads 2 --json");
             let report = run(fibonacci(&flags).args(["--skeleton", skeleton])).report();
@@ -61,8 +61,9 @@ fn words_hierarchy_and_progress_are_shown() {
 #[test]
 fn flags_that_cannot_be_are_refused() {
     for (flags, text) in [
-        ("--n 94", "invalid value '94' for '--n <N>': 94 is not in 0..=93"),
-        ("--n -1", "invalid value '-1' for '--n <N>': -1 is not in 0..=93"),
+        ("--n 94", "invalid value '94' for '--n <N>': 94 is not in 1..=93"),
+        ("--n 0", "invalid value '0' for '--n <N>': 0 is not in 1..=93"),
+        ("--n -1", "invalid value '-1' for '--n <N>': -1 is not in 1..=93"),
         ("--n many", "invalid value 'many' for '--n <N>'"),
         ("--threshold -1", "'--threshold <T>': -1 is not in 0..=93"),
         ("--threshold 94", "'--threshold <T>': 94 is not in 0..=93"),

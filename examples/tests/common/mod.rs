@@ -12,8 +12,17 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(50);
 
 /// Skeletons that spread the work over all PEs.
-pub(crate) const SKELETONS: [&str; 5] =
-    ["par-map", "push-map", "par-map-local", "par-map-2level", "par-map-2level-relaxed"];
+pub(crate) const SKELETONS: [&str; 9] = [
+    "par-map",
+    "par-map-chunked",
+    "par-map-sliced",
+    "push-map",
+    "push-map-chunked",
+    "push-map-sliced",
+    "par-map-local",
+    "par-map-2level",
+    "par-map-2level-relaxed",
+];
 
 /// Ways to divide and conquer.
 pub(crate) const DIVISIONS: [&str; 5] = [
