@@ -180,7 +180,10 @@ impl Pace {
         let now = Instant::now();
         let elapsed = (now - self.last).max(Duration::from_nanos(1));
         let fitting = u128::from(self.tasks_between) * interval.as_nanos() / elapsed.as_nanos();
-        let tasks_between = (fitting as u32).clamp(1, TASKS_BETWEEN_TURNS_MAX);
+        // Never many more than before: behind one short task, which only waited for a result, there may be
+        // long ones.
+        let most = TASKS_BETWEEN_TURNS_MAX.min(2 * self.tasks_between);
+        let tasks_between = (fitting as u32).clamp(1, most);
         Pace { last: now, tasks_between, interval }
     }
 }
