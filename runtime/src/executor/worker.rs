@@ -162,6 +162,8 @@ fn take_a_turn(pe: &Arc<Processor>) {
 struct Pace {
     /// When the last turn was over.
     last: Instant,
+    /// How long a task takes, or has taken lately.
+    task: Duration,
     /// How many tasks there are from one turn to the next, at least one.
     tasks_between: u32,
     /// How long that should be.
@@ -170,7 +172,7 @@ struct Pace {
 
 impl Pace {
     fn new() -> Self {
-        Pace { last: Instant::now(), tasks_between: 1, interval: TURN_EVERY }
+        Pace { last: Instant::now(), task: TURN_EVERY, tasks_between: 1, interval: TURN_EVERY }
     }
 
     /// As many tasks as have lately fitted into the time between two turns, which grows as long as
@@ -178,12 +180,12 @@ impl Pace {
     fn after_turn(self, is_quiet: bool) -> Self {
         let interval = if is_quiet { QUIET_TURN_EVERY.min(self.interval * 2) } else { TURN_EVERY };
         let now = Instant::now();
-        let elapsed = (now - self.last).max(Duration::from_nanos(1));
-        let fitting = u128::from(self.tasks_between) * interval.as_nanos() / elapsed.as_nanos();
-        // Never many more than before: behind one short task, which only waited for a result, there may be
-        // long ones.
-        let most = TASKS_BETWEEN_TURNS_MAX.min(2 * self.tasks_between);
-        let tasks_between = (fitting as u32).clamp(1, most);
-        Pace { last: now, tasks_between, interval }
+        let took = (now - self.last) / self.tasks_between;
+        // Longer ones count at once, and shorter ones only if there are several: behind a short one, which
+        // only waited for a result, there may be long ones.
+        let task = took.max((self.task * 3 + took) / 4).max(Duration::from_nanos(1));
+        let fitting = (interval.as_nanos() / task.as_nanos()) as u32;
+        let tasks_between = fitting.clamp(1, TASKS_BETWEEN_TURNS_MAX);
+        Pace { last: now, task, tasks_between, interval }
     }
 }
