@@ -14,7 +14,7 @@ pub use picture::Picture;
 pub use progress::with_progress;
 pub use report::Report;
 pub use skeleton::Skeleton;
-pub use splitting::{splitting, without_progress};
+pub use splitting::splitting;
 
 use ultramarine::skeletons::Algorithm;
 use ultramarine::{Context, Distance, Options, Portable, Stateless, TaskError};

@@ -1,15 +1,13 @@
 //! How the tree searches among the examples are told to share their work.
 
-use crate::JobFlags;
 use ultramarine::prelude::Splitting;
-use ultramarine::{Error, Result};
 
 /// Reads `steal-driven`, `depth:N` or `budget:N`.
 ///
 /// # Errors
 ///
 /// It is none of these; the text says what is expected.
-pub fn splitting(text: &str) -> std::result::Result<Splitting, String> {
+pub fn splitting(text: &str) -> Result<Splitting, String> {
     let number = |text: &str| text.parse::<u64>().map_err(|e| format!("`{text}`: {e}"));
     match text.split_once(':') {
         None if text == "steal-driven" => Ok(Splitting::StealDriven),
@@ -23,17 +21,6 @@ pub fn splitting(text: &str) -> std::result::Result<Splitting, String> {
         },
         _ => Err("`steal-driven`, `depth:N` or `budget:N` is expected".to_owned()),
     }
-}
-
-/// Refuses `--progress` for a program that searches a tree.
-///
-/// # Errors
-///
-/// The flag is there.
-pub fn without_progress(flags: &JobFlags) -> Result<()> {
-    let reason = "--progress shows how many of all tasks have been started, and how many a search \
-                  comes to is not known beforehand: leave it out";
-    if flags.progress { Err(Error::other(reason)) } else { Ok(()) }
 }
 
 #[cfg(test)]

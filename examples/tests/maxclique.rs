@@ -122,7 +122,7 @@ fn known_clique_numbers_come_out_however_the_work_is_split() {
 #[test]
 fn words_and_hierarchy_are_shown() {
     let file = file("words", "p col 4 3\ne 1 2\ne 4 2\ne 1 4\n");
-    let ended = run(&mut maxclique(&file, "--pes 2 --threads 1 --show-topology"));
+    let ended = run(&mut maxclique(&file, "--pes 2 --threads 1 --show-topology --progress"));
     assert!(ended.ok, "{}", ended.err);
     for text in ["PE 1: rank 1", "maxclique (par-maximise): 3\n", "vertices: [1,2,4]\n"] {
         assert!(ended.out.contains(text), "{text} is not in {}", ended.out);
@@ -186,7 +186,6 @@ fn flags_that_cannot_be_are_refused() {
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--splitting budget:0", "a task visits one node at least"),
         ("--splitting depth:x", "`x`: invalid digit"),
-        ("--progress", "is not known beforehand: leave it out"),
     ] {
         run(&mut maxclique(&good, flags)).fails_with(text);
     }
@@ -206,5 +205,19 @@ fn any_number_of_ranks_finds_it_on_either_lane() {
             let Some(mut command) = common::launched(MAXCLIQUE, ranks, &flags) else { return };
             is_clique(&run(command.arg(&path)).report(), &graph, 11);
         }
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn the_best_is_found_though_two_die() {
+    // Its bound is weak: it takes half a second.
+    let (graph, path) = (johnson(16), file("deaths", johnson(16)));
+    for splitting in SPLITTINGS {
+        let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
+        let Some(mut command) = common::launched(MAXCLIQUE, 4, flags) else { return };
+        let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&path));
+        is_clique(&ended.report(), &graph, 8);
+        assert_eq!(ended.err.matches("kills itself").count(), 2, "{splitting}: {}", ended.err);
     }
 }

@@ -100,7 +100,7 @@ fn however_the_work_is_split_nothing_is_lost() {
 
 #[test]
 fn words_and_hierarchy_are_shown() {
-    let ended = run(&mut uts("-t3 -d3 -b2 -g3 --pes 2 --threads 1 --show-topology"));
+    let ended = run(&mut uts("-t3 -d3 -b2 -g3 --pes 2 --threads 1 --show-topology --progress"));
     assert!(ended.ok, "{}", ended.err);
     for text in ["PE 1: rank 1", "uts (par-enumerate): 15\n", "depth: 3\n", "leaves: 8\n"] {
         assert!(ended.out.contains(text), "{text} is not in {}", ended.out);
@@ -124,7 +124,6 @@ fn flags_that_cannot_be_are_refused() {
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--splitting budget:0", "a task visits one node at least"),
         ("--splitting quickly", "`steal-driven`, `depth:N` or `budget:N` is expected"),
-        ("--progress", "is not known beforehand: leave it out"),
     ] {
         run(&mut uts(flags)).fails_with(text);
     }

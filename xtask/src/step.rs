@@ -90,7 +90,7 @@ impl Step {
             Self::Chaos if mpis.is_empty() => with_mpi(None, cargo(&[])),
             // It chooses the MPIs itself, and takes the programs that the tests have built.
             Self::Chaos => {
-                Work::Run(cargo(&["xtask", "chaos", "--runs", "24", "--profile", "dev"]))
+                Work::Run(cargo(&["xtask", "chaos", "--runs", "28", "--profile", "dev"]))
             }
             // SPIN is installed by setup where that is allowed; without it its own tests say so.
             Self::Proof => Work::Run(without_mpi(proofs())),

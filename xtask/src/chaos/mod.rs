@@ -75,6 +75,8 @@ enum LaneChoice {
 enum ProgramChoice {
     SumEuler,
     Liouville,
+    Queens,
+    Uts,
     All,
 }
 
@@ -84,22 +86,48 @@ enum Profile {
     Release,
 }
 
-/// A computation with a known result, of about a second on one core.
+/// A computation with a known result, of about a second on one core or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Program {
     name: &'static str,
-    upto: u64,
+    flags: &'static str,
+    /// Lazy, and eager where there is such a thing.
+    skeletons: &'static [&'static str],
+    /// Of about so many tasks some may be lost and have to be run again.
     tasks: u64,
     result: i64,
 }
 
-const SUM_EULER: Program =
-    Program { name: "sum_euler", upto: 10_000, tasks: 300, result: 30_397_486 };
-const LIOUVILLE: Program =
-    Program { name: "liouville", upto: 100_000_000, tasks: 200, result: -3884 };
-
-/// Lazy and eager.
-const SKELETONS: [&str; 2] = ["par-map", "push-map"];
+const MAPS: &[&str] = &["par-map", "push-map"];
+const SUM_EULER: Program = Program {
+    name: "sum_euler",
+    flags: "--upto 10000 --tasks 300",
+    skeletons: MAPS,
+    tasks: 300,
+    result: 30_397_486,
+};
+const LIOUVILLE: Program = Program {
+    name: "liouville",
+    flags: "--upto 100000000 --tasks 200",
+    skeletons: MAPS,
+    tasks: 200,
+    result: -3884,
+};
+const QUEENS: Program = Program {
+    name: "queens",
+    flags: "--board 15",
+    skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
+    tasks: 100,
+    result: 2_279_184,
+};
+const UTS: Program = Program {
+    name: "uts",
+    flags: "-t 1 -a 3 -d 11 -b 4 -r 19",
+    skeletons: &["par-enumerate"],
+    tasks: 100,
+    result: 16_526_523,
+};
+const PROGRAMS: [Program; 4] = [SUM_EULER, LIOUVILLE, QUEENS, UTS];
 
 /// A job that hangs holds everything up; after so many the rest is not tried.
 const HANGS_MAX: usize = 5;
@@ -117,7 +145,7 @@ impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Configuration { mpi, lane, program, skeleton } = self;
         let launcher = mpi.family.name();
-        write!(f, "{launcher:<8}  {lane:<4}  {:<9}  {skeleton:<8}", program.name)
+        write!(f, "{launcher:<8}  {lane:<4}  {:<9}  {skeleton:<23}", program.name)
     }
 }
 
@@ -173,7 +201,7 @@ fn build(mpi: &Mpi, profile: Profile) -> Result<()> {
         }
         Profile::Release => {
             build.args(["build", "--quiet", "--release", "--package", "ultramarine-examples"]);
-            build.args(["--bin", SUM_EULER.name, "--bin", LIOUVILLE.name])
+            build.args(PROGRAMS.iter().flat_map(|program| ["--bin", program.name]))
         }
     };
     mpi.apply_to(&mut build);
@@ -189,12 +217,15 @@ fn configurations(mpis: &[Mpi], arguments: &Arguments) -> Vec<Configuration> {
     let programs: &[Program] = match arguments.program {
         ProgramChoice::SumEuler => &[SUM_EULER],
         ProgramChoice::Liouville => &[LIOUVILLE],
-        ProgramChoice::All => &[SUM_EULER, LIOUVILLE],
+        ProgramChoice::Queens => &[QUEENS],
+        ProgramChoice::Uts => &[UTS],
+        ProgramChoice::All => &PROGRAMS,
     };
     let mut all = Vec::new();
     // What differs most changes fastest, so that a few runs see much.
-    for skeleton in SKELETONS {
+    for nth in 0..2 {
         for program in programs {
+            let Some(skeleton) = program.skeletons.get(nth) else { continue };
             for lane in lanes {
                 for mpi in mpis {
                     let (mpi, program) = (mpi.clone(), *program);
@@ -276,7 +307,7 @@ impl Chaos<'_> {
         let mut command = Command::new(&mpi.mpiexec);
         mpi.apply_to(&mut command);
         command.args(["-n", &pes.to_string()]).arg(path);
-        command.args(["--upto", &program.upto.to_string(), "--tasks", &program.tasks.to_string()]);
+        command.args(program.flags.split(' '));
         command.args(["--threads", "1", "--lane", lane, "--skeleton", skeleton]);
         command.args(["--supervised", "--json"]);
         Job { command, pes, result: program.result, name, kills, usual }
@@ -315,9 +346,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = configurations(&mpis(), &arguments(&[]));
-        assert_eq!(all.len(), 16);
+        assert_eq!(all.len(), 28);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..16).all(unequal));
+        assert!((0..28).all(unequal));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);
         assert_ne!(all[0].lane, all[2].lane);
@@ -327,7 +358,7 @@ mod tests {
     fn choices_narrow_it_down() {
         let words = ["--lane", "tcp", "--program", "sum_euler"];
         let all = configurations(&mpis()[..1], &arguments(&words));
-        assert_eq!(all.len(), SKELETONS.len());
+        assert_eq!(all.len(), MAPS.len());
         assert!(all.iter().all(|one| one.lane == "tcp" && one.program == SUM_EULER));
     }
 }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting, without_progress};
+use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
 
 /// Find the largest clique of an undirected graph.
 #[derive(Parser)]
@@ -44,7 +44,6 @@ enum Skeleton {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    without_progress(&arguments.job)?;
     arguments.job.options.clone().run(async move |cx| maxclique(cx, arguments).await)
 }
 
@@ -59,11 +58,15 @@ async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
     let best = match skeleton {
         Skeleton::ParMaximise => {
             let (tree, root) = (graph.clone(), Clique::root(&graph));
-            let best = if job.supervised {
-                par_maximise(&cx.supervised(), splitting, tree, root).await?
-            } else {
-                par_maximise(&cx, splitting, tree, root).await?
+            let supervised = cx.supervised();
+            let work = async {
+                if job.supervised {
+                    par_maximise(&supervised, splitting, tree, root).await
+                } else {
+                    par_maximise(&cx, splitting, tree, root).await
+                }
             };
+            let best = with_progress(&cx, job.progress, None, work).await?;
             best.map_or_else(Clique::default, |(_, clique)| clique)
         }
         Skeleton::Sequential => maximise(&graph),

@@ -14,7 +14,7 @@ use std::time::Instant;
 use tree::{Node, Uts};
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting, without_progress};
+use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
 
 /// Count the nodes of an unbalanced tree.
 #[derive(Parser)]
@@ -69,7 +69,6 @@ impl Found {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    without_progress(&arguments.job)?;
     arguments.job.options.clone().run(async move |cx| uts(cx, arguments).await)
 }
 
@@ -80,10 +79,17 @@ async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
     }
     let start = Instant::now();
     let found = match skeleton {
-        Skeleton::ParEnumerate if job.supervised => {
-            enumerate(&cx.supervised(), splitting, tree).await?
+        Skeleton::ParEnumerate => {
+            let supervised = cx.supervised();
+            let work = async {
+                if job.supervised {
+                    enumerate(&supervised, splitting, tree).await
+                } else {
+                    enumerate(&cx, splitting, tree).await
+                }
+            };
+            with_progress(&cx, job.progress, None, work).await?
         }
-        Skeleton::ParEnumerate => enumerate(&cx, splitting, tree).await?,
         Skeleton::Rayon => by_rayon(&tree),
         Skeleton::Sequential => sequential(&tree),
     };
