@@ -374,6 +374,11 @@ mod tests {
         }
         let text = Watch::over(child, &mark).end();
         assert!(text.contains("sleep 1000") && text.contains("last words"), "{text}");
+        // A signal is heard in its own time.
+        let killed = Instant::now();
+        while !proc::marked(&mark).is_empty() && killed.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(1));
+        }
         assert_eq!(proc::marked(&mark), [0u32; 0]);
     }
 }
