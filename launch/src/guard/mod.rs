@@ -119,6 +119,11 @@ pub(crate) struct Ward {
 }
 
 impl Ward {
+    /// Whether there is a guard.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.guard.is_some()
+    }
+
     /// From now on the job survives the death of this process by a signal, unless it is the root. To be
     /// called after MPI has started.
     pub(crate) fn joined(&self) {

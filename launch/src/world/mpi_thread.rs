@@ -19,9 +19,6 @@ const STACK_BYTES: usize = 8 << 20;
 /// How often to look whether finalising still makes sense.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Finalising takes milliseconds. After so long something is wrong that nobody has noticed.
-const FINALISE_WITHIN: Duration = Duration::from_secs(30);
-
 /// How long aborting the job may take before this process ends by itself.
 const ABORT_WITHIN: Duration = Duration::from_secs(5);
 
@@ -73,13 +70,13 @@ impl MpiThread {
         Ok((MpiThread { commands, is_done, thread }, joined))
     }
 
-    /// Finalises MPI together with all other processes, for as long as they can be expected to take
-    /// part. Whether it is done; if not, MPI must not be called any more.
-    pub(super) fn finalise(&self, is_expected: impl Fn() -> bool) -> bool {
+    /// Finalises MPI together with all other processes, within this time and for as long as they can be
+    /// expected to take part. Whether it is done; if not, MPI must not be called any more.
+    pub(super) fn finalise(&self, limit: Duration, is_expected: impl Fn() -> bool) -> bool {
         if !is_expected() || self.commands.send(Command::Finalise).is_err() {
             return false;
         }
-        let deadline = Instant::now() + FINALISE_WITHIN;
+        let deadline = Instant::now() + limit;
         loop {
             match self.is_done.recv_timeout(LOOK_EVERY) {
                 Ok(()) => return true,

@@ -1,6 +1,6 @@
 //! Starting the test file itself under a launcher: its programs are tests that only this runs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
@@ -25,14 +25,24 @@ pub(crate) fn launched_with(
         println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
         return None;
     };
-    let own = std::env::current_exe().expect("the test has a file");
     let mut command = Command::new(launcher);
-    command.args(["-n", &processes.to_string()]).arg(own);
-    command.args(["--ignored", "--exact", "--nocapture", "--test-threads=1"]);
-    command.arg(format!("programs::{program}"));
+    command.args(["-n", &processes.to_string()]).args(program_command(program));
     scrub(&mut command);
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", lane);
     command.envs(variables.iter().copied());
+    Some(finish(command, program, PATIENCE))
+}
+
+/// The words that run this file's program of this name.
+pub(crate) fn program_command(program: &str) -> Vec<OsString> {
+    let own = std::env::current_exe().expect("the test has a file");
+    let program = format!("programs::{program}");
+    let words = ["--ignored", "--exact", "--nocapture", "--test-threads=1", &program];
+    std::iter::once(own.into()).chain(words.map(OsString::from)).collect()
+}
+
+/// Runs a command to its end, which has to come in time.
+pub(crate) fn finish(mut command: Command, what: &str, patience: Duration) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the launcher starts");
     let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));
@@ -41,19 +51,19 @@ pub(crate) fn launched_with(
         if let Some(status) = child.try_wait().expect("it is our child") {
             break status;
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > patience {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("{program} on {processes} processes hangs");
+            panic!("{what} hangs");
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     let [stdout, stderr] = [out, err].map(|reader| reader.join().expect("it reads to the end"));
-    Some(Output { status, stdout, stderr })
+    Output { status, stdout, stderr }
 }
 
 /// Takes out what other launchers and a user's settings would say to the processes.
-fn scrub(command: &mut Command) {
+pub(crate) fn scrub(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         let foreign = ["ULTRAMARINE_", "PMI_", "SLURM_", "OMPI_COMM_WORLD_"];

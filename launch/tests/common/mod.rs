@@ -1,6 +1,7 @@
 //! What tests of whole jobs share.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod cluster;
 pub(crate) mod hierarchies;
 pub(crate) mod launcher;
 

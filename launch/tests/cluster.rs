@@ -1,0 +1,367 @@
+//! Jobs on a cluster with Slurm: four hosts in two racks, on this machine. Each test has a cluster of its
+//! own (`slurm/testcluster`); where there can be none it says so and passes.
+#![cfg(feature = "mpi")]
+
+mod common;
+
+use common::cluster::{Cluster, begin, run, run_program};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use ultramarine::prelude::*;
+
+const COMMAND: &str = env!("CARGO_BIN_EXE_ultramarine");
+
+/// The variable that names a folder which the processes of a job, and the test, share.
+const FOLDER: &str = "CLUSTER_FOLDER";
+
+/// A folder for one test, which is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let name = format!("ultramarine-cluster-{}-{test}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("nobody else has a folder of this name");
+        Folder(path)
+    }
+
+    /// Waits until a process of the job has made this file.
+    fn await_file(&self, name: &str) {
+        common::eventually(name, || self.0.join(name).exists());
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).expect("it is ours");
+    }
+}
+
+/// The lines below the first, which also says how the whole is called where that is known.
+fn tree(text: &str) -> Vec<&str> {
+    text.lines().skip_while(|line| !line.starts_with("job")).skip(1).collect()
+}
+
+#[test]
+fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("hierarchy");
+    let file = folder.0.join("machine.toml");
+    let racks = [("r1", "r1n[1-2]"), ("r2", "r2n[1-2]")];
+    let groups = racks.map(|(switch, names)| {
+        format!("[[hosts]]\nnames = \"{names}\"\nswitches = [\"core\", \"{switch}\"]\n")
+    });
+    std::fs::write(&file, groups.concat()).expect("the folder is ours");
+
+    let mut by_slurm = cluster.srun(2);
+    let mut by_name = cluster.mpiexec(2);
+    let mut by_pattern = cluster.srun(2);
+    // Slurm's word goes first, unless it is not there.
+    by_pattern.args(["env", "-u", "SLURM_TOPOLOGY_ADDR"]);
+    by_pattern.env("ULTRAMARINE_HOST_PATTERN", "(r#)n#");
+    let mut by_file = cluster.srun(2);
+    by_file.env("ULTRAMARINE_TOPOLOGY", &file);
+    let texts = [&mut by_slurm, &mut by_name, &mut by_pattern, &mut by_file].map(|command| {
+        command.args([COMMAND, "topo"]);
+        let ended = run(std::mem::replace(command, std::process::Command::new("true")));
+        assert!(ended.is_success, "{}", ended.err);
+        ended.out
+    });
+    let [slurm, others @ ..] = &texts;
+    assert!(slurm.starts_with("job at switch core: 8 PEs"), "{slurm}");
+    let hosts: Vec<&str> = tree(slurm).into_iter().filter(|line| line.contains("n1")).collect();
+    assert_eq!(hosts.len(), 2, "{slurm}");
+    for expected in ["├─ switch r1: 4 PEs, power 4, distance 1/2", "└─ switch r2: 4 PEs, power 4"]
+    {
+        assert!(slurm.contains(expected), "{slurm}");
+    }
+    for other in others {
+        assert_eq!(tree(other), tree(slurm), "{other}");
+    }
+}
+
+#[test]
+fn tasks_stay_in_their_rack_if_they_are_told_to() {
+    let Some(cluster) = Cluster::up() else { return };
+    run_program(cluster.srun(2), "stay_in_racks").is_well();
+    run_program(cluster.mpiexec(2), "stay_in_racks").is_well();
+}
+
+#[test]
+fn each_rack_gets_its_share() {
+    let Some(cluster) = Cluster::up() else { return };
+    run_program(cluster.srun(2), "share_between_racks").is_well();
+}
+
+/// Not a test of time: the table is for whoever reads it.
+#[test]
+fn a_slow_network_between_racks_is_spared_by_two_levels() {
+    let Some(cluster) = Cluster::up() else { return };
+    for cable in ["rack1-core", "rack2-core", "core-rack1", "core-rack2"] {
+        let slow = "rate 4mbit burst 8kb latency 500ms";
+        let mut command = cluster.on("login");
+        command.args(["tc", "qdisc", "add", "dev", cable, "root", "tbf"]).args(slow.split(' '));
+        let ended = run(command);
+        assert!(ended.is_success, "{}", ended.err);
+    }
+    let ended = run_program(cluster.srun(2), "compare_maps");
+    ended.is_well();
+    print!("{}", ended.out);
+}
+
+#[test]
+fn a_host_dies() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("host");
+    let mut srun = cluster.srun(2);
+    srun.env(FOLDER, &folder.0);
+    let job = begin(srun, "outlive_a_host");
+    folder.await_file("begun");
+    cluster.tell(&["kill-host", "r2n1"]);
+    job.join().expect("it is awaited").is_well();
+    // Whoever brings it back finds it in order.
+    cluster.tell(&["up"]);
+    run_program(cluster.srun(1), "share_between_racks").is_well();
+}
+
+#[test]
+fn a_host_is_cut_off_for_a_while() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("cut");
+    let mut srun = cluster.srun(2);
+    srun.env(FOLDER, &folder.0);
+    let job = begin(srun, "outlive_a_host");
+    folder.await_file("begun");
+    cluster.tell(&["partition", "r1n2"]);
+    folder.await_file("without-the-host");
+    cluster.tell(&["heal", "r1n2"]);
+    let ended = job.join().expect("it is awaited");
+    // The processes that were cut off cannot know that the root lives, and end with an error, but only
+    // they do.
+    assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
+    assert_eq!(ended.out.matches("all is well").count(), 1, "{}", ended.out);
+    for pe in [2, 3] {
+        let left = format!("PE {pe} leaves: the job has lost its root");
+        assert!(ended.err.contains(&left), "{}", ended.err);
+    }
+    for pe in [1, 4, 5, 6, 7] {
+        assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
+    }
+}
+
+#[test]
+fn strangers_on_the_network_have_no_effect() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("strangers");
+    let mut srun = cluster.srun(1);
+    srun.env(FOLDER, &folder.0);
+    let job = begin(srun, "work_until_told");
+    folder.await_file("begun");
+    let mut scan = cluster.on("r2n2");
+    scan.env(FOLDER, &folder.0);
+    let scan = run_program(scan, "scan");
+    std::fs::write(folder.0.join("enough"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    scan.is_well();
+    ended.is_well();
+    assert!(!ended.err.contains("leaves"), "{}", ended.err);
+}
+
+/// The programs, as tests that are run under a launcher only.
+mod programs {
+    use super::*;
+
+    /// Runs a program, which says that all is well if it is.
+    fn run<T>(main: impl FnOnce(Context) -> T)
+    where
+        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
+    {
+        ultramarine::run(main).expect("the job ends well");
+    }
+
+    /// Tells the test how far the job is.
+    fn mark(name: &str) {
+        let folder = std::env::var_os(FOLDER).expect("the test sets it");
+        std::fs::write(Path::new(&folder).join(name), "").expect("the folder is the test's");
+    }
+
+    fn is_marked(name: &str) -> bool {
+        std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder).join(name).exists())
+    }
+
+    /// How many tasks this process has run, by the rack that they came from.
+    static RUN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+    /// Whether a PE is in the rack of the root.
+    fn rack(cx: &Context, pe: Pe) -> usize {
+        usize::from(cx.distance(Pe::ROOT, pe) == Distance::ONE)
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn stay_in_racks() {
+        const TASKS: u64 = 5_000;
+        run(async |cx| {
+            let beyond = (0..cx.pes()).map(Pe::new).find(|pe| rack(&cx, *pe) == 1);
+            let beyond = beyond.expect("there is another rack");
+            // From each rack so many, which say where they have run.
+            let spread = async |cx: Context, ()| {
+                let home = rack(&cx, cx.pe());
+                let task = async |cx: Context, home: usize| {
+                    RUN[home].fetch_add(1, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_micros(200));
+                    rack(&cx, cx.pe())
+                };
+                let spawned = (0..TASKS).map(|_| cx.spawn(Distance::ONE.half(), task, home));
+                let mut abroad = 0;
+                for future in spawned.collect::<Vec<_>>() {
+                    abroad += u64::from(future.await? != home);
+                }
+                Ok::<_, TaskError>(abroad)
+            };
+            let both = [Pe::ROOT, beyond].map(|pe| cx.spawn_at(pe, spread, ()));
+            for abroad in both {
+                assert_eq!(abroad.await??, 0, "as those say who sent them");
+            }
+            let mut run = [[0; 2]; 2];
+            for pe in (0..cx.pes()).map(Pe::new) {
+                let counts = async |_, ()| [0, 1].map(|home| RUN[home].load(Ordering::Relaxed));
+                let counts = cx.spawn_at(pe, counts, ()).await?;
+                let row = &mut run[rack(&cx, pe)];
+                (row[0], row[1]) = (row[0] + counts[0], row[1] + counts[1]);
+            }
+            assert_eq!(run, [[TASKS, 0], [0, TASKS]], "as those say who ran them");
+            let statistics = cx.statistics().await?;
+            let stolen = |far| {
+                let rows = statistics.by_distance.iter();
+                rows.filter(|row| (row.distance == Distance::ONE) == far).map(|r| r.steals).sum()
+            };
+            let (near, far): (u64, u64) = (stolen(false), stolen(true));
+            assert!(near > 0 && far == 0, "{near} near, {far} far");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    /// The rack that this process's host is named after.
+    fn rack_by_name() -> usize {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");
+        usize::from(name.starts_with("r2"))
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn share_between_racks() {
+        run(async |cx| {
+            let task = |_: u32| {
+                std::thread::sleep(Duration::from_micros(100));
+                rack_by_name()
+            };
+            let racks = par_map_2level(&cx, Distance::ONE, task, 0..2000).await?;
+            let beyond: usize = racks.iter().sum();
+            assert_eq!(beyond, 1000, "the racks are equally strong");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn compare_maps() {
+        // An item takes a thousandth of a second, and eight thousandths on the way between racks.
+        let task = |item: Vec<u8>| {
+            std::thread::sleep(Duration::from_millis(1));
+            item.len()
+        };
+        run(async move |cx| {
+            let items = || (0..1000).map(|_| vec![0; 4000]);
+            println!("| skeleton | seconds | steals between racks |\n|---|---|---|");
+            for skeleton in ["par_map", "par_map_2level", "par_map_2level_relaxed"] {
+                let far = async || {
+                    let rows = cx.statistics().await?.by_distance;
+                    let far = rows.iter().filter(|row| row.distance == Distance::ONE);
+                    Ok::<u64, TaskError>(far.map(|row| row.steals).sum())
+                };
+                let (before, start) = (far().await?, std::time::Instant::now());
+                let results = match skeleton {
+                    "par_map" => par_map(&cx, task, items()).await?,
+                    "par_map_2level" => par_map_2level(&cx, Distance::ONE, task, items()).await?,
+                    _ => par_map_2level_relaxed(&cx, Distance::ONE, task, items()).await?,
+                };
+                let (took, after) = (start.elapsed().as_secs_f64(), far().await?);
+                assert_eq!(results, [4000; 1000]);
+                println!("| {skeleton} | {took:.3} | {} |", after - before);
+            }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn outlive_a_host() {
+        run(async |cx| {
+            // Until both processes of the host are gone, and a little longer.
+            let task = |n: u64| {
+                std::thread::sleep(Duration::from_millis(2));
+                n * n
+            };
+            let mut rounds = 0;
+            while cx.dead() < 2 || rounds < 5 {
+                let squares = par_map(&cx.supervised(), task, 0..400).await?;
+                assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
+                rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
+                mark("begun");
+            }
+            mark("without-the-host");
+            let push = push_map(&cx.supervised(), task, 0..400).await?;
+            assert_eq!(push.into_iter().sum::<u64>(), (0..400).map(|n| n * n).sum());
+            cx.sleep(Duration::from_secs(3)).await;
+            assert_eq!(cx.dead(), 2, "nobody comes back, and nobody else goes");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn work_until_told() {
+        run(async |cx| {
+            while !is_marked("enough") {
+                let sums = par_map(&cx, |n: u64| (0..n).sum::<u64>(), 0..400).await?;
+                assert!(sums.into_iter().eq((0..400).map(|n: u64| n * n.saturating_sub(1) / 2)));
+                mark("begun");
+            }
+            assert_eq!(cx.dead(), 0);
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    /// Calls at all ports of the other hosts, and talks nonsense to whoever answers.
+    #[test]
+    #[ignore = "runs on a host"]
+    fn scan() {
+        use std::io::Write as _;
+        let mut answers = 0;
+        for host in [[10, 77, 1, 1], [10, 77, 1, 2], [10, 77, 2, 1]] {
+            for port in 1024..=u16::MAX {
+                let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::from(host)), port);
+                let call = TcpStream::connect_timeout(&address, Duration::from_millis(500));
+                let Ok(mut call) = call else { continue };
+                answers += 1;
+                // Whoever hangs up on that is right.
+                let _ = call.write_all(&[port as u8; 1000]);
+                // Some say it and stay.
+                if port % 2 == 0 {
+                    std::mem::forget(call);
+                }
+            }
+        }
+        // Each process has two ports of ours, and Slurm and MPI have theirs.
+        assert!(answers >= 6, "only {answers} ports answer");
+        println!("all is well");
+    }
+}

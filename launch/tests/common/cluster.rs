@@ -1,0 +1,139 @@
+//! A cluster of four hosts in two racks on this machine (`slurm/testcluster`), for one test.
+
+use super::launcher::{finish, program_command, scrub};
+use std::process::{ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The longest that a job on the cluster takes. Slurm itself needs a while to see that a host is dead.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What the script ends with where there can be no cluster.
+const NOT_HERE: i32 = 77;
+
+pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../slurm/testcluster");
+
+/// A cluster that ends with this value, or with the process that holds it.
+pub(crate) struct Cluster {
+    name: String,
+    /// The PMI that Slurm has for the MPI of this build.
+    pmi: &'static str,
+    launcher: String,
+    /// What the cluster waits for the end of.
+    _life: ChildStdin,
+}
+
+impl Cluster {
+    /// `None` where there can be none, which it says.
+    pub(crate) fn up() -> Option<Self> {
+        static CLUSTERS: AtomicU32 = AtomicU32::new(0);
+        let Some(launcher) = std::env::var("MPIEXEC_FOR_TESTS").ok().filter(|l| !l.is_empty())
+        else {
+            println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
+            return None;
+        };
+        let number = CLUSTERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        let mut up = script(&name, &["up", "--until-eof"]);
+        let mut up = up.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it is there");
+        let life = up.stdin.take().expect("it is piped");
+        let output = up.wait_with_output().expect("it is our child");
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(NOT_HERE) {
+            println!("skipped: {said}");
+            return None;
+        }
+        assert!(output.status.success(), "{said}");
+        let version = Command::new(&launcher).arg("--version").output().expect("it is there");
+        let is_open_mpi = String::from_utf8_lossy(&version.stdout).contains("Open MPI");
+        let pmi = if is_open_mpi { "pmix" } else { "pmi2" };
+        Some(Cluster { name, pmi, launcher, _life: life })
+    }
+
+    /// A command on a host, or on `login`.
+    pub(crate) fn on(&self, host: &str) -> Command {
+        let mut command = script(&self.name, &["exec", host]);
+        // As the tests that share the machine's cores do.
+        command.env("ULTRAMARINE_THREADS", "1");
+        command
+    }
+
+    /// `srun`, for so many processes on each host.
+    pub(crate) fn srun(&self, per_host: u32) -> Command {
+        let mut command = self.on("login");
+        command.args(["srun", "--mpi", self.pmi, "--no-kill", "--kill-on-bad-exit=0", "--wait=0"]);
+        command.args(["--nodes=4", &format!("--ntasks-per-node={per_host}")]);
+        command
+    }
+
+    /// The launcher of the MPI itself, likewise.
+    pub(crate) fn mpiexec(&self, per_host: u32) -> Command {
+        let mut command = self.on("login");
+        let hosts = ["r1n1", "r1n2", "r2n1", "r2n2"];
+        if self.pmi == "pmix" {
+            let slots = hosts.map(|host| format!("{host}:{per_host}")).join(",");
+            command.args([&self.launcher, "--host", &slots]);
+        } else {
+            command.args([&self.launcher, "-hosts", &hosts.join(",")]);
+            command.args(["-ppn", &per_host.to_string(), "-n", &(4 * per_host).to_string()]);
+        }
+        command
+    }
+
+    /// Does something to the cluster itself.
+    pub(crate) fn tell(&self, words: &[&str]) {
+        let output = finish(script(&self.name, words), &words.join(" "), PATIENCE);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // A host that is being switched off takes a while.
+        let _ = script(&self.name, &["down"]).status();
+    }
+}
+
+/// The script that makes clusters, for the one of this name.
+fn script(name: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(SCRIPT);
+    command.args(words);
+    scrub(&mut command);
+    command.env("TESTCLUSTER", name);
+    command
+}
+
+/// Runs a command to its end, which has to come in time.
+pub(crate) fn run(command: Command) -> Ended {
+    let what = format!("{command:?}");
+    let Output { status, stdout, stderr } = finish(command, &what, PATIENCE);
+    let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    Ended { is_success: status.success(), out, err }
+}
+
+/// Begins to run this file's program of this name; the rest is up to the thread.
+pub(crate) fn begin(mut command: Command, program: &str) -> JoinHandle<Ended> {
+    command.args(program_command(program));
+    std::thread::spawn(|| run(command))
+}
+
+/// Runs this file's program of this name.
+pub(crate) fn run_program(mut command: Command, program: &str) -> Ended {
+    command.args(program_command(program));
+    run(command)
+}
+
+/// What a command that has ended printed.
+pub(crate) struct Ended {
+    pub(crate) is_success: bool,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// The job has ended well, as its program says at its end.
+    pub(crate) fn is_well(&self) {
+        assert!(self.is_success && self.out.contains("all is well"), "{}\n{}", self.out, self.err);
+    }
+}
