@@ -27,6 +27,7 @@
 //! - [`Spawner`]: spawning and placing single tasks; [`Future`]: awaiting them.
 //! - [`Supervised`]: the same for tasks that survive the death of processes.
 //! - [`skeletons`]: parallel patterns.
+//! - [`asked_to_end`]: ending in order when the time is up.
 //! - [`Distance`], [`Topology`]: who is near.
 #![deny(unsafe_code)]
 
@@ -41,6 +42,7 @@ mod faults;
 mod guard;
 mod launcher;
 mod options;
+mod request;
 mod start;
 mod threads;
 #[cfg(feature = "mpi")]
@@ -48,6 +50,7 @@ mod world;
 
 pub use error::{Error, Result, StartError};
 pub use options::{LaneKind, Options};
+pub use request::asked_to_end;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{

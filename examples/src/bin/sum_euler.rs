@@ -4,10 +4,13 @@
 //! square of the bound and a task costs the more the larger its numbers are.
 
 use clap::Parser;
+use futures_util::StreamExt as _;
+use futures_util::future::{Either, select};
 use std::ops::Range;
+use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
-use ultramarine::{Error, Result};
+use ultramarine::{Error, Result, asked_to_end};
 use ultramarine_examples::{JobFlags, Report, Skeleton, with_progress};
 
 /// Sum Euler's totient over 1, 2, …, N.
@@ -26,6 +29,10 @@ struct Arguments {
     /// Compute sequentially too, and print the efficiency.
     #[arg(long)]
     efficiency: bool,
+    /// End when asked to, by SIGTERM, with the sum of those ranges that are done by then. (The work is
+    /// spread by `par_map_stream`, whatever the skeleton.)
+    #[arg(long, conflicts_with = "efficiency")]
+    partial: bool,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -50,6 +57,22 @@ fn main() -> Result<()> {
     arguments.job.options.clone().run(async move |cx| sum_euler(cx, arguments).await)
 }
 
+/// The sums of as many ranges as there is time for.
+async fn sums_in_time<S: Spawner>(
+    spawner: &S,
+    ranges: Vec<Range<u64>>,
+) -> std::result::Result<Vec<u64>, TaskError> {
+    let cx = spawner.context();
+    let window = 4 * cx.topology().power_of(cx.topology().ball(Pe::ROOT, Distance::ONE)) as usize;
+    let mut asked = pin!(asked_to_end());
+    let mut sums = pin!(par_map_stream(spawner, window, sum_totient, ranges));
+    let mut done = Vec::new();
+    while let Either::Right((Some(sum), _)) = select(&mut asked, sums.next()).await {
+        done.push(sum?.1);
+    }
+    Ok(done)
+}
+
 async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     if arguments.job.show_topology {
         print!("{}", cx.topology());
@@ -57,12 +80,22 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
     let start = Instant::now();
     let tasks = ranges.len() as u64;
-    let work = arguments.job.map(&cx, arguments.skeleton, sum_totient, ranges.clone());
+    let (supervised, ranges_given) = (cx.supervised(), ranges.clone());
+    let work = async {
+        match (arguments.partial, arguments.job.supervised) {
+            (true, true) => sums_in_time(&supervised, ranges_given).await,
+            (true, false) => sums_in_time(&cx, ranges_given).await,
+            _ => arguments.job.map(&cx, arguments.skeleton, sum_totient, ranges_given).await,
+        }
+    };
     let sums = with_progress(&cx, arguments.job.progress, tasks, work).await?;
     let sum: u64 = sums.iter().sum();
 
-    let report =
+    let mut report =
         Report::gather(&cx, "sum_euler", (arguments.skeleton, &arguments.job), start, sum).await?;
+    if arguments.partial {
+        report = report.with("ranges", sums.len()).with("of", tasks);
+    }
     if arguments.efficiency {
         let start = Instant::now();
         let expected: u64 = ranges.into_iter().map(sum_totient).sum();

@@ -25,6 +25,7 @@ use crate::faults::plan::Fuse;
 use crate::guard;
 use crate::launcher::Launched;
 use crate::options::Options;
+use crate::request;
 use std::time::Duration;
 use ultramarine_runtime::executor::{Context, JobError, Leave, Parting, lead, serve};
 use ultramarine_runtime::settings::Settings;
@@ -70,6 +71,9 @@ where
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
     let _fuse = dies_after.map(|after| Fuse::light(job.me, after)).transpose()?;
     let is_root = job.me == Pe::ROOT;
+    if !is_root {
+        request::leave_to_the_root();
+    }
     let finalises = is_on_one_host(&job.topology) || !ward.is_guarded();
     let (result, parting) = if is_root {
         let (result, parting) = lead(job, main);
