@@ -92,6 +92,18 @@ fn progress_and_efficiency_are_shown() {
 }
 
 #[test]
+fn who_is_asked_to_end_says_what_is_there() {
+    // The whole would take days.
+    let flags = "--upto 1000000 --tasks 100000 --pes 2 --threads 1 --partial --json";
+    let mut command = common::alone("timeout", "--preserve-status --signal=TERM 2");
+    let report = run(command.arg(SUM_EULER).args(flags.split(' '))).report();
+    let (done, of) = (report["ranges"].as_u64(), report["of"].as_u64());
+    assert!(done < of && of == Some(100_000), "{report}");
+    let report = run(&mut sum_euler("--upto 3000 --pes 2 --partial --supervised --json")).report();
+    assert_eq!((&report["result"], &report["ranges"]), (&2_736_188.into(), &400.into()));
+}
+
+#[test]
 fn flags_that_cannot_be_are_refused() {
     for (flags, text) in [
         ("--upto 0", "'--upto <N>'"),

@@ -169,6 +169,45 @@ fn strangers_on_the_network_have_no_effect() {
     assert!(!ended.err.contains("leaves"), "{}", ended.err);
 }
 
+#[test]
+fn a_job_ends_in_order_when_slurm_asks_it_to() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("request");
+    let mut srun = cluster.srun(2);
+    srun.env(FOLDER, &folder.0);
+    let job = begin(srun, "work_until_asked");
+    folder.await_file("begun");
+    let mut scancel = cluster.on("login");
+    // All processes get it, guards included. It is the cluster's first job.
+    scancel.args(["scancel", "--signal=TERM", "1"]);
+    let asked = run(scancel);
+    assert!(asked.is_success, "{}", asked.err);
+    let ended = job.join().expect("it is awaited");
+    ended.is_well();
+    assert!(!ended.err.contains("goes on without"), "{}", ended.err);
+}
+
+#[test]
+fn batch_scripts_are_accepted() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../slurm");
+    let entries = std::fs::read_dir(folder).expect("it is in the repository");
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let scripts: Vec<_> = paths.filter(|p| p.extension().is_some_and(|e| e == "sbatch")).collect();
+    assert!(scripts.len() >= 6, "{scripts:?}");
+    for script in scripts {
+        let mut sbatch = cluster.on("login");
+        sbatch.args(["sbatch", "--test-only"]).arg(&script);
+        let ended = run(sbatch);
+        let is_fine = ended.is_success && ended.err.contains("to start at");
+        assert!(is_fine, "{}: {}{}", script.display(), ended.out, ended.err);
+        let mut bash = std::process::Command::new("bash");
+        bash.arg("-n").arg(&script);
+        let read = run(bash);
+        assert!(read.is_success, "{}", read.err);
+    }
+}
+
 /// The programs, as tests that are run under a launcher only.
 mod programs {
     use super::*;
@@ -335,6 +374,30 @@ mod programs {
                 mark("begun");
             }
             assert_eq!(cx.dead(), 0);
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn work_until_asked() {
+        use futures_util::StreamExt as _;
+        use futures_util::future::{Either, select};
+        run(async |cx| {
+            let mut asked = std::pin::pin!(ultramarine::asked_to_end());
+            let mut squares = std::pin::pin!(par_map_stream(&cx, 64, |n: u64| n * n, 0..u64::MAX));
+            let mut done = 0;
+            while let Either::Right((Some(square), _)) = select(&mut asked, squares.next()).await {
+                let (number, square) = square?;
+                assert_eq!(square, (number as u64).pow(2));
+                done += 1;
+                if done == 1000 {
+                    mark("begun");
+                }
+            }
+            assert!(done >= 1000);
+            assert_eq!(cx.dead(), 0, "nobody else has ended by it");
             println!("all is well");
             Ok(())
         });
