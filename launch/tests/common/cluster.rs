@@ -46,8 +46,8 @@ impl Cluster {
         }
         assert!(output.status.success(), "{said}");
         let version = Command::new(&launcher).arg("--version").output().expect("it is there");
-        let is_open_mpi = String::from_utf8_lossy(&version.stdout).contains("Open MPI");
-        let pmi = if is_open_mpi { "pmix" } else { "pmi2" };
+        let is_mpich = String::from_utf8_lossy(&version.stdout).contains("HYDRA");
+        let pmi = if is_mpich { "pmi2" } else { "pmix" };
         Some(Cluster { name, pmi, launcher, _life: life })
     }
 
