@@ -67,6 +67,13 @@ pub mod prelude {
     pub use crate::{Context, Distance, Pe, Spawner, TaskError};
 }
 
+/// For the `ultramarine` command: the variable by which a launcher says that it has started this
+/// process, if one has.
+#[doc(hidden)]
+pub fn launched_by() -> Option<&'static str> {
+    launcher::launched(options::utf8_variable).map(|launched| launched.variable)
+}
+
 /// Runs the program's main task on the root PE of a job, while the other PEs serve. Blocks until
 /// the job has ended. The environment says how the job is made up; see [`Options::from_env`].
 ///

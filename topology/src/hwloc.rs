@@ -11,7 +11,7 @@
 //!   mistake the depth where the library keeps them for another, and refuse the right one.
 //! - Names and `Display` of objects are left alone; they free or overrun the library's memory.
 
-use crate::{Label, LevelKind};
+use crate::{Domains, Label, LevelKind};
 use hwloc2::{Bitmap, CpuBindFlags, ObjectType, Topology, TopologyObject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -30,6 +30,20 @@ pub(crate) struct Binding {
 
 /// The binding of the calling process, all its threads together; or why it cannot be told.
 pub(crate) fn binding() -> Result<Binding, &'static str> {
+    let (host, bound) = host()?;
+    host.binding(&bound).ok_or(NO_CORE)
+}
+
+/// How many parts of its host the calling process may use; or why it cannot be told.
+pub(crate) fn domains() -> Result<Domains, &'static str> {
+    let (host, bound) = host()?;
+    host.domains(&bound).ok_or(NO_CORE)
+}
+
+const NO_CORE: &str = "hwloc finds no core that this process may use";
+
+/// This host, and the CPUs that the calling process may use.
+fn host() -> Result<(Host, Numbers), &'static str> {
     if cfg!(not(target_pointer_width = "64")) {
         return Err("hwloc can be asked on 64-bit machines only");
     }
@@ -44,7 +58,7 @@ pub(crate) fn binding() -> Result<Binding, &'static str> {
         cores: objects(ObjectType::Core).into_iter().filter_map(numbered).collect(),
         numa_nodes: objects(ObjectType::PU).into_iter().filter_map(memory).collect(),
     };
-    host.binding(&bound).ok_or("hwloc finds no core that this process may use")
+    Ok((host, bound))
 }
 
 /// Numbers of CPUs or NUMA nodes, as the operating system counts them.
@@ -60,19 +74,36 @@ struct Host {
     numa_nodes: BTreeMap<u32, Numbers>,
 }
 
+/// The numbers of the objects that have some of these CPUs.
+fn touched(objects: &[(u32, Numbers)], bound: &Numbers) -> Vec<u32> {
+    let touched = objects.iter().filter(|(_, cpus)| !cpus.is_disjoint(bound));
+    touched.map(|(number, _)| *number).collect()
+}
+
 impl Host {
+    /// The cores of a process that may run on the CPUs `bound`.
+    fn cores(&self, bound: &Numbers) -> Option<NonZeroU32> {
+        let cores = touched(&self.cores, bound).len();
+        // A host that shows hwloc no cores shows it CPUs all the same.
+        NonZeroU32::new(if cores == 0 { bound.len() } else { cores } as u32)
+    }
+
+    /// How many of its parts a process touches that may run on the CPUs `bound`.
+    fn domains(&self, bound: &Numbers) -> Option<Domains> {
+        let memories: BTreeSet<_> =
+            bound.iter().filter_map(|cpu| self.numa_nodes.get(cpu)).collect();
+        Some(Domains {
+            packages: touched(&self.packages, bound).len().max(1) as u32,
+            numa_nodes: memories.len().max(1) as u32,
+            cores: self.cores(bound)?.get(),
+        })
+    }
+
     /// What a process that may run on the CPUs `bound` is bound to.
     fn binding(&self, bound: &Numbers) -> Option<Binding> {
-        let touched = |objects: &[(u32, Numbers)]| -> Vec<u32> {
-            let touched = objects.iter().filter(|(_, cpus)| !cpus.is_disjoint(bound));
-            touched.map(|(number, _)| *number).collect()
-        };
-        let cores = touched(&self.cores).len();
-        // A host that shows hwloc no cores shows it CPUs all the same.
-        let cores = if cores == 0 { bound.len() } else { cores };
-        let cores = NonZeroU32::new(cores as u32)?;
+        let cores = self.cores(bound)?;
         let mut labels = Vec::new();
-        if let [package] = touched(&self.packages)[..]
+        if let [package] = touched(&self.packages, bound)[..]
             && package != UNKNOWN_NUMBER
         {
             labels.push(Label::new(LevelKind::Package, package.to_string()));
@@ -155,8 +186,18 @@ mod tests {
     }
 
     #[test]
+    fn the_parts_of_a_host_are_counted() {
+        let host = host(&[&[0, 1, 2, 3], &[4, 5, 6, 7]], &[&[0, 1], &[2, 3], &[4, 5, 6, 7]]);
+        let counted = |cpus: std::ops::Range<u32>| host.domains(&cpus.collect()).unwrap();
+        assert_eq!(counted(0..8), Domains { packages: 2, numa_nodes: 3, cores: 4 });
+        assert_eq!(counted(3..5), Domains { packages: 2, numa_nodes: 2, cores: 2 });
+        assert_eq!(counted(4..8), Domains { packages: 1, numa_nodes: 1, cores: 2 });
+    }
+
+    #[test]
     fn nothing_to_run_on() {
         assert!(host(&[], &[]).binding(&Numbers::new()).is_none());
+        assert!(host(&[], &[]).domains(&Numbers::new()).is_none());
     }
 
     /// The library itself, against what the kernel says about the same: this is what would notice

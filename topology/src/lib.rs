@@ -32,6 +32,7 @@
 mod ball;
 mod discover;
 mod distance;
+mod domains;
 mod draw;
 mod error;
 pub mod file;
@@ -47,6 +48,7 @@ mod slurm;
 pub use ball::Ball;
 pub use discover::{Discovery, Source, Sources};
 pub use distance::Distance;
+pub use domains::Domains;
 pub use error::TopologyError;
 pub use hierarchy::{DEPTH_LIMIT, Topology};
 pub use host_list::{HOSTS_LIMIT, HostListError};

@@ -1,0 +1,147 @@
+//! What Slurm has given: the variables of an allocation.
+
+use super::error::RunError;
+
+/// An allocation that this process is inside of. What Slurm does not say is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Allocation {
+    pub(crate) job: String,
+    /// `SLURM_NTASKS`: the processes that were asked for.
+    pub(crate) tasks: Option<u32>,
+    /// `SLURM_JOB_NUM_NODES`.
+    pub(crate) nodes: Option<u32>,
+    /// `SLURM_JOB_CPUS_PER_NODE`, node by node.
+    pub(crate) cpus: Option<Vec<u32>>,
+    /// `SLURM_CPUS_PER_TASK`.
+    pub(crate) cpus_per_task: Option<u32>,
+    /// `SLURM_TASKS_PER_NODE`, node by node.
+    pub(crate) tasks_per_node: Option<Vec<u32>>,
+    /// Whether CPUs may have several processes each (`SLURM_OVERCOMMIT`).
+    pub(crate) overcommits: bool,
+}
+
+impl Allocation {
+    /// The allocation that the environment tells of, if it does.
+    pub(crate) fn from(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let text = |name: &str| variable(name).filter(|text| !text.is_empty());
+        let number = |name: &str| text(name)?.trim().parse::<u32>().ok().filter(|n| *n > 0);
+        let list = |name: &str| expand(&text(name)?);
+        Some(Allocation {
+            job: text("SLURM_JOB_ID")?,
+            tasks: number("SLURM_NTASKS"),
+            nodes: number("SLURM_JOB_NUM_NODES").or_else(|| number("SLURM_NNODES")),
+            cpus: list("SLURM_JOB_CPUS_PER_NODE"),
+            cpus_per_task: number("SLURM_CPUS_PER_TASK"),
+            tasks_per_node: list("SLURM_TASKS_PER_NODE"),
+            overcommits: text("SLURM_OVERCOMMIT").is_some(),
+        })
+    }
+
+    /// How many processes have room on their CPUs, and the variable that says so.
+    pub(crate) fn room(&self) -> Option<(u32, &'static str)> {
+        let each = self.cpus_per_task.unwrap_or(1);
+        let by_cpus = self.cpus.as_ref().map(|cpus| cpus.iter().map(|cpus| cpus / each).sum());
+        by_cpus
+            .map(|room: u32| (room.max(self.tasks.unwrap_or(0)), "SLURM_JOB_CPUS_PER_NODE"))
+            .or_else(|| Some((self.tasks?, "SLURM_NTASKS")))
+    }
+
+    /// An error unless so many nodes and processes are here.
+    pub(crate) fn has(&self, processes: u32, nodes: Option<u32>) -> Result<(), RunError> {
+        let job = &self.job;
+        if let (Some(asked), Some(here)) = (nodes, self.nodes)
+            && asked > here
+        {
+            return Err(RunError::TooSmall {
+                asked: format!("{asked} nodes are asked for"),
+                has: format!("allocation {job} has {here} (SLURM_JOB_NUM_NODES)"),
+                mend: format!("ask Slurm for more (sbatch -N {asked}), or for fewer here"),
+            });
+        }
+        match self.room() {
+            Some((room, variable)) if processes > room && !self.overcommits => {
+                Err(RunError::TooSmall {
+                    asked: format!("{processes} processes are asked for"),
+                    has: format!("allocation {job} has room for {room} ({variable})"),
+                    mend: format!(
+                        "ask Slurm for more (sbatch -n {processes}), for fewer here, or let several \
+                         share a CPU with SLURM_OVERCOMMIT=1"
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The longest list that Slurm could mean.
+const NODES_MAX: usize = 1 << 20;
+
+/// Numbers as Slurm writes them, node by node: `2(x3),1` is 2, 2, 2, 1.
+fn expand(list: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (number, times) = match part.trim().split_once("(x") {
+            Some((number, times)) => (number, times.strip_suffix(')')?.parse().ok()?),
+            None => (part.trim(), 1),
+        };
+        if numbers.len() + times > NODES_MAX {
+            return None;
+        }
+        numbers.extend(std::iter::repeat_n(number.parse::<u32>().ok()?, times));
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(set: &[(&str, &str)]) -> Option<Allocation> {
+        Allocation::from(|name| {
+            set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn lists_are_read_node_by_node() {
+        assert_eq!(expand("2(x3),1"), Some(vec![2, 2, 2, 1]));
+        assert_eq!(expand("16"), Some(vec![16]));
+        for wrong in ["", "2(x", "2(x3", "x", "1,,2", "1(x99999999)"] {
+            assert_eq!(expand(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_allocation_has_a_number() {
+        assert_eq!(with(&[("SLURM_NTASKS", "4")]), None);
+        assert_eq!(with(&[("SLURM_JOB_ID", "")]), None);
+        let allocation = with(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4")]).expect("one");
+        assert_eq!((allocation.job.as_str(), allocation.tasks), ("7", Some(4)));
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_with_the_variable_that_says_so() {
+        let cpus = [("SLURM_JOB_ID", "7"), ("SLURM_JOB_CPUS_PER_NODE", "4(x2)")];
+        let nodes = [("SLURM_JOB_NUM_NODES", "2"), ("SLURM_CPUS_PER_TASK", "2")];
+        let allocation = with(&[&cpus[..], &nodes].concat()).expect("one");
+        allocation.has(4, Some(2)).expect("it fits");
+        let error = |n, nodes| allocation.has(n, nodes).expect_err("too much").to_string();
+        assert_eq!(
+            error(5, None),
+            "5 processes are asked for, but allocation 7 has room for 4 (SLURM_JOB_CPUS_PER_NODE): \
+             ask Slurm for more (sbatch -n 5), for fewer here, or let several share a CPU with \
+             SLURM_OVERCOMMIT=1"
+        );
+        assert_eq!(
+            error(4, Some(3)),
+            "3 nodes are asked for, but allocation 7 has 2 (SLURM_JOB_NUM_NODES): ask Slurm for \
+             more (sbatch -N 3), or for fewer here"
+        );
+        let tasks = with(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4")]).expect("one");
+        let error = tasks.has(5, None).expect_err("too much").to_string();
+        assert!(error.contains("has room for 4 (SLURM_NTASKS)"), "{error}");
+        let overcommitted = Allocation { overcommits: true, ..tasks };
+        overcommitted.has(5, None).expect("they share");
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a program cannot be started, each in one line that says what to do.
+
+use super::linked::Family;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("there is no program `{name}` on PATH or beside this command{hint}")]
+    NoProgram { name: String, hint: String },
+    #[error("there is no file `{}`: build the program first, or mend the path", .0.display())]
+    NoFile(PathBuf),
+    #[error("`{}` cannot be executed: if it is the right file, `chmod +x` makes it a program", .0.display())]
+    NotExecutable(PathBuf),
+    #[error(
+        "`{}` is no binary ({reason}), so that it cannot be seen which MPI it needs: name the \
+         program itself rather than a script that starts it", .program.display()
+    )]
+    NotElf { program: PathBuf, reason: String },
+    #[error(
+        "`{}` is linked with no MPI library: build it with the default features of `ultramarine` \
+         (MPICC names the MPI's compiler wrapper), or start it as it is, with ULTRAMARINE_PES=4 for \
+         four PEs in one process", .0.display()
+    )]
+    NoMpi(PathBuf),
+    #[error(
+        "`{}` needs {library}, which is not found on this host: load the module of that MPI, or add \
+         its folder to LD_LIBRARY_PATH", .program.display()
+    )]
+    LibraryMissing { program: PathBuf, library: String },
+    #[error(
+        "`{}` needs two MPIs, {first} and {second}, which cannot work in one process: build it and \
+         the libraries that it uses anew with one MPICC (after `cargo clean`)", .program.display()
+    )]
+    TwoMpis { program: PathBuf, first: String, second: String },
+    #[error("{}: {source}", .path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error(
+        "no launcher found for {family} (`{}` is linked with {library}): {looked}; install it or \
+         load its module, or let MPIEXEC name it", .program.display()
+    )]
+    NoLauncher { family: Family, program: PathBuf, library: String, looked: String },
+    #[error(
+        "{launcher} cannot start `{}`, which is linked with {family} ({library}): each process would \
+         be a world of its own. {mend}", .program.display()
+    )]
+    WrongLauncher {
+        launcher: String,
+        family: Family,
+        program: PathBuf,
+        library: String,
+        mend: &'static str,
+    },
+    #[error(
+        "srun of this cluster cannot connect {family} processes: `srun --mpi=list` has no {needed} \
+         (it has {has}); leave out `--launcher srun`, or build with the other MPI"
+    )]
+    NoPlugin { family: Family, needed: &'static str, has: String },
+    #[error("{asked}, but {has}: {mend}")]
+    TooSmall { asked: String, has: String, mend: String },
+    #[error("{0}")]
+    Contradiction(String),
+    #[error(
+        "--bind {bind} wants {asked} on this host, one for each process, and it has {has}: ask for \
+         fewer processes, or leave out --bind"
+    )]
+    CannotBind { bind: &'static str, asked: String, has: u32 },
+    #[error(
+        "Open MPI's mpiexec refuses to work for root: set OMPI_ALLOW_RUN_AS_ROOT=1 and \
+         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 (in a container that is all right), or add \
+         `-- --allow-run-as-root` at the end"
+    )]
+    Root,
+    #[error(
+        "{variable} says that a launcher has started this process already: under mpiexec or srun, \
+         start the program itself instead of `ultramarine run`"
+    )]
+    Launched { variable: &'static str },
+    #[error("cannot start `{}`: {source}", .launcher.display())]
+    Exec { launcher: PathBuf, source: std::io::Error },
+}

@@ -1,0 +1,226 @@
+//! The launcher's command line: so many processes, where they were asked for, and none of them taken
+//! along when another dies.
+
+use super::allocation::Allocation;
+use super::launcher::{Kind, Launcher};
+use super::shape::{Bind, Shape};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+/// A program with its arguments, and what the launcher is to be told beside that.
+pub(crate) struct Programme<'a> {
+    pub(crate) program: &'a OsStr,
+    pub(crate) arguments: &'a [OsString],
+    pub(crate) launcher_flags: &'a [OsString],
+    /// Names of variables for the processes, where a launcher does not hand on all.
+    pub(crate) variables: &'a [String],
+}
+
+/// The whole command, the launcher first.
+pub(crate) fn line(
+    launcher: &Launcher,
+    shape: &Shape,
+    allocation: Option<&Allocation>,
+    what: &Programme<'_>,
+) -> Vec<OsString> {
+    let flags = match &launcher.kind {
+        Kind::Srun { plugin } => srun(plugin, shape, allocation),
+        Kind::Hydra => hydra(shape),
+        Kind::OpenMpi => open_mpi(shape, what.variables),
+    };
+    let mut words = vec![launcher.path.clone().into_os_string()];
+    words.extend(flags.into_iter().map(OsString::from));
+    words.extend_from_slice(what.launcher_flags);
+    words.push(what.program.to_owned());
+    words.extend_from_slice(what.arguments);
+    words
+}
+
+fn srun(plugin: &str, shape: &Shape, allocation: Option<&Allocation>) -> Vec<String> {
+    let mut flags = vec![
+        format!("--mpi={plugin}"),
+        // A node that fails ends neither the step nor the allocation,
+        "--no-kill".to_owned(),
+        // nor does a process that fails,
+        "--kill-on-bad-exit=0".to_owned(),
+        // nor one that has ended while others go on.
+        "--wait=0".to_owned(),
+        format!("--ntasks={}", shape.processes),
+    ];
+    let mut add = |name: &str, value: Option<String>| {
+        flags.extend(value.map(|value| format!("--{name}={value}")));
+    };
+    add("nodes", shape.nodes.map(|nodes| nodes.to_string()));
+    add("ntasks-per-node", shape.per_host.map(|each| each.to_string()));
+    // Since Slurm 22.05 srun does not take this over from the allocation by itself.
+    let cpus = allocation.and_then(|allocation| allocation.cpus_per_task);
+    add("cpus-per-task", cpus.map(|cpus| cpus.to_string()));
+    let names: Vec<_> = shape.hosts.iter().map(|(host, _)| host.as_str()).collect();
+    add("nodelist", (!names.is_empty()).then(|| names.join(",")));
+    let bind = |bind| match bind {
+        Bind::None => "none",
+        Bind::Core => "cores",
+        Bind::Numa => "ldoms",
+        Bind::Package => "sockets",
+    };
+    add("cpu-bind", shape.bind.map(|wish| bind(wish).to_owned()));
+    flags
+}
+
+/// Hydra needs to be told nothing about deaths: the guards keep them from it.
+fn hydra(shape: &Shape) -> Vec<String> {
+    let mut flags = vec!["-n".to_owned(), shape.processes.to_string()];
+    if !shape.hosts.is_empty() {
+        flags.extend(["-hosts".to_owned(), host_list(shape)]);
+    } else if let Some(each) = shape.per_host {
+        flags.extend(["-ppn".to_owned(), each.to_string()]);
+    }
+    if let Some(bind) = shape.bind {
+        flags.extend(["-bind-to".to_owned(), domain(bind).to_owned()]);
+    }
+    flags
+}
+
+fn open_mpi(shape: &Shape, variables: &[String]) -> Vec<String> {
+    let mut flags = vec!["-n".to_owned(), shape.processes.to_string()];
+    let mut add = |words: &[&str]| flags.extend(words.iter().map(|word| (*word).to_owned()));
+    // It would end the job when a process or a host dies.
+    add(&["--enable-recovery"]);
+    // By itself it binds two processes to a core each, whatever threads they have.
+    add(&["--bind-to", domain(shape.bind.unwrap_or(Bind::None))]);
+    if !shape.hosts.is_empty() {
+        add(&["--host", &host_list(shape)]);
+    }
+    let place = match shape.per_host {
+        Some(each) if shape.hosts.is_empty() => format!("ppr:{each}:node"),
+        _ => String::new(),
+    };
+    let oversubscribe = if shape.shares_cores { ":OVERSUBSCRIBE" } else { "" };
+    let mapping = place + oversubscribe;
+    if !mapping.is_empty() {
+        add(&["--map-by", &mapping]);
+    }
+    // To other hosts it hands on variables of its own only.
+    variables.iter().for_each(|name| add(&["-x", name]));
+    flags
+}
+
+/// `a:2,b:1`, as both mpiexecs read it.
+fn host_list(shape: &Shape) -> String {
+    let hosts = shape.hosts.iter().map(|(host, count)| format!("{host}:{count}"));
+    hosts.collect::<Vec<_>>().join(",")
+}
+
+/// What both mpiexecs call it.
+fn domain(bind: Bind) -> &'static str {
+    match bind {
+        Bind::None => "none",
+        Bind::Core => "core",
+        Bind::Numa => "numa",
+        Bind::Package => "socket",
+    }
+}
+
+/// The command as one would type it: a shell reads from it these very words.
+pub(crate) fn quoted(words: &[OsString]) -> OsString {
+    let quoted = words.iter().map(|word| match word.as_bytes() {
+        plain if is_plain_flag(plain) => plain.into(),
+        // No word has a zero byte in it: none of this process's arguments can have.
+        bytes => shlex::bytes::try_quote(bytes).unwrap_or_else(|_| bytes.into()),
+    });
+    OsString::from_vec(quoted.collect::<Vec<_>>().join(&b' '))
+}
+
+/// Whether no shell sees anything in it but a flag. Most quote more than they need to.
+fn is_plain_flag(word: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=.,:/".contains(byte);
+    let starts = word.first().is_some_and(|first| first.is_ascii_alphanumeric() || *first == b'-');
+    // `a=b` at the start of a line would be an assignment.
+    starts && word.iter().all(is_plain) && (word[0] == b'-' || !word.contains(&b'='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(processes: u32) -> Shape {
+        let (hosts, nodes, per_host) = (Vec::new(), None, None);
+        Shape { processes, hosts, nodes, per_host, bind: None, shares_cores: false }
+    }
+
+    fn shown(kind: Kind, shape: &Shape, allocation: Option<&Allocation>) -> String {
+        let launcher = Launcher { path: "L".into(), kind, not_srun: None };
+        let what = Programme {
+            program: OsStr::new("p"),
+            arguments: &["a b".into()],
+            launcher_flags: &["-f".into()],
+            variables: &["ULTRAMARINE_LOG".to_owned()],
+        };
+        quoted(&line(&launcher, shape, allocation, &what)).into_string().expect("text")
+    }
+
+    fn on_two_hosts() -> Shape {
+        let hosts = vec![("a".to_owned(), 2), ("b".to_owned(), 1)];
+        Shape { hosts, nodes: Some(2), bind: Some(Bind::Package), ..shape(3) }
+    }
+
+    #[test]
+    fn srun_lets_nobody_die_for_another() {
+        let srun = |shape: &Shape, allocation: Option<&Allocation>| {
+            shown(Kind::Srun { plugin: "pmi2".to_owned() }, shape, allocation)
+        };
+        let start = "L --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0";
+        assert_eq!(srun(&shape(4), None), format!("{start} --ntasks=4 -f p 'a b'"));
+        assert_eq!(
+            srun(&on_two_hosts(), None),
+            format!("{start} --ntasks=3 --nodes=2 --nodelist=a,b --cpu-bind=sockets -f p 'a b'")
+        );
+        let allocation = Allocation { cpus_per_task: Some(8), ..Allocation::default() };
+        let each = Shape { per_host: Some(2), bind: Some(Bind::Numa), ..shape(4) };
+        assert_eq!(
+            srun(&each, Some(&allocation)),
+            format!(
+                "{start} --ntasks=4 --ntasks-per-node=2 --cpus-per-task=8 --cpu-bind=ldoms -f p 'a b'"
+            )
+        );
+    }
+
+    #[test]
+    fn hydra_takes_hosts_with_their_shares() {
+        let hydra = |shape: &Shape| shown(Kind::Hydra, shape, None);
+        assert_eq!(hydra(&shape(4)), "L -n 4 -f p 'a b'");
+        assert_eq!(hydra(&on_two_hosts()), "L -n 3 -hosts a:2,b:1 -bind-to socket -f p 'a b'");
+        let each = Shape { per_host: Some(2), ..shape(4) };
+        assert_eq!(hydra(&each), "L -n 4 -ppn 2 -f p 'a b'");
+    }
+
+    #[test]
+    fn open_mpi_is_told_to_go_on_and_to_share_cores() {
+        let open_mpi = |shape: &Shape| shown(Kind::OpenMpi, shape, None);
+        let rest = "-x ULTRAMARINE_LOG -f p 'a b'";
+        assert_eq!(open_mpi(&shape(4)), format!("L -n 4 --enable-recovery --bind-to none {rest}"));
+        assert_eq!(
+            open_mpi(&on_two_hosts()),
+            format!("L -n 3 --enable-recovery --bind-to socket --host a:2,b:1 {rest}")
+        );
+        let crowd = Shape { per_host: Some(9), shares_cores: true, ..shape(9) };
+        assert_eq!(
+            open_mpi(&crowd),
+            format!(
+                "L -n 9 --enable-recovery --bind-to none --map-by ppr:9:node:OVERSUBSCRIBE {rest}"
+            )
+        );
+    }
+
+    #[test]
+    fn a_shell_reads_back_what_is_shown() {
+        let words = ["a b", "it's", "$HOME", "", "*", "plain", "--x=1", "\n"].map(OsString::from);
+        let mut script = OsString::from("printf '%s\\0' ");
+        script.push(quoted(&words));
+        let shell = std::process::Command::new("sh").arg("-c").arg(script).output();
+        let read = shell.expect("a shell").stdout;
+        let expected: Vec<u8> =
+            words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+        assert_eq!(read, expected);
+    }
+}

@@ -1,0 +1,185 @@
+//! `ultramarine run`: starts a program on many processes with the launcher that fits.
+//!
+//! | file | what |
+//! |---|---|
+//! | `program` | the file that is meant |
+//! | `linked` | the MPI that it is linked with |
+//! | `allocation` | what Slurm has given |
+//! | `shape` | how many processes, and where |
+//! | `launcher` | who starts them |
+//! | `line` | the launcher's command line |
+//! | `error` | why not |
+
+pub(crate) mod allocation;
+mod error;
+pub(crate) mod launcher;
+mod line;
+pub(crate) mod linked;
+pub(crate) mod program;
+pub(crate) mod shape;
+
+pub(crate) use self::error::RunError;
+
+use self::allocation::Allocation;
+use self::launcher::{Kind, Launcher, Search, Wanted};
+use self::line::Programme;
+use self::linked::Linked;
+use self::shape::{Shape, Wish};
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use ultramarine::{Error, Result};
+use ultramarine_topology::Domains;
+
+/// Start a program on many processes: with srun inside a Slurm allocation, else with the mpiexec of
+/// the MPI that the program is linked with.
+///
+/// The command becomes the launcher, so signals and exit codes are the launcher's. What follows the
+/// last `--` is handed to the launcher as it is.
+#[derive(clap::Args)]
+#[command(override_usage = "ultramarine run [OPTIONS] PROGRAM [ARGUMENTS]… [-- LAUNCHER FLAGS…]")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// Print the launcher's command line, and start nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// The program with its arguments: a path, a name on PATH, or the name of a file beside this
+    /// command. After the last `--`: flags for the launcher.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    words: Vec<OsString>,
+}
+
+/// How many processes, where, and by whom.
+#[derive(Clone, clap::Args)]
+pub(crate) struct JobArguments {
+    #[command(flatten)]
+    pub(crate) wish: Wish,
+    /// The launcher to use. `MPIEXEC` names the file of an mpiexec, if a special one is wanted.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) launcher: Wanted,
+}
+
+/// A job that can be started.
+pub(crate) struct Plan {
+    pub(crate) launcher: Launcher,
+    pub(crate) shape: Shape,
+    /// The launcher and its arguments.
+    pub(crate) words: Vec<OsString>,
+}
+
+impl Plan {
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]);
+        command
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let (words, flags) = split(&arguments.words);
+    let plan = plan(&arguments.job, words, flags).map_err(Error::other)?;
+    if arguments.dry_run {
+        let mut line = line::quoted(&plan.words);
+        line.push("\n");
+        return Ok(std::io::stdout().write_all(line.as_bytes())?);
+    }
+    if let Some(reason) = &plan.launcher.not_srun {
+        eprintln!("ultramarine: {reason}: {} starts the job", plan.launcher.path.display());
+    }
+    let source = plan.command().exec();
+    Err(Error::other(RunError::Exec { launcher: plan.launcher.path, source }))
+}
+
+/// What belongs to the program, and what to the launcher: the last `--` is between them, so that a
+/// program can have one of its own.
+fn split(words: &[OsString]) -> (&[OsString], &[OsString]) {
+    match words.iter().rposition(|word| word == "--") {
+        Some(place) => (&words[..place], &words[place + 1..]),
+        None => (words, &[]),
+    }
+}
+
+/// How this program is started.
+///
+/// # Errors
+///
+/// It is no MPI program, no launcher fits it, or what was asked for cannot be had.
+pub(crate) fn plan(
+    job: &JobArguments,
+    words: &[OsString],
+    launcher_flags: &[OsString],
+) -> Result<Plan, RunError> {
+    if let Some(variable) = ultramarine::launched_by() {
+        return Err(RunError::Launched { variable });
+    }
+    let allocation = Allocation::from(|name| std::env::var(name).ok());
+    let shape = job.wish.shape(allocation.as_ref(), Domains::of_this_host().ok())?;
+    let (name, arguments) = words
+        .split_first()
+        .map_or((OsStr::new(""), &[][..]), |(name, rest)| (name.as_os_str(), rest));
+    let linked = examine(name)?;
+    let launcher =
+        Search::from_environment().launcher(job.launcher, &linked, allocation.as_ref())?;
+    if launcher.kind == Kind::OpenMpi {
+        refuse_root(launcher_flags)?;
+    }
+    let variables = own_variables();
+    let program = linked.program.as_os_str();
+    let what = Programme { program, arguments, launcher_flags, variables: &variables };
+    let words = line::line(&launcher, &shape, allocation.as_ref(), &what);
+    Ok(Plan { launcher, shape, words })
+}
+
+fn examine(name: &OsStr) -> Result<Linked, RunError> {
+    let own = std::env::current_exe().ok();
+    let path = std::env::var_os("PATH");
+    linked::examine(&program::find(name, path.as_deref(), own.as_deref().and_then(Path::parent))?)
+}
+
+/// Open MPI's mpiexec says the same in twenty lines.
+fn refuse_root(launcher_flags: &[OsString]) -> Result<(), RunError> {
+    let is_set = |name| std::env::var_os(name).is_some();
+    let is_allowed = launcher_flags.iter().any(|flag| flag == "--allow-run-as-root")
+        || ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"].into_iter().all(is_set);
+    if rustix::process::geteuid().is_root() && !is_allowed {
+        return Err(RunError::Root);
+    }
+    Ok(())
+}
+
+/// The variables of this runtime that are set.
+fn own_variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut own: Vec<_> = names.filter(|name| name.starts_with("ULTRAMARINE_")).collect();
+    own.sort_unstable();
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_dashes_part_the_program_from_the_launcher() {
+        let words = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
+        for (all, program, launcher) in [
+            ("p -n 3", "p -n 3", ""),
+            ("p -- -v", "p", "-v"),
+            ("p -- x -- -v", "p -- x", "-v"),
+            ("p -- x --", "p -- x", ""),
+        ] {
+            let all = words(all);
+            let (before, after) = split(&all);
+            assert_eq!((before, after), (&words(program)[..], &words(launcher)[..]));
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! How many processes, and on which hosts.
+
+use super::allocation::Allocation;
+use super::error::RunError;
+use ultramarine_topology::Domains;
+
+/// What processes are bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Bind {
+    /// All CPUs that the launcher has for them; processes of one host share them
+    None,
+    /// A core each
+    Core,
+    /// A NUMA node each
+    Numa,
+    /// A package (what a socket holds) each
+    Package,
+}
+
+impl Bind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Bind::None => "none",
+            Bind::Core => "core",
+            Bind::Numa => "numa",
+            Bind::Package => "package",
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub(crate) struct Wish {
+    /// Processes in all. [default: in a Slurm allocation the number that was asked for
+    /// (`SLURM_NTASKS`); else one for each NUMA node of each host].
+    #[arg(short = 'n', long, value_name = "PROCESSES", value_parser = count)]
+    processes: Option<u32>,
+    /// Hosts to use. [default: those of the Slurm allocation, or that `--hosts` names, or this one].
+    #[arg(short = 'N', long, value_name = "NODES", value_parser = count)]
+    nodes: Option<u32>,
+    /// At most so many processes on each host.
+    #[arg(long, value_name = "K", value_parser = count)]
+    per_host: Option<u32>,
+    /// The hosts to use, by name; the processes are spread evenly.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    hosts: Vec<String>,
+    /// What each process is bound to. [default: what Slurm does; elsewhere `none`, or `numa` where
+    /// the processes are one for each NUMA node by default].
+    #[arg(long, value_enum)]
+    bind: Option<Bind>,
+}
+
+/// More than any machine has.
+const COUNT_MAX: u32 = 1 << 24;
+
+fn count(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one is needed".to_owned()),
+        Ok(number) if number <= COUNT_MAX => Ok(number),
+        _ => Err(format!("a whole number from 1 to {COUNT_MAX} is expected")),
+    }
+}
+
+/// A job's processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) processes: u32,
+    /// The hosts that were named, each with its processes; none if the launcher may choose.
+    pub(crate) hosts: Vec<(String, u32)>,
+    pub(crate) nodes: Option<u32>,
+    pub(crate) per_host: Option<u32>,
+    pub(crate) bind: Option<Bind>,
+    /// Whether the processes share cores, as far as that is known.
+    pub(crate) shares_cores: bool,
+}
+
+impl Wish {
+    /// The same, but with so many processes where no number was given.
+    pub(crate) fn or_processes(mut self, processes: u32) -> Self {
+        if self.processes.is_none() && self.per_host.is_none() {
+            self.processes = Some(processes);
+        }
+        self
+    }
+
+    /// What was asked for, made definite. `domains` are those of this host, if they are known.
+    pub(crate) fn shape(
+        &self,
+        allocation: Option<&Allocation>,
+        domains: Option<Domains>,
+    ) -> Result<Shape, RunError> {
+        let nodes = self.node_count(allocation)?;
+        let mut bind = self.bind;
+        let processes = match (self.processes, allocation) {
+            (Some(processes), _) => processes,
+            (None, Some(allocation)) => self.default_in(allocation, nodes),
+            (None, None) => {
+                let numa_nodes = domains.map_or(1, |domains| domains.numa_nodes);
+                if self.per_host.is_none() && numa_nodes > 1 {
+                    bind = bind.or(Some(Bind::Numa));
+                }
+                nodes.unwrap_or(1).saturating_mul(self.per_host.unwrap_or(numa_nodes))
+            }
+        };
+        let nodes_known = nodes.or_else(|| allocation.map_or(Some(1), |given| given.nodes));
+        self.refuse_what_cannot_be(processes, nodes, nodes_known)?;
+        if let Some(allocation) = allocation {
+            allocation.has(processes, nodes)?;
+        }
+        // What other hosts are like is not known here.
+        let here = domains.filter(|_| allocation.is_none() && self.hosts.is_empty());
+        if let (Some(bind), Some(domains)) = (self.bind, here) {
+            can_bind(bind, processes, domains)?;
+        }
+        Ok(Shape {
+            processes,
+            hosts: spread(&self.hosts, processes),
+            nodes,
+            per_host: self.per_host,
+            bind,
+            shares_cores: here.is_some_and(|domains| processes > domains.cores),
+        })
+    }
+
+    /// How many hosts are asked for, if any number is.
+    fn node_count(&self, allocation: Option<&Allocation>) -> Result<Option<u32>, RunError> {
+        if let Some(twice) =
+            (1..self.hosts.len()).find(|i| self.hosts[..*i].contains(&self.hosts[*i]))
+        {
+            let host = &self.hosts[twice];
+            return Err(contradiction(format!(
+                "--hosts names `{host}` twice: name each host once, and use --per-host for several \
+                 processes on each"
+            )));
+        }
+        if let Some(odd) = self.hosts.iter().find(|host| !is_host_name(host)) {
+            return Err(contradiction(format!(
+                "--hosts: `{odd}` is no host name: names are expected with commas between them, as \
+                 in a,b,c"
+            )));
+        }
+        let named = self.hosts.len() as u32;
+        match (self.nodes, named) {
+            (Some(asked), named) if named > 0 && asked != named => Err(contradiction(format!(
+                "--nodes asks for {asked} hosts, and --hosts names {named}: leave out one of the two"
+            ))),
+            (Some(asked), 0) if asked > 1 && allocation.is_none() => Err(RunError::TooSmall {
+                asked: format!("{asked} hosts are asked for"),
+                has: "only this one is known".to_owned(),
+                mend:
+                    "name them (--hosts a,b), or start inside a Slurm allocation (salloc, sbatch)"
+                        .to_owned(),
+            }),
+            (asked, named) => Ok(asked.or((named > 0).then_some(named))),
+        }
+    }
+
+    /// The processes of a job for which no number was given.
+    fn default_in(&self, allocation: &Allocation, nodes: Option<u32>) -> u32 {
+        let all = allocation.nodes.unwrap_or(1);
+        let each = || (allocation.tasks.unwrap_or(all) / all).max(1);
+        match (self.per_host, nodes) {
+            (Some(each), nodes) => nodes.unwrap_or(all).saturating_mul(each),
+            (None, Some(nodes)) => nodes.saturating_mul(each()),
+            (None, None) => allocation.tasks.unwrap_or(all),
+        }
+    }
+
+    fn refuse_what_cannot_be(
+        &self,
+        processes: u32,
+        nodes: Option<u32>,
+        nodes_known: Option<u32>,
+    ) -> Result<(), RunError> {
+        if let Some(nodes) = nodes.filter(|nodes| processes < *nodes) {
+            return Err(contradiction(format!(
+                "{processes} processes cannot stand on {nodes} hosts: ask for at least one process \
+                 for each, or for fewer hosts"
+            )));
+        }
+        match (self.per_host, nodes_known) {
+            (Some(each), Some(nodes))
+                if u64::from(processes) > u64::from(nodes) * u64::from(each) =>
+            {
+                let hosts =
+                    if nodes == 1 { "one host".to_owned() } else { format!("{nodes} hosts") };
+                Err(contradiction(format!(
+                    "{processes} processes do not fit on {hosts} with at most {each} on each: ask \
+                     for fewer, or for more per host"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn contradiction(text: String) -> RunError {
+    RunError::Contradiction(text)
+}
+
+/// Letters that no launcher takes for something else.
+fn is_host_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    !name.is_empty() && !name.starts_with('-') && name.chars().all(fits)
+}
+
+/// Spreads processes evenly over hosts: the first ones have one more.
+fn spread(hosts: &[String], processes: u32) -> Vec<(String, u32)> {
+    let count = hosts.len().max(1) as u32;
+    let (each, more) = (processes / count, processes % count);
+    (0..).zip(hosts).map(|(i, host)| (host.clone(), each + u32::from(i < more))).collect()
+}
+
+fn can_bind(bind: Bind, processes: u32, domains: Domains) -> Result<(), RunError> {
+    let (has, kind) = match bind {
+        Bind::None => return Ok(()),
+        Bind::Core => (domains.cores, "cores"),
+        Bind::Numa => (domains.numa_nodes, "NUMA nodes"),
+        Bind::Package => (domains.packages, "packages"),
+    };
+    if processes <= has {
+        return Ok(());
+    }
+    Err(RunError::CannotBind { bind: bind.name(), asked: format!("{processes} {kind}"), has })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Domains = Domains { packages: 1, numa_nodes: 2, cores: 8 };
+
+    fn allocation(tasks: u32, nodes: u32) -> Allocation {
+        let (tasks, nodes) = (Some(tasks), Some(nodes));
+        Allocation { job: "7".to_owned(), tasks, nodes, ..Allocation::default() }
+    }
+
+    fn hosts(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_number_that_is_not_given_is_one_for_each_numa_node_or_slurms() {
+        let wish = Wish::default();
+        let shape = wish.shape(None, Some(HOST)).expect("a shape");
+        assert_eq!((shape.processes, shape.bind), (2, Some(Bind::Numa)));
+        let shape = wish.shape(None, None).expect("a shape");
+        assert_eq!((shape.processes, shape.bind), (1, None));
+        let two = Wish { hosts: hosts(&["a", "b"]), ..Wish::default() };
+        assert_eq!(two.shape(None, Some(HOST)).expect("a shape").processes, 4);
+        let given = allocation(12, 4);
+        assert_eq!(wish.shape(Some(&given), None).expect("a shape").processes, 12);
+        let half = Wish { nodes: Some(2), ..Wish::default() };
+        assert_eq!(half.shape(Some(&given), None).expect("a shape").processes, 6);
+        let each = Wish { per_host: Some(2), ..Wish::default() };
+        assert_eq!(each.shape(Some(&given), None).expect("a shape").processes, 8);
+    }
+
+    #[test]
+    fn named_hosts_have_even_shares() {
+        let three = hosts(&["a", "b", "c"]);
+        let wish = Wish { processes: Some(5), hosts: three, ..Wish::default() };
+        let shape = wish.shape(None, None).expect("a shape");
+        assert_eq!(shape.hosts, [("a".into(), 2), ("b".into(), 2), ("c".into(), 1)]);
+    }
+
+    #[test]
+    fn more_processes_than_cores_share_them() {
+        let shares = |n| {
+            let wish = Wish { processes: Some(n), ..Wish::default() };
+            wish.shape(None, Some(HOST)).expect("a shape").shares_cores
+        };
+        assert!(!shares(8) && shares(9));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let error = |wish: Wish| wish.shape(None, Some(HOST)).expect_err("refused").to_string();
+        let wish = Wish::default;
+        assert_eq!(
+            error(Wish { processes: Some(2), hosts: hosts(&["a", "b", "c"]), ..wish() }),
+            "2 processes cannot stand on 3 hosts: ask for at least one process for each, or for \
+             fewer hosts"
+        );
+        assert_eq!(
+            error(Wish { processes: Some(5), per_host: Some(4), ..wish() }),
+            "5 processes do not fit on one host with at most 4 on each: ask for fewer, or for more \
+             per host"
+        );
+        assert_eq!(
+            error(Wish { nodes: Some(3), hosts: hosts(&["a", "b"]), ..wish() }),
+            "--nodes asks for 3 hosts, and --hosts names 2: leave out one of the two"
+        );
+        assert_eq!(
+            error(Wish { nodes: Some(3), ..wish() }),
+            "3 hosts are asked for, but only this one is known: name them (--hosts a,b), or start \
+             inside a Slurm allocation (salloc, sbatch)"
+        );
+        assert_eq!(
+            error(Wish { hosts: hosts(&["a", "b", "a"]), ..wish() }),
+            "--hosts names `a` twice: name each host once, and use --per-host for several \
+             processes on each"
+        );
+        let text = error(Wish { hosts: hosts(&["a", ""]), ..wish() });
+        assert!(text.starts_with("--hosts: `` is no host name"), "{text}");
+    }
+
+    #[test]
+    fn a_binding_that_this_host_cannot_give_is_refused() {
+        let bound = |bind, n| {
+            let wish = Wish { bind: Some(bind), per_host: Some(n), ..Wish::default() };
+            wish.shape(None, Some(HOST)).map(|shape| shape.processes)
+        };
+        assert_eq!(bound(Bind::Numa, 2).expect("two"), 2);
+        assert_eq!(bound(Bind::None, 20).expect("any number"), 20);
+        assert_eq!(
+            bound(Bind::Numa, 4).expect_err("two").to_string(),
+            "--bind numa wants 4 NUMA nodes on this host, one for each process, and it has 2: ask \
+             for fewer processes, or leave out --bind"
+        );
+        assert!(bound(Bind::Package, 2).is_err() && bound(Bind::Core, 9).is_err());
+    }
+}
