@@ -267,8 +267,8 @@ impl Options {
         &self.faults
     }
 
-    #[cfg(feature = "mpi")]
-    pub(crate) fn port_range(&self) -> Option<PortRange> {
+    /// The ports that PEs listen on, if they are confined to some.
+    pub fn port_range(&self) -> Option<PortRange> {
         self.ports.clone()
     }
 

@@ -2,7 +2,9 @@
 
 mod bounded;
 mod completions;
+mod doctor;
 mod man;
+mod probe;
 mod run;
 mod topo;
 
@@ -15,17 +17,22 @@ use ultramarine::Result;
 #[command(version)]
 enum Command {
     Run(run::Arguments),
+    Doctor(doctor::Arguments),
     Topo(topo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
+    #[command(hide = true)]
+    Probe(probe::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
     match Command::parse() {
         Command::Run(arguments) => run::run(&arguments)?,
+        Command::Doctor(arguments) => return doctor::run(&arguments),
         Command::Topo(arguments) => topo::run(arguments)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
+        Command::Probe(arguments) => probe::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -108,6 +108,23 @@ impl Search {
         }
     }
 
+    /// The mpiexecs on `PATH`, each with the MPI that it belongs to if it says so. A file that has
+    /// several names is listed once.
+    pub(crate) fn all(&self) -> Vec<(PathBuf, Option<Family>)> {
+        let names = [names_of(Family::Mpich), names_of(Family::OpenMpi)].concat();
+        let mut seen = Vec::new();
+        let mut found = Vec::new();
+        for path in on_path(&names, self.path.as_deref()) {
+            let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if !seen.contains(&file) {
+                seen.push(file);
+                let family = family_of(&path);
+                found.push((path, family));
+            }
+        }
+        found
+    }
+
     pub(crate) fn find_srun(&self) -> Option<PathBuf> {
         on_path(&["srun"], self.path.as_deref()).next()
     }

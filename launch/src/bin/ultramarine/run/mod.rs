@@ -86,7 +86,7 @@ impl Plan {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (words, flags) = split(&arguments.words);
-    let plan = plan(&arguments.job, words, flags).map_err(Error::other)?;
+    let plan = plan(&arguments.job, words, flags, |_| true).map_err(Error::other)?;
     if arguments.dry_run {
         let mut line = line::quoted(&plan.words);
         line.push("\n");
@@ -108,7 +108,7 @@ fn split(words: &[OsString]) -> (&[OsString], &[OsString]) {
     }
 }
 
-/// How this program is started.
+/// How this program is started. Of the runtime's variables, the processes have those that are wanted.
 ///
 /// # Errors
 ///
@@ -117,6 +117,7 @@ pub(crate) fn plan(
     job: &JobArguments,
     words: &[OsString],
     launcher_flags: &[OsString],
+    is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Plan, RunError> {
     if let Some(variable) = ultramarine::launched_by() {
         return Err(RunError::Launched { variable });
@@ -132,7 +133,8 @@ pub(crate) fn plan(
     if launcher.kind == Kind::OpenMpi {
         refuse_root(launcher_flags)?;
     }
-    let variables = own_variables();
+    let mut variables = own_variables();
+    variables.retain(|name| is_wanted(name));
     let program = linked.program.as_os_str();
     let what = Programme { program, arguments, launcher_flags, variables: &variables };
     let words = line::line(&launcher, &shape, allocation.as_ref(), &what);

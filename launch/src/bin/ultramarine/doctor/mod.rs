@@ -1,0 +1,97 @@
+//! `ultramarine doctor`: whether jobs run here, and survive deaths; and if not, why.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mpi` | the MPI that this command is linked with, and the launchers |
+//! | `jobs` | small jobs that are really started |
+//! | `host` | its name, its cores, its clock and its ports |
+//! | `limits` | what the system allows a process |
+//! | `slurm` | the allocation, if there is one |
+
+mod check;
+mod host;
+mod jobs;
+mod limits;
+mod mpi;
+mod slurm;
+
+use self::check::{Check, Verdict};
+use crate::run::JobArguments;
+use crate::run::allocation::Allocation;
+use crate::run::shape::Shape;
+use std::io::Write as _;
+use std::process::ExitCode;
+use ultramarine::Result;
+use ultramarine_topology::Domains;
+
+/// Check whether jobs run here and survive deaths: start small ones, and look at all that they need.
+///
+/// Prints a line for each check, with what mends it unless it is ok; exits with 1 if something is
+/// wrong. The flags say what job is meant, as for `ultramarine run`; inside a Slurm allocation all
+/// its nodes are tried.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// Print an array of objects instead, with `name`, `verdict`, `found` and `mend`.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let job = &arguments.job;
+    let allocation = Allocation::from(|name| std::env::var(name).ok());
+    // The job that `ultramarine run` would start: so many ports and files are needed.
+    let shape = job.wish.shape(allocation.as_ref(), Domains::of_this_host().ok());
+    let per_host = shape.as_ref().map_or(1, |shape| most_per_host(shape, allocation.as_ref()));
+    let processes = shape.as_ref().map_or(1, |shape| shape.processes);
+
+    let mut report = Report { as_json: arguments.json, checks: Vec::new() };
+    match &shape {
+        Ok(_) => {}
+        Err(error) => report.add([Check::wrong("job", error.to_string(), "mend the flags")])?,
+    }
+    report.add(mpi::checks())?;
+    report.add([host::cores()])?;
+    report.add(limits::checks(processes, per_host))?;
+    report.add([host::ports(per_host), host::clock(), host::name(allocation.as_ref())])?;
+    report.add(slurm::checks(allocation.as_ref()))?;
+    if shape.is_ok() {
+        // Even if something is wrong: it may be that jobs run all the same.
+        report.add(jobs::checks(job, allocation.as_ref()))?;
+    }
+    report.end()
+}
+
+/// The most processes that a host has, if they are spread evenly.
+fn most_per_host(shape: &Shape, allocation: Option<&Allocation>) -> u32 {
+    let nodes = shape.nodes.or_else(|| allocation?.nodes).unwrap_or(1);
+    shape.processes.div_ceil(nodes)
+}
+
+/// The lines so far. Each is shown as soon as it is known.
+struct Report {
+    as_json: bool,
+    checks: Vec<Check>,
+}
+
+impl Report {
+    fn add(&mut self, checks: impl IntoIterator<Item = Check>) -> Result<()> {
+        for check in checks {
+            if !self.as_json {
+                writeln!(std::io::stdout(), "{check}")?;
+            }
+            self.checks.push(check);
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<ExitCode> {
+        if self.as_json {
+            let array = serde_json::to_string_pretty(&self.checks);
+            writeln!(std::io::stdout(), "{}", array.map_err(std::io::Error::other)?)?;
+        }
+        let is_wrong = self.checks.iter().any(|check| check.verdict == Verdict::Wrong);
+        Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
