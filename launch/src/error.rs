@@ -64,16 +64,19 @@ pub enum StartError {
     Lane(#[from] LaneError),
     /// The launcher started several processes, and each of them is alone.
     #[error(
-        "{variable} says that {expected} processes were started, but MPI sees only this one: the \
-         launcher and the program's MPI library do not belong together. {hint}"
+        "{variable} says that {expected} processes were started, but MPI sees only one: the launcher \
+         does not belong to the program's MPI library ({library}). Start it with `ultramarine run -n \
+         {expected} PROGRAM`, with that library's own mpiexec, or with `srun --mpi={plugin}`"
     )]
     WorldOfOne {
         /// The environment variable that says how many.
         variable: &'static str,
         /// How many it says.
         expected: u32,
-        /// What to try.
-        hint: String,
+        /// The MPI that the program was built with.
+        library: String,
+        /// The plugin of Slurm that connects processes of that library.
+        plugin: &'static str,
     },
     /// The launcher started several processes, and the program cannot connect them.
     #[error("{variable} says that {expected} processes were started, but {why}")]

@@ -32,8 +32,7 @@ pub(super) fn join(
 ) -> Result<Start, StartError> {
     if world.size() == 1 && launched.processes > 1 {
         options?;
-        let Launched { variable, processes: expected, .. } = launched;
-        return Err(StartError::WorldOfOne { variable, expected, hint: launcher_hint() });
+        return Err(world_of_one(launched));
     }
     compare_programs(world)?;
     let (options, own) = match options {
@@ -145,12 +144,14 @@ fn host_name() -> String {
     mpi::environment::processor_name().unwrap_or_else(|_| "an unnamed host".to_owned())
 }
 
-fn launcher_hint() -> String {
-    let library = mpi::environment::library_version().unwrap_or_default();
-    let library = library.lines().next().unwrap_or("an unknown library");
-    let library = library.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!(
-        "The program was built with {library}: start it with that library's own mpiexec, or with \
-         `srun --mpi=pmi2` (MPICH) or `srun --mpi=pmix` (Open MPI)"
-    )
+/// Why each process is alone, which the first of them says. (MPI calls all of them the first.)
+fn world_of_one(Launched { variable, processes: expected, rank }: Launched) -> StartError {
+    if rank != 0 {
+        return StartError::SaidElsewhere;
+    }
+    let text = mpi::environment::library_version().unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
+    let library = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plugin = if library.starts_with("Open MPI") { "pmix" } else { "pmi2" };
+    StartError::WorldOfOne { variable, expected, library, plugin }
 }

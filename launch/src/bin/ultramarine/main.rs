@@ -21,18 +21,20 @@ enum Command {
     Topo(topo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
-    #[command(hide = true)]
-    Probe(probe::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
+    // Not for users, and so in no help, completion or page.
+    if std::env::args_os().nth(1).is_some_and(|word| word == probe::NAME) {
+        probe::run(probe::Arguments::parse_from(std::env::args_os().skip(1)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match Command::parse() {
         Command::Run(arguments) => run::run(&arguments)?,
         Command::Doctor(arguments) => return doctor::run(&arguments),
         Command::Topo(arguments) => topo::run(arguments)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
-        Command::Probe(arguments) => probe::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }

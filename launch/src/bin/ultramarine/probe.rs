@@ -8,7 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 use ultramarine::prelude::*;
 use ultramarine::{Options, Result};
 
-#[derive(clap::Args)]
+/// How it is called.
+pub(crate) const NAME: &str = "probe";
+
+#[derive(clap::Parser)]
 pub(crate) struct Arguments {
     #[arg(value_enum)]
     what: What,

@@ -3,6 +3,7 @@
 
 use super::check::Check;
 use crate::bounded::{self, Ended};
+use crate::probe;
 use crate::run::allocation::Allocation;
 use crate::run::{JobArguments, plan};
 use serde_json::Value;
@@ -37,7 +38,7 @@ const NOT_FOR_PROBES: [&str; 8] = [
 
 pub(super) fn checks(job: &JobArguments, allocation: Option<&Allocation>) -> Vec<Check> {
     let mut checks = Vec::new();
-    match probe(job, allocation, WORLD, &["world"]) {
+    match small_job(job, allocation, WORLD, &["world"]) {
         Err(reason) => checks.push(not_started("world", &reason)),
         Ok(probe) => {
             let (check, hosts) = world(&probe);
@@ -45,7 +46,7 @@ pub(super) fn checks(job: &JobArguments, allocation: Option<&Allocation>) -> Vec
             checks.extend(clocks(&hosts));
         }
     }
-    match probe(job, allocation, DEATHS, &["deaths", "--kill-at", KILL_AT]) {
+    match small_job(job, allocation, DEATHS, &["deaths", "--kill-at", KILL_AT]) {
         Err(reason) => checks.push(not_started("deaths", &reason)),
         Ok(probe) if probe.processes < 2 => {
             let found = "a job of one process cannot lose any";
@@ -79,7 +80,7 @@ impl Probe {
 }
 
 /// Starts this program as a small job; or why it cannot be started.
-fn probe(
+fn small_job(
     job: &JobArguments,
     allocation: Option<&Allocation>,
     processes: u32,
@@ -90,7 +91,7 @@ fn probe(
     let wish = job.wish.clone().or_processes(processes.max(nodes).min(room));
     let job = JobArguments { wish, ..job.clone() };
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut words = vec![own.into_os_string(), "probe".into()];
+    let mut words = vec![own.into_os_string(), probe::NAME.into()];
     words.extend(arguments.iter().map(OsString::from));
     words.extend(["--threads", "1", "--set", START_DEADLINE].map(OsString::from));
     let is_wanted = |name: &str| !NOT_FOR_PROBES.contains(&name);
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn probe(said: Vec<Value>, is_well: bool) -> Probe {
+    fn job(said: Vec<Value>, is_well: bool) -> Probe {
         use std::os::unix::process::ExitStatusExt as _;
         let status = Some(std::process::ExitStatus::from_raw(if is_well { 0 } else { 256 }));
         let ended = Ended { status, out: String::new(), err: "Error: bad luck\nbye\n".to_owned() };
@@ -195,25 +196,25 @@ mod tests {
     #[test]
     fn a_world_is_told_from_several() {
         let host = json!({ "name": "a", "ahead_us": 0, "took_us": 9 });
-        let one = world(&probe(vec![json!({ "pes": 3, "hosts": [host] })], true)).0;
+        let one = world(&job(vec![json!({ "pes": 3, "hosts": [host] })], true)).0;
         assert_eq!(
             one.to_string(),
             "ok       world     L makes one world of 3 processes on one host"
         );
         let alone = json!({ "pes": 1, "hosts": [] });
-        let three = world(&probe(vec![alone.clone(), alone.clone(), alone], true)).0;
+        let three = world(&job(vec![alone.clone(), alone.clone(), alone], true)).0;
         assert!(
             three.to_string().starts_with("wrong    world     L makes 3 worlds of "),
             "{three}"
         );
-        let none = world(&probe(vec![], false)).0;
+        let none = world(&job(vec![], false)).0;
         assert!(none.to_string().starts_with("wrong    world     L: bad luck: see "), "{none}");
     }
 
     #[test]
     fn a_death_must_be_survived_with_the_right_result() {
         let line = |dead, right, is_well| {
-            deaths(&probe(vec![json!({ "dead": dead, "right": right })], is_well)).to_string()
+            deaths(&job(vec![json!({ "dead": dead, "right": right })], is_well)).to_string()
         };
         assert!(line(1, true, true).starts_with("ok "));
         assert!(line(1, false, true).contains("the result is wrong"));

@@ -23,8 +23,8 @@ pub(crate) enum RunError {
     )]
     NoMpi(PathBuf),
     #[error(
-        "`{}` needs {library}, which is not found on this host: load the module of that MPI, or add \
-         its folder to LD_LIBRARY_PATH", .program.display()
+        "`{}` needs {library}, which is not found on this host: load the module that has it, or \
+         add its folder to LD_LIBRARY_PATH", .program.display()
     )]
     LibraryMissing { program: PathBuf, library: String },
     #[error(

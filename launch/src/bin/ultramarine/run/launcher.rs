@@ -152,7 +152,7 @@ impl Search {
             };
         }
         let names = names_of(linked.family);
-        let beside = linked.library.ancestors().skip(1).map(|folder| folder.join("bin"));
+        let beside = prefixes(&linked.library).map(|prefix| prefix.join("bin"));
         let beside = beside.flat_map(|bin| names.map(|name| bin.join(name)));
         let beside = beside.filter(|file| is_program(file));
         let mut all = beside.chain(on_path(&names, self.path.as_deref()));
@@ -161,6 +161,13 @@ impl Search {
             None => Err(no_launcher(linked, where_mpiexec(linked))),
         }
     }
+}
+
+/// Where the library may have been installed to: `/opt/mpi` for `/opt/mpi/lib/release/libmpi.so`.
+fn prefixes(library: &Path) -> impl Iterator<Item = &Path> {
+    let is_lib =
+        |folder: &&Path| folder.file_name().is_some_and(|name| name == "lib" || name == "lib64");
+    library.ancestors().filter(is_lib).filter_map(Path::parent)
 }
 
 /// The part of an error that is about srun alone.
@@ -278,6 +285,17 @@ fn no_launcher(linked: &Linked, looked: String) -> RunError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_tells_where_its_launcher_may_be() {
+        let found = |file| prefixes(Path::new(file)).map(Path::to_owned).collect::<Vec<_>>();
+        let one = |prefix: &str| vec![PathBuf::from(prefix)];
+        assert_eq!(found("/usr/lib/x86_64-linux-gnu/libmpich.so.12"), one("/usr"));
+        assert_eq!(found("/opt/intel/lib/release/libmpi.so.12"), one("/opt/intel"));
+        let nested = ["/usr/lib64/mpich", "/usr"].map(PathBuf::from);
+        assert_eq!(found("/usr/lib64/mpich/lib/libmpi.so.12"), nested);
+        assert!(found("/home/libmpi.so.12").is_empty());
+    }
 
     #[test]
     fn a_launcher_is_known_by_what_it_says_of_itself() {

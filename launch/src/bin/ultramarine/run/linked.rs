@@ -66,12 +66,18 @@ pub(crate) fn examine(program: &Path) -> Result<Linked, RunError> {
     let absolute = absolute.map_err(|source| RunError::Io { path: program.to_owned(), source })?;
     let listed = bounded::run(Command::new(loader).arg("--list").arg(absolute), LOADER_WITHIN)
         .map_err(|source| RunError::Io { path: loader.into(), source })?;
+    if !listed.succeeded() {
+        let said = listed.last_line();
+        return Err(match missing(said) {
+            Some(library) => {
+                let (program, library) = (program.to_owned(), library.to_owned());
+                RunError::LibraryMissing { program, library }
+            }
+            None => not_elf(format!("{loader}: {said}")),
+        });
+    }
     let mut found: Option<Linked> = None;
     for (name, library) in loaded(&listed.out).filter(|(name, _)| is_mpi(name)) {
-        let Some(library) = library else {
-            let (program, library) = (program.to_owned(), name.to_owned());
-            return Err(RunError::LibraryMissing { program, library });
-        };
         // Where it really is, its launcher may be as well.
         let library = library.canonicalize().unwrap_or(library);
         let family = family_of(&library)?;
@@ -91,9 +97,6 @@ pub(crate) fn examine(program: &Path) -> Result<Linked, RunError> {
             }
         }
     }
-    if let (None, false) = (&found, listed.succeeded()) {
-        return Err(not_elf(format!("{loader}: {}", listed.last_line())));
-    }
     found.ok_or_else(|| RunError::NoMpi(program.to_owned()))
 }
 
@@ -101,14 +104,21 @@ fn read(path: &Path) -> Result<Vec<u8>, RunError> {
     fs::read(path).map_err(|source| RunError::Io { path: path.to_owned(), source })
 }
 
-/// The libraries in a loader's list, each with its file if that is found.
-fn loaded(list: &str) -> impl Iterator<Item = (&str, Option<PathBuf>)> {
+/// The libraries in a loader's list, each with its file.
+fn loaded(list: &str) -> impl Iterator<Item = (&str, PathBuf)> {
     list.lines().filter_map(|line| {
         let (name, file) = line.trim().split_once(" => ")?;
         // An address follows in parentheses.
-        let file = file.rsplit_once(" (0x").map_or(file, |(file, _)| file).trim();
-        Some((name, Some(PathBuf::from(file)).filter(|file| file.is_absolute())))
+        let file = file.rsplit_once(" (0x").map_or(file, |(file, _)| file);
+        Some((name, PathBuf::from(file)))
     })
+}
+
+/// The library that a loader complains about, if it misses one. (glibc's words, and musl's.)
+fn missing(complaint: &str) -> Option<&str> {
+    let starts = ["error while loading shared libraries: ", "Error loading shared library "];
+    let rest = starts.iter().find_map(|start| Some(complaint.split_once(start)?.1))?;
+    Some(rest.split_once(": ")?.0)
 }
 
 /// Whether a library is an MPI by its name, and not only a binding to one for another language.
@@ -139,11 +149,19 @@ mod tests {
     fn a_loaders_list_is_read() {
         let list = "\tlinux-vdso.so.1 (0x00007ffd)\n\
                     \tlibmpich.so.12 => /usr/lib/libmpich.so.12 (0x00007f00)\n\
-                    \tlibmpi.so.40 => not found\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x00007f04)\n";
         let found: Vec<_> = loaded(list).collect();
-        let library = Some(PathBuf::from("/usr/lib/libmpich.so.12"));
-        assert_eq!(found, [("libmpich.so.12", library), ("libmpi.so.40", None)]);
+        assert_eq!(found, [("libmpich.so.12", PathBuf::from("/usr/lib/libmpich.so.12"))]);
+    }
+
+    #[test]
+    fn a_loaders_complaint_names_what_is_missing() {
+        let glibc = "p: error while loading shared libraries: libmpi.so.40: cannot open shared \
+                     object file: No such file or directory";
+        assert_eq!(missing(glibc), Some("libmpi.so.40"));
+        let musl = "Error loading shared library libmpi.so.40: No such file (needed by p)";
+        assert_eq!(missing(musl), Some("libmpi.so.40"));
+        assert_eq!(missing("p: invalid ELF header"), None);
     }
 
     #[test]

@@ -1,0 +1,129 @@
+//! What the doctor finds: where all is well, and with launchers that are not.
+
+#[cfg(feature = "mpi")]
+mod with_mpi {
+    use crate::harness::{Stage, run, ultramarine};
+    use crate::real::launcher;
+    use serde_json::Value;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    /// A mark in the environment of all processes that one test starts.
+    const MARK: &str = "DOCTOR_FOR_TESTS";
+
+    const CHECKS: [&str; 13] = [
+        "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "ports", "clock", "name",
+        "slurm", "world", "deaths",
+    ];
+
+    #[test]
+    fn every_check_has_a_line_and_small_jobs_run() {
+        let Some(launcher) = launcher() else { return };
+        let mut command = ultramarine(&["doctor"]);
+        let ended = run(command.env("MPIEXEC", launcher).env(MARK, "lines"));
+        let checks: Vec<_> = ended.out.lines().map(verdict_and_name).collect();
+        let names: Vec<_> = checks.iter().map(|(_, name)| *name).collect();
+        assert_eq!(names, CHECKS, "{}", ended.out);
+        for name in ["mpi", "launcher", "world", "deaths"] {
+            assert!(checks.contains(&("ok", name)), "{}", ended.out);
+        }
+        // What else may be wrong depends on the machine.
+        let is_wrong = checks.iter().any(|(verdict, _)| *verdict == "wrong");
+        assert_eq!(ended.code, Some(i32::from(is_wrong)), "{}", ended.out);
+        nothing_is_left("lines");
+    }
+
+    fn verdict_and_name(line: &str) -> (&str, &str) {
+        let mut words = line.split_whitespace();
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_mend_and_the_code() {
+        let Some(launcher) = launcher() else { return };
+        let mut command = ultramarine(&["doctor", "--json", "-n", "2"]);
+        let ended = run(command.env("MPIEXEC", launcher).env("ULTRAMARINE_PORTS", "65535"));
+        assert_eq!(ended.code, Some(1), "{}{}", ended.out, ended.err);
+        let checks: Vec<Value> = serde_json::from_str(&ended.out).expect("an array");
+        let check =
+            |name: &str| checks.iter().find(|check| check["name"] == name).expect("it is there");
+        let ports = check("ports");
+        assert_eq!(ports["verdict"], "wrong");
+        assert_eq!(
+            ports["mend"],
+            "2 processes on this host need 4; name a wider range, or one that nobody else uses"
+        );
+        // Nor do the small jobs get their ports.
+        assert_eq!(check("world")["verdict"], "wrong");
+        assert_eq!(check("mpi")["verdict"], "ok");
+        assert!(check("mpi").get("mend").is_none(), "all is well there");
+    }
+
+    /// Starts the program so many times, and connects nobody.
+    const LONERS: &str = "[ \"$1\" = --version ] && exit\n\
+        while [ \"$1\" != -n ]; do shift; done\n\
+        left=$2\n\
+        while [ \"${1##*/}\" != ultramarine ]; do shift; done\n\
+        while [ $left -gt 0 ]; do \"$@\" & left=$((left - 1)); done\n\
+        wait";
+
+    #[test]
+    fn a_launcher_that_makes_worlds_of_one_is_found_out() {
+        if launcher().is_none() {
+            return;
+        }
+        let stage = Stage::new("loners");
+        let loners = stage.script("loners", LONERS);
+        let mut command = ultramarine(&["doctor"]);
+        let ended = run(command.env("MPIEXEC", &loners).env(MARK, "loners"));
+        assert_eq!(ended.code, Some(1), "{}{}", ended.out, ended.err);
+        let found =
+            format!("wrong    world     {loners} makes 3 worlds of 3 processes: see whether ");
+        assert!(ended.out.contains(&found), "{}", ended.out);
+        assert!(ended.out.contains("wrong    deaths    "), "{}", ended.out);
+        nothing_is_left("loners");
+    }
+
+    #[test]
+    fn a_launcher_that_does_not_start_is_found_out() {
+        if launcher().is_none() {
+            return;
+        }
+        let stage = Stage::new("broken");
+        let broken =
+            stage.script("broken", "[ \"$1\" = --version ] || echo 'out of order' >&2; exit 1");
+        let ended = run(ultramarine(&["doctor"]).env("MPIEXEC", &broken));
+        assert_eq!(ended.code, Some(1), "{}{}", ended.out, ended.err);
+        let found = format!("wrong    world     {broken}: out of order: ");
+        assert!(ended.out.contains(&found), "{}", ended.out);
+    }
+
+    /// Waits until no process has the mark; those that are ending may take a moment.
+    fn nothing_is_left(mark: &str) {
+        let mark = format!("{MARK}={mark}\0").into_bytes();
+        let has_mark = |folder: &Path| {
+            let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+            environment.windows(mark.len()).any(|part| part == mark)
+        };
+        let start = Instant::now();
+        loop {
+            let all = std::fs::read_dir("/proc").expect("on Linux").filter_map(Result::ok);
+            let left: Vec<_> =
+                all.map(|folder| folder.path()).filter(|path| has_mark(path)).collect();
+            if left.is_empty() {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "{left:?} are left");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn without_mpi_no_job_can_be_started() {
+    let ended = crate::harness::run(&mut crate::harness::ultramarine(&["doctor"]));
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out, ended.err);
+    assert!(ended.out.starts_with("wrong    mpi       `"), "{}", ended.out);
+    assert!(ended.out.contains("wrong    world     no job can be started: "), "{}", ended.out);
+}

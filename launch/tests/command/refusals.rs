@@ -1,0 +1,201 @@
+//! What is said about bad input: a line with what is wrong, and what to do.
+
+use crate::harness::{ALLOCATION, HYDRA, LIBMPI, LIBMPICH, OPEN_MPI, Stage, run};
+
+/// The line with which it refuses, with the folder of the stand-ins left out.
+fn refusal(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
+    let mut command = stage.ultramarine(&format!("run {arguments}"));
+    let line = run(command.envs(variables.iter().copied())).refuses();
+    line.replace(&format!("{}/", stage.bin().display()), "")
+}
+
+/// A stage with programs of both MPIs, and a launcher for each.
+fn with_both(test: &str) -> Stage {
+    let stage = Stage::new(test);
+    stage.launcher("mpiexec", OPEN_MPI);
+    stage.launcher("mpiexec.hydra", HYDRA);
+    stage.program("of_mpich", &[LIBMPICH]);
+    stage.program("of_open_mpi", &[LIBMPI]);
+    stage
+}
+
+#[test]
+fn no_launcher() {
+    let stage = Stage::new("no-launcher");
+    stage.program("of_mpich", &[LIBMPICH]);
+    let refused = |arguments, variables| refusal(&stage, arguments, variables);
+    let none = "none of mpiexec.mpich, mpiexec.hydra, mpiexec, mpirun on PATH or beside the library \
+                belongs to it";
+    let start = "no launcher found for MPICH (`of_mpich` is linked with libmpich.so.12): ";
+    let end = "; install it or load its module, or let MPIEXEC name it";
+    assert_eq!(refused("of_mpich", &[]), format!("{start}{none}{end}"));
+    // Another MPI's does not count.
+    stage.launcher("mpiexec", OPEN_MPI);
+    assert_eq!(refused("of_mpich", &[]), format!("{start}{none}{end}"));
+    let both = format!("{start}srun is not on PATH, and {none}{end}");
+    assert_eq!(refused("of_mpich", &ALLOCATION), both);
+    let missing = format!("{start}MPIEXEC names `nowhere`, which is no program{end}");
+    assert_eq!(refused("of_mpich", &[("MPIEXEC", "nowhere")]), missing);
+}
+
+#[test]
+fn a_launcher_of_another_mpi() {
+    let stage = with_both("another-mpi");
+    assert_eq!(
+        refusal(&stage, "--launcher openmpi of_mpich", &[]),
+        "Open MPI's mpiexec cannot start `of_mpich`, which is linked with MPICH (libmpich.so.12): \
+         each process would be a world of its own. Leave out --launcher, and the right one is found"
+    );
+    assert_eq!(
+        refusal(&stage, "of_open_mpi", &[("MPIEXEC", "mpiexec.hydra")]),
+        "mpiexec.hydra cannot start `of_open_mpi`, which is linked with Open MPI (libmpi.so.40): \
+         each process would be a world of its own. Let MPIEXEC name another, or unset it"
+    );
+    stage.srun("\tpmi2");
+    assert_eq!(
+        refusal(&stage, "--launcher srun of_open_mpi", &ALLOCATION),
+        "srun of this cluster cannot connect Open MPI processes: `srun --mpi=list` has no pmix (it \
+         has none, pmi2); leave out `--launcher srun`, or build with the other MPI"
+    );
+}
+
+#[test]
+fn no_mpi_or_two_or_a_missing_one() {
+    let stage = Stage::new("which-mpi");
+    stage.program("without", &[]);
+    assert_eq!(
+        refusal(&stage, "without", &[]),
+        "`without` is linked with no MPI library: build it with the default features of \
+         `ultramarine` (MPICC names the MPI's compiler wrapper), or start it as it is, with \
+         ULTRAMARINE_PES=4 for four PEs in one process"
+    );
+    stage.program("mixed", &[LIBMPICH, LIBMPI]);
+    assert_eq!(
+        refusal(&stage, "mixed", &[]),
+        "`mixed` needs two MPIs, libmpich.so.12 (MPICH) and libmpi.so.40 (Open MPI), which cannot \
+         work in one process: build it and the libraries that it uses anew with one MPICC (after \
+         `cargo clean`)"
+    );
+    // No machine has one of this name.
+    stage.program("missing", &[("libmpich.so.4711", "MPIR_stand_in")]);
+    std::fs::remove_file(stage.libraries().join("libmpich.so.4711")).expect("it was made");
+    assert_eq!(
+        refusal(&stage, "missing", &[]),
+        "`missing` needs libmpich.so.4711, which is not found on this host: load the module that \
+         has it, or add its folder to LD_LIBRARY_PATH"
+    );
+    stage.script("script", "exec program");
+    assert_eq!(
+        refusal(&stage, "script", &[]),
+        "`script` is no binary (a script), so that it cannot be seen which MPI it needs: name the \
+         program itself rather than a script that starts it"
+    );
+}
+
+#[test]
+fn no_program() {
+    let stage = Stage::new("no-program");
+    assert_eq!(
+        refusal(&stage, "nothing", &[]),
+        "there is no program `nothing` on PATH or beside this command: give its path"
+    );
+    assert_eq!(
+        refusal(&stage, "./nothing", &[]),
+        "there is no file `./nothing`: build the program first, or mend the path"
+    );
+    assert_eq!(
+        refusal(&stage, "/etc/passwd", &[]),
+        "`/etc/passwd` cannot be executed: if it is the right file, `chmod +x` makes it a program"
+    );
+}
+
+#[test]
+fn an_allocation_that_is_too_small() {
+    let stage = with_both("too-small");
+    stage.srun("\tpmi2");
+    assert_eq!(
+        refusal(&stage, "-n 9 of_mpich", &ALLOCATION),
+        "9 processes are asked for, but allocation 4711 has room for 8 (SLURM_JOB_CPUS_PER_NODE): \
+         ask Slurm for more (sbatch -n 9), for fewer here, or let several share a CPU with \
+         SLURM_OVERCOMMIT=1"
+    );
+    assert_eq!(
+        refusal(&stage, "-N 3 of_mpich", &ALLOCATION),
+        "3 nodes are asked for, but allocation 4711 has 2 (SLURM_JOB_NUM_NODES): ask Slurm for more \
+         (sbatch -N 3), or for fewer here"
+    );
+    let tasks = refusal(&stage, "-n 7 of_mpich", &ALLOCATION[..2]);
+    assert!(tasks.contains("allocation 4711 has room for 6 (SLURM_NTASKS)"), "{tasks}");
+}
+
+#[test]
+fn more_than_this_host_can_give() {
+    let stage = with_both("this-host");
+    assert_eq!(
+        refusal(&stage, "-N 2 of_mpich", &[]),
+        "2 hosts are asked for, but only this one is known: name them (--hosts a,b), or start inside \
+         a Slurm allocation (salloc, sbatch)"
+    );
+    assert_eq!(
+        refusal(&stage, "-n 3 --per-host 2 of_mpich", &[]),
+        "3 processes do not fit on one host with at most 2 on each: ask for fewer, or for more per \
+         host"
+    );
+    if cfg!(not(feature = "hwloc")) {
+        println!("skipped: without hwloc nothing is known of this host");
+        return;
+    }
+    let bound = refusal(&stage, "--bind numa --per-host 100000 of_mpich", &[]);
+    let start =
+        "--bind numa wants 100000 NUMA nodes on this host, one for each process, and it has ";
+    let end = ": ask for fewer processes, or leave out --bind";
+    assert!(bound.starts_with(start) && bound.ends_with(end), "{bound}");
+}
+
+#[test]
+fn a_number_of_nothing() {
+    let stage = Stage::new("nothing");
+    for arguments in ["run -n 0 sh", "run -N 0 sh", "run --per-host 0 sh"] {
+        let ended = run(&mut stage.ultramarine(arguments));
+        let first = ended.err.lines().next().unwrap_or_default();
+        assert_eq!(ended.code, Some(2));
+        assert!(first.starts_with("error: invalid value '0' for '"), "{first}");
+        assert!(first.ends_with(": at least one is needed"), "{first}");
+    }
+    let ended = run(&mut stage.ultramarine("run -n 3"));
+    assert!(ended.code == Some(2) && ended.err.contains("<PROGRAM>"), "{}", ended.err);
+}
+
+#[test]
+fn a_job_inside_a_job() {
+    let stage = with_both("inside");
+    assert_eq!(
+        refusal(&stage, "of_mpich", &[("PMI_SIZE", "4"), ("PMI_RANK", "2")]),
+        "PMI_SIZE says that a launcher has started this process already: under mpiexec or srun, \
+         start the program itself instead of `ultramarine run`"
+    );
+}
+
+#[test]
+fn open_mpi_does_not_work_for_root() {
+    let stage = with_both("root");
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| {
+        use std::os::unix::fs::MetadataExt as _;
+        own.uid() == 0
+    });
+    if !is_root {
+        println!("skipped: only root is refused");
+        return;
+    }
+    let mut command = stage.ultramarine("run -n 2 of_open_mpi");
+    command.env_remove("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
+    assert_eq!(
+        run(&mut command).refuses(),
+        "Open MPI's mpiexec refuses to work for root: set OMPI_ALLOW_RUN_AS_ROOT=1 and \
+         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 (in a container that is all right), or add \
+         `-- --allow-run-as-root` at the end"
+    );
+    let mut command = stage.ultramarine("run -n 2 of_open_mpi -- --allow-run-as-root");
+    command.env_remove("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
+    assert_eq!(run(&mut command).code, Some(7), "the launcher is started");
+}
