@@ -1,10 +1,14 @@
-//! `cargo xtask demo`: the project at work on four processes, from a fresh checkout, in one command.
+//! `cargo xtask demo`: the project at work, from a fresh checkout, in one command: on four processes
+//! of this machine, or on the nodes of the Slurm allocation that it is started in.
 
+use std::env;
 use std::process::{Command, ExitCode};
 
+use crate::mpi::{Family, Mpi};
 use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
 
+/// Outside of an allocation, which says itself how many.
 const PROCESSES: &str = "4";
 const PROGRAM: &str = "sum_euler";
 /// The sum of Euler's totient over 1..=20000, compared with the time of one thread in the same run.
@@ -20,19 +24,70 @@ const ARGUMENTS: [&str; 9] = [
     "--efficiency",
 ];
 
+/// The command that starts jobs, built beside the program.
+const LAUNCH: &str = "ultramarine";
+
 pub(crate) fn run() -> Result<ExitCode> {
-    let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
-    let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
+    let mpis = setup::ensure(Wanted::OneMpi)?;
+    let is_allocation = env::var_os("SLURM_JOB_ID").is_some_and(|job| !job.is_empty());
+    let plugins = if is_allocation { plugins_of_slurm() } else { String::new() };
+    let mpi = chosen(mpis, &plugins).ok_or_else(|| Failure("no MPI found".into()))?;
 
     let mut build = process::cargo();
     build.args(["build", "--release", "--package", "ultramarine-examples", "--bin", PROGRAM]);
+    build.args(["--package", "ultramarine", "--bin", LAUNCH]);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 
-    let program = mpi.target_dir().join("release").join(PROGRAM);
-    let mut launch = Command::new(&mpi.mpiexec);
-    launch.args(["-n", PROCESSES]).arg(program).args(ARGUMENTS);
+    let programs = mpi.target_dir().join("release");
+    let mut launch = Command::new(programs.join(LAUNCH));
+    launch.arg("run");
+    if !is_allocation {
+        launch.args(["-n", PROCESSES]);
+    }
+    launch.arg(programs.join(PROGRAM)).args(ARGUMENTS);
     mpi.apply_to(&mut launch);
+    // In an allocation it takes srun, if that can connect the processes.
+    launch.env("MPIEXEC", &mpi.mpiexec);
     println!("{}", process::shown(&launch));
     process::status_of(&mut launch).map(process::exit_code)
+}
+
+/// What `srun --mpi=list` says; nothing where it cannot be asked.
+fn plugins_of_slurm() -> String {
+    let output = Command::new("srun").arg("--mpi=list").output();
+    // Older versions write it to the standard error.
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+    )
+}
+
+/// The first MPI that srun has a plugin for, else the first.
+fn chosen(mpis: Vec<Mpi>, plugins: &str) -> Option<Mpi> {
+    let is_served = |mpi: &Mpi| {
+        plugins.contains(match mpi.family {
+            Family::Mpich => "pmi2",
+            Family::OpenMpi => "pmix",
+        })
+    };
+    let served = mpis.iter().position(is_served);
+    mpis.into_iter().nth(served.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cluster_decides_which_mpi_is_shown() {
+        let mpi = |family| Mpi { family, mpicc: "mpicc".into(), mpiexec: "mpiexec".into() };
+        let both = || vec![mpi(Family::Mpich), mpi(Family::OpenMpi)];
+        let family = |mpis, plugins| chosen(mpis, plugins).map(|mpi| mpi.family);
+        assert_eq!(family(both(), "none\n\tpmi2\n\tpmix"), Some(Family::Mpich));
+        assert_eq!(family(both(), "none\n\tpmix_v4"), Some(Family::OpenMpi));
+        assert_eq!(family(both(), ""), Some(Family::Mpich));
+        assert_eq!(family(vec![mpi(Family::OpenMpi)], "pmi2"), Some(Family::OpenMpi));
+        assert_eq!(family(vec![], "pmi2"), None);
+    }
 }

@@ -40,7 +40,7 @@ struct Arguments {
 enum Chore {
     /// Install what the build needs: C compiler, pkg-config, libclang, hwloc, MPI
     Setup,
-    /// Build an example and run it on four processes under MPI
+    /// Build an example and run it on four processes, or on the nodes of a Slurm allocation
     Demo,
     /// Check everything: format, lints, docs, the rules of the house, the tests under each MPI
     Test {
