@@ -149,16 +149,18 @@ impl Stage {
             let output = arguments.output().expect("Rust links with cc");
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         };
-        let (mut declared, mut used, mut files) = (String::new(), String::new(), Vec::new());
+        let mut files = Vec::new();
         for (library, symbol) in libraries {
             let file = self.libraries().join(library);
             let text = source("library.c", format!("int {symbol};\n"));
             let soname = format!("-Wl,-soname,{library}");
             cc(Command::new("cc").args(["-shared", "-fPIC", &soname, "-o"]).arg(&file).arg(text));
-            declared += &format!("extern int {symbol};\n");
-            used += &format!(" + {symbol}");
             files.push(file);
         }
+        let symbols = || libraries.iter().map(|(_, symbol)| *symbol);
+        let declared: String =
+            symbols().map(|symbol| ["extern int ", symbol, ";\n"].concat()).collect();
+        let used: String = symbols().map(|symbol| [" + ", symbol].concat()).collect();
         let text = source("main.c", format!("{declared}int main(void) {{ return 0{used}; }}\n"));
         let program = self.bin().join(name);
         let rpath = format!("-Wl,-rpath,{}", self.libraries().display());

@@ -28,7 +28,7 @@ fn bash_accepts_its_completions() {
     match Command::new("bash").arg("-n").arg(&file).output() {
         Err(error) => println!("skipped: no bash here ({error})"),
         Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr))
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
     }
 }

@@ -74,9 +74,10 @@ fn worlds_of_one_are_noticed() {
         return;
     }
     let own = run(&mut ultramarine(&["run", "-n", "2", "--dry-run", "ultramarine"])).succeeds();
-    let (other, variable, plugin) = match own.contains("--enable-recovery") {
-        true => ("mpiexec.mpich", "PMI_SIZE", "pmix"),
-        false => ("mpiexec.openmpi", "OMPI_COMM_WORLD_SIZE", "pmi2"),
+    let (other, variable, plugin) = if own.contains("--enable-recovery") {
+        ("mpiexec.mpich", "PMI_SIZE", "pmix")
+    } else {
+        ("mpiexec.openmpi", "OMPI_COMM_WORLD_SIZE", "pmi2")
     };
     let mut launch = Command::new(other);
     scrub(launch.args(["-n", "2", env!("CARGO_BIN_EXE_ultramarine"), "topo"]));

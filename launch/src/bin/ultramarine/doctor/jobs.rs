@@ -19,7 +19,7 @@ const KILL_AT: &str = "0.2";
 
 /// How long the processes may take to find each other, and a job to end.
 const START_DEADLINE: &str = "start_deadline=30s";
-const ENDS_WITHIN: Duration = Duration::from_secs(60);
+const ENDS_WITHIN: Duration = Duration::from_mins(1);
 
 /// Wall clocks farther apart make the times in logs of two hosts hard to compare.
 const CLOCKS_APART_US: i64 = 50_000;
@@ -74,8 +74,8 @@ impl Probe {
         if self.ended.status.is_none() {
             return format!("a job of {} processes did not end", self.processes);
         }
-        let errors = self.ended.err.lines().filter_map(|line| line.strip_prefix("Error: "));
-        errors.last().unwrap_or_else(|| self.ended.last_line()).to_owned()
+        let mut errors = self.ended.err.lines().filter_map(|line| line.strip_prefix("Error: "));
+        errors.next_back().unwrap_or_else(|| self.ended.last_line()).to_owned()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use crate::run::RunError;
-use crate::run::launcher::Search;
+use crate::run::launcher::{Search, Wanted};
 use crate::run::linked::{self, Linked};
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn launchers(linked: &Linked) -> Check {
     let srun = Search::from_environment().find_srun();
     let srun = srun.iter().map(|path| shown(path, "is here".to_owned()));
     let list = fits.chain(rest).chain(srun).collect::<Vec<_>>().join(", ");
-    match Search::from_environment().launcher(Default::default(), linked, None) {
+    match Search::from_environment().launcher(Wanted::Auto, linked, None) {
         Ok(launcher) if list.is_empty() => {
             Check::ok("launcher", shown(&launcher.path, "fits".to_owned()))
         }

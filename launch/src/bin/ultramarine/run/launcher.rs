@@ -98,14 +98,11 @@ impl Search {
             return Err(no_launcher(linked, "srun is not on PATH".to_owned()));
         };
         let plugins = plugins(&path).map_err(|reason| no_launcher(linked, reason))?;
-        let needed = needed_plugin(linked.family);
-        match fitting(linked.family, &plugins) {
-            Some(plugin) => Ok(Launcher { path, kind: Kind::Srun { plugin }, not_srun: None }),
-            None => {
-                let (family, has) = (linked.family, plugins.join(", "));
-                Err(RunError::NoPlugin { family, needed, has })
-            }
+        if let Some(plugin) = fitting(linked.family, &plugins) {
+            return Ok(Launcher { path, kind: Kind::Srun { plugin }, not_srun: None });
         }
+        let (family, needed) = (linked.family, needed_plugin(linked.family));
+        Err(RunError::NoPlugin { family, needed, has: plugins.join(", ") })
     }
 
     /// The mpiexecs on `PATH`, each with the MPI that it belongs to if it says so. A file that has
@@ -253,7 +250,7 @@ pub(crate) fn needed_plugin(family: Family) -> &'static str {
     }
 }
 
-/// The plugin for this family, if it is there. PMIx may be there with its version only.
+/// The plugin for this family, if it is there. `PMIx` may be there with its version only.
 pub(crate) fn fitting(family: Family, plugins: &[String]) -> Option<String> {
     let needed = needed_plugin(family);
     let exact = plugins.iter().find(|plugin| *plugin == needed);

@@ -56,10 +56,10 @@ const LOADER_WITHIN: Duration = Duration::from_secs(20);
 pub(crate) fn examine(program: &Path) -> Result<Linked, RunError> {
     let not_elf = |reason: String| RunError::NotElf { program: program.to_owned(), reason };
     let bytes = read(program)?;
-    let elf = Elf::parse(&bytes).map_err(|error| match bytes.starts_with(b"#!") {
-        true => not_elf("a script".to_owned()),
-        false => not_elf(error.to_string()),
-    })?;
+    if bytes.starts_with(b"#!") {
+        return Err(not_elf("a script".to_owned()));
+    }
+    let elf = Elf::parse(&bytes).map_err(|error| not_elf(error.to_string()))?;
     // A static binary has no loader, and no MPI that could be seen.
     let Some(loader) = elf.interpreter else { return Err(RunError::NoMpi(program.to_owned())) };
     let absolute = std::path::absolute(program);

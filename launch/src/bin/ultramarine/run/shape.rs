@@ -115,7 +115,8 @@ impl Wish {
         Ok(Shape {
             processes,
             hosts: spread(&self.hosts, processes),
-            nodes,
+            // srun takes all nodes of the allocation, and complains if there are too many.
+            nodes: nodes.or(nodes_known.filter(|nodes| processes < *nodes).map(|_| processes)),
             per_host: self.per_host,
             bind,
             shares_cores: here.is_some_and(|domains| processes > domains.cores),
@@ -254,6 +255,15 @@ mod tests {
         assert_eq!(half.shape(Some(&given), None).expect("a shape").processes, 6);
         let each = Wish { per_host: Some(2), ..Wish::default() };
         assert_eq!(each.shape(Some(&given), None).expect("a shape").processes, 8);
+    }
+
+    #[test]
+    fn a_small_job_takes_a_part_of_an_allocation() {
+        let nodes = |n| {
+            let wish = Wish { processes: Some(n), ..Wish::default() };
+            wish.shape(Some(&allocation(12, 4)), None).expect("a shape").nodes
+        };
+        assert_eq!((nodes(3), nodes(4), nodes(12)), (Some(3), None, None));
     }
 
     #[test]
