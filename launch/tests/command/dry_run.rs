@@ -42,19 +42,16 @@ fn a_program_of_mpich_is_started_by_hydra() {
 fn a_program_of_open_mpi_is_started_by_its_mpiexec() {
     let stage = with_both("open-mpi");
     let settings = [("ULTRAMARINE_LOG", "info"), ("ULTRAMARINE_PORTS", "40000-40100")];
-    assert_eq!(
-        line(&stage, "-n 1 of_open_mpi", &[]),
-        "mpiexec -n 1 --enable-recovery --bind-to none of_open_mpi"
-    );
+    assert_eq!(line(&stage, "-n 1 of_open_mpi", &[]), "mpiexec -n 1 --bind-to none of_open_mpi");
     assert_eq!(
         line(&stage, "-n 4 --hosts a,b --bind package of_open_mpi", &settings),
-        "mpiexec -n 4 --enable-recovery --bind-to socket --host a:2,b:2 -x ULTRAMARINE_LOG \
+        "mpiexec -n 4 --bind-to socket --host a:2,b:2 -x ULTRAMARINE_LOG \
          -x ULTRAMARINE_PORTS of_open_mpi"
     );
     if cfg!(feature = "hwloc") {
         assert_eq!(
             line(&stage, "-n 100000 of_open_mpi", &[]),
-            "mpiexec -n 100000 --enable-recovery --bind-to none --map-by :OVERSUBSCRIBE of_open_mpi"
+            "mpiexec -n 100000 --bind-to none --map-by :OVERSUBSCRIBE of_open_mpi"
         );
     }
 }
@@ -81,7 +78,7 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
     );
     // It has no plugin for Open MPI, whose mpiexec knows about Slurm by itself.
     let open_mpi = line(&stage, "of_open_mpi", &ALLOCATION);
-    assert_eq!(open_mpi, "mpiexec -n 6 --enable-recovery --bind-to none of_open_mpi");
+    assert_eq!(open_mpi, "mpiexec -n 6 --bind-to none of_open_mpi");
     let wide = [&ALLOCATION[..], &[("SLURM_CPUS_PER_TASK", "2")]].concat();
     stage.srun("\tpmi2\n\tpmix_v4");
     assert_eq!(

@@ -74,7 +74,7 @@ fn worlds_of_one_are_noticed() {
         return;
     }
     let own = run(&mut ultramarine(&["run", "-n", "2", "--dry-run", "ultramarine"])).succeeds();
-    let (other, variable, plugin) = if own.contains("--enable-recovery") {
+    let (other, variable, plugin) = if own.contains("--bind-to none") {
         ("mpiexec.mpich", "PMI_SIZE", "pmix")
     } else {
         ("mpiexec.openmpi", "OMPI_COMM_WORLD_SIZE", "pmi2")
