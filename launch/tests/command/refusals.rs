@@ -32,8 +32,12 @@ fn no_launcher() {
     // Another MPI's does not count.
     stage.launcher("mpiexec", OPEN_MPI);
     assert_eq!(refused("of_mpich", &[]), format!("{start}{none}{end}"));
-    let both = format!("{start}srun is not on PATH, and {none}{end}");
+    let both = format!("{start}srun cannot be used (it is not on PATH), and {none}{end}");
     assert_eq!(refused("of_mpich", &ALLOCATION), both);
+    assert_eq!(
+        refused("--launcher srun of_mpich", &ALLOCATION),
+        "srun cannot be used (it is not on PATH): load Slurm's module, or leave out `--launcher srun`"
+    );
     let missing = format!("{start}MPIEXEC names `nowhere`, which is no program{end}");
     assert_eq!(refused("of_mpich", &[("MPIEXEC", "nowhere")]), missing);
 }

@@ -78,26 +78,27 @@ impl Search {
             Wanted::Hydra => self.mpiexec(fits(linked, Family::Mpich)?),
             Wanted::Openmpi => self.mpiexec(fits(linked, Family::OpenMpi)?),
             Wanted::Auto if allocation.is_none() => self.mpiexec(linked),
-            // The mpiexecs know about Slurm themselves, and start on the same hosts.
-            Wanted::Auto => match (self.srun(linked), self.mpiexec(linked)) {
-                (Ok(launcher), _) => Ok(launcher),
-                (Err(error), Ok(launcher)) => {
-                    Ok(Launcher { not_srun: Some(why_not(&error)), ..launcher })
-                }
-                (Err(RunError::NoLauncher { looked, .. }), Err(_)) => {
-                    Err(no_launcher(linked, format!("{looked}, and {}", where_mpiexec(linked))))
-                }
-                (Err(error), Err(_)) => Err(error),
-            },
+            Wanted::Auto => self.srun(linked).or_else(|error| self.instead_of_srun(linked, &error)),
+        }
+    }
+
+    /// The mpiexecs know about Slurm themselves, and start on the same hosts.
+    fn instead_of_srun(&self, linked: &Linked, error: &RunError) -> Result<Launcher, RunError> {
+        let not_srun = why_not(error);
+        match self.mpiexec(linked) {
+            Err(RunError::NoLauncher { looked, .. }) => {
+                Err(no_launcher(linked, format!("{not_srun}, and {looked}")))
+            }
+            found => Ok(Launcher { not_srun: Some(not_srun), ..found? }),
         }
     }
 
     /// srun, with the plugin for this program's MPI.
     fn srun(&self, linked: &Linked) -> Result<Launcher, RunError> {
         let Some(path) = self.find_srun() else {
-            return Err(no_launcher(linked, "srun is not on PATH".to_owned()));
+            return Err(RunError::NoSrun("it is not on PATH".to_owned()));
         };
-        let plugins = plugins(&path).map_err(|reason| no_launcher(linked, reason))?;
+        let plugins = plugins(&path).map_err(RunError::NoSrun)?;
         if let Some(plugin) = fitting(linked.family, &plugins) {
             return Ok(Launcher { path, kind: Kind::Srun { plugin }, not_srun: None });
         }
@@ -170,7 +171,7 @@ fn prefixes(library: &Path) -> impl Iterator<Item = &Path> {
 /// The part of an error that is about srun alone.
 fn why_not(error: &RunError) -> String {
     match error {
-        RunError::NoLauncher { looked, .. } => looked.clone(),
+        RunError::NoSrun(reason) => format!("srun cannot be used ({reason})"),
         RunError::NoPlugin { needed, .. } => format!("`srun --mpi=list` has no {needed}"),
         error => error.to_string(),
     }
@@ -225,7 +226,7 @@ pub(crate) fn plugins(srun: &Path) -> Result<Vec<String>, String> {
         .map_err(|error| format!("srun: {error}"))?;
     if !said.succeeded() {
         let why = if said.status.is_none() { "it does not answer" } else { said.last_line() };
-        return Err(format!("`srun --mpi=list` fails ({why})"));
+        return Err(format!("`srun --mpi=list` fails: {why}"));
     }
     Ok(listed(&format!("{}\n{}", said.out, said.err)))
 }
