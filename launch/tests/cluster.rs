@@ -170,6 +170,35 @@ fn strangers_on_the_network_have_no_effect() {
 }
 
 #[test]
+fn the_command_uses_the_allocation() {
+    let Some(cluster) = Cluster::up() else { return };
+    let mut allocated = cluster.on("login");
+    allocated.args(["salloc", "--nodes=4", "--ntasks-per-node=2", COMMAND, "run", COMMAND, "topo"]);
+    let ended = run(allocated);
+    assert!(ended.is_success, "{}", ended.err);
+    assert!(ended.out.contains("job at switch core: 8 PEs"), "{}", ended.out);
+    let mut greedy = cluster.on("login");
+    greedy.args(["salloc", "--nodes=2", COMMAND, "run", "-n", "64", COMMAND, "topo"]);
+    let ended = run(greedy);
+    assert!(!ended.is_success && ended.err.contains("allocation"), "{}{}", ended.out, ended.err);
+    // It really tries whether a killed process is survived.
+    let mut doctor = cluster.on("login");
+    doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", COMMAND, "doctor"]);
+    let ended = run(doctor);
+    assert!(ended.is_success, "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn mpiexec_reaches_the_hosts_too() {
+    let Some(cluster) = Cluster::up() else { return };
+    let mut hosts = cluster.on("login");
+    hosts.args([COMMAND, "run", "--hosts", "r1n1,r2n1,r2n2", "--per-host", "2", COMMAND, "topo"]);
+    let ended = run(hosts);
+    assert!(ended.is_success, "{}", ended.err);
+    assert!(ended.out.contains("6 PEs") && ended.out.contains("host r2n2"), "{}", ended.out);
+}
+
+#[test]
 fn a_job_ends_in_order_when_slurm_asks_it_to() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("request");
