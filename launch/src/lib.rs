@@ -56,7 +56,7 @@ pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{
     Context, Fork, Future, JobError, Key, Outlook, Portable, Spawner, Supervised,
 };
-pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic};
+pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};
 pub use ultramarine_runtime::settings::{Settings, SettingsError};
 pub use ultramarine_skeletons as skeletons;
 pub use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology};

@@ -4,7 +4,7 @@ use crate::error::{Error, Result, StartError};
 use crate::options::{LaneKind, Options, PES_MAX};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use ultramarine_runtime::executor::{Context, Job, Leave, lead, serve};
+use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve};
 use ultramarine_runtime::settings::THREADS_MAX;
 use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, memory};
@@ -39,7 +39,14 @@ where
 
     let jobs = lanes.into_iter().zip(0..).map(|(lane, number)| {
         let (topology, settings) = (topology.clone(), settings.clone());
-        Job { me: Pe::new(number), topology, lane, settings, watch: None }
+        Job {
+            me: Pe::new(number),
+            topology,
+            lane,
+            settings,
+            watch: None,
+            bootstrap: Exchanged::default(),
+        }
     });
     let mut jobs = jobs.collect::<Vec<_>>().into_iter();
     let root = jobs.next().expect("there is at least one PE");

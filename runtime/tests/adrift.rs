@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::Verdict;
 use ultramarine_runtime::executor::{
-    Context, Job, JobError, Leave, Report, Spawner, Watch, Watchman, lead, serve,
+    Context, Exchanged, Job, JobError, Leave, Report, Spawner, Watch, Watchman, lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
@@ -143,7 +143,7 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
         // Whoever waits for others that do not answer fails.
         settings.shutdown_grace = PATIENCE * 4;
         let (lane, topology) = (Box::new(lane), topology.clone());
-        Job { me, topology, lane, settings, watch: Some(watch) }
+        Job { me, topology, lane, settings, watch: Some(watch), bootstrap: Exchanged::default() }
     };
     lanes.map(job).collect()
 }

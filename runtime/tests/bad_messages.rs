@@ -4,7 +4,9 @@
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, Spawner, lead, serve};
+use ultramarine_runtime::executor::{
+    Context, Exchanged, Job, JobError, Leave, Parting, Spawner, lead, serve,
+};
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_runtime::protocol::{Message, Outcome, Parcel, TaskId, Version};
 use ultramarine_runtime::settings::Settings;
@@ -91,7 +93,14 @@ fn pair(real: Pe) -> (Job, Played) {
     let mut lane = |pe: Pe| -> Box<dyn Lane> { Box::new(lanes[pe.index()].take().expect("once")) };
     let other = if real == Pe::ROOT { ONE } else { Pe::ROOT };
     let port = Port::new(other, 2, lane(other), PortSettings::default());
-    let job = Job { me: real, topology, lane: lane(real), settings, watch: None };
+    let job = Job {
+        me: real,
+        topology,
+        lane: lane(real),
+        settings,
+        watch: None,
+        bootstrap: Exchanged::default(),
+    };
     (job, Played { port, to: real, start: Instant::now() })
 }
 

@@ -1,14 +1,13 @@
 //! Making up the job: everything is exchanged over MPI, and what is wrong on one process becomes an
 //! error on all, so that nobody waits for it.
 
+use super::gathering::Gathering;
 use super::passport::{self, Passport};
 use super::{identity, ways};
 use crate::error::StartError;
 use crate::launcher::Launched;
 use crate::options::Options;
-use mpi::datatype::PartitionMut;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -30,11 +29,12 @@ pub(super) fn join(
     options: Result<Options, StartError>,
     launched: Launched,
 ) -> Result<Start, StartError> {
-    if world.size() == 1 && launched.processes > 1 {
+    let all = &Gathering::of(world);
+    if all.size() == 1 && launched.processes > 1 {
         options?;
         return Err(world_of_one(launched));
     }
-    compare_programs(world)?;
+    compare_programs(all)?;
     let (options, own) = match options {
         Ok(options) => {
             let own = Passport::own(&options);
@@ -42,30 +42,30 @@ pub(super) fn join(
         }
         Err(error) => (None, Err(error)),
     };
-    let passports = agree(world, own)?;
+    let passports = agree(all, own)?;
     let options = options.ok_or(StartError::SaidElsewhere)?;
-    said_once(world, passport::compare(&passports))?;
+    said_once(all, passport::compare(&passports))?;
     let (places, powers) = (Passport::places(&passports), Passport::powers(&passports));
     let topology = Topology::new(&places, &powers).map_err(StartError::from);
-    let topology = Arc::new(said_once(world, topology)?);
+    let topology = Arc::new(said_once(all, topology)?);
 
-    let rank = world.rank() as usize;
+    let rank = all.rank();
     let me = topology.pe_of(rank as u32);
     let settings = options.settings(Passport::worker_threads(&passports)[rank])?;
-    let dies_after = death(world, &passports, me)?;
-    let (lane, watch) = ways::open(world, &passports, &topology, me, &options, &settings)?;
-    let job = Job { me, topology, lane, settings, watch };
+    let dies_after = death(all, &passports, me)?;
+    let (lane, watch) = ways::open(all, &passports, &topology, me, &options, &settings)?;
+    let job = Job { me, topology, lane, settings, watch, bootstrap: all.exchanged() };
     Ok(Start { job, dies_after })
 }
 
 /// When this process is to be killed. The root says who is to die.
 fn death(
-    world: &SimpleCommunicator,
+    all: &Gathering<'_>,
     passports: &[Passport],
     me: Pe,
 ) -> Result<Option<Duration>, StartError> {
     let Some(faults) = &passports[0].faults else { return Ok(None) };
-    let plan = said_once(world, faults.plan(passports.len() as u32))?;
+    let plan = said_once(all, faults.plan(passports.len() as u32))?;
     if me == Pe::ROOT {
         eprintln!("ultramarine: {plan}");
     }
@@ -73,28 +73,24 @@ fn death(
 }
 
 /// A result that all processes have alike, of which only rank 0 says what is wrong.
-fn said_once<T>(
-    world: &SimpleCommunicator,
-    result: Result<T, StartError>,
-) -> Result<T, StartError> {
-    result.map_err(|error| if world.rank() == 0 { error } else { StartError::SaidElsewhere })
+fn said_once<T>(all: &Gathering<'_>, result: Result<T, StartError>) -> Result<T, StartError> {
+    result.map_err(|error| if all.rank() == 0 { error } else { StartError::SaidElsewhere })
 }
 
 /// An error on all processes unless all run the same program.
-fn compare_programs(world: &SimpleCommunicator) -> Result<(), StartError> {
+fn compare_programs(all: &Gathering<'_>) -> Result<(), StartError> {
     // A process that cannot read its own file is different from all.
     let own = identity::of_this_program();
-    let mut all = vec![0u64; world.size() as usize];
-    world.all_gather_into(own.as_ref().unwrap_or(&0), &mut all[..]);
+    let identities = all.numbers(own.as_ref().unwrap_or(&0));
     own?;
-    if all.iter().all(|other| *other == all[0] && *other != 0) {
+    if identities.iter().all(|other| *other == identities[0] && *other != 0) {
         return Ok(());
     }
-    if world.rank() != 0 {
+    if all.rank() != 0 {
         return Err(StartError::SaidElsewhere);
     }
     let mut text = String::new();
-    for (rank, identity) in all.iter().enumerate() {
+    for (rank, identity) in identities.iter().enumerate() {
         let separator = if rank == 0 { "" } else { ", " };
         let _ = write!(text, "{separator}rank {rank} build {identity:016x}");
     }
@@ -103,7 +99,7 @@ fn compare_programs(world: &SimpleCommunicator) -> Result<(), StartError> {
 
 /// What all processes have, by rank; or the first one's error, on all.
 pub(super) fn agree<T>(
-    world: &SimpleCommunicator,
+    all: &Gathering<'_>,
     own: Result<T, StartError>,
 ) -> Result<Vec<T>, StartError>
 where
@@ -111,29 +107,13 @@ where
 {
     let said = (own.map_err(|error| error.to_string()), host_name());
     let bytes = wire::encode(&said).map_err(|error| StartError::Mpi(error.to_string()))?;
-    let mut lengths = vec![0i32; world.size() as usize];
-    world.all_gather_into(&(bytes.len() as i32), &mut lengths[..]);
-    let starts: Vec<i32> = lengths
-        .iter()
-        .scan(0, |end, n| {
-            let start = *end;
-            *end += n;
-            Some(start)
-        })
-        .collect();
-    let mut all = vec![0u8; lengths.iter().sum::<i32>() as usize];
-    world.all_gather_varcount_into(
-        &bytes[..],
-        &mut PartitionMut::new(&mut all[..], &lengths[..], &starts[..]),
-    );
-    let mut values = Vec::with_capacity(lengths.len());
-    for (rank, (start, length)) in starts.iter().zip(&lengths).enumerate() {
-        let bytes = &all[*start as usize..(start + length) as usize];
+    let mut values = Vec::with_capacity(all.size());
+    for (rank, bytes) in all.bytes(&bytes).iter().enumerate() {
         let (value, host): (Result<T, String>, String) =
             wire::decode(bytes).map_err(|error| StartError::Mpi(error.to_string()))?;
         match value {
             Ok(value) => values.push(value),
-            Err(_) if world.rank() != 0 => return Err(StartError::SaidElsewhere),
+            Err(_) if all.rank() != 0 => return Err(StartError::SaidElsewhere),
             Err(reason) => return Err(StartError::Rank { rank, host, reason }),
         }
     }

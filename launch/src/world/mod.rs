@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mpi_thread` | the thread that starts and finalises MPI |
 //! | `bootstrap` | making up the job together: programs compared, passports exchanged |
+//! | `gathering` | what they tell each other for that, counted |
 //! | `ways` | how the PEs reach each other: the lane, the lifeboat, the detector |
 //! | `passport` | what each process tells the others about itself |
 //! | `identity`, `calibration` | what program it runs, and how fast |
@@ -12,6 +13,7 @@
 mod bootstrap;
 mod calibration;
 mod deadline;
+mod gathering;
 mod identity;
 mod mpi_thread;
 mod passport;

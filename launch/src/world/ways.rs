@@ -1,10 +1,11 @@
 //! How the PEs of a job reach each other: the lane, the lifeboat, and the detector.
 
 use super::bootstrap::agree;
+use super::gathering::Gathering;
 use super::passport::Passport;
 use crate::error::StartError;
 use crate::options::Options;
-use mpi::topology::{Color, SimpleCommunicator};
+use mpi::topology::Color;
 use mpi::traits::Communicator;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -29,7 +30,7 @@ struct Berth {
 
 /// The lane of this PE, and its watch over the others: what a process alone has none of.
 pub(super) fn open(
-    world: &SimpleCommunicator,
+    all: &Gathering<'_>,
     passports: &[Passport],
     topology: &Arc<Topology>,
     me: Pe,
@@ -37,12 +38,12 @@ pub(super) fn open(
     settings: &Settings,
 ) -> Result<(Box<dyn Lane>, Option<Watch>), StartError> {
     // First what all do together, and then what may fail: so each can say how it fared.
-    let over_tcp = passports[world.rank() as usize].over_tcp;
+    let over_tcp = passports[all.rank()].over_tcp;
     // Ranks of the new communicator are PEs.
     let comm = (!over_tcp)
-        .then(|| world.split_by_color_with_key(Color::with_value(0), me.number() as i32))
+        .then(|| all.world.split_by_color_with_key(Color::with_value(0), me.number() as i32))
         .flatten();
-    let bound = bind(world, passports, options).and_then(|(endpoint, detector, own)| {
+    let bound = bind(all, passports, options).and_then(|(endpoint, detector, own)| {
         let mpi = comm.map(MpiLane::new).transpose()?;
         if !over_tcp && mpi.is_none() {
             return Err(StartError::Mpi("no communicator was made".to_owned()));
@@ -53,13 +54,13 @@ pub(super) fn open(
         Ok((endpoint, detector, own, mpi)) => (Some((endpoint, detector, mpi)), Ok(own)),
         Err(error) => (None, Err(error)),
     };
-    let all = agree(world, own)?;
+    let berths = agree(all, own)?;
     let (endpoint, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
     let by_pe = |pick: fn(&Berth) -> SocketAddr| {
-        let berth = |n| pick(&all[topology.rank_of(Pe::new(n)) as usize]);
+        let berth = |n| pick(&berths[topology.rank_of(Pe::new(n)) as usize]);
         (0..topology.pes()).map(berth).collect::<Vec<_>>()
     };
-    let key = all[0].key;
+    let key = berths[0].key;
     let tcp = Box::new(endpoint.into_lane(me, by_pe(|berth| berth.lane), key)?) as Box<dyn Lane>;
     let (lane, lifeboat) = match mpi {
         None => (tcp, None),
@@ -79,12 +80,12 @@ pub(super) fn open(
 
 /// Takes ports to listen on.
 fn bind(
-    world: &SimpleCommunicator,
+    all: &Gathering<'_>,
     passports: &[Passport],
     options: &Options,
 ) -> Result<(TcpEndpoint, DetectorEndpoint, Berth), StartError> {
     let one_host = passports.iter().all(|other| other.host == passports[0].host);
-    let (listen, advertise) = own_address(&passports[world.rank() as usize].host, one_host)?;
+    let (listen, advertise) = own_address(&passports[all.rank()].host, one_host)?;
     let ports = options.port_range();
     let lane = TcpEndpoint::bind(listen, ports.clone())?;
     let detector = DetectorEndpoint::bind(listen, ports)?;

@@ -7,7 +7,7 @@ use super::task::{Departure, Fill, Guest};
 use crate::error::TaskError;
 use crate::protocol::{Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics};
 use crate::transport::link::{LinkCounters, LinkError};
-use crate::transport::{Lane, Port};
+use crate::transport::{Connections, Lane, Port};
 use crate::wire;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -235,6 +235,12 @@ impl Engine {
             sent.map_err(|source| JobError::Link { me, source })?;
         }
         self.port.flush(now).or_else(|error| self.endure(pe, error))
+    }
+
+    /// The connections of the lane, and of the one in waiting.
+    pub(super) fn connections(&self) -> Connections {
+        let waiting = self.lifeboat.as_ref().map(|lane| lane.connections());
+        self.port.connections() + waiting.unwrap_or_default()
     }
 
     /// What the port has seen.

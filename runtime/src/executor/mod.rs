@@ -51,7 +51,7 @@ pub use failure::JobError;
 pub use fork::Fork;
 pub use future::Future;
 pub use life::{Leave, Parting, lead, serve};
-pub use processor::Job;
+pub use processor::{Exchanged, Job};
 pub use store::Key;
 pub use supervised::Supervised;
 pub use vigil::{Beginning, Report, Watch, Watchman};

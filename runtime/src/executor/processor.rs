@@ -10,7 +10,7 @@ use super::timer::Timers;
 use super::vigil::{Vigil, Watch};
 use super::worker::visitor;
 use crate::error::TaskError;
-use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics};
+use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
 use crossbeam_queue::SegQueue;
@@ -41,6 +41,17 @@ pub struct Job {
     pub settings: Settings,
     /// How it hears of deaths. `None`: PEs of one process die together.
     pub watch: Option<Watch>,
+    /// What was exchanged to make up the job.
+    pub bootstrap: Exchanged,
+}
+
+/// Bytes that went between a PE and the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchanged {
+    /// What it told them.
+    pub sent_bytes: u64,
+    /// What it was told, its own included.
+    pub received_bytes: u64,
 }
 
 /// One PE.
@@ -78,6 +89,7 @@ pub(super) struct Processor {
     /// Tasks dropped when their turn came, since their home had died.
     pub(super) orphans: AtomicU64,
     pub(super) started: Instant,
+    bootstrap: Exchanged,
     /// Tasks started only to count the others.
     censuses: AtomicU64,
     pub(super) main_ended: AtomicBool,
@@ -90,7 +102,7 @@ pub(super) struct Processor {
 
 impl Processor {
     pub(super) fn start(job: Job) -> Result<Arc<Self>, JobError> {
-        let Job { me, topology, mut lane, settings, watch } = job;
+        let Job { me, topology, mut lane, settings, watch, bootstrap } = job;
         let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
         let seats: Vec<_> = deques.into_iter().map(|deques| Mutex::new(Some(deques))).collect();
         let seating = queues.clone();
@@ -136,6 +148,7 @@ impl Processor {
             helm: Helm::default(),
             orphans: AtomicU64::new(0),
             started: Instant::now(),
+            bootstrap,
             censuses: AtomicU64::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -169,10 +182,21 @@ impl Processor {
     /// What this PE has counted so far, but for the tasks that asked for it.
     pub(super) fn census(&self) -> Statistics {
         let censuses = self.censuses.fetch_add(1, Ordering::SeqCst) + 1;
-        let statistics = self.engine().as_ref().map(|engine| engine.statistics().clone());
-        let mut statistics = statistics.unwrap_or_default();
+        let counted = self
+            .engine()
+            .as_ref()
+            .map(|engine| (engine.statistics().clone(), engine.connections()));
+        let (mut statistics, of_lanes) = counted.unwrap_or_default();
         statistics.tasks = self.queues.started().saturating_sub(censuses);
         statistics.orphans += self.orphans.load(Ordering::Relaxed);
+        let connections = of_lanes + self.vigil.connections();
+        statistics.upkeep = Upkeep {
+            bootstrap_sent_bytes: self.bootstrap.sent_bytes,
+            bootstrap_received_bytes: self.bootstrap.received_bytes,
+            connections_opened: connections.opened,
+            connections_accepted: connections.accepted,
+        };
+        statistics.upkeep_most = statistics.upkeep;
         statistics
     }
 

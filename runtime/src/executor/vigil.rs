@@ -5,7 +5,7 @@ use super::failure::JobError;
 use super::processor::Processor;
 use crate::detector::{Detector, Verdict};
 use crate::protocol::Phase;
-use crate::transport::{Lane, LaneError, Sleeper};
+use crate::transport::{Connections, Lane, LaneError, Sleeper};
 use crossbeam_queue::SegQueue;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -34,6 +34,10 @@ pub type Beginning = Result<Box<dyn Watchman>, LaneError>;
 pub trait Watchman: Send + Sync {
     /// Others have reason to believe that this PE is dead.
     fn suspect(&self, pe: Pe);
+    /// How many connections the watch has taken so far.
+    fn connections(&self) -> Connections {
+        Connections::default()
+    }
     /// Tells the others that this PE leaves in order.
     fn goodbye(self: Box<Self>);
 }
@@ -41,6 +45,14 @@ pub trait Watchman: Send + Sync {
 impl Watchman for Detector {
     fn suspect(&self, pe: Pe) {
         Detector::suspect(self, pe);
+    }
+
+    fn connections(&self) -> Connections {
+        let counters = self.counters();
+        Connections {
+            opened: counters.dialled.load(Ordering::Relaxed),
+            accepted: counters.accepted.load(Ordering::Relaxed),
+        }
     }
 
     fn goodbye(self: Box<Self>) {
@@ -127,6 +139,11 @@ impl Vigil {
         let watchman = self.watchman();
         watchman.iter().for_each(|watchman| watchman.suspect(pe));
         watchman.is_some()
+    }
+
+    /// The connections of the watch.
+    pub(super) fn connections(&self) -> Connections {
+        self.watchman().as_ref().map(|watchman| watchman.connections()).unwrap_or_default()
     }
 
     /// Ends the watch: with a goodbye, or as if this PE had died.
@@ -303,6 +320,10 @@ impl Lane for Afloat {
 
     fn is_flushed(&mut self) -> bool {
         self.lane.is_flushed()
+    }
+
+    fn connections(&self) -> Connections {
+        self.lane.connections()
     }
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {

@@ -46,7 +46,7 @@ pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
 pub use node::{Host, Node};
 pub use pool::{Pool, Radii, Shelf};
 pub use settings::{FishingSettings, ProtocolSettings};
-pub use statistics::{Histogram, Statistics, Traffic};
+pub use statistics::{Histogram, Statistics, Traffic, Upkeep};
 
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,38 @@ pub struct Statistics {
     pub by_distance: Vec<Traffic>,
     /// From casting a FISH to receiving its SCHEDULE.
     pub steal_latency: Histogram,
+    /// What it took to find the others and to keep in touch with them, on all PEs together.
+    pub upkeep: Upkeep,
+    /// Of each figure in `upkeep`, the greatest that any one PE has.
+    pub upkeep_most: Upkeep,
+}
+
+/// What a PE that is a process does to find the others and to keep in touch with them. Zeros where
+/// PEs are threads of one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upkeep {
+    /// Bytes that it told the others while the job was made up; what the library that carried them
+    /// added is not known.
+    pub bootstrap_sent_bytes: u64,
+    /// Bytes that it was told, its own included: they grow with the number of PEs.
+    pub bootstrap_received_bytes: u64,
+    /// TCP connections that it has made, handshake and all, to watch others or to send by.
+    pub connections_opened: u64,
+    /// TCP connections that others have made to it.
+    pub connections_accepted: u64,
+}
+
+impl Upkeep {
+    /// Both, combined figure by figure.
+    fn zip(self, other: Upkeep, combine: impl Fn(u64, u64) -> u64) -> Upkeep {
+        let both = |figure: fn(Upkeep) -> u64| combine(figure(self), figure(other));
+        Upkeep {
+            bootstrap_sent_bytes: both(|upkeep| upkeep.bootstrap_sent_bytes),
+            bootstrap_received_bytes: both(|upkeep| upkeep.bootstrap_received_bytes),
+            connections_opened: both(|upkeep| upkeep.connections_opened),
+            connections_accepted: both(|upkeep| upkeep.connections_accepted),
+        }
+    }
 }
 
 /// What went on between PEs at one distance.
@@ -81,6 +113,8 @@ impl Statistics {
         self.lost += other.lost;
         self.orphans += other.orphans;
         self.steal_latency.merge(&other.steal_latency);
+        self.upkeep = self.upkeep.zip(other.upkeep, |a, b| a + b);
+        self.upkeep_most = self.upkeep_most.zip(other.upkeep_most, u64::max);
         for theirs in &other.by_distance {
             match self.by_distance.iter_mut().find(|ours| ours.distance == theirs.distance) {
                 None => self.by_distance.push(theirs.clone()),
@@ -180,6 +214,23 @@ mod tests {
         histogram.record(Duration::ZERO);
         histogram.record(Duration::MAX);
         assert_eq!(histogram.count(), 2);
+    }
+
+    #[test]
+    fn merging_adds_the_upkeep_and_keeps_the_most() {
+        let pe = |opened, accepted| {
+            let upkeep = Upkeep {
+                connections_opened: opened,
+                connections_accepted: accepted,
+                ..Upkeep::default()
+            };
+            Statistics { upkeep, upkeep_most: upkeep, ..Statistics::default() }
+        };
+        let mut total = Statistics::default();
+        [pe(1, 2), pe(3, 0), pe(0, 1)].iter().for_each(|pe| total.merge(pe));
+        assert_eq!((total.upkeep.connections_opened, total.upkeep.connections_accepted), (4, 3));
+        let most = total.upkeep_most;
+        assert_eq!((most.connections_opened, most.connections_accepted), (3, 2));
     }
 
     #[test]

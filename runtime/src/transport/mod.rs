@@ -58,9 +58,32 @@ pub trait Lane: Send {
         None
     }
 
+    /// How many connections it has made and taken so far; a lane without connections has none.
+    fn connections(&self) -> Connections {
+        Connections::default()
+    }
+
     /// What a thread sleeps in while there is nothing to do. May be called at any time; the
     /// sleeper outlives the lane harmlessly.
     fn sleeper(&self) -> Arc<dyn Sleeper>;
+}
+
+/// How many TCP connections there have been, those that have ended included. One counts when its
+/// handshake is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// To others.
+    pub opened: u64,
+    /// From others.
+    pub accepted: u64,
+}
+
+impl std::ops::Add for Connections {
+    type Output = Connections;
+
+    fn add(self, other: Connections) -> Connections {
+        Connections { opened: self.opened + other.opened, accepted: self.accepted + other.accepted }
+    }
 }
 
 /// Calls into a foreign library that may hang, kept apart from the [`Lane`] so that whoever holds

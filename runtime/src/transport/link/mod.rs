@@ -46,7 +46,7 @@ pub use error::LinkError;
 pub use settings::PortSettings;
 
 use super::pieces::{PREFIX_BYTES, Pieces, TooLong};
-use super::{Lane, LaneError, Sleeper};
+use super::{Connections, Lane, LaneError, Sleeper};
 use frame::{Frame, HEADER_BYTES};
 use peer::{Peer, Receipt};
 use std::sync::Arc;
@@ -380,6 +380,11 @@ impl Port {
     /// The lane's name.
     pub fn lane_name(&self) -> &'static str {
         self.lane.name()
+    }
+
+    /// The connections of the lane; after [`switch_lane`](Self::switch_lane) those of the new one.
+    pub fn connections(&self) -> Connections {
+        self.lane.connections()
     }
 
     /// What this port has seen since it was made.

@@ -5,6 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a TCP lane has seen since it was made. Kept by the lane, readable from anywhere.
 #[derive(Default, Debug)]
 pub struct TcpCounters {
+    /// Connections made to others, handshake and all.
+    pub dialled: AtomicU64,
+    /// Connections taken from others, handshake and all.
+    pub accepted: AtomicU64,
     /// Connections closed because they did not say the right hello, or not all of the handshake in
     /// time.
     pub strangers: AtomicU64,

@@ -209,6 +209,7 @@ impl Incoming {
                 };
                 accepted.caller = Caller::Peer { from, frames: Pieces::default() };
                 self.strangers.remove(&accepted.serial);
+                TcpCounters::count(&counters.accepted);
                 // What is left in the PE's former connection is older than what came by this one.
                 if let Some(former) = self.callers.insert(from, place) {
                     self.connections[former] = None;

@@ -28,7 +28,7 @@ pub use crate::handshake::JobKey;
 pub use counters::TcpCounters;
 
 use super::listener::Listener;
-use super::{Lane, LaneError, Sleeper, ports};
+use super::{Connections, Lane, LaneError, Sleeper, ports};
 use incoming::Incoming;
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
@@ -38,6 +38,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -173,6 +174,13 @@ impl Lane for TcpLane {
 
     fn is_flushed(&mut self) -> bool {
         self.outgoing.is_flushed()
+    }
+
+    fn connections(&self) -> Connections {
+        Connections {
+            opened: self.counters.dialled.load(Ordering::Relaxed),
+            accepted: self.counters.accepted.load(Ordering::Relaxed),
+        }
     }
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {

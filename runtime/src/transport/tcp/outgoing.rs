@@ -102,7 +102,11 @@ impl Outgoing {
     /// Something happened on the connection to `to`.
     pub(super) fn on_event(&mut self, to: usize, event: &Event, counters: &TcpCounters) {
         let Some(dialled) = self.connections.get_mut(to).and_then(Option::as_mut) else { return };
+        let was_greeting = dialled.handshake.is_some();
         match dialled.on_event(event) {
+            Ok(()) if was_greeting && dialled.handshake.is_none() => {
+                TcpCounters::count(&counters.dialled);
+            }
             Ok(()) => {}
             Err(Refusal::Forged) => {
                 TcpCounters::count(&counters.forged);
