@@ -148,7 +148,7 @@ fn topology_files_that_cannot_be_are_refused() {
     let host = host.trim();
     for (name, content, text) in [
         ("malformed", "[[hosts]".to_owned(), "is malformed"),
-        ("stranger", "[[hosts]]\nnames = \"nobody\"\n".to_owned(), "but not this one"),
+        ("stranger", "[[hosts]]\nnames = \"nobody\"\n".to_owned(), "names 1 hosts, but not `"),
         (
             "contradictory",
             format!(

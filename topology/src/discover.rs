@@ -110,6 +110,20 @@ impl Sources {
         Ok(Discovery { place: place.extended(below), source, cores, notes })
     }
 
+    /// The places of hosts of which only the names are known, down to the host: from the topology
+    /// file or else from the names. Where this process is does not matter.
+    ///
+    /// # Errors
+    /// When the topology file is unreadable, malformed or contradictory or does not name one of the
+    /// hosts; when the host pattern is malformed or does not match one of the names.
+    pub fn places_of(&self, hosts: &[String]) -> Result<Vec<Place>, TopologyError> {
+        if let Some(path) = &self.file {
+            return Ok(file::places(path, hosts)?);
+        }
+        let place = |host: &String| Ok(hostname::place(host, self.host_pattern.as_deref())?);
+        hosts.iter().map(place).collect()
+    }
+
     /// The place of this host.
     fn down_to_host(&self, notes: &mut Vec<String>) -> Result<(Source, Place), TopologyError> {
         if let Some(path) = &self.file {

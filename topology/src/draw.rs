@@ -15,143 +15,85 @@
 //! ```
 //!
 //! At each branch stands how far PEs of different children are from each other. Levels that do
-//! not branch share a line with what is below them. Of more than [`RUN_MAX`] siblings in a row
-//! that look the same but for names and ranks, the first is drawn and the others are counted.
+//! not branch share a line with what is below them. Of many siblings in a row that look the same but
+//! for names and ranks, the first is drawn and the others are counted.
 
-use crate::hierarchy::Node;
+use crate::Topology;
+use crate::outline::{Outline, Shape};
 use crate::place::write_path;
-use crate::{Ball, Label, Pe, Topology};
 use std::fmt::{self, Formatter};
-
-/// The longest run of siblings of the same shape that is drawn in full.
-const RUN_MAX: usize = 4;
-
-/// One child of a branch: a subtree or a PE.
-#[derive(Clone, Copy)]
-struct Child<'a> {
-    ball: Ball,
-    /// The branch at its top; `None` for a PE.
-    node: Option<&'a Node>,
-    /// The labels that lead to it from the branch above.
-    path: &'a [Label],
-}
 
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let root = self.cluster(Pe::ROOT, crate::Distance::ONE);
-        let depth = root.map_or(0, |node| node.depth);
+        let outline = self.outline(usize::MAX);
         f.write_str("job")?;
-        if depth > 0 {
-            f.write_str(" at ")?;
-            write_path(f, &self.place(Pe::ROOT).labels()[..depth])?;
+        if let Shape::Branch { .. } = outline.shape {
+            if !outline.path.is_empty() {
+                f.write_str(" at ")?;
+                write_path(f, &outline.path)?;
+            }
+            f.write_str(": ")?;
+            return self.draw_parts(f, &outline, "");
         }
-        let Some(root) = root else {
-            // A single PE has no branch above it.
-            let path = self.place(Pe::ROOT).labels();
-            let ball = Ball::new(0, 1);
-            writeln!(f, ": 1 PE, power {}", self.power_of(ball))?;
-            return self.draw_child(f, Child { ball, node: None, path }, "", true);
-        };
-        f.write_str(": ")?;
-        self.draw_branch(f, root, "")
+        // A single PE has no branch above it.
+        writeln!(f, ": 1 PE, power {}", self.power_of(outline.ball))?;
+        self.draw(f, &outline, "", true)
     }
 }
 
 impl Topology {
-    /// Ends the line that names a branch, and draws its children. Recurses as deep as places are,
-    /// which is limited.
-    fn draw_branch(&self, f: &mut Formatter<'_>, node: &Node, indent: &str) -> fmt::Result {
-        let (pes, power) = (node.ball.len(), self.power_of(node.ball));
-        writeln!(f, "{pes} PEs, power {power}, distance {}", node.distance)?;
-        let children = self.children(node);
-        let runs = children.chunk_by(|a, b| self.look_the_same(*a, *b));
-        for run in runs {
-            let is_last = |child: &Child<'_>| child.ball.numbers().end == node.ball.numbers().end;
-            if run.len() <= RUN_MAX {
-                for child in run {
-                    self.draw_child(f, *child, indent, is_last(child))?;
-                }
-            } else {
-                self.draw_child(f, run[0], indent, false)?;
-                self.draw_rest(f, &run[1..], indent, is_last(&run[run.len() - 1]))?;
-            }
+    /// Ends the line that names a part, and draws what it branches into. Recurses as deep as places
+    /// are, which is limited.
+    fn draw_parts(&self, f: &mut Formatter<'_>, branch: &Outline, indent: &str) -> fmt::Result {
+        let Shape::Branch { distance, parts } = &branch.shape else { return writeln!(f) };
+        let (pes, power) = (branch.ball.len(), self.power_of(branch.ball));
+        writeln!(f, "{pes} PEs, power {power}, distance {distance}")?;
+        for (place, part) in (1..).zip(parts) {
+            self.draw(f, part, indent, place == parts.len())?;
         }
         Ok(())
     }
 
-    fn draw_child(
+    fn draw(
         &self,
         f: &mut Formatter<'_>,
-        child: Child<'_>,
+        part: &Outline,
         indent: &str,
         is_last: bool,
     ) -> fmt::Result {
         let (tee, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        f.write_str(indent)?;
-        f.write_str(tee)?;
-        write_path(f, child.path)?;
-        if let Some(node) = child.node {
-            f.write_str(": ")?;
-            return self.draw_branch(f, node, &format!("{indent}{bar}"));
+        write!(f, "{indent}{tee}")?;
+        if let Shape::More { siblings, are_alike } = part.shape {
+            return self.draw_more(f, part, siblings, are_alike);
         }
-        let (pe, comma) = (child.ball.first(), if child.path.is_empty() { "" } else { ", " });
+        write_path(f, &part.path)?;
+        if let Shape::Branch { .. } = part.shape {
+            f.write_str(": ")?;
+            return self.draw_parts(f, part, &format!("{indent}{bar}"));
+        }
+        let (pe, comma) = (part.ball.first(), if part.path.is_empty() { "" } else { ", " });
         writeln!(f, "{comma}{pe}: rank {}, power {}", self.rank_of(pe), self.power(pe))
     }
 
-    /// One line for the siblings after the first of a run.
-    fn draw_rest(
+    /// What stands for several siblings.
+    fn draw_more(
         &self,
         f: &mut Formatter<'_>,
-        rest: &[Child<'_>],
-        indent: &str,
-        is_last: bool,
+        part: &Outline,
+        siblings: usize,
+        are_alike: bool,
     ) -> fmt::Result {
-        let (first, last) = (&rest[0], &rest[rest.len() - 1]);
-        let pes = Ball::new(first.ball.numbers().start, last.ball.numbers().end);
-        let (from, to) = (pes.first(), pes.at(pes.len() - 1));
-        let tee = if is_last { "└─ " } else { "├─ " };
-        write!(f, "{indent}{tee}… {} more like it", rest.len())?;
-        if !last.path.is_empty() {
+        write!(f, "… {siblings} {}", if are_alike { "more like it" } else { "others" })?;
+        if !part.path.is_empty() {
             f.write_str(", to ")?;
-            write_path(f, last.path)?;
+            write_path(f, &part.path)?;
         }
+        let (from, to) = (part.ball.first(), part.ball.at(part.ball.len() - 1));
         write!(f, ": {from} to {to}")?;
-        let rank = self.rank_of(from);
-        if (rank..).zip(pes.iter()).all(|(rank, pe)| self.rank_of(pe) == rank) {
-            write!(f, ", ranks {rank} to {}", self.rank_of(to))?;
+        if let Some((first, last)) = self.ranks_in_order(part) {
+            write!(f, ", ranks {first} to {last}")?;
         }
         writeln!(f)
-    }
-
-    fn children<'a>(&'a self, branch: &Node) -> Vec<Child<'a>> {
-        let mut children = Vec::new();
-        let mut next = branch.ball.numbers().start;
-        while next < branch.ball.numbers().end {
-            let pe = Pe::new(next);
-            let node = self.cluster_below(pe, branch);
-            let ball = node.map_or(Ball::new(next, next + 1), |node| node.ball);
-            let labels = self.place(pe).labels();
-            let depth = node.map_or(labels.len(), |node| node.depth);
-            children.push(Child { ball, node, path: &labels[branch.depth..depth] });
-            next = ball.numbers().end;
-        }
-        children
-    }
-
-    /// Whether two siblings differ in nothing but names and ranks. How PEs are apart from the
-    /// next one tells the whole shape of a hierarchy.
-    fn look_the_same(&self, a: Child<'_>, b: Child<'_>) -> bool {
-        let kinds = |pe| self.place(pe).labels().iter().map(|label| label.kind);
-        let gap = |ball: Ball, pe: Pe| {
-            let next = Pe::new(pe.number() + 1);
-            ball.contains(next).then(|| self.distance(pe, next))
-        };
-        a.ball.len() == b.ball.len()
-            && a.ball.iter().zip(b.ball.iter()).all(|(p, q)| {
-                self.power(p) == self.power(q)
-                    && gap(a.ball, p) == gap(b.ball, q)
-                    && kinds(p).eq(kinds(q))
-            })
     }
 }
 

@@ -21,6 +21,10 @@
 //! part in the job has to be named, and no host may be named twice. Hosts are told apart by their
 //! full name or, if the file does not have that, by the name before the first dot.
 
+mod write;
+
+pub use write::{Inexpressible, written};
+
 use crate::host_list::{self, HOSTS_LIMIT, HostListError};
 use crate::{DEPTH_LIMIT, Label, LevelKind, Place, hostname};
 use serde::{Deserialize, Serialize};
@@ -92,15 +96,15 @@ pub enum FileError {
         /// Its place where it is named again.
         second: Place,
     },
-    /// This host is not in the file.
+    /// A host is not in the file.
     #[error(
-        "the topology file {} names {named} hosts, but not this one, `{host}`; \
+        "the topology file {} names {named} hosts, but not `{host}`; \
          add it to the `names` of the [[hosts]] that it is among", path.display()
     )]
     NotNamed {
         /// The file.
         path: PathBuf,
-        /// This host.
+        /// The host.
         host: String,
         /// How many hosts the file names.
         named: usize,
@@ -135,25 +139,33 @@ enum Names {
 
 /// The place of the host `host` by the file at `path`.
 pub(crate) fn place(path: &Path, host: &str) -> Result<Place, FileError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| FileError::Unreadable { path: path.to_owned(), cause })?;
-    place_in(&text, path, host)
+    Ok(places(path, &[host])?.remove(0))
 }
 
-/// As [`place`], by the text of the file; the path is for errors.
-fn place_in(text: &str, path: &Path, host: &str) -> Result<Place, FileError> {
+/// The places of hosts by the file at `path`.
+pub(crate) fn places(path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<Place>, FileError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| FileError::Unreadable { path: path.to_owned(), cause })?;
+    places_in(&text, path, hosts)
+}
+
+/// As [`places`], by the text of the file; the path is for errors.
+fn places_in(text: &str, path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<Place>, FileError> {
     let file: TopologyFile = toml::from_str(text)
         .map_err(|cause| FileError::Malformed { path: path.to_owned(), cause: Box::new(cause) })?;
     let groups = groups_by_host(&file, path)?;
-    let full = groups.get_key_value(host);
-    match full.or_else(|| groups.get_key_value(hostname::split(host).0)) {
-        Some((name, &group)) => Ok(group.place_of(name)),
-        None => Err(FileError::NotNamed {
-            path: path.to_owned(),
-            host: host.to_owned(),
-            named: groups.len(),
-        }),
-    }
+    let place = |host: &str| {
+        let full = groups.get_key_value(host);
+        match full.or_else(|| groups.get_key_value(hostname::split(host).0)) {
+            Some((name, &group)) => Ok(group.place_of(name)),
+            None => Err(FileError::NotNamed {
+                path: path.to_owned(),
+                host: host.to_owned(),
+                named: groups.len(),
+            }),
+        }
+    };
+    hosts.iter().map(|host| place(host.as_ref())).collect()
 }
 
 /// Every host with the group it is in.
@@ -231,8 +243,8 @@ mod tests {
     "#;
 
     fn find(text: &str, host: &str) -> Result<String, String> {
-        let place = place_in(text, Path::new("machine.toml"), host);
-        place.map(|p| p.to_string()).map_err(|e| e.to_string())
+        let places = places_in(text, Path::new("machine.toml"), &[host]);
+        places.map(|places| places[0].to_string()).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -296,7 +308,7 @@ mod tests {
     fn a_host_that_is_not_named() {
         assert_eq!(
             find(FILE, "nid071").unwrap_err(),
-            "the topology file machine.toml names 87 hosts, but not this one, `nid071`; \
+            "the topology file machine.toml names 87 hosts, but not `nid071`; \
              add it to the `names` of the [[hosts]] that it is among"
         );
     }

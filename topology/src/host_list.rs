@@ -4,6 +4,10 @@
 //! numbers; a number written with leading zeros keeps its width. A name may have several brackets
 //! and then means each combination: `r[1-2]n[01-16]` is 32 hosts.
 
+mod compress;
+
+pub(crate) use compress::compress;
+
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -52,7 +56,16 @@ pub enum HostListError {
 }
 
 /// The names that a list stands for, in its order.
-pub(crate) fn expand(list: &str) -> Result<Vec<String>, HostListError> {
+///
+/// ```
+/// use ultramarine_topology::host_list::expand;
+/// assert_eq!(expand("r[1-2]n[09-10]")?, ["r1n09", "r1n10", "r2n09", "r2n10"]);
+/// # Ok::<(), ultramarine_topology::HostListError>(())
+/// ```
+///
+/// # Errors
+/// When the list is malformed, or stands for more hosts than [`HOSTS_LIMIT`].
+pub fn expand(list: &str) -> Result<Vec<String>, HostListError> {
     let owned = || list.to_owned();
     let mut hosts = Vec::new();
     // The names that the part read since the last comma stands for.

@@ -61,9 +61,9 @@ pub enum PatternError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Does not match this host.
+    /// Does not match a host.
     #[error(
-        "the host pattern `{pattern}` does not match the name of this host, `{host}`; in a \
+        "the host pattern `{pattern}` does not match the host name `{host}`; in a \
          pattern, # stands for a number, % for one digit, @ for letters, * for anything, and what \
          is in parentheses is a level, as in (r#)(c#)n# for r3c1n07"
     )]
@@ -269,7 +269,7 @@ mod tests {
     fn a_pattern_that_does_not_match_says_so() {
         let text = place("cn12", Some("(r#)n#")).unwrap_err().to_string();
         assert!(text.starts_with(
-            "the host pattern `(r#)n#` does not match the name of this host, `cn12`; in a pattern, #"
+            "the host pattern `(r#)n#` does not match the host name `cn12`; in a pattern, #"
         ));
     }
 
