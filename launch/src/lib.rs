@@ -36,10 +36,12 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+mod describe;
 mod error;
 mod faults;
 #[cfg(feature = "mpi")]
 mod guard;
+pub mod latency;
 mod launcher;
 mod options;
 mod request;
@@ -59,7 +61,10 @@ pub use ultramarine_runtime::executor::{
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};
 pub use ultramarine_runtime::settings::{Settings, SettingsError};
 pub use ultramarine_skeletons as skeletons;
-pub use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology};
+pub use ultramarine_topology::file as topology_file;
+pub use ultramarine_topology::{
+    Ball, Distance, Label, LevelKind, Outline, Pe, Place, Shape, Topology,
+};
 
 /// What most programs need.
 pub mod prelude {

@@ -1,0 +1,146 @@
+//! `ultramarine topo`: where the PEs of a job stand, and how far that is in time.
+//!
+//! | file | what |
+//! |---|---|
+//! | `findings` | what is found out, as text and as JSON |
+//! | `picture` | the hierarchy as a picture |
+//! | `draft` | files that come to be as a whole or not at all |
+
+mod draft;
+mod findings;
+mod picture;
+
+use draft::Draft;
+use findings::Findings;
+use std::path::{Path, PathBuf};
+use ultramarine::{Context, Error, Options, Result, TaskError, latency, topology_file};
+
+/// Show the hierarchy of the machine as a job on it would see it, and measure how long messages take.
+/// Under mpiexec or srun: of this job.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Describe a job on these hosts instead of starting one, as in `r1n[01-16],login`. Where they
+    /// stand is read from --topology or from their names (--host-pattern).
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["pes", "lane", "ports", "calibrate"])]
+    hosts: Option<String>,
+    /// So many PEs on each of the hosts, with --threads worker threads (1 if not given).
+    #[arg(long, value_name = "P", requires = "hosts", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    per_host: u32,
+    /// Draw the hierarchy into this file, as SVG; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write the hierarchy, down to the hosts, into this file, as --topology reads it; `-` is standard
+    /// output.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Let --write replace a file that is there already.
+    #[arg(long, requires = "write")]
+    force: bool,
+    /// Do not measure how long messages take.
+    #[arg(long)]
+    no_latency: bool,
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let Arguments { hosts, per_host, svg, write, force, no_latency, json, options } = arguments;
+    let wishes = Wishes { svg, write, force, json };
+    if let Some(hosts) = hosts {
+        let drafts = Drafts::begin(&wishes)?;
+        let topology = options.describe(&hosts, per_host).map_err(Error::other)?;
+        return drafts.finish(&Findings::described(&topology), &wishes);
+    }
+    options.run(async move |cx| {
+        // What cannot be written is said before anything is measured.
+        let drafts = Drafts::begin(&wishes)?;
+        let findings = find_out(&cx, !no_latency).await?;
+        drafts.finish(&findings, &wishes)
+    })
+}
+
+/// What is to become of the findings.
+struct Wishes {
+    svg: Option<PathBuf>,
+    write: Option<PathBuf>,
+    force: bool,
+    json: bool,
+}
+
+impl Wishes {
+    /// Whether standard output is for something else than text.
+    fn takes_stdout(&self) -> bool {
+        self.json || [&self.svg, &self.write].into_iter().flatten().any(|path| is_stdout(path))
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The files that are to be written.
+struct Drafts {
+    svg: Option<Draft>,
+    write: Option<Draft>,
+}
+
+impl Drafts {
+    fn begin(wishes: &Wishes) -> Result<Drafts> {
+        let on_stdout = [&wishes.svg, &wishes.write].into_iter().flatten();
+        if on_stdout.filter(|path| is_stdout(path)).count() + usize::from(wishes.json) > 1 {
+            let text =
+                "--json, --svg - and --write - all need standard output: give the others a file";
+            return Err(Error::other(text));
+        }
+        let draft = |path: &Option<PathBuf>, replaces| {
+            let path = path.as_ref().filter(|path| !is_stdout(path));
+            path.map(|path| Draft::begin(path, replaces)).transpose()
+        };
+        Ok(Drafts { write: draft(&wishes.write, wishes.force)?, svg: draft(&wishes.svg, true)? })
+    }
+
+    fn finish(self, findings: &Findings<'_>, wishes: &Wishes) -> Result<()> {
+        if wishes.json {
+            println!("{}", findings.json());
+        } else if !wishes.takes_stdout() {
+            print!("{findings}");
+        }
+        findings.warn();
+        if wishes.svg.is_some() {
+            let svg = picture::draw(findings.topology, &findings.latency);
+            match self.svg {
+                Some(draft) => draft.finish(&svg)?,
+                None => print!("{svg}"),
+            }
+        }
+        if wishes.write.is_some() {
+            let file = topology_file::written(findings.topology).map_err(Error::other)?;
+            match self.write {
+                Some(draft) => draft.finish(&file)?,
+                None => print!("{file}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All that can be known of a job.
+async fn find_out(cx: &Context, with_latency: bool) -> Result<Findings<'_>> {
+    let unmeasured = |error: TaskError| {
+        Error::other(format!(
+            "the latency could not be measured: {error}; without it, by --no-latency, the rest can \
+             still be shown"
+        ))
+    };
+    let latency = if with_latency && cx.pes() > 1 {
+        latency::by_distance(cx).await.map_err(unmeasured)?
+    } else {
+        Vec::new()
+    };
+    let statistics = cx.statistics().await?;
+    Ok(Findings { topology: cx.topology(), latency, statistics: Some(statistics) })
+}
