@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub(crate) mod cluster;
+pub(crate) mod command;
 pub(crate) mod hierarchies;
 pub(crate) mod launcher;
 

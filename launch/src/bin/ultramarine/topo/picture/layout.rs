@@ -132,7 +132,7 @@ fn measured(job: &Topology, part: &Outline, from: usize, last: usize) -> Sized {
             let (rank, power) = (job.rank_of(first), job.power(first));
             lines = vec![lines.join(", "), format!("{first}, rank {rank}, power {power}")];
             lines.retain(|line| !line.is_empty());
-            1
+            lines.len() - 1
         }
         Shape::More { siblings, are_alike } => {
             let more = if are_alike { "more like it" } else { "others" };

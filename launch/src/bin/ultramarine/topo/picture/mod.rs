@@ -29,13 +29,14 @@ const PALE: &str = "#e8eaed";
 const INK: &str = "#1b2430";
 const SNOW: &str = "#ffffff";
 const EDGE: &str = "#7f8fa3";
+const GOLD: &str = "#d9a02b";
 
 /// The blues of the first and of the last distance: red, green, blue.
 const BLUES: [[u32; 3]; 2] = [[32, 66, 107], [205, 224, 243]];
 
-/// Around the picture, and the height of the scale above it, in pixels.
+/// Around the picture, and the height of the scale above it without times, in pixels.
 const MARGIN: u32 = 16;
-const SCALE: u32 = 58;
+const SCALE: u32 = 40;
 
 /// The size of small text, in pixels.
 const SMALL: u32 = 11;
@@ -49,14 +50,15 @@ pub(super) fn draw(job: &Topology, latency: &[Latency]) -> String {
     let wide = |[name, times]: &[String; 2]| width(name, LETTERS).max(width(times, SMALL));
     let layout = lay_out(job, &headings.iter().map(wide).collect::<Vec<_>>());
     let (x, across) = layout.columns[layout.columns.len() - 1];
-    let (width, height) = (x + across + 2 * MARGIN, SCALE + layout.height + 2 * MARGIN);
+    let above = SCALE + if latency.is_empty() { 0 } else { LINE };
+    let (width, height) = (x + across + 2 * MARGIN, above + layout.height + 2 * MARGIN);
 
     let mut scale = Group::new().set("transform", format!("translate({MARGIN} {MARGIN})"));
     for (column, heading) in headings.iter().enumerate() {
-        scale = draw_heading(scale, &layout, column, heading);
+        scale = draw_heading(scale, &layout, column, above, heading);
     }
     let mut boxes =
-        Group::new().set("transform", format!("translate({MARGIN} {})", MARGIN + SCALE));
+        Group::new().set("transform", format!("translate({MARGIN} {})", MARGIN + above));
     for block in &layout.blocks {
         boxes = boxes.add(draw_block(block, distances.len() - 1));
     }
@@ -92,6 +94,7 @@ fn draw_heading(
     scale: Group,
     layout: &Layout,
     column: usize,
+    above: u32,
     [name, times]: &[String; 2],
 ) -> Group {
     let (x, across) = layout.columns[column];
@@ -100,9 +103,9 @@ fn draw_heading(
     let stroke = Line::new()
         .set("x1", x)
         .set("x2", x + across)
-        .set("y1", SCALE - 12)
-        .set("y2", SCALE - 12)
-        .set("stroke", if column == last { EDGE.to_owned() } else { fill(kind, column, last) })
+        .set("y1", above - 12)
+        .set("y2", above - 12)
+        .set("stroke", if column == last { GOLD.to_owned() } else { fill(kind, column, last) })
         .set("stroke-width", 4)
         .set("stroke-linecap", "butt");
     let line = |text: &str, y: u32| Text::new(text).set("x", x).set("y", y).set("fill", GREY);
@@ -159,9 +162,10 @@ fn fill(kind: Kind, column: usize, last: usize) -> String {
 /// From dark to light over the columns before the last.
 fn blue(column: usize, last: usize) -> [u32; 3] {
     let steps = last.saturating_sub(1).max(1) as u32;
-    let step = (column as u32).min(steps);
-    let mix = |from: u32, to: u32| (from * (steps - step) + to * step) / steps;
-    std::array::from_fn(|part| mix(BLUES[0][part], BLUES[1][part]))
+    // Lighter at first, so that text can be read on all that is between.
+    let share = (f64::from((column as u32).min(steps)) / f64::from(steps)).sqrt();
+    let mix = |from: u32, to: u32| f64::from(from) * (1.0 - share) + f64::from(to) * share;
+    std::array::from_fn(|part| mix(BLUES[0][part], BLUES[1][part]).round() as u32)
 }
 
 /// How bright a colour looks, from 0 to 255.
