@@ -264,8 +264,8 @@ mod tests {
             &[&[2][..]][..],
             &[&[2, 2], &[2, 2]],
             &[&[1], &[7, 1, 1], &[2]],
-            &[&[1; 100]; 50],
-            &[&[3; 3]; 3],
+            &[&[1; 100][..]; 50],
+            &[&[3; 3][..]; 3],
         ] {
             let job = job(racks);
             for distance in job.radii().iter().filter(|radius| **radius > Distance::ZERO) {
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn pairs_begin_at_several_pes_all_over_the_job() {
-        let all = job(&[&[1; 100]; 50]);
+        let all = job(&[&[1; 100][..]; 50]);
         let half = pairs(&all, Distance::ONE.half());
         let mut racks: Vec<_> =
             half.iter().map(|(p, _)| all.place(*p).labels()[0].clone()).collect();

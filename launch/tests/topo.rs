@@ -74,7 +74,7 @@ fn what_is_written_describes_the_same_job() {
     assert!(text.contains("names = \"r1n[01-16]\"\nswitches = [\"r1\"]"), "{text}");
     assert!(text.contains("What is below a host (packages, NUMA nodes) does not stand here"));
     // The same on standard output, and nothing else.
-    let printed = describe(&format!("--hosts r1n[01-16],r3n[01-16],login --write -"));
+    let printed = describe("--hosts r1n[01-16],r3n[01-16],login --write -");
     assert_eq!(printed.succeeded(), text);
     assert_eq!(files_in(path.parent().expect("a folder")), ["machine.toml"]);
 }
@@ -209,7 +209,7 @@ fn what_cannot_be_is_refused_in_a_line() {
         ("--hosts n1 --json --svg -", "--json, --svg - and --write - all need standard output"),
         (
             "--hosts n1 --svg /nowhere/a.svg",
-            "cannot write /nowhere/a.svg: No such file or directory",
+            "a.svg: No such file or directory (os error 2); give a file in a folder that exists",
         ),
         (
             "--pes 2 --write /nowhere/a.toml",

@@ -71,9 +71,9 @@ fn exists(path: &Path) -> Error {
 }
 
 fn refused(path: &Path, cause: &io::Error) -> Error {
-    // What the temporary file was called is of no interest.
-    let inner = cause.get_ref().and_then(|inner| inner.source());
-    let cause = inner.map_or_else(|| cause.to_string(), ToString::to_string);
+    // What the temporary file was to be called is of no interest.
+    let cause = cause.to_string();
+    let cause = cause.split(" at path ").next().unwrap_or_default();
     Error::other(format!(
         "cannot write {}: {cause}; give a file in a folder that exists and that you may write to",
         path.display()

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::fmt::{self, Formatter};
 use ultramarine::latency::{self, Latency};
-use ultramarine::{LevelKind, Pe, Statistics, Topology};
+use ultramarine::{LevelKind, Pe, Statistics, Topology, Upkeep};
 
 /// What is known of a job.
 pub(super) struct Findings<'a> {
@@ -26,7 +26,7 @@ impl<'a> Findings<'a> {
     }
 
     pub(super) fn json(&self) -> Value {
-        let distances = self.topology.radii().iter().skip(1).rev().map(|d| d.to_string());
+        let distances = self.topology.radii().iter().skip(1).rev().map(ToString::to_string);
         let doubts = latency::doubts(&self.latency);
         json!({
             "pes": (0..self.topology.pes()).map(|pe| self.pe(Pe::new(pe))).collect::<Vec<_>>(),
@@ -88,7 +88,7 @@ impl fmt::Display for Findings<'_> {
 /// What it takes to find each other and to keep in touch. PEs of one process need nothing of it.
 fn write_upkeep(f: &mut Formatter<'_>, statistics: &Statistics) -> fmt::Result {
     let (most, sum) = (statistics.upkeep_most, statistics.upkeep);
-    if most == Default::default() {
+    if most == Upkeep::default() {
         return Ok(());
     }
     writeln!(f)?;

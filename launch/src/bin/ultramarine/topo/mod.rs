@@ -131,9 +131,12 @@ impl Drafts {
 /// All that can be known of a job.
 async fn find_out(cx: &Context, with_latency: bool) -> Result<Findings<'_>> {
     let unmeasured = |error: TaskError| {
+        let cause = match error {
+            TaskError::Lost { pe } => format!("{pe} has died"),
+            other => other.to_string(),
+        };
         Error::other(format!(
-            "the latency could not be measured: {error}; without it, by --no-latency, the rest can \
-             still be shown"
+            "the latency could not be measured: {cause}; --no-latency shows the rest without it"
         ))
     };
     let latency = if with_latency && cx.pes() > 1 {

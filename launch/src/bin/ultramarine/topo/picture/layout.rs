@@ -2,6 +2,7 @@
 //! right, one for each distance; in them boxes, each as high as all that it holds.
 
 use super::text::{fit, width};
+use std::fmt::Write as _;
 use ultramarine::{Label, Outline, Shape, Topology};
 
 /// The height of letters, of a line, and what is left free around the lines of a box, in pixels.
@@ -140,7 +141,7 @@ fn measured(job: &Topology, part: &Outline, from: usize, last: usize) -> Sized {
                 if lines.is_empty() { String::new() } else { format!(", to {}", lines.join(", ")) };
             lines = vec![format!("… {siblings} {more}{to}"), format!("{first} to {end}")];
             if let Some((first, last)) = job.ranks_in_order(part) {
-                lines[1] += &format!(", ranks {first} to {last}");
+                let _ = write!(lines[1], ", ranks {first} to {last}");
             }
             1
         }
@@ -199,5 +200,58 @@ impl Layout {
             self.place(below, y, height);
             y += height + GAP;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ultramarine::Options;
+
+    fn job(hosts: &str, per_host: u32) -> Topology {
+        Options::default().describe(hosts, per_host).expect("a job")
+    }
+
+    #[test]
+    fn nothing_overlaps_or_is_clipped() {
+        let long = format!("r1n1,{}.example.org", "x".repeat(200));
+        let racks: Vec<String> = (1..40).map(|rack| format!("r{rack}n[1-{rack}]")).collect();
+        for (hosts, per_host) in [
+            ("n1", 1),
+            ("n1", 4),
+            ("n[1-2]", 3),
+            ("r1n[1-2],r2n[1-2],login", 2),
+            ("r1c1n[1-9],r1c2n1,r2c1n1,lone.example.org", 6),
+            (&long, 1),
+            (&racks.join(","), 1),
+        ] {
+            let job = job(hosts, per_host);
+            let headings = vec![50; job.radii().len()];
+            let layout = lay_out(&job, &headings);
+            let (x, across) = layout.columns[layout.columns.len() - 1];
+            for (place, block) in layout.blocks.iter().enumerate() {
+                assert!(block.x + block.width <= x + across, "{hosts}: {block:?}");
+                assert!(block.y + block.height <= layout.height, "{hosts}: {block:?}");
+                assert!(height_of(block.lines.len()) <= block.height, "{hosts}: {block:?}");
+                for line in &block.lines {
+                    assert!(
+                        width(line, LETTERS) + 2 * PADDING <= block.width,
+                        "{hosts}: {block:?}"
+                    );
+                }
+                for other in &layout.blocks[..place] {
+                    let beside = other.x + other.width <= block.x;
+                    let above = other.y + other.height <= block.y;
+                    assert!(beside || above, "{hosts}: {other:?} and {block:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pictures_stay_small() {
+        let racks: Vec<String> = (1..100).map(|rack| format!("r{rack}n[1-{rack}]")).collect();
+        let layout = lay_out(&job(&racks.join(","), 8), &[50; 4]);
+        assert!(layout.blocks.len() < 200, "{} boxes", layout.blocks.len());
     }
 }
