@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::command::{Ended, folder, launcher, run, scrubbed};
+use common::command::{Ended, folder, run, scrubbed};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -23,8 +23,9 @@ fn describe(flags: &str) -> Ended {
 }
 
 /// The same under the launcher, on so many processes of one worker.
+#[cfg(feature = "mpi")]
 fn launched(processes: u32, flags: &str) -> Option<Ended> {
-    let mut command = launcher()?;
+    let mut command = common::command::launcher()?;
     command.args(["-n", &processes.to_string(), ULTRAMARINE, "topo", "--threads", "1"]);
     Some(run(command.args(flags.split_whitespace())))
 }
