@@ -36,6 +36,7 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+mod allowance;
 mod describe;
 mod error;
 mod faults;

@@ -1,11 +1,11 @@
 //! A job whose PEs are threads of one process.
 
+use crate::allowance::Allowance;
 use crate::error::{Error, Result, StartError};
-use crate::options::{LaneKind, Options, PES_MAX};
+use crate::options::{LaneKind, Options, PES_MAX, utf8_variable};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve};
-use ultramarine_runtime::settings::THREADS_MAX;
 use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, memory};
 use ultramarine_topology::{Pe, Topology};
@@ -25,9 +25,9 @@ where
         let reason = format!("one process has at most {PES_MAX} PEs, not {pes}");
         return Err(StartError::Options(reason).into());
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = (cores / pes as usize).clamp(1, THREADS_MAX);
-    let threads = options.thread_count().unwrap_or(share);
+    let allowance = Allowance::own(options.thread_count(), utf8_variable);
+    let threads = allowance.worker_threads(1, pes as usize);
+    allowance.remark(threads);
     let settings = options.settings(threads)?;
     let places = match options.given_places() {
         Some(places) => places.to_vec(),

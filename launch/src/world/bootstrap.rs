@@ -51,7 +51,11 @@ pub(super) fn join(
 
     let rank = all.rank();
     let me = topology.pe_of(rank as u32);
-    let settings = options.settings(Passport::worker_threads(&passports)[rank])?;
+    let threads = Passport::worker_threads(&passports)[rank];
+    if rank == 0 {
+        passports[0].allowance.remark(threads);
+    }
+    let settings = options.settings(threads)?;
     let dies_after = death(all, &passports, me)?;
     let (lane, watch) = ways::open(all, &passports, &topology, me, &options, &settings)?;
     let job = Job { me, topology, lane, settings, watch, bootstrap: all.exchanged() };

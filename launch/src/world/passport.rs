@@ -1,13 +1,13 @@
 //! What each process tells the others about itself at the start.
 
 use super::calibration;
+use crate::allowance::Allowance;
 use crate::error::StartError;
 use crate::faults::plan::Faults;
-use crate::options::{LaneKind, Options};
+use crate::options::{LaneKind, Options, utf8_variable};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::Duration;
-use ultramarine_runtime::settings::THREADS_MAX;
 use ultramarine_topology::{Discovery, LevelKind, Place, Source, Sources};
 
 /// One process, as the others need to know it.
@@ -17,13 +17,8 @@ pub(crate) struct Passport {
     finding: Finding,
     /// What is found without Slurm's word, if `finding` is by it.
     without_slurm: Option<Finding>,
-    /// The processors that the process may use, as the system writes them.
-    processors: String,
-    /// How many those are.
-    cores: usize,
-    /// Worker threads, if they were given.
-    threads: Option<usize>,
-    /// How fast one of them is, if that was to be measured.
+    pub(crate) allowance: Allowance,
+    /// How fast a worker thread is, if that was to be measured.
     speed: Option<u64>,
     /// Whether its lane is `tcp`.
     pub(crate) over_tcp: bool,
@@ -72,7 +67,6 @@ impl Passport {
         let without_slurm = Sources { slurm_addr: None, ..sources.clone() };
         let other = || Ok(Finding::of(&without_slurm, without_slurm.discover()?));
         let without_slurm = by_slurm.then(other).transpose().map_err(StartError::Topology)?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.thread_count();
         // Whoever has a bad setting says so before the job begins.
         let settings = options.settings(threads.unwrap_or(1))?;
@@ -80,9 +74,7 @@ impl Passport {
             host: sources.host_name,
             finding,
             without_slurm,
-            processors: processors(),
-            cores,
-            threads,
+            allowance: Allowance::own(threads, utf8_variable),
             speed: options.calibrates().then(calibration::speed),
             over_tcp: options.lane_kind() == Some(LaneKind::Tcp),
             message_bytes_max: settings.port.message_bytes_max,
@@ -116,18 +108,14 @@ impl Passport {
         })
     }
 
-    /// How many worker threads each process has, by rank: those it was given, or its share of the
-    /// cores that it may use. Processes of one host that may use the same cores share them.
+    /// How many worker threads each process has, by rank.
     pub(crate) fn worker_threads(all: &[Passport]) -> Vec<usize> {
-        let cores = |own: &Passport| (own.host.clone(), own.processors.clone());
         let mut sharers = HashMap::new();
-        for own in all.iter().filter(|own| own.threads.is_none()) {
-            *sharers.entry(cores(own)).or_insert(0) += 1;
+        for own in all {
+            *sharers.entry((&own.host, own.allowance.shared())).or_insert(0) += 1;
         }
-        let share = |own: &Passport| {
-            (own.cores / sharers.get(&cores(own)).unwrap_or(&1)).clamp(1, THREADS_MAX)
-        };
-        all.iter().map(|own| own.threads.unwrap_or_else(|| share(own))).collect()
+        let processes = |own: &Passport| sharers[&(&own.host, own.allowance.shared())];
+        all.iter().map(|own| own.allowance.worker_threads(processes(own), 1)).collect()
     }
 
     /// The compute power of each process, by rank: its worker threads, times their speed if all
@@ -185,13 +173,6 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// The processors that this process may use, as in `0-3,8`. Empty where the system does not say.
-fn processors() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    allowed.unwrap_or_default().trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,9 +183,7 @@ mod tests {
             host: host.into(),
             finding: found("the host name", &[(Host, host)]),
             without_slurm: None,
-            processors: processors.into(),
-            cores,
-            threads,
+            allowance: Allowance::of(cores, processors, threads),
             speed: None,
             over_tcp: false,
             message_bytes_max: 1 << 20,
