@@ -18,6 +18,8 @@
 //! - The end of the guard kills the ward. Nobody is left over.
 //! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leaves`]), and
 //!   the guard takes leave for it.
+//! - What the MPI library of such a ward, or of one that was killed, would leave in shared memory, the guard
+//!   removes (see [`segments`]).
 //!
 //! A process with several threads cannot split. It starts itself anew, as the guard from the outset,
 //! before its `main`; and that starts the program as its child. What `main` did before it came
@@ -27,11 +29,13 @@
 //! guard has nothing to do until then, and what was said before a death is always heard.
 
 mod farewell;
+mod segments;
 mod sys;
 mod told;
 mod watch;
 
 use self::farewell::Server;
+use self::segments::Segment;
 use self::sys::Fork;
 use crate::launcher::{Launched, launched};
 use crate::options::{Options, utf8_variable};
@@ -42,6 +46,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::SystemTime;
 
 /// The variable that says what has been done, so that nobody is guarded twice.
 const MARK: &str = "ULTRAMARINE_GUARDED";
@@ -84,7 +89,7 @@ impl Mark {
 pub(crate) fn stand(options: Option<&Options>, launched: Launched) -> Ward {
     // Nobody survives the only process.
     if launched.processes < 2 || !options.is_none_or(Options::is_guarded) {
-        return Ward { guard: None };
+        return Ward::with(None);
     }
     split_or_start_anew(launched).unwrap_or_else(|reason| {
         tracing::warn!(
@@ -92,7 +97,7 @@ pub(crate) fn stand(options: Option<&Options>, launched: Launched) -> Ward {
              whole job",
             launched.rank
         );
-        Ward { guard: None }
+        Ward::with(None)
     })
 }
 
@@ -102,11 +107,11 @@ fn split_or_start_anew(launched: Launched) -> io::Result<Ward> {
         Mark::None => Err(run_again(BEGIN)),
         Mark::Failed(reason) => Err(io::Error::other(reason)),
         // The program of another ward has started this one.
-        Mark::Guarded { guard, .. } if guard != parent_id() => Ok(Ward { guard: None }),
+        Mark::Guarded { guard, .. } if guard != parent_id() => Ok(Ward::with(None)),
         Mark::Guarded { guard, way } => {
             let way = sys::inherited(way)?;
             end_with(guard);
-            Ok(Ward { guard: Some(way.into()) })
+            Ok(Ward::with(Some(way.into())))
         }
     }
 }
@@ -116,9 +121,15 @@ fn split_or_start_anew(launched: Launched) -> io::Result<Ward> {
 pub(crate) struct Ward {
     /// The way to the guard, if there is one.
     guard: Option<UnixStream>,
+    /// Before MPI starts.
+    began: SystemTime,
 }
 
 impl Ward {
+    fn with(guard: Option<UnixStream>) -> Self {
+        Ward { guard, began: SystemTime::now() }
+    }
+
     /// Whether there is a guard.
     pub(crate) fn is_guarded(&self) -> bool {
         self.guard.is_some()
@@ -129,7 +140,14 @@ impl Ward {
     pub(crate) fn joined(&self) {
         if let Some(way) = &self.guard {
             // A guard that is no more is killing this process.
-            let _ = told::joined(way, &Server::own());
+            let _ = told::joined(way, &Server::own(), &Segment::own(self.began));
+        }
+    }
+
+    /// MPI was finalised, together with all other processes.
+    pub(crate) fn finalised(&self) {
+        if let Some(way) = &self.guard {
+            let _ = told::finalised(way);
         }
     }
 
@@ -142,10 +160,12 @@ impl Ward {
                 let _ = told::leaves(way);
             }
             // This much can be done without one.
-            None if std::env::var_os("PMI_FD").is_some() => {
-                let _ = farewell::say(Server::own());
+            None => {
+                Segment::own(self.began).iter().for_each(Segment::remove);
+                if std::env::var_os("PMI_FD").is_some() {
+                    let _ = farewell::say(Server::own());
+                }
             }
-            None => {}
         }
         sys::end_without_ado();
     }
@@ -162,7 +182,7 @@ fn split(rank: u32) -> io::Result<Ward> {
             sys::restore_signals(&held);
             end_with(guard);
             sys::set_variable(MARK, &Mark::text(guard, &of_ward))?;
-            Ok(Ward { guard: Some(of_ward) })
+            Ok(Ward::with(Some(of_ward)))
         }
         Err(error) => {
             sys::restore_signals(&held);

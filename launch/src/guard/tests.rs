@@ -24,6 +24,9 @@ const FOLDER: &str = "GUARD_TEST_FOLDER";
 /// The variable that says which program a process is to run.
 const PROGRAM: &str = "GUARD_TEST_PROGRAM";
 
+/// How the names of files end in which wards say what they have in shared memory.
+const SEGMENTS: &str = "segments";
+
 #[test]
 fn a_mark_says_what_was_done() {
     assert_eq!(Mark::read(None), Mark::None);
@@ -97,7 +100,7 @@ impl Running {
         std::fs::write(self.folder.join("go"), "").expect("the folder is there");
     }
 
-    /// How the launcher ended, and what was said. Nobody may be left.
+    /// How the launcher ended, and what was said. Nobody may be left, and nothing in shared memory.
     fn end(mut self) -> (ExitStatus, String) {
         let mut status = None;
         eventually("the launcher ends", || {
@@ -105,9 +108,20 @@ impl Running {
             status.is_some()
         });
         within(STRAYS_END_WITHIN, "all processes end", || self.alive().is_empty());
+        let left: Vec<_> = self.segments().into_iter().filter(|path| path.exists()).collect();
+        assert!(left.is_empty(), "{left:?}");
         let said = std::mem::take(&mut self.said);
         let said = said.into_iter().map(|said| said.join().expect("it reads to the end"));
         (status.expect("it ended"), said.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// What the wards that have come so far had in shared memory.
+    fn segments(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(&self.folder).expect("the folder is there");
+        let files = files.map(|file| file.expect("it can be read").path());
+        let files = files.filter(|path| path.extension().is_some_and(|end| end == SEGMENTS));
+        let lists = files.map(|path| std::fs::read_to_string(path).expect("it was written"));
+        lists.flat_map(|list| list.lines().map(PathBuf::from).collect::<Vec<_>>()).collect()
     }
 
     /// The guards and wards of this test.
@@ -346,6 +360,10 @@ pub(super) mod programs {
     /// Shows who is here, and waits for leave to go on.
     fn wait_at_work() {
         let (folder, rank) = (folder(), rank());
+        let segments = Segment::own(SystemTime::UNIX_EPOCH).into_iter();
+        let segments: String = segments.map(|one| format!("{}\n", one.path.display())).collect();
+        let file = folder.join(format!("{rank}.{SEGMENTS}"));
+        std::fs::write(file, segments).expect("the folder is there");
         let line = format!("{} {}\n", parent_id(), std::process::id());
         std::fs::write(folder.join(rank.to_string()), line).expect("the folder is there");
         within(WARDS_WAIT, "the test lets this go on", || folder.join("go").exists());
@@ -384,6 +402,7 @@ pub(super) mod programs {
         ward.joined();
         wait_at_work();
         drop(ManuallyDrop::into_inner(universe));
+        ward.finalised();
     }
 
     fn die_early() {

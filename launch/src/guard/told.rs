@@ -4,6 +4,7 @@
 //! file, which thereby stays open longer than the ward lives.
 
 use super::farewell::Server;
+use super::segments::Segment;
 use super::sys;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -22,20 +23,27 @@ pub(super) struct Told {
     pub(super) joined: bool,
     /// It leaves without finalising MPI.
     pub(super) leaves: bool,
+    /// It has finalised MPI.
+    pub(super) finalised: bool,
     /// How it talked to the launcher.
     pub(super) server: Server,
+    /// What its MPI library has in shared memory until it is finalised.
+    pub(super) segments: Vec<Segment>,
 }
 
 const JOINED: &str = "joined";
 const LEAVES: &str = "leaves";
+const FINALISED: &str = "finalised";
 const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
+const SEGMENT: &str = "segment ";
 
-/// Says that the ward has joined a job, and how it talks to the launcher.
-pub(super) fn joined(way: &UnixStream, server: &Server) -> io::Result<()> {
+/// Says that the ward has joined a job, how it talks to the launcher, and what it would leave behind.
+pub(super) fn joined(way: &UnixStream, server: &Server, segments: &[Segment]) -> io::Result<()> {
     let mut lines = vec![JOINED.to_owned()];
     lines.extend(server.speaks_pmi2.then(|| PMI2.to_owned()));
     lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
+    lines.extend(segments.iter().map(|segment| format!("{SEGMENT}{}", segment.to_line())));
     let text = lines.join("\n") + "\n";
     let files = server.connection.as_ref().map(|file| [file.as_fd()]);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -49,7 +57,16 @@ pub(super) fn joined(way: &UnixStream, server: &Server) -> io::Result<()> {
 
 /// Says that the ward is about to leave without finalising MPI.
 pub(super) fn leaves(way: &UnixStream) -> io::Result<()> {
-    let text = format!("{LEAVES}\n");
+    say(way, LEAVES)
+}
+
+/// Says that the ward has finalised MPI.
+pub(super) fn finalised(way: &UnixStream) -> io::Result<()> {
+    say(way, FINALISED)
+}
+
+fn say(way: &UnixStream, word: &str) -> io::Result<()> {
+    let text = format!("{word}\n");
     let mut nothing = SendAncillaryBuffer::default();
     sendmsg(way, &[IoSlice::new(text.as_bytes())], &mut nothing, SendFlags::NOSIGNAL)?;
     Ok(())
@@ -86,8 +103,10 @@ impl Told {
         for line in text.lines() {
             self.joined |= line == JOINED;
             self.leaves |= line == LEAVES;
+            self.finalised |= line == FINALISED;
             self.server.speaks_pmi2 |= line == PMI2;
             self.server.libraries.extend(line.strip_prefix(LIBRARY).map(PathBuf::from));
+            self.segments.extend(line.strip_prefix(SEGMENT).and_then(Segment::from_line));
         }
     }
 }
@@ -104,11 +123,14 @@ mod tests {
         let libraries = vec![PathBuf::from("/lib/a b.so"), PathBuf::from("/lib/c.so")];
         let connection = Some(near.into());
         let server = Server { libraries: libraries.clone(), speaks_pmi2: true, connection };
-        joined(&ward, &server).expect("there is room");
+        let segment = Segment::from_line("3 4711 /dev/shm/a b").expect("it is one");
+        joined(&ward, &server, std::slice::from_ref(&segment)).expect("there is room");
         leaves(&ward).expect("there is room");
+        finalised(&ward).expect("there is room");
         drop((ward, server));
         let told = Told::receive(&guard);
-        assert!(told.joined && told.leaves && told.server.speaks_pmi2);
+        assert!(told.joined && told.leaves && told.finalised && told.server.speaks_pmi2);
+        assert_eq!(told.segments, [segment]);
         assert_eq!(told.server.libraries, libraries);
         // The file has outlived its owner.
         let connection = told.server.connection.expect("it was sent");

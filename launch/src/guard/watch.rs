@@ -1,6 +1,7 @@
 //! The guard's life: hand signals on, wait for the ward's end, judge it.
 
 use super::farewell;
+use super::segments::Segment;
 use super::sys::{self, End};
 use super::told::Told;
 use std::collections::HashSet;
@@ -63,6 +64,9 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
         }
     };
     let told = Told::receive(way);
+    if !told.finalised {
+        told.segments.iter().for_each(Segment::remove);
+    }
     let limit_ms = match judge(end, &told, rank == 0, &meant) {
         Verdict::Mourn { .. } => RUMOUR_MS,
         _ => 0,

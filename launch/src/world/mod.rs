@@ -86,6 +86,7 @@ where
     };
     let is_orderly = parting.leave == Leave::Orderly;
     if is_orderly && finalises && mpi.finalise(FINALISE_WITHIN, || parting.are_others_there()) {
+        ward.finalised();
         parting.goodbye();
         // What went wrong elsewhere the root was told, and ends with.
         return if is_root { result } else { Ok(()) };
