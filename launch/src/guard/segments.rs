@@ -3,18 +3,21 @@
 //! Libraries remove their files when they are finalised, at the latest: a ward that is killed cannot,
 //! and nor do the survivors, who finalise nothing. (Measured: Open MPI has `vader_segment.…` of each
 //! process in `/dev/shm`. MPICH's are without a name as soon as MPI has started, and what is System
-//! V's goes with its last user.) So the ward tells its guard which files these are, and the guard removes
-//! them unless the ward has finalised MPI.
+//! V's goes with its last user.) So the ward tells its guard which files these are when it joins the
+//! job, and the guard removes them unless the ward has finalised MPI. Until then, while MPI starts, the
+//! guard itself looks now and then. (What MPI has made since it looked, and not yet removed, stays if
+//! the ward is killed in this moment: it has names that MPI alone knows.)
 //!
 //! What belongs to other jobs or programs is safe: a file is removed only if
 //!
-//! - it is in `/dev/shm`, and the ward had it mapped when it joined the job: what the program itself
-//!   makes there later is its own affair;
+//! - it is in `/dev/shm`, and the ward had it mapped when it joined the job, or before: what the program
+//!   itself makes there later is its own affair;
 //! - it belongs to this user, and was made since the ward began;
 //! - it is still the same file.
 //!
 //! The other processes of the host do not miss it: when a job is made up, all have gone through the
-//! start of MPI and opened what they share, and what is open outlives its name.
+//! start of MPI and opened what they share, and what is open outlives its name. A job that loses somebody
+//! before that is lost.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -37,7 +40,12 @@ pub(super) struct Segment {
 impl Segment {
     /// Those of this process that were made after `began`.
     pub(super) fn own(began: SystemTime) -> Vec<Self> {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Self::of(std::process::id(), began)
+    }
+
+    /// Those of a process that were made after `began`.
+    pub(super) fn of(process: u32, began: SystemTime) -> Vec<Self> {
+        let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         let mut paths: Vec<_> = maps.lines().filter_map(shared_memory_in).collect();
         paths.sort_unstable();
         paths.dedup();

@@ -8,7 +8,7 @@ use super::segments::Segment;
 use super::sys;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -72,6 +72,12 @@ fn say(way: &UnixStream, word: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the ward has said anything yet: the first thing is that it has joined a job.
+pub(super) fn is_silent(way: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(way, &mut [0; 1][..], flags).is_err()
+}
+
 impl Told {
     /// All that was told so far. A process that the ward has left behind may hold the other end
     /// open: so nothing is waited for.
@@ -124,7 +130,9 @@ mod tests {
         let connection = Some(near.into());
         let server = Server { libraries: libraries.clone(), speaks_pmi2: true, connection };
         let segment = Segment::from_line("3 4711 /dev/shm/a b").expect("it is one");
+        assert!(is_silent(&guard));
         joined(&ward, &server, std::slice::from_ref(&segment)).expect("there is room");
+        assert!(!is_silent(&guard));
         leaves(&ward).expect("there is room");
         finalised(&ward).expect("there is room");
         drop((ward, server));

@@ -3,11 +3,12 @@
 use super::farewell;
 use super::segments::Segment;
 use super::sys::{self, End};
-use super::told::Told;
+use super::told::{self, Told};
 use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
+use std::time::SystemTime;
 
 /// Signals that concern the guard alone: a child's end, and what a process gets that uses a terminal
 /// from the background or writes to nobody.
@@ -54,6 +55,7 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
     // A copy of what the ward has open would keep others from seeing that the ward closed it.
     sys::close_all_but(&[way.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
+    let (began, mut seen) = (SystemTime::now(), Vec::new());
     let mut meant = HashSet::new();
     let end = loop {
         if let Some(signal) = sys::next_signal(LOOK_EVERY_MS) {
@@ -62,10 +64,14 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
         if let Some(end) = sys::reap(ward) {
             break end;
         }
+        if told::is_silent(way) {
+            seen = Segment::of(ward as u32, began);
+        }
     };
     let told = Told::receive(way);
     if !told.finalised {
-        told.segments.iter().for_each(Segment::remove);
+        let segments = if told.joined { &told.segments } else { &seen };
+        segments.iter().for_each(Segment::remove);
     }
     let limit_ms = match judge(end, &told, rank == 0, &meant) {
         Verdict::Mourn { .. } => RUMOUR_MS,

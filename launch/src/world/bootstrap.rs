@@ -85,7 +85,7 @@ fn said_once<T>(all: &Gathering<'_>, result: Result<T, StartError>) -> Result<T,
 fn compare_programs(all: &Gathering<'_>) -> Result<(), StartError> {
     // A process that cannot read its own file is different from all.
     let own = identity::of_this_program();
-    let identities = all.numbers(own.as_ref().unwrap_or(&0));
+    let identities = all.numbers(*own.as_ref().unwrap_or(&0));
     own?;
     if identities.iter().all(|other| *other == identities[0] && *other != 0) {
         return Ok(());

@@ -5,8 +5,6 @@ use super::gathering::Gathering;
 use super::passport::Passport;
 use crate::error::StartError;
 use crate::options::Options;
-use mpi::topology::Color;
-use mpi::traits::Communicator;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -39,16 +37,10 @@ pub(super) fn open(
 ) -> Result<(Box<dyn Lane>, Option<Watch>), StartError> {
     // First what all do together, and then what may fail: so each can say how it fared.
     let over_tcp = passports[all.rank()].over_tcp;
-    // Ranks of the new communicator are PEs.
-    let comm = (!over_tcp)
-        .then(|| all.world.split_by_color_with_key(Color::with_value(0), me.number() as i32))
-        .flatten();
+    let comm = (!over_tcp).then(|| all.communicator());
     let bound = bind(all, passports, options).and_then(|(endpoint, detector, own)| {
-        let mpi = comm.map(MpiLane::new).transpose()?;
-        if !over_tcp && mpi.is_none() {
-            return Err(StartError::Mpi("no communicator was made".to_owned()));
-        }
-        Ok((endpoint, detector, own, mpi))
+        let lane = |comm| MpiLane::new(comm, topology.clone());
+        Ok((endpoint, detector, own, comm.transpose()?.map(lane).transpose()?))
     });
     let (ends, own) = match bound {
         Ok((endpoint, detector, own, mpi)) => (Some((endpoint, detector, mpi)), Ok(own)),

@@ -133,7 +133,7 @@ pub enum LaneError {
     /// Every port that may be used is in use.
     #[error(
         "no port to listen for PEs on: all from {first} to {last} are taken on {ip}; \
-         give a wider range"
+         give a wider range, as in --ports 40000-40100: each process takes two"
     )]
     NoPort {
         /// The address to listen on.

@@ -1,4 +1,5 @@
-//! How much later than an empty MPI program a job of four PEs gets to work, in turn.
+//! How much later than an empty MPI program a job of four PEs gets to work, in turn; and how soon one of
+//! 64 PEs on this machine does.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -12,18 +13,50 @@ use ultramarine::{Error, Result};
 const ROUNDS: usize = 7;
 const PES: u32 = 4;
 
+/// Many on one machine, of which most wait for a core most of the time.
+const CROWD_PES: u32 = 64;
+const CROWD_ROUNDS: usize = 3;
+
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Found {
     /// From launching until each PE has run a task.
     seconds: f64,
 }
 
+/// Jobs of one size, round by round.
+struct Jobs {
+    first_task: Sample,
+    whole: Sample,
+    /// An empty MPI program of as many processes.
+    empty: Sample,
+}
+
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+    let Some(jobs) = report.accept("start-up on 4 PEs", take_turns(bench, PES, ROUNDS)) else {
+        return;
+    };
+    report.figure("empty MPI program, whole", &jobs.empty, Unit::SECONDS);
+    report.figure("ours, until all PEs have run a task", &jobs.first_task, Unit::SECONDS);
+    report.figure("ours, whole", &jobs.whole, Unit::SECONDS);
+    let beyond = |own: &Sample| own.with(&jobs.empty, |own, empty| own - empty);
+    let (first, goal) = (beyond(&jobs.first_task), Goal::AtMost(0.5));
+    report.goal("first tasks, beyond the empty program", &first, Unit::SECONDS, goal);
+    report.figure("whole, beyond the empty program", &beyond(&jobs.whole), Unit::SECONDS);
+
+    let crowd = take_turns(bench, CROWD_PES, CROWD_ROUNDS);
+    let Some(jobs) = report.accept("start-up on 64 PEs", crowd) else { return };
+    report.figure("64 processes: empty MPI program, whole", &jobs.empty, Unit::SECONDS);
+    let goal = Goal::AtMost(5.0);
+    report.goal("64 PEs: until all have run a task", &jobs.first_task, Unit::SECONDS, goal);
+    report.figure("64 PEs: whole", &jobs.whole, Unit::SECONDS);
+}
+
+/// Ours and the empty program in turn.
+fn take_turns(bench: &Bench, pes: u32, rounds: usize) -> Result<Jobs, LaunchError> {
     let (mut first_task, mut whole, mut empty) = (vec![], vec![], vec![]);
     // The first round warms up: programs are read from the disk.
-    for round in 0..=bench.rounds(ROUNDS) {
-        let pair = own(bench).and_then(|own| Ok((own, baseline(bench)?)));
-        let Some(((first, own), mpi)) = report.accept("start-up on 4 PEs", pair) else { return };
+    for round in 0..=bench.rounds(rounds) {
+        let ((first, own), mpi) = (own(bench, pes)?, baseline(bench, pes)?);
         if round > 0 {
             first_task.push(first);
             whole.push(own);
@@ -32,27 +65,21 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
     let [first_task, whole, empty] =
         [first_task, whole, empty].map(|values| values.into_iter().collect::<Sample>());
-    report.figure("empty MPI program, whole", &empty, Unit::SECONDS);
-    report.figure("ours, until all PEs have run a task", &first_task, Unit::SECONDS);
-    report.figure("ours, whole", &whole, Unit::SECONDS);
-    let beyond = |own: &Sample| own.with(&empty, |own, empty| own - empty);
-    let goal = Goal::AtMost(0.5);
-    report.goal("first tasks, beyond the empty program", &beyond(&first_task), Unit::SECONDS, goal);
-    report.figure("whole, beyond the empty program", &beyond(&whole), Unit::SECONDS);
+    Ok(Jobs { first_task, whole, empty })
 }
 
 /// Until the first tasks, and in whole.
-fn own(bench: &Bench) -> Result<(f64, f64), LaunchError> {
+fn own(bench: &Bench, pes: u32) -> Result<(f64, f64), LaunchError> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut job = bench.launcher.child();
     job.args(["--threads", "1", "startup", "--launched"]).arg(since.as_nanos().to_string());
-    let finished = launch::run(&mut bench.launcher.launched(PES, &job))?;
+    let finished = launch::run(&mut bench.launcher.launched(pes, &job))?;
     Ok((finished.json::<Found>()?.seconds, finished.seconds))
 }
 
-fn baseline(bench: &Bench) -> Result<f64, LaunchError> {
+fn baseline(bench: &Bench, pes: u32) -> Result<f64, LaunchError> {
     let empty = bench.launcher.sibling("mpi_empty");
-    Ok(launch::run(&mut bench.launcher.launched(PES, &empty))?.seconds)
+    Ok(launch::run(&mut bench.launcher.launched(pes, &empty))?.seconds)
 }
 
 /// One task for each PE.

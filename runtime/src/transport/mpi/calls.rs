@@ -7,13 +7,13 @@
 use super::{FRAME_BYTES_MAX, LaneError, PUMP_FRAMES_MAX, Queues};
 use crate::transport::Pump;
 use mpi::ffi;
-use mpi::raw::AsRaw;
+use mpi::raw::{AsRaw, FromRaw};
 use mpi::topology::SimpleCommunicator;
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Pe, Topology};
 
 /// A frame longer than this was not sent by this program, and is not received.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
@@ -29,9 +29,63 @@ const TAG: c_int = 0x0F15;
 pub(super) struct Calls {
     /// Never freed: that would be collective, and finalising MPI frees it anyway.
     comm: ManuallyDrop<SimpleCommunicator>,
+    /// Which PE has which rank.
+    topology: Arc<Topology>,
     /// Sends that MPI has not completed yet.
     sends: Vec<PendingSend>,
     queues: Arc<Queues>,
+}
+
+/// A copy of a communicator on its way, which all its processes have to ask for.
+pub struct Copying {
+    comm: Box<ffi::MPI_Comm>,
+    request: ffi::MPI_Request,
+}
+
+impl Copying {
+    /// Asks for one.
+    ///
+    /// # Errors
+    /// MPI refuses it.
+    pub fn begin(of: &SimpleCommunicator) -> Result<Self, LaneError> {
+        // SAFETY: the constant is the library's own.
+        let mut comm = Box::new(unsafe { ffi::RSMPI_COMM_NULL });
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: the communicator is valid. The new one is written into the box, which is neither moved
+        // out of nor freed before the request is complete.
+        check("MPI_Comm_idup", unsafe {
+            ffi::MPI_Comm_idup(of.as_raw(), &raw mut *comm, request.as_mut_ptr())
+        })?;
+        // SAFETY: `MPI_Comm_idup` succeeded and wrote the request.
+        Ok(Copying { comm, request: unsafe { request.assume_init() } })
+    }
+
+    /// The copy, once it is there; nothing after that.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    pub fn look(&mut self) -> Result<Option<SimpleCommunicator>, LaneError> {
+        let mut done = 0;
+        // SAFETY: the request came from `MPI_Comm_idup`, or was completed and so is null, which may be
+        // tested as well; the status may be ignored.
+        check("MPI_Test", unsafe {
+            ffi::MPI_Test(&raw mut self.request, &raw mut done, ffi::RSMPI_STATUS_IGNORE)
+        })?;
+        // SAFETY: the constant is the library's own.
+        let nothing = unsafe { ffi::RSMPI_COMM_NULL };
+        let comm = if done == 0 { nothing } else { std::mem::replace(&mut *self.comm, nothing) };
+        // SAFETY: the request is complete, so this is a communicator, and it was taken out of its place.
+        Ok((comm != nothing).then(|| unsafe { SimpleCommunicator::from_raw(comm) }))
+    }
+}
+
+/// MPI may still write to one that was given up.
+impl Drop for Copying {
+    fn drop(&mut self) {
+        // SAFETY: the constant is the library's own.
+        let nothing = unsafe { ffi::RSMPI_COMM_NULL };
+        std::mem::forget(std::mem::replace(&mut self.comm, Box::new(nothing)));
+    }
 }
 
 struct PendingSend {
@@ -46,8 +100,12 @@ struct PendingSend {
 unsafe impl Send for Calls {}
 
 impl Calls {
-    /// Over a communicator of its own, in which rank `i` is PE `i`.
-    pub(super) fn new(comm: SimpleCommunicator, queues: Arc<Queues>) -> Result<Self, LaneError> {
+    /// Over a communicator of its own, with the launcher's ranks.
+    pub(super) fn new(
+        comm: SimpleCommunicator,
+        topology: Arc<Topology>,
+        queues: Arc<Queues>,
+    ) -> Result<Self, LaneError> {
         assert!(
             mpi::environment::threading_support() >= mpi::Threading::Serialized,
             "the launch asks MPI for serialised threads and checks what it gets"
@@ -56,7 +114,7 @@ impl Calls {
         check("MPI_Comm_set_errhandler", unsafe {
             ffi::MPI_Comm_set_errhandler(comm.as_raw(), ffi::RSMPI_ERRORS_RETURN)
         })?;
-        Ok(Calls { comm: ManuallyDrop::new(comm), sends: Vec::new(), queues })
+        Ok(Calls { comm: ManuallyDrop::new(comm), topology, sends: Vec::new(), queues })
     }
 
     /// Takes back the buffers of completed sends.
@@ -125,7 +183,8 @@ impl Calls {
         })?;
         // SAFETY: `MPI_Mrecv` wrote so many bytes, for which there was room.
         unsafe { frame.set_len(bytes) };
-        self.queues.incoming.push((Pe::new(status.MPI_SOURCE as u32), frame));
+        let from = self.topology.pe_of(status.MPI_SOURCE as u32);
+        self.queues.incoming.push((from, frame));
         Ok(true)
     }
 
@@ -140,7 +199,7 @@ impl Calls {
                 frame.as_ptr().cast(),
                 frame.len() as c_int,
                 ffi::RSMPI_UINT8_T,
-                to.number() as c_int,
+                self.topology.rank_of(to) as c_int,
                 TAG,
                 self.comm.as_raw(),
                 request.as_mut_ptr(),

@@ -14,12 +14,13 @@ mod calls;
 
 use super::{Lane, LaneError, Pump, Sleeper};
 use calls::Calls;
+pub use calls::Copying;
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use mpi::topology::{Communicator, SimpleCommunicator};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Pe, Topology};
 
 /// The longest frame, in bytes. MPICH sends 8 KiB and more eagerly, Open MPI through shared memory
 /// 4 KiB with its own header.
@@ -84,12 +85,12 @@ impl Queues {
 }
 
 impl MpiLane {
-    /// The lane over a communicator of its own, in which rank `i` is PE `i`.
+    /// The lane over a communicator of its own, in which the processes have the launcher's ranks.
     ///
     /// # Panics
     ///
     /// If MPI was initialised for one thread only.
-    pub fn new(comm: SimpleCommunicator) -> Result<Self, LaneError> {
+    pub fn new(comm: SimpleCommunicator, topology: Arc<Topology>) -> Result<Self, LaneError> {
         let queues = Arc::new(Queues {
             outgoing: SegQueue::new(),
             incoming: SegQueue::new(),
@@ -99,7 +100,7 @@ impl MpiLane {
             has_failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
-        let calls = Some(Calls::new(comm, queues.clone())?);
+        let calls = Some(Calls::new(comm, topology, queues.clone())?);
         Ok(MpiLane { queues, calls, alarm: Arc::default() })
     }
 }
