@@ -59,8 +59,6 @@ pub(crate) struct Ended {
     pub(crate) replicas: Option<u64>,
     /// What should not be there any more.
     pub(crate) left: Vec<String>,
-    /// Files of the MPI library, which were removed.
-    pub(crate) of_mpi: Vec<String>,
     /// What helps to find out why it failed; nothing if it has not.
     details: String,
 }
@@ -77,7 +75,7 @@ impl Job {
         let mut watch = Watch::over(child, &mark);
         let ended = watch.until_the_end(&self);
         let left = leftover::of_job(&mark, folder, &watch.shared_memory);
-        Ok(Ended { left: left.own, of_mpi: left.of_mpi, ..ended })
+        Ok(Ended { left, ..ended })
     }
 
     fn patience(&self) -> Duration {
@@ -179,8 +177,7 @@ impl<'a> Watch<'a> {
             }
         };
         let replicas = self.report.as_ref().and_then(|report| report["replicas"].as_u64());
-        let (left, of_mpi) = (Vec::new(), Vec::new());
-        Ended { verdict, took, killed, replicas, left, of_mpi, details }
+        Ended { verdict, took, killed, replicas, left: Vec::new(), details }
     }
 
     /// Takes in what is said by the end of the job.
@@ -271,7 +268,6 @@ impl Ended {
             killed: Vec::new(),
             replicas: Some(replicas),
             left: Vec::new(),
-            of_mpi: Vec::new(),
             details: String::new(),
         }
     }

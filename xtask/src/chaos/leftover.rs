@@ -13,10 +13,6 @@ const SHARED_MEMORY: &str = "/dev/shm/";
 /// How long the last processes of a job may take to end after its launcher.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What the names of shared memory of an MPI library begin with: a killed process cannot remove its
-/// own. Of MPICH (and UCX below it), and of Open MPI.
-const OF_MPI: [&str; 5] = ["mpich_shm", "mpich_shar", "ucx_shm", "vader_segment", "psm_shm"];
-
 /// A folder for the temporary files of the jobs, removed with all that is in it. Its name is short:
 /// sockets may be in it, whose paths have a limit.
 pub(crate) struct Folder(PathBuf);
@@ -57,41 +53,29 @@ impl Drop for Folder {
     }
 }
 
-/// What a job has left.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Left {
-    /// In words; there should be none.
-    pub(crate) own: Vec<String>,
-    /// Files of the MPI library and its launcher, which were removed: of a killed process they are
-    /// to be expected.
-    pub(crate) of_mpi: Vec<String>,
-}
-
-/// What is left of a job after its launcher has ended: processes, which are ended, files in `folder`
-/// and those among `shared_memory`, the files there that its processes were seen to use. These are
-/// removed.
-pub(crate) fn of_job(mark: &str, folder: &Folder, shared_memory: &BTreeSet<PathBuf>) -> Left {
-    let mut left = Left::default();
+/// What is left of a job after its launcher has ended, in words: processes, which are ended, files in
+/// `folder` and those among `shared_memory`, the files there that its processes were seen to use. These
+/// are removed. Those of the MPI library count as well: nothing may stay of killed processes either.
+pub(crate) fn of_job(
+    mark: &str,
+    folder: &Folder,
+    shared_memory: &BTreeSet<PathBuf>,
+) -> Vec<String> {
+    let mut left = Vec::new();
     let start = Instant::now();
     while !proc::marked(mark).is_empty() && start.elapsed() < GRACE {
         std::thread::sleep(Duration::from_millis(10));
     }
     for pid in proc::marked(mark) {
-        left.own.push(proc::describe(pid));
+        left.push(proc::describe(pid));
         proc::kill(pid, mark);
     }
     for path in shared_memory.iter().filter(|path| path.exists()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if OF_MPI.iter().any(|prefix| name.starts_with(prefix)) {
-            left.of_mpi.push(path.display().to_string());
-        } else {
-            left.own.push(format!("the file {}", path.display()));
-        }
+        left.push(format!("the file {}", path.display()));
         // It is only tidying up.
         let _ = fs::remove_file(path);
     }
-    // Ultramarine itself writes no temporary files.
-    left.of_mpi.extend(folder.empty().iter().map(|path| path.display().to_string()));
+    left.extend(folder.empty().iter().map(|path| format!("the file {}", path.display())));
     left
 }
 
@@ -114,7 +98,7 @@ mod tests {
         let mark = format!("left-{}", std::process::id());
         let folder = Folder(std::env::temp_dir().join(format!("chaos-{mark}")));
         fs::create_dir_all(folder.path()).expect("anybody may write there");
-        assert_eq!(of_job(&mark, &folder, &BTreeSet::new()), Left::default());
+        assert_eq!(of_job(&mark, &folder, &BTreeSet::new()), [""; 0]);
 
         let session = folder.path().join("session");
         fs::create_dir_all(&session).expect("the folder is ours");
@@ -135,10 +119,10 @@ mod tests {
         let used = shared.iter().cloned().chain([gone]).collect();
         let left = of_job(&mark, &folder, &used);
         child.wait().expect("it was killed");
-        assert_eq!(left.own.len(), 2, "{left:?}");
-        assert!(left.own[0].contains("sleep 1000"), "{left:?}");
-        assert_eq!(left.own[1], format!("the file {}", shared[1].display()));
-        assert_eq!(left.of_mpi, [&shared[0], &file].map(|path| path.display().to_string()));
+        assert_eq!(left.len(), 4, "{left:?}");
+        assert!(left[0].contains("sleep 1000"), "{left:?}");
+        let files = [&shared[1], &shared[0], &file];
+        assert_eq!(left[1..], files.map(|path| format!("the file {}", path.display())));
         assert!(!shared[0].exists() && !shared[1].exists() && !file.exists());
     }
 }

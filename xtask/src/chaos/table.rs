@@ -1,6 +1,5 @@
 //! The table at the end, with a line for each configuration.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::Configuration;
@@ -21,15 +20,13 @@ pub(crate) struct Row {
     wrong: usize,
     hung: usize,
     left: usize,
-    /// Files of the MPI library.
-    of_mpi: usize,
 }
 
 impl Row {
     pub(crate) fn new(configuration: Configuration, usual: Duration) -> Self {
         let (killed, replicas, took) = (Vec::new(), Vec::new(), Vec::new());
-        let (runs, slow, wrong, hung, left, of_mpi) = (0, 0, 0, 0, 0, 0);
-        Row { configuration, usual, runs, killed, replicas, took, slow, wrong, hung, left, of_mpi }
+        let (runs, slow, wrong, hung, left) = (0, 0, 0, 0, 0);
+        Row { configuration, usual, runs, killed, replicas, took, slow, wrong, hung, left }
     }
 
     pub(crate) fn add(&mut self, ended: &Ended, slow: bool) {
@@ -43,7 +40,6 @@ impl Row {
         }
         self.slow += usize::from(slow);
         self.left += ended.left.len();
-        self.of_mpi += ended.of_mpi.len();
     }
 
     fn cells(&self) -> [String; 16] {
@@ -136,7 +132,7 @@ pub(crate) fn total(rows: &[Row]) -> String {
     let sum = |of: fn(&Row) -> usize| rows.iter().map(of).sum::<usize>();
     let killed: u64 = rows.iter().map(Row::killed).sum();
     let bereaved = rows.iter().flat_map(|row| &row.killed).filter(|killed| **killed > 0).count();
-    let mut text = format!(
+    format!(
         "{} jobs, {killed} PEs killed in {bereaved} of them: {} right results, {} wrong, {} hung, {} left \
          behind, {} slow",
         sum(|row| row.runs),
@@ -145,13 +141,7 @@ pub(crate) fn total(rows: &[Row]) -> String {
         sum(|row| row.hung),
         sum(|row| row.left),
         sum(|row| row.slow),
-    );
-    let of_mpi = sum(|row| row.of_mpi);
-    if of_mpi > 0 {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "; {of_mpi} files of MPI's were left and have been removed");
-    }
-    text
+    )
 }
 
 #[cfg(test)]
