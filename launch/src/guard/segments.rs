@@ -1,12 +1,15 @@
 //! Shared memory that a ward's MPI library would leave in the file system.
 //!
 //! Libraries remove their files when they are finalised, at the latest: a ward that is killed cannot,
-//! and nor do the survivors, who finalise nothing. (Measured: Open MPI has `vader_segment.…` of each
-//! process in `/dev/shm`. MPICH's are without a name as soon as MPI has started, and what is System
-//! V's goes with its last user.) So the ward tells its guard which files these are when it joins the
-//! job, and the guard removes them unless the ward has finalised MPI. Until then, while MPI starts, the
-//! guard itself looks now and then. (What MPI has made since it looked, and not yet removed, stays if
-//! the ward is killed in this moment: it has names that MPI alone knows.)
+//! and nor do the survivors, who finalise nothing. (Measured: Open MPI has a `vader_segment.…` of each
+//! process in `/dev/shm`, which its launcher removes in the end, unless it is killed itself. MPICH's are
+//! without a name as soon as MPI has started, and what is System V's goes with its last user.) So the ward
+//! tells its guard which files these are when it joins the job, and the guard removes them unless the
+//! ward has finalised MPI. Until then, while MPI starts, the guard itself looks now and then.
+//!
+//! What stays is what nobody can know: files that MPI has made since the guard looked, if the ward is
+//! killed while MPI starts (they have names that MPI alone knows); and the session folder, in `$TMPDIR`, of
+//! an `mpirun` that is killed by SIGKILL, which is that launcher's own.
 //!
 //! What belongs to other jobs or programs is safe: a file is removed only if
 //!

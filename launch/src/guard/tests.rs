@@ -76,6 +76,8 @@ impl Running {
         }
         command.args(["-n", &processes.to_string()]).arg(own_file());
         command.env(PROGRAM, program).env(FOLDER, &folder);
+        // What a launcher leaves that is killed goes with the folder.
+        command.env("TMPDIR", &folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut launcher = command.spawn().expect("the launcher starts");
         let out = drain(launcher.stdout.take().expect("piped"));
@@ -254,7 +256,8 @@ fn a_death_before_the_job_is_made_up_ends_it() {
 
 #[test]
 fn signals_to_the_launcher_end_all() {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    // One that is killed tidies up nothing itself.
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
         let Some(job) = Running::start(&format!("signal-{signal}"), "work", 2) else { return };
         job.at_work(2);
         sys::send(job.launcher.id() as i32, signal);
