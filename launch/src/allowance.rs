@@ -57,6 +57,7 @@ impl Allowance {
 
     /// What it shares with processes of the same host that say the same: nothing, if the user says how
     /// many threads there are.
+    #[cfg(any(feature = "mpi", test))]
     pub(crate) fn shared(&self) -> Option<&str> {
         self.given.is_none().then_some(&*self.of)
     }

@@ -50,7 +50,7 @@ impl Said {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn to_the_end(&mut self) -> String {
+    fn hear_out(&mut self) -> String {
         self.reader.take().into_iter().for_each(|reader| reader.join().expect("it only reads"));
         self.so_far()
     }
@@ -99,7 +99,7 @@ impl Job {
         let left: Vec<_> = self.shared_memory.iter().filter(|path| path.exists()).collect();
         assert!(left.is_empty(), "{left:?}");
         let ok = status.is_some_and(|status| status.success());
-        Ended { ok, out: self.out.to_the_end(), err: self.err.to_the_end() }
+        Ended { ok, out: self.out.hear_out(), err: self.err.to_the_end() }
     }
 
     /// The processes of the job, the launcher's own among them.

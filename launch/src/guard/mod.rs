@@ -155,16 +155,13 @@ impl Ward {
     /// and what libraries would do at its end is left out: they may wait for a process that is dead.
     /// The program's own code goes on to its end, and decides with which code.
     pub(crate) fn leaves(self) {
-        match &self.guard {
-            Some(way) => {
-                let _ = told::leaves(way);
-            }
+        if let Some(way) = &self.guard {
+            let _ = told::leaves(way);
+        } else {
             // This much can be done without one.
-            None => {
-                Segment::own(self.began).iter().for_each(Segment::remove);
-                if std::env::var_os("PMI_FD").is_some() {
-                    let _ = farewell::say(Server::own());
-                }
+            Segment::own(self.began).iter().for_each(Segment::remove);
+            if std::env::var_os("PMI_FD").is_some() {
+                let _ = farewell::say(Server::own());
             }
         }
         sys::end_without_ado();
