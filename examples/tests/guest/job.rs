@@ -99,7 +99,7 @@ impl Job {
         let left: Vec<_> = self.shared_memory.iter().filter(|path| path.exists()).collect();
         assert!(left.is_empty(), "{left:?}");
         let ok = status.is_some_and(|status| status.success());
-        Ended { ok, out: self.out.hear_out(), err: self.err.to_the_end() }
+        Ended { ok, out: self.out.hear_out(), err: self.err.hear_out() }
     }
 
     /// The processes of the job, the launcher's own among them.

@@ -1,0 +1,143 @@
+//! What the processes of a job run.
+
+use super::*;
+use mpi::environment::Universe;
+use mpi::traits::CommunicatorCollectives;
+use std::mem::ManuallyDrop;
+
+/// Runs the program that this process was started for, if any. This is no place to unwind to: who
+/// panics is aborted.
+pub(in super::super) fn before_main() {
+    match utf8_variable(PROGRAM).as_deref() {
+        None => return,
+        Some("work") => work(),
+        Some("work_with_threads") => work_with_threads(),
+        Some("finalise") => finalise(),
+        Some("die_early") => die_early(),
+        Some("fail") => fail(),
+        Some("leave_with_3") => leave_with_3(),
+        Some("look_around") => look_around(),
+        Some("stand_inside") => stand_inside(),
+        Some(other) => panic!("{other} is no program"),
+    }
+    std::process::exit(0)
+}
+
+fn folder() -> PathBuf {
+    std::env::var_os(FOLDER).expect("a test has started this").into()
+}
+
+fn rank() -> u32 {
+    launched(utf8_variable).expect("a launcher has started this").rank
+}
+
+/// Starts MPI on all processes, behind guards. It is not finalised by itself, as that would wait
+/// for the others.
+fn begin() -> (Ward, ManuallyDrop<Universe>) {
+    let ward = stand(None, launched(utf8_variable).expect("a launcher has started this"));
+    assert!(ward.guard.is_some(), "it has a guard");
+    let (universe, _) =
+        mpi::initialize_with_threading(mpi::Threading::Serialized).expect("MPI starts once");
+    universe.world().barrier();
+    (ward, ManuallyDrop::new(universe))
+}
+
+/// Shows who is here, and waits for leave to go on.
+fn wait_at_work() {
+    let (folder, rank) = (folder(), rank());
+    let segments = Segment::own(SystemTime::UNIX_EPOCH).into_iter();
+    let segments: Vec<_> = segments.map(|one| one.path.display().to_string()).collect();
+    let file = folder.join(format!("{rank}.{SEGMENTS}"));
+    std::fs::write(file, segments.join("\n")).expect("the folder is there");
+    let line = format!("{} {}\n", parent_id(), std::process::id());
+    std::fs::write(folder.join(rank.to_string()), line).expect("the folder is there");
+    within(WARDS_WAIT, "the test lets this go on", || folder.join("go").exists());
+}
+
+/// Goes through a job without MPI, and leaves as if somebody had died.
+fn work() {
+    assert!(sys::is_alone(), "this process is to split");
+    let (ward, _universe) = begin();
+    ward.joined();
+    wait_at_work();
+    println!("rank {} leaves", rank());
+    ward.leaves();
+    std::process::exit(0)
+}
+
+fn work_with_threads() {
+    let (send, receive) = std::sync::mpsc::channel::<()>();
+    let thread = thread::spawn(move || receive.recv());
+    let (ward, _universe) = begin();
+    ward.joined();
+    let guard = std::fs::read_to_string(format!("/proc/{}/status", parent_id()));
+    let guard = guard.expect("the guard is there");
+    assert!(guard.contains("\nThreads:\t1\n"), "{guard}");
+    assert!(guard.starts_with("Name:\tultra-guard\n"), "{guard}");
+    wait_at_work();
+    drop(send);
+    thread.join().expect("no panic").expect_err("nothing was sent");
+    println!("rank {} leaves", rank());
+    ward.leaves();
+    std::process::exit(0)
+}
+
+fn finalise() {
+    let (ward, universe) = begin();
+    ward.joined();
+    wait_at_work();
+    drop(ManuallyDrop::into_inner(universe));
+    ward.finalised();
+}
+
+fn die_early() {
+    let (ward, _universe) = begin();
+    if rank() == 1 {
+        sys::send(std::process::id() as i32, libc::SIGKILL);
+    }
+    wait_at_work();
+    ward.leaves();
+    std::process::exit(0)
+}
+
+fn fail() {
+    let (ward, _universe) = begin();
+    ward.joined();
+    wait_at_work();
+    if rank() == 1 {
+        sys::exit(7);
+    }
+    // The launcher ends the others.
+    within(WARDS_WAIT, "the launcher ends this", || false);
+}
+
+fn leave_with_3() {
+    let (ward, _universe) = begin();
+    ward.joined();
+    wait_at_work();
+    ward.leaves();
+    std::process::exit(if rank() == 0 { 3 } else { 0 })
+}
+
+fn look_around() {
+    let (mut reader, writer) = io::pipe().expect("there is room");
+    let (ward, universe) = begin();
+    ward.joined();
+    drop(writer);
+    let mut nothing = Vec::new();
+    reader.read_to_end(&mut nothing).expect("no copy of the other end is open");
+    let mark = utf8_variable(MARK).expect("a ward has it");
+    assert!(mark.starts_with(&format!("{}:", parent_id())), "{mark}");
+    // What this process starts stands beside it, and is not guarded.
+    let inner =
+        Command::new(own_file()).env(PROGRAM, "stand_inside").stdout(Stdio::null()).status();
+    assert!(inner.expect("it starts").success());
+    drop(ManuallyDrop::into_inner(universe));
+    println!("all is well");
+}
+
+fn stand_inside() {
+    let own = std::process::id();
+    let ward = stand(None, launched(utf8_variable).expect("it has its starter's variables"));
+    assert!(ward.guard.is_none() && std::process::id() == own);
+}
