@@ -1,0 +1,224 @@
+//! The programs, as tests that are run under a launcher only.
+
+use super::FOLDER;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use ultramarine::prelude::*;
+
+/// Runs a program, which says that all is well if it is.
+fn run<T>(main: impl FnOnce(Context) -> T)
+where
+    T: Future<Output = ultramarine::Result<()>> + Send + 'static,
+{
+    ultramarine::run(main).expect("the job ends well");
+}
+
+/// Tells the test how far the job is.
+fn mark(name: &str) {
+    let folder = std::env::var_os(FOLDER).expect("the test sets it");
+    std::fs::write(Path::new(&folder).join(name), "").expect("the folder is the test's");
+}
+
+fn is_marked(name: &str) -> bool {
+    std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder).join(name).exists())
+}
+
+/// How many tasks this process has run, by the rack that they came from.
+static RUN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Whether a PE is in the rack of the root.
+fn rack(cx: &Context, pe: Pe) -> usize {
+    usize::from(cx.distance(Pe::ROOT, pe) == Distance::ONE)
+}
+
+#[test]
+#[ignore = "runs under a launcher"]
+fn stay_in_racks() {
+    const TASKS: u64 = 5_000;
+    run(async |cx| {
+        let beyond = (0..cx.pes()).map(Pe::new).find(|pe| rack(&cx, *pe) == 1);
+        let beyond = beyond.expect("there is another rack");
+        // From each rack so many, which say where they have run.
+        let spread = async |cx: Context, ()| {
+            let home = rack(&cx, cx.pe());
+            let task = async |cx: Context, home: usize| {
+                RUN[home].fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_micros(200));
+                rack(&cx, cx.pe())
+            };
+            let spawned = (0..TASKS).map(|_| cx.spawn(Distance::ONE.half(), task, home));
+            let mut abroad = 0;
+            for future in spawned.collect::<Vec<_>>() {
+                abroad += u64::from(future.await? != home);
+            }
+            Ok::<_, TaskError>(abroad)
+        };
+        let both = [Pe::ROOT, beyond].map(|pe| cx.spawn_at(pe, spread, ()));
+        for abroad in both {
+            assert_eq!(abroad.await??, 0, "as those say who sent them");
+        }
+        let mut run = [[0; 2]; 2];
+        for pe in (0..cx.pes()).map(Pe::new) {
+            let counts = async |_, ()| [0, 1].map(|home| RUN[home].load(Ordering::Relaxed));
+            let counts = cx.spawn_at(pe, counts, ()).await?;
+            let row = &mut run[rack(&cx, pe)];
+            (row[0], row[1]) = (row[0] + counts[0], row[1] + counts[1]);
+        }
+        assert_eq!(run, [[TASKS, 0], [0, TASKS]], "as those say who ran them");
+        let statistics = cx.statistics().await?;
+        let stolen = |far| {
+            let rows = statistics.by_distance.iter();
+            rows.filter(|row| (row.distance == Distance::ONE) == far).map(|r| r.steals).sum()
+        };
+        let (near, far): (u64, u64) = (stolen(false), stolen(true));
+        assert!(near > 0 && far == 0, "{near} near, {far} far");
+        println!("all is well");
+        Ok(())
+    });
+}
+
+/// The rack that this process's host is named after.
+fn rack_by_name() -> usize {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");
+    usize::from(name.starts_with("r2"))
+}
+
+#[test]
+#[ignore = "runs under a launcher"]
+fn share_between_racks() {
+    run(async |cx| {
+        let task = |_: u32| {
+            std::thread::sleep(Duration::from_micros(100));
+            rack_by_name()
+        };
+        let racks = par_map_2level(&cx, Distance::ONE, task, 0..2000).await?;
+        let beyond: usize = racks.iter().sum();
+        assert_eq!(beyond, 1000, "the racks are equally strong");
+        println!("all is well");
+        Ok(())
+    });
+}
+
+#[test]
+#[ignore = "runs under a launcher"]
+fn compare_maps() {
+    // A task takes as long as the shortest message between racks.
+    let task = |n: u64| {
+        std::thread::sleep(Duration::from_millis(4));
+        n
+    };
+    run(async move |cx| {
+        let items = || 0..2000;
+        println!("| skeleton | seconds | steals between racks |\n|---|---|---|");
+        for skeleton in ["par_map", "par_map_2level", "par_map_2level_relaxed"] {
+            let far = async || {
+                let rows = cx.statistics().await?.by_distance;
+                let far = rows.iter().filter(|row| row.distance == Distance::ONE);
+                Ok::<u64, TaskError>(far.map(|row| row.steals).sum())
+            };
+            let (before, start) = (far().await?, std::time::Instant::now());
+            let results = match skeleton {
+                "par_map" => par_map(&cx, task, items()).await?,
+                "par_map_2level" => par_map_2level(&cx, Distance::ONE, task, items()).await?,
+                _ => par_map_2level_relaxed(&cx, Distance::ONE, task, items()).await?,
+            };
+            let (took, after) = (start.elapsed().as_secs_f64(), far().await?);
+            assert!(results.into_iter().eq(items()));
+            println!("| {skeleton} | {took:.3} | {} |", after - before);
+        }
+        println!("all is well");
+        Ok(())
+    });
+}
+
+#[test]
+#[ignore = "runs under a launcher"]
+fn outlive_a_host() {
+    run(async |cx| {
+        // Until both processes of the host are gone, and a little longer.
+        let task = |n: u64| {
+            std::thread::sleep(Duration::from_millis(2));
+            n * n
+        };
+        let mut rounds = 0;
+        while cx.dead() < 2 || rounds < 5 {
+            let squares = par_map(&cx.supervised(), task, 0..400).await?;
+            assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
+            rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
+            mark("begun");
+        }
+        mark("without-the-host");
+        let push = push_map(&cx.supervised(), task, 0..400).await?;
+        assert_eq!(push.into_iter().sum::<u64>(), (0..400).map(|n: u64| n * n).sum::<u64>());
+        cx.sleep(Duration::from_secs(3)).await;
+        assert_eq!(cx.dead(), 2, "nobody comes back, and nobody else goes");
+        println!("all is well");
+        Ok(())
+    });
+}
+
+#[test]
+#[ignore = "runs under a launcher"]
+fn work_until_told() {
+    run(async |cx| {
+        while !is_marked("enough") {
+            let sums = par_map(&cx, |n: u64| (0..n).sum::<u64>(), 0..400).await?;
+            assert!(sums.into_iter().eq((0..400).map(|n: u64| n * n.saturating_sub(1) / 2)));
+            mark("begun");
+        }
+        assert_eq!(cx.dead(), 0);
+        println!("all is well");
+        Ok(())
+    });
+}
+
+#[test]
+#[ignore = "runs under a launcher"]
+fn work_until_asked() {
+    use futures_util::StreamExt as _;
+    use futures_util::future::{Either, select};
+    run(async |cx| {
+        let mut asked = std::pin::pin!(ultramarine::asked_to_end());
+        let mut squares = std::pin::pin!(par_map_stream(&cx, 64, |n: u64| n * n, 0..u64::MAX));
+        let mut done = 0;
+        while let Either::Right((Some(square), _)) = select(&mut asked, squares.next()).await {
+            let (number, square) = square?;
+            assert_eq!(square, (number as u64).pow(2));
+            done += 1;
+            if done == 1000 {
+                mark("begun");
+            }
+        }
+        assert!(done >= 1000);
+        assert_eq!(cx.dead(), 0, "nobody else has ended by it");
+        println!("all is well");
+        Ok(())
+    });
+}
+
+/// Calls at all ports of the other hosts, and talks nonsense to whoever answers.
+#[test]
+#[ignore = "runs on a host"]
+fn scan() {
+    use std::io::Write as _;
+    let mut answers = 0;
+    for host in [[10, 77, 1, 1], [10, 77, 1, 2], [10, 77, 2, 1]] {
+        for port in 1024..=u16::MAX {
+            let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::from(host)), port);
+            let call = TcpStream::connect_timeout(&address, Duration::from_millis(500));
+            let Ok(mut call) = call else { continue };
+            answers += 1;
+            // Whoever hangs up on that is right.
+            let _ = call.write_all(&[port as u8; 1000]);
+            // Some say it and stay.
+            if port % 2 == 0 {
+                std::mem::forget(call);
+            }
+        }
+    }
+    // Each process has two ports of ours, and Slurm and MPI have theirs.
+    assert!(answers >= 6, "only {answers} ports answer");
+    println!("all is well");
+}
