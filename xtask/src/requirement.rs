@@ -20,6 +20,8 @@ pub(crate) enum Requirement {
     Hwloc,
     /// The model checker that `proof/` runs.
     Spin,
+    /// The batch system that the test cluster runs, with all that it needs.
+    Slurm,
     /// Compiler wrapper and launcher of an MPI.
     Mpi(Family),
 }
@@ -47,6 +49,7 @@ impl Requirement {
             Self::Libclang => "libclang",
             Self::Hwloc => "hwloc",
             Self::Spin => "SPIN",
+            Self::Slurm => "Slurm",
             Self::Mpi(family) => family.name(),
         }
     }
@@ -63,6 +66,9 @@ impl Requirement {
             Self::Libclang => libclang::is_here(),
             Self::Hwloc => process::succeeds(pkg_config().args(["--exists", "hwloc >= 2.0.0"])),
             Self::Spin => process::succeeds(Command::new("spin").arg("-V")),
+            Self::Slurm => ["slurmctld", "slurmd", "srun", "munged", "ip"]
+                .into_iter()
+                .all(|program| process::succeeds(Command::new(program).arg("-V"))),
             Self::Mpi(family) => Mpi::find(family).is_some(),
         }
     }
@@ -84,6 +90,10 @@ impl Requirement {
             (Self::Spin, Debian | Spack) => &["spin"],
             // Fedora has no package of it, and the proofs say so where it is missing.
             (Self::Spin, Fedora) => &[],
+            (Self::Slurm, Debian) => &["slurmctld", "slurmd", "slurm-client", "munge", "iproute2"],
+            (Self::Slurm, Fedora) => &["slurm-slurmctld", "slurm-slurmd", "munge", "iproute"],
+            // The test cluster needs root, and who has that has packages.
+            (Self::Slurm, Spack) => &[],
             (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
             (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],
             (Self::Mpi(Family::Mpich), Spack) => &["mpich"],

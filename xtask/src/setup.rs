@@ -11,6 +11,9 @@ use crate::mpi::{Family, Mpi};
 use crate::process::{self, Failure, Result};
 use crate::requirement::{Distribution, Requirement, advice, names, packages};
 
+/// What only tests need, and those that need it pass without.
+const TESTED_WITH: [Requirement; 2] = [Requirement::Spin, Requirement::Slurm];
+
 /// Which MPIs a chore can use. If the user set `$MPICC`, that one is all there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -54,8 +57,8 @@ impl Found {
     fn look(given: Option<Mpi>, wanted: Wanted) -> Self {
         let base = Requirement::BASE.into_iter().filter(|requirement| !requirement.is_met());
         let mut found = Self { mpis: Vec::new(), missing: base.collect() };
-        if wanted == Wanted::EveryMpi && !Requirement::Spin.is_met() {
-            found.missing.push(Requirement::Spin);
+        if wanted == Wanted::EveryMpi {
+            found.missing.extend(TESTED_WITH.into_iter().filter(|tool| !tool.is_met()));
         }
         if let Some(mpi) = given {
             found.mpis.push(mpi);
@@ -76,12 +79,12 @@ impl Found {
         found
     }
 
-    /// The MPIs to go on with, if what is still missing can be done without: a second MPI, and SPIN,
-    /// whose own tests then say that it is missing.
+    /// The MPIs to go on with, if what is still missing can be done without: a second MPI, and what only
+    /// some tests need, which then say that it is missing.
     fn settle(self) -> Result<Vec<Mpi>> {
         let is_dispensable = |missing: &Requirement| match missing {
             Requirement::Mpi(_) => !self.mpis.is_empty(),
-            other => *other == Requirement::Spin,
+            other => TESTED_WITH.contains(other),
         };
         if self.missing.iter().all(is_dispensable) {
             if !self.missing.is_empty() {
