@@ -7,12 +7,16 @@ mod common;
 mod programs;
 
 use common::cluster::{Cluster, begin, run, run_program};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 const COMMAND: &str = env!("CARGO_BIN_EXE_ultramarine");
 
 /// The variable that names a folder which the processes of a job, and the test, share.
 const FOLDER: &str = "CLUSTER_FOLDER";
+
+/// Where a job listens that is told so. Nobody else does there.
+const OWN_PORTS: RangeInclusive<u16> = 20_000..=20_099;
 
 /// A folder for one test, which is removed in the end.
 struct Folder(PathBuf);
@@ -39,7 +43,8 @@ impl Drop for Folder {
 
 /// The lines below the first, which also says how the whole is called where that is known.
 fn tree(text: &str) -> Vec<&str> {
-    text.lines().skip_while(|line| !line.starts_with("job")).skip(1).collect()
+    let lines = text.lines().skip_while(|line| !line.starts_with("job")).skip(1);
+    lines.take_while(|line| !line.is_empty()).collect()
 }
 
 #[test]
@@ -62,7 +67,7 @@ fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
     let mut by_file = cluster.srun(2);
     by_file.env("ULTRAMARINE_TOPOLOGY", &file);
     let texts = [&mut by_slurm, &mut by_name, &mut by_pattern, &mut by_file].map(|command| {
-        command.args([COMMAND, "topo"]);
+        command.args([COMMAND, "topo", "--no-latency"]);
         let ended = run(std::mem::replace(command, std::process::Command::new("true")));
         assert!(ended.is_success, "{}", ended.err);
         ended.out
@@ -118,6 +123,8 @@ fn a_host_dies() {
     let job = begin(srun, "outlive_a_host");
     folder.await_file("begun");
     cluster.tell(&["kill-host", "r2n1"]);
+    // Only a cable is ever plugged in again.
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
     job.join().expect("it is awaited").is_well();
     // Whoever brings it back finds it in order.
     cluster.tell(&["up"]);
@@ -135,6 +142,7 @@ fn a_host_is_cut_off_for_a_while() {
     cluster.tell(&["partition", "r1n2"]);
     folder.await_file("without-the-host");
     cluster.tell(&["heal", "r1n2"]);
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
     let ended = job.join().expect("it is awaited");
     // The processes that were cut off cannot know that the root lives, and end with an error, but only
     // they do.
@@ -154,7 +162,8 @@ fn strangers_on_the_network_have_no_effect() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("strangers");
     let mut srun = cluster.srun(1);
-    srun.env(FOLDER, &folder.0);
+    let (first, last) = OWN_PORTS.into_inner();
+    srun.env(FOLDER, &folder.0).env("ULTRAMARINE_PORTS", format!("{first}-{last}"));
     let job = begin(srun, "work_until_told");
     folder.await_file("begun");
     let mut scan = cluster.on("r2n2");
@@ -178,7 +187,8 @@ fn the_command_uses_the_allocation() {
     let mut greedy = cluster.on("login");
     greedy.args(["salloc", "--nodes=2", COMMAND, "run", "-n", "64", COMMAND, "topo"]);
     let ended = run(greedy);
-    assert!(!ended.is_success && ended.err.contains("allocation"), "{}{}", ended.out, ended.err);
+    let said = ended.err.contains("64 processes are asked for, but allocation");
+    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
     // It really tries whether a killed process is survived.
     let mut doctor = cluster.on("login");
     doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", COMMAND, "doctor"]);
@@ -212,6 +222,49 @@ fn a_job_ends_in_order_when_slurm_asks_it_to() {
     let ended = job.join().expect("it is awaited");
     ended.is_well();
     assert!(!ended.err.contains("goes on without"), "{}", ended.err);
+}
+
+#[test]
+fn a_command_dies_with_its_caller() {
+    let Some(cluster) = Cluster::up() else { return };
+    let mut sleep = cluster.on("r2n2");
+    // Which nobody else sleeps.
+    let (words, pattern) = (["sleep", "98765"], "[s]leep 98765");
+    let mut caller = sleep.args(words).spawn().expect("the script is there");
+    let is_there = || {
+        let mut look = cluster.on("r2n2");
+        look.args(["pgrep", "-f", pattern]);
+        run(look).is_success
+    };
+    common::eventually("the command has begun", is_there);
+    caller.kill().expect("it is ours");
+    caller.wait().expect("it is ours");
+    common::eventually("the command is gone", || !is_there());
+}
+
+/// As a newcomer hands them in, but with the programs of this build.
+#[test]
+fn batch_scripts_do_what_they_say() {
+    let Some(cluster) = Cluster::up() else { return };
+    let program = Path::new(COMMAND).with_file_name("sum_euler");
+    if !program.exists() {
+        return println!("skipped: the examples are not built");
+    }
+    let folder = Folder::new("scripts");
+    let release = folder.0.join("target/release");
+    std::fs::create_dir_all(&release).expect("the folder is ours");
+    for program in [Path::new(COMMAND), &program] {
+        let name = program.file_name().expect("it has one");
+        std::os::unix::fs::symlink(program, release.join(name)).expect("the folder is ours");
+    }
+    for name in ["plain", "requeue"] {
+        let mut sbatch = cluster.on("login");
+        sbatch.args(["sbatch", "--wait", "--output=out", "--chdir"]).arg(&folder.0);
+        sbatch.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../slurm/{name}.sbatch")));
+        let ended = run(sbatch);
+        let out = std::fs::read_to_string(folder.0.join("out")).unwrap_or_default();
+        assert!(ended.is_success && out.contains("): 121590396"), "{name}: {}{out}", ended.err);
+    }
 }
 
 #[test]
