@@ -157,6 +157,23 @@ fn more_than_this_host_can_give() {
 }
 
 #[test]
+fn a_host_without_an_address() {
+    let stage = with_both("no-address");
+    // No name service may have a name that ends so.
+    let arguments = "-n 2 --hosts localhost,nowhere.invalid";
+    for program in ["of_mpich", "of_open_mpi"] {
+        assert_eq!(
+            refusal(&stage, &format!("{arguments} {program}"), &[]),
+            "--hosts: `nowhere.invalid` stands for no address: mend the name, or use the one the \
+             name service has"
+        );
+    }
+    run(&mut stage.ultramarine(&format!("run --dry-run {arguments} of_mpich"))).succeeds();
+    let ended = run(&mut stage.ultramarine("run -n 2 --hosts localhost of_mpich"));
+    assert_eq!(ended.code, Some(7), "the launcher is started: {}", ended.err);
+}
+
+#[test]
 fn a_number_of_nothing() {
     let stage = Stage::new("nothing");
     for arguments in ["run -n 0 sh", "run -N 0 sh", "run --per-host 0 sh"] {

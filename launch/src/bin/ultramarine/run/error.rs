@@ -62,6 +62,10 @@ pub(crate) enum RunError {
     #[error("{0}")]
     Contradiction(String),
     #[error(
+        "--hosts: `{host}` stands for no address: mend the name, or use the one the name service has"
+    )]
+    NoAddress { host: String },
+    #[error(
         "--bind {bind} wants {asked} on this host, one for each process, and it has {has}: ask for \
          fewer processes, or leave out --bind"
     )]

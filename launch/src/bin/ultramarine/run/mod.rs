@@ -8,6 +8,7 @@
 //! | `shape` | how many processes, and where |
 //! | `launcher` | who starts them |
 //! | `line` | the launcher's command line |
+//! | `ready` | what could still go wrong, just before the start |
 //! | `error` | why not |
 
 pub(crate) mod allocation;
@@ -16,6 +17,7 @@ pub(crate) mod launcher;
 mod line;
 pub(crate) mod linked;
 pub(crate) mod program;
+mod ready;
 pub(crate) mod shape;
 
 pub(crate) use self::error::RunError;
@@ -92,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         line.push("\n");
         return Ok(std::io::stdout().write_all(line.as_bytes())?);
     }
+    plan.is_ready().map_err(Error::other)?;
     if let Some(reason) = &plan.launcher.not_srun {
         eprintln!("ultramarine: {reason}: {} starts the job", plan.launcher.path.display());
     }
