@@ -33,6 +33,10 @@ fn a_program_of_mpich_is_started_by_hydra() {
         "mpiexec.hydra -n 5 -hosts a:3,b:2 -bind-to core of_mpich"
     );
     assert_eq!(
+        line("-n 3 --hosts n[09-10],m of_mpich"),
+        "mpiexec.hydra -n 3 -hosts n09:1,n10:1,m:1 of_mpich"
+    );
+    assert_eq!(
         line("--hosts a,b --per-host 2 of_mpich -- --"),
         "mpiexec.hydra -n 4 -hosts a:2,b:2 of_mpich --"
     );

@@ -2,7 +2,8 @@
 
 use super::allocation::Allocation;
 use super::error::RunError;
-use ultramarine_topology::Domains;
+use std::collections::HashSet;
+use ultramarine_topology::{Domains, host_list};
 
 /// What processes are bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -41,9 +42,9 @@ pub(crate) struct Wish {
     /// At most so many processes on each host.
     #[arg(long, value_name = "K", value_parser = count)]
     per_host: Option<u32>,
-    /// The hosts to use, by name; the processes are spread evenly.
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
-    hosts: Vec<String>,
+    /// The hosts to use, by name, as in `a,b` or `r1n[01-16]`; the processes are spread evenly.
+    #[arg(long, value_name = "HOSTS")]
+    hosts: Option<String>,
     /// What each process is bound to. [default: what Slurm does; elsewhere `none`, or `numa` where
     /// the processes are one for each NUMA node by default].
     #[arg(long, value_enum)]
@@ -89,7 +90,8 @@ impl Wish {
         allocation: Option<&Allocation>,
         domains: Option<Domains>,
     ) -> Result<Shape, RunError> {
-        let nodes = self.node_count(allocation)?;
+        let hosts = self.host_names()?;
+        let nodes = self.node_count(hosts.len() as u32, allocation)?;
         let mut bind = self.bind;
         let processes = match (self.processes, allocation) {
             (Some(processes), _) => processes,
@@ -108,13 +110,13 @@ impl Wish {
             allocation.has(processes, nodes)?;
         }
         // What other hosts are like is not known here.
-        let here = domains.filter(|_| allocation.is_none() && self.hosts.is_empty());
+        let here = domains.filter(|_| allocation.is_none() && hosts.is_empty());
         if let (Some(bind), Some(domains)) = (self.bind, here) {
             can_bind(bind, processes, domains)?;
         }
         Ok(Shape {
             processes,
-            hosts: spread(&self.hosts, processes),
+            hosts: spread(&hosts, processes),
             // srun takes all nodes of the allocation, and complains if there are too many.
             nodes: nodes.or(nodes_known.filter(|nodes| processes < *nodes).map(|_| processes)),
             per_host: self.per_host,
@@ -123,24 +125,35 @@ impl Wish {
         })
     }
 
-    /// How many hosts are asked for, if any number is.
-    fn node_count(&self, allocation: Option<&Allocation>) -> Result<Option<u32>, RunError> {
-        if let Some(twice) =
-            (1..self.hosts.len()).find(|i| self.hosts[..*i].contains(&self.hosts[*i]))
-        {
-            let host = &self.hosts[twice];
-            return Err(contradiction(format!(
+    /// The hosts that are named, each once.
+    fn host_names(&self) -> Result<Vec<String>, RunError> {
+        let Some(list) = &self.hosts else { return Ok(Vec::new()) };
+        let odd = |what: String| {
+            contradiction(format!(
+                "--hosts: {what}: names are expected with commas between them, as in a,b or \
+                 r1n[01-16]"
+            ))
+        };
+        let hosts = host_list::expand(list).map_err(|error| odd(error.to_string()))?;
+        if let Some(host) = hosts.iter().find(|host| !is_host_name(host)) {
+            return Err(odd(format!("`{host}` is no host name")));
+        }
+        let mut seen = HashSet::new();
+        match hosts.iter().find(|host| !seen.insert(host.as_str())) {
+            Some(host) => Err(contradiction(format!(
                 "--hosts names `{host}` twice: name each host once, and use --per-host for several \
                  processes on each"
-            )));
+            ))),
+            None => Ok(hosts),
         }
-        if let Some(odd) = self.hosts.iter().find(|host| !is_host_name(host)) {
-            return Err(contradiction(format!(
-                "--hosts: `{odd}` is no host name: names are expected with commas between them, as \
-                 in a,b,c"
-            )));
-        }
-        let named = self.hosts.len() as u32;
+    }
+
+    /// How many hosts are asked for, if any number is.
+    fn node_count(
+        &self,
+        named: u32,
+        allocation: Option<&Allocation>,
+    ) -> Result<Option<u32>, RunError> {
         match (self.nodes, named) {
             (Some(asked), named) if named > 0 && asked != named => Err(contradiction(format!(
                 "--nodes asks for {asked} hosts, and --hosts names {named}: leave out one of the two"
@@ -236,8 +249,8 @@ mod tests {
         Allocation { job: "7".to_owned(), tasks, nodes, ..Allocation::default() }
     }
 
-    fn hosts(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn on(list: &str) -> Wish {
+        Wish { hosts: Some(list.to_owned()), ..Wish::default() }
     }
 
     #[test]
@@ -247,7 +260,7 @@ mod tests {
         assert_eq!((shape.processes, shape.bind), (2, Some(Bind::Numa)));
         let shape = wish.shape(None, None).expect("a shape");
         assert_eq!((shape.processes, shape.bind), (1, None));
-        let two = Wish { hosts: hosts(&["a", "b"]), ..Wish::default() };
+        let two = on("a,b");
         assert_eq!(two.shape(None, Some(HOST)).expect("a shape").processes, 4);
         let given = allocation(12, 4);
         assert_eq!(wish.shape(Some(&given), None).expect("a shape").processes, 12);
@@ -268,10 +281,12 @@ mod tests {
 
     #[test]
     fn named_hosts_have_even_shares() {
-        let three = hosts(&["a", "b", "c"]);
-        let wish = Wish { processes: Some(5), hosts: three, ..Wish::default() };
-        let shape = wish.shape(None, None).expect("a shape");
-        assert_eq!(shape.hosts, [("a".into(), 2), ("b".into(), 2), ("c".into(), 1)]);
+        for (list, names) in [("a,b,c", ["a", "b", "c"]), ("n[09-10],m", ["n09", "n10", "m"])] {
+            let wish = Wish { processes: Some(5), ..on(list) };
+            let shape = wish.shape(None, None).expect("a shape");
+            let shares: Vec<_> = names.map(str::to_owned).into_iter().zip([2, 2, 1]).collect();
+            assert_eq!(shape.hosts, shares);
+        }
     }
 
     #[test]
@@ -288,7 +303,7 @@ mod tests {
         let error = |wish: Wish| wish.shape(None, Some(HOST)).expect_err("refused").to_string();
         let wish = Wish::default;
         assert_eq!(
-            error(Wish { processes: Some(2), hosts: hosts(&["a", "b", "c"]), ..wish() }),
+            error(Wish { processes: Some(2), ..on("a,b,c") }),
             "2 processes cannot stand on 3 hosts: ask for at least one process for each, or for \
              fewer hosts"
         );
@@ -298,7 +313,7 @@ mod tests {
              per host"
         );
         assert_eq!(
-            error(Wish { nodes: Some(3), hosts: hosts(&["a", "b"]), ..wish() }),
+            error(Wish { nodes: Some(3), ..on("a,b") }),
             "--nodes asks for 3 hosts, and --hosts names 2: leave out one of the two"
         );
         assert_eq!(
@@ -307,12 +322,20 @@ mod tests {
              inside a Slurm allocation (salloc, sbatch)"
         );
         assert_eq!(
-            error(Wish { hosts: hosts(&["a", "b", "a"]), ..wish() }),
+            error(on("a,b,a")),
             "--hosts names `a` twice: name each host once, and use --per-host for several \
              processes on each"
         );
-        let text = error(Wish { hosts: hosts(&["a", ""]), ..wish() });
-        assert!(text.starts_with("--hosts: `` is no host name"), "{text}");
+        let end = "names are expected with commas between them, as in a,b or r1n[01-16]";
+        for (list, what) in [
+            ("", "`` has an empty name in it"),
+            ("a,", "`a,` has an empty name in it"),
+            ("-a[1-2]", "`-a1` is no host name"),
+            ("a[1", "`a[1` has a bracket without its partner"),
+        ] {
+            let text = error(on(list));
+            assert_eq!(text, format!("--hosts: {what}: {end}"));
+        }
     }
 
     #[test]
