@@ -94,6 +94,15 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
 }
 
 #[test]
+fn odd_variables_are_lived_with() {
+    let stage = with_both("odd");
+    for cpus in ["4294967295(x2)", "1,1(x18446744073709551615)"] {
+        let odd = [&ALLOCATION[..3], &[("SLURM_JOB_CPUS_PER_NODE", cpus)]].concat();
+        assert_eq!(line(&stage, "-n 2 of_mpich", &odd), "mpiexec.hydra -n 2 of_mpich");
+    }
+}
+
+#[test]
 fn the_mpiexec_that_was_installed_with_the_library_comes_first() {
     let (stage, elsewhere) = (with_both("beside"), Stage::new("elsewhere"));
     let foreign = elsewhere.launcher("mpiexec.mpich", HYDRA);

@@ -40,9 +40,13 @@ impl Allocation {
     /// How many processes have room on their CPUs, and the variable that says so.
     pub(crate) fn room(&self) -> Option<(u32, &'static str)> {
         let each = self.cpus_per_task.unwrap_or(1);
-        let by_cpus = self.cpus.as_ref().map(|cpus| cpus.iter().map(|cpus| cpus / each).sum());
+        let by_cpus = self.cpus.as_ref().map(|cpus| {
+            // The list is short enough for this sum.
+            let room: u64 = cpus.iter().map(|cpus| u64::from(cpus / each)).sum();
+            u32::try_from(room).unwrap_or(u32::MAX)
+        });
         by_cpus
-            .map(|room: u32| (room.max(self.tasks.unwrap_or(0)), "SLURM_JOB_CPUS_PER_NODE"))
+            .map(|room| (room.max(self.tasks.unwrap_or(0)), "SLURM_JOB_CPUS_PER_NODE"))
             .or_else(|| Some((self.tasks?, "SLURM_NTASKS")))
     }
 
@@ -85,7 +89,7 @@ fn expand(list: &str) -> Option<Vec<u32>> {
             Some((number, times)) => (number, times.strip_suffix(')')?.parse().ok()?),
             None => (part.trim(), 1),
         };
-        if numbers.len() + times > NODES_MAX {
+        if numbers.len().saturating_add(times) > NODES_MAX {
             return None;
         }
         numbers.extend(std::iter::repeat_n(number.parse::<u32>().ok()?, times));
@@ -107,9 +111,17 @@ mod tests {
     fn lists_are_read_node_by_node() {
         assert_eq!(expand("2(x3),1"), Some(vec![2, 2, 2, 1]));
         assert_eq!(expand("16"), Some(vec![16]));
-        for wrong in ["", "2(x", "2(x3", "x", "1,,2", "1(x99999999)"] {
+        for wrong in ["", "2(x", "2(x3", "x", "1,,2", "1(x99999999)", "1,1(x18446744073709551615)"]
+        {
             assert_eq!(expand(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn room_without_end_is_no_panic() {
+        let most = [("SLURM_JOB_ID", "7"), ("SLURM_JOB_CPUS_PER_NODE", "4294967295(x2)")];
+        let allocation = with(&most).expect("one");
+        assert_eq!(allocation.room(), Some((u32::MAX, "SLURM_JOB_CPUS_PER_NODE")));
     }
 
     #[test]
