@@ -195,6 +195,20 @@ fn a_job_inside_a_job() {
         "PMI_SIZE says that a launcher has started this process already: under mpiexec or srun, \
          start the program itself instead of `ultramarine run`"
     );
+    let step = [("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")];
+    let said = refusal(&stage, "of_mpich", &step);
+    assert!(said.starts_with("SLURM_NTASKS says that a launcher has started"), "{said}");
+}
+
+#[test]
+fn a_job_in_a_shell_that_is_a_step() {
+    let stage = with_both("step");
+    let step = [("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")];
+    assert_eq!(
+        refusal(&stage, "of_mpich", &[&ALLOCATION[..1], &step].concat()),
+        "this shell is a step of Slurm (srun --pty), in which no job can be started: get one with \
+         `salloc`"
+    );
 }
 
 #[test]

@@ -81,6 +81,11 @@ pub(crate) enum RunError {
          start the program itself instead of `ultramarine run`"
     )]
     Launched { variable: &'static str },
+    #[error(
+        "this shell is a step of Slurm (srun --pty), in which no job can be started: get one with \
+         `salloc`"
+    )]
+    InStep,
     #[error("cannot start `{}`: {source}", .launcher.display())]
     Exec { launcher: PathBuf, source: std::io::Error },
 }

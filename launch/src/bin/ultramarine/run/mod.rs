@@ -123,7 +123,7 @@ pub(crate) fn plan(
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Plan, RunError> {
     if let Some(variable) = ultramarine::launched_by() {
-        return Err(RunError::Launched { variable });
+        return Err(launched(variable));
     }
     let allocation = Allocation::from(|name| std::env::var(name).ok());
     let shape = job.wish.shape(allocation.as_ref(), Domains::of_this_host().ok())?;
@@ -142,6 +142,17 @@ pub(crate) fn plan(
     let what = Programme { program, arguments, launcher_flags, variables: &variables };
     let words = line::line(&launcher, &shape, allocation.as_ref(), &what);
     Ok(Plan { launcher, shape, words })
+}
+
+/// Where this variable says that a launcher has started this process. Slurm also does so with a shell
+/// that is asked for as the only process of a step.
+fn launched(variable: &'static str) -> RunError {
+    let text = |name| std::env::var(name).unwrap_or_default();
+    let is_step = !text("SLURM_STEP_ID").is_empty();
+    if is_step && text(variable).trim() == "1" {
+        return RunError::InStep;
+    }
+    RunError::Launched { variable }
 }
 
 fn examine(name: &OsStr) -> Result<Linked, RunError> {
