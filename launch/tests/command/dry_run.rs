@@ -91,6 +91,10 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
     );
     let by_hydra = line(&stage, "--launcher hydra of_mpich", &ALLOCATION);
     assert_eq!(by_hydra, "mpiexec.hydra -n 6 of_mpich");
+    let on_both = line(&stage, "--launcher hydra -N 2 -n 2 of_mpich", &ALLOCATION);
+    assert_eq!(on_both, "mpiexec.hydra -n 2 -ppn 1 of_mpich");
+    let on_one = line(&stage, "--launcher openmpi -N 1 of_open_mpi", &ALLOCATION);
+    assert_eq!(on_one, "mpiexec -n 3 --bind-to none --map-by ppr:3:node of_open_mpi");
 }
 
 #[test]

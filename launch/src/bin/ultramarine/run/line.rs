@@ -72,7 +72,7 @@ fn hydra(shape: &Shape) -> Vec<String> {
     let mut flags = vec!["-n".to_owned(), shape.processes.to_string()];
     if !shape.hosts.is_empty() {
         flags.extend(["-hosts".to_owned(), host_list(shape)]);
-    } else if let Some(each) = shape.per_host {
+    } else if let Some(each) = most_per_host(shape) {
         flags.extend(["-ppn".to_owned(), each.to_string()]);
     }
     if let Some(bind) = shape.bind {
@@ -92,7 +92,7 @@ fn open_mpi(shape: &Shape, variables: &[String]) -> Vec<String> {
     if !shape.hosts.is_empty() {
         add(&["--host", &host_list(shape)]);
     }
-    let place = match shape.per_host {
+    let place = match most_per_host(shape) {
         Some(each) if shape.hosts.is_empty() => format!("ppr:{each}:node"),
         _ => String::new(),
     };
@@ -104,6 +104,12 @@ fn open_mpi(shape: &Shape, variables: &[String]) -> Vec<String> {
     // To other hosts it hands on variables of its own only.
     variables.iter().for_each(|name| add(&["-x", name]));
     flags
+}
+
+/// The most processes that a host may have. Neither mpiexec can be told a number of hosts: they take
+/// as many of the allocation as they fill so.
+fn most_per_host(shape: &Shape) -> Option<u32> {
+    shape.per_host.or_else(|| Some(shape.processes.div_ceil(shape.nodes?)))
 }
 
 /// `a:2,b:1`, as both mpiexecs read it.
@@ -193,6 +199,8 @@ mod tests {
         assert_eq!(hydra(&on_two_hosts()), "L -n 3 -hosts a:2,b:1 -bind-to socket -f p 'a b'");
         let each = Shape { per_host: Some(2), ..shape(4) };
         assert_eq!(hydra(&each), "L -n 4 -ppn 2 -f p 'a b'");
+        let part = Shape { nodes: Some(2), ..shape(5) };
+        assert_eq!(hydra(&part), "L -n 5 -ppn 3 -f p 'a b'");
     }
 
     #[test]
@@ -204,6 +212,8 @@ mod tests {
             open_mpi(&on_two_hosts()),
             format!("L -n 3 --bind-to socket --host a:2,b:1 {rest}")
         );
+        let part = Shape { nodes: Some(2), ..shape(5) };
+        assert_eq!(open_mpi(&part), format!("L -n 5 --bind-to none --map-by ppr:3:node {rest}"));
         let crowd = Shape { per_host: Some(9), shares_cores: true, ..shape(9) };
         assert_eq!(
             open_mpi(&crowd),
