@@ -133,6 +133,22 @@ fn an_allocation_that_is_too_small() {
 }
 
 #[test]
+fn a_part_of_a_heterogeneous_job() {
+    let stage = with_both("heterogeneous");
+    stage.srun("\tpmi2");
+    let parts = [&ALLOCATION[..], &[("SLURM_HET_SIZE", "2")]].concat();
+    assert_eq!(
+        refusal(&stage, "of_mpich", &parts),
+        "this job has 2 components (SLURM_HET_SIZE), and srun would use the first alone: start it as \
+         slurm/heterogeneous.sbatch does, or name them after `--`, as in --het-group=0,1"
+    );
+    for flags in ["--het-group=0,1", "--het-group 0-1"] {
+        let mut command = stage.ultramarine(&format!("run of_mpich -- {flags}"));
+        assert_eq!(run(command.envs(parts.iter().copied())).code, Some(7), "srun is started");
+    }
+}
+
+#[test]
 fn more_than_this_host_can_give() {
     let stage = with_both("this-host");
     assert_eq!(

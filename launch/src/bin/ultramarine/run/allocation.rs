@@ -18,6 +18,8 @@ pub(crate) struct Allocation {
     pub(crate) tasks_per_node: Option<Vec<u32>>,
     /// Whether CPUs may have several processes each (`SLURM_OVERCOMMIT`).
     pub(crate) overcommits: bool,
+    /// `SLURM_HET_SIZE`: the components of a heterogeneous job; the rest is about the first.
+    pub(crate) components: Option<u32>,
 }
 
 impl Allocation {
@@ -34,6 +36,7 @@ impl Allocation {
             cpus_per_task: number("SLURM_CPUS_PER_TASK"),
             tasks_per_node: list("SLURM_TASKS_PER_NODE"),
             overcommits: text("SLURM_OVERCOMMIT").is_some(),
+            components: number("SLURM_HET_SIZE"),
         })
     }
 

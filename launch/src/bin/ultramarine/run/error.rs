@@ -66,6 +66,11 @@ pub(crate) enum RunError {
     )]
     NoAddress { host: String },
     #[error(
+        "this job has {components} components (SLURM_HET_SIZE), and srun would use the first alone: \
+         start it as slurm/heterogeneous.sbatch does, or name them after `--`, as in --het-group=0,1"
+    )]
+    Heterogeneous { components: u32 },
+    #[error(
         "--bind {bind} wants {asked} on this host, one for each process, and it has {has}: ask for \
          fewer processes, or leave out --bind"
     )]

@@ -89,6 +89,7 @@ impl Plan {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (words, flags) = split(&arguments.words);
     let plan = plan(&arguments.job, words, flags, |_| true).map_err(Error::other)?;
+    refuse_parts(&plan, flags).map_err(Error::other)?;
     if arguments.dry_run {
         let mut line = line::quoted(&plan.words);
         line.push("\n");
@@ -170,6 +171,18 @@ fn refuse_root(launcher_flags: &[OsString]) -> Result<(), RunError> {
         return Err(RunError::Root);
     }
     Ok(())
+}
+
+/// Of a heterogeneous job srun takes the first component, and says nothing about the others.
+fn refuse_parts(plan: &Plan, launcher_flags: &[OsString]) -> Result<(), RunError> {
+    let is_srun = matches!(plan.launcher.kind, Kind::Srun { .. });
+    let names_them = launcher_flags.iter().any(|flag| flag.as_bytes().starts_with(b"--het-group"));
+    match Allocation::from(|name| std::env::var(name).ok()).and_then(|given| given.components) {
+        Some(components @ 2..) if is_srun && !names_them => {
+            Err(RunError::Heterogeneous { components })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The variables of this runtime that are set.
