@@ -190,6 +190,32 @@ fn a_host_without_an_address() {
 }
 
 #[test]
+fn a_slurm_that_does_not_bind() {
+    let stage = with_both("does-not-bind");
+    stage.srun("\tpmi2");
+    let code = |arguments: &str| {
+        let mut command = stage.ultramarine(&format!("run {arguments} of_mpich"));
+        run(command.envs(ALLOCATION)).code
+    };
+    let started = Some(7);
+    assert_eq!(code("--bind numa"), started, "there is no scontrol to be asked");
+    let scontrol = |text: &str| stage.script("scontrol", text);
+    let config = |plugin: &str| scontrol(&format!("echo 'TaskPlugin              = {plugin}'"));
+    config("task/none");
+    assert_eq!(
+        refusal(&stage, "--bind numa of_mpich", &ALLOCATION),
+        "--bind numa was asked for, but this cluster's Slurm does not bind (TaskPlugin = task/none): \
+         ask its administrator, or leave out --bind"
+    );
+    assert_eq!([code("--bind none"), code("")], [started; 2], "nothing is to be bound");
+    assert_eq!(code("--dry-run --bind numa"), Some(0));
+    config("task/affinity,task/cgroup");
+    assert_eq!(code("--bind numa"), started);
+    scontrol("echo 'TaskPlugin = task/none'; exit 1");
+    assert_eq!(code("--bind numa"), started, "what fails is not believed");
+}
+
+#[test]
 fn a_number_of_nothing() {
     let stage = Stage::new("nothing");
     for arguments in ["run -n 0 sh", "run -N 0 sh", "run --per-host 0 sh"] {

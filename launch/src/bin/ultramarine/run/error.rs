@@ -66,6 +66,11 @@ pub(crate) enum RunError {
     )]
     NoAddress { host: String },
     #[error(
+        "--bind {bind} was asked for, but this cluster's Slurm does not bind (TaskPlugin = {plugin}): \
+         ask its administrator, or leave out --bind"
+    )]
+    DoesNotBind { bind: &'static str, plugin: String },
+    #[error(
         "this job has {components} components (SLURM_HET_SIZE), and srun would use the first alone: \
          start it as slurm/heterogeneous.sbatch does, or name them after `--`, as in --het-group=0,1"
     )]

@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         line.push("\n");
         return Ok(std::io::stdout().write_all(line.as_bytes())?);
     }
-    plan.is_ready().map_err(Error::other)?;
+    plan.is_ready(&arguments.job.wish).map_err(Error::other)?;
     if let Some(reason) = &plan.launcher.not_srun {
         eprintln!("ultramarine: {reason}: {} starts the job", plan.launcher.path.display());
     }

@@ -3,13 +3,23 @@
 use super::Plan;
 use super::error::RunError;
 use super::launcher::Kind;
+use super::shape::{Bind, Wish};
+use crate::bounded;
 use std::net::ToSocketAddrs as _;
+use std::process::Command;
+use std::time::Duration;
+
+/// scontrol asks Slurm's controller, which may be busy.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+
+/// The plugins by which Slurm binds.
+const BINDERS: [&str; 2] = ["affinity", "cgroup"];
 
 impl Plan {
     /// An error if the launcher would hang, or not do what was asked for.
-    pub(crate) fn is_ready(&self) -> Result<(), RunError> {
+    pub(crate) fn is_ready(&self, wish: &Wish) -> Result<(), RunError> {
         match self.launcher.kind {
-            Kind::Srun { .. } => Ok(()),
+            Kind::Srun { .. } => self.slurm_binds(wish.bind),
             Kind::Hydra | Kind::OpenMpi => self.hosts_have_addresses(),
         }
     }
@@ -21,5 +31,40 @@ impl Plan {
             Some((host, _)) => Err(RunError::NoAddress { host: host.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Where it does not, srun says so and goes on. A Slurm that cannot be asked is trusted.
+    fn slurm_binds(&self, wish: Option<Bind>) -> Result<(), RunError> {
+        let Some(bind) = wish.filter(|bind| *bind != Bind::None) else { return Ok(()) };
+        let mut scontrol = Command::new(self.launcher.path.with_file_name("scontrol"));
+        let said = bounded::run(scontrol.args(["show", "config"]), ANSWERS_WITHIN);
+        let Some(said) = said.ok().filter(bounded::Ended::succeeded) else { return Ok(()) };
+        match task_plugin(&said.out) {
+            Some(plugin) if !BINDERS.iter().any(|binder| plugin.contains(binder)) => {
+                Err(RunError::DoesNotBind { bind: bind.name(), plugin: plugin.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the configuration has for `TaskPlugin`.
+fn task_plugin(config: &str) -> Option<&str> {
+    let settings = config.lines().filter_map(|line| line.split_once('='));
+    settings
+        .map(|(name, value)| (name.trim(), value.trim()))
+        .find_map(|(name, value)| (name == "TaskPlugin").then_some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_task_plugin_is_found_among_the_settings() {
+        let config = "Configuration data\nTaskPluginParam         = (null type)\n\
+                      TaskPlugin              = task/affinity,task/cgroup\nTCPTimeout = 2 sec\n";
+        assert_eq!(task_plugin(config), Some("task/affinity,task/cgroup"));
+        assert_eq!(task_plugin("TaskPluginParam = (null type)"), None);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Wish {
     /// What each process is bound to. [default: what Slurm does; elsewhere `none`, or `numa` where
     /// the processes are one for each NUMA node by default].
     #[arg(long, value_enum)]
-    bind: Option<Bind>,
+    pub(super) bind: Option<Bind>,
 }
 
 /// More than any machine has.
