@@ -33,6 +33,28 @@ mod with_mpi {
         nothing_is_left("lines");
     }
 
+    #[test]
+    fn in_an_allocation_lines_name_the_host_that_they_are_about() {
+        if launcher().is_none() {
+            return;
+        }
+        let stage = Stage::new("named");
+        let broken = stage.script("broken", "exit 1");
+        let mut command = ultramarine(&["doctor"]);
+        command.env("MPIEXEC", broken).env("PATH", stage.bin());
+        let variables = [("SLURM_JOB_ID", "7"), ("SLURM_JOB_NUM_NODES", "2")];
+        let ended = run(command.envs(variables));
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
+        for line in ended.out.lines() {
+            let (_, name) = verdict_and_name(line);
+            let found = line.get(19..).unwrap_or_default();
+            let is_of_host = CHECKS[2..10].contains(&name);
+            assert_eq!(found.starts_with(host.trim()), is_of_host, "{line}");
+        }
+        let room = "ok       slurm     one process per node, on 2 nodes; its variables agree";
+        assert!(ended.out.lines().any(|line| line == room), "{}", ended.out);
+    }
+
     fn verdict_and_name(line: &str) -> (&str, &str) {
         let mut words = line.split_whitespace();
         (words.next().unwrap_or_default(), words.next().unwrap_or_default())

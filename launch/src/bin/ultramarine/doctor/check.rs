@@ -45,6 +45,11 @@ impl Check {
     ) -> Self {
         Check { verdict: Verdict::Wrong, mend: Some(mend.into()), ..Check::ok(name, found) }
     }
+
+    /// The same, with the host that it is about.
+    pub(crate) fn on(self, host: &str) -> Self {
+        Check { found: format!("{host}: {}", self.found), ..self }
+    }
 }
 
 impl fmt::Display for Check {
@@ -69,6 +74,8 @@ mod tests {
         assert_eq!(fine.to_string(), "ok       clock     fine");
         let bad = Check::wrong("launcher", "there is none", "install one");
         assert_eq!(bad.to_string(), "wrong    launcher  there is none: install one");
+        let there = Check::ok("clock", "fine").on("n1");
+        assert_eq!(there.to_string(), "ok       clock     n1: fine");
         let object = serde_json::to_string(&bad).expect("plain data");
         let text =
             r#"{"name":"launcher","verdict":"wrong","found":"there is none","mend":"install one"}"#;

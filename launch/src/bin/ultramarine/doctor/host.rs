@@ -71,9 +71,14 @@ fn next_step() -> Duration {
     }
 }
 
+/// What this host calls itself.
+pub(super) fn own_name() -> String {
+    uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Whether the host's name stands for an address that other hosts can reach.
 pub(super) fn name(allocation: Option<&Allocation>) -> Check {
-    let name = uname().nodename().to_string_lossy().into_owned();
+    let name = own_name();
     let (send, answer) = mpsc::channel();
     let asked = name.clone();
     // A name server that does not answer is not waited for.
@@ -90,7 +95,7 @@ pub(super) fn name(allocation: Option<&Allocation>) -> Check {
             None => format!("{name} stands only for addresses that no other host can reach"),
         },
         Ok(Err(error)) => format!("{name} stands for no address ({error})"),
-        Err(_) => format!("no name server says in {RESOLVES_WITHIN:?} what {name} stands for"),
+        Err(_) => format!("{name}: no name server says in {RESOLVES_WITHIN:?} what it stands for"),
     };
     let mend = "give it an address of its own in /etc/hosts or the name service; jobs on this host \
                 alone do without";

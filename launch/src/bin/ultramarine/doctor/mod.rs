@@ -28,7 +28,8 @@ use ultramarine_topology::Domains;
 ///
 /// Prints a line for each check, with what mends it unless it is ok; exits with 1 if something is
 /// wrong. The flags say what job is meant, as for `ultramarine run`; inside a Slurm allocation all
-/// its nodes are tried.
+/// its nodes are tried by the small jobs, but cores, limits, ports, clock and name are those of the host
+/// on which this runs: their lines begin with its name.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -52,9 +53,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Err(error) => report.add([Check::wrong("job", error.to_string(), "mend the flags")])?,
     }
     report.add(mpi::checks())?;
-    report.add([host::cores()])?;
-    report.add(limits::checks(processes, per_host))?;
-    report.add([host::ports(per_host), host::clock(), host::name(allocation.as_ref())])?;
+    // The line about its name begins with it anyway.
+    let host = allocation.as_ref().map(|_| host::own_name());
+    let here = |check: Check| host.iter().fold(check, |check, host| check.on(host));
+    report.add([here(host::cores())])?;
+    report.add(limits::checks(processes, per_host).map(here))?;
+    report.add([here(host::ports(per_host)), here(host::clock())])?;
+    report.add([host::name(allocation.as_ref())])?;
     report.add(slurm::checks(allocation.as_ref()))?;
     if shape.is_ok() {
         // Even if something is wrong: it may be that jobs run all the same.

@@ -78,9 +78,14 @@ fn consistency(allocation: &Allocation) -> Check {
             "SLURM_JOB_CPUS_PER_NODE tells of {count} nodes, and SLURM_JOB_NUM_NODES of {nodes}"
         ));
     }
-    let count = |number: Option<u32>| number.map_or("?".to_owned(), |number| number.to_string());
-    let (tasks, nodes) = (count(*tasks), count(*nodes));
-    Check::ok("slurm", format!("room for {tasks} processes on {nodes} nodes; its variables agree"))
+    // Where no number of processes was asked for, Slurm names none.
+    let room = match (tasks, nodes) {
+        (Some(tasks), Some(nodes)) => format!("room for {tasks} processes on {nodes} nodes"),
+        (Some(tasks), None) => format!("room for {tasks} processes"),
+        (None, Some(nodes)) => format!("one process per node, on {nodes} nodes"),
+        (None, None) => "one process".to_owned(),
+    };
+    Check::ok("slurm", format!("{room}; its variables agree"))
 }
 
 #[cfg(test)]
@@ -106,6 +111,16 @@ mod tests {
         );
         assert!(line(4, 2, &[2, 1]).contains("tells of 3 processes, and SLURM_NTASKS of 4"));
         assert!(line(3, 3, &[2, 1]).contains("tells of 2 nodes, and SLURM_JOB_NUM_NODES of 3"));
+    }
+
+    #[test]
+    fn without_a_number_of_processes_each_node_has_one() {
+        let nodes = Allocation { nodes: Some(2), ..Allocation::default() };
+        let line = consistency(&nodes).to_string();
+        assert_eq!(
+            line,
+            "ok       slurm     one process per node, on 2 nodes; its variables agree"
+        );
     }
 
     #[test]
