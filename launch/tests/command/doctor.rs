@@ -4,8 +4,11 @@
 mod with_mpi {
     use crate::harness::{Stage, run, ultramarine};
     use crate::real::launcher;
+    use rustix::process::{Pid, Signal, kill_process};
     use serde_json::Value;
+    use std::os::unix::process::ExitStatusExt as _;
     use std::path::Path;
+    use std::process::Stdio;
     use std::time::{Duration, Instant};
 
     /// A mark in the environment of all processes that one test starts.
@@ -118,6 +121,31 @@ mod with_mpi {
         assert_eq!(ended.code, Some(1), "{}{}", ended.out, ended.err);
         let found = format!("wrong    world     {broken}: out of order: ");
         assert!(ended.out.contains(&found), "{}", ended.out);
+    }
+
+    #[test]
+    fn ctrl_c_ends_the_small_job_too() {
+        if launcher().is_none() {
+            return;
+        }
+        for signal in [Signal::INT, Signal::TERM] {
+            let stage = Stage::new("interrupted");
+            let begun = stage.bin().join("begun");
+            let text = "[ \"$1\" = --version ] && exit\n: > $BEGUN\nexec sleep 1000";
+            let sleeper = stage.script("sleeper", text);
+            let mut command = ultramarine(&["doctor"]);
+            command.env("MPIEXEC", sleeper).env("BEGUN", &begun).env(MARK, "interrupted");
+            let mut doctor = command.stdout(Stdio::null()).spawn().expect("it was built");
+            let start = Instant::now();
+            while !begun.exists() {
+                assert!(start.elapsed() < Duration::from_mins(1), "no job was started");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            kill_process(Pid::from_child(&doctor), signal).expect("it runs");
+            let status = doctor.wait().expect("it is a child of ours");
+            assert_eq!(status.signal(), Some(signal.as_raw()), "{status}");
+            nothing_is_left("interrupted");
+        }
     }
 
     /// Waits until no process has the mark; those that are ending may take a moment.

@@ -1,9 +1,13 @@
 //! Running another program for its output, with an end to the waiting.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register_conditional_default, register_usize};
+use signal_hook::low_level::emulate_default_handler;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +20,34 @@ const GRACE: Duration = Duration::from_secs(5);
 /// After a program has ended, the rest of its output is waited for so long: what it has left
 /// running may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Whether no program is run, so that a signal may end this process as usual.
+static IDLE: AtomicBool = AtomicBool::new(true);
+
+/// The signal that has asked this process to end while a program was run; 0 if none has.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// From now on a signal that ends this process ends the program first that it runs: programs are in
+/// groups of their own, which Ctrl-C does not reach.
+///
+/// # Errors
+///
+/// The system does not let this process catch signals.
+pub(crate) fn end_on_signals() -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        register_conditional_default(signal, &IDLE)?;
+        register_usize(signal, &ASKED, signal as usize)?;
+    }
+    Ok(())
+}
+
+/// Ends this process if a signal has asked for that.
+fn heed_signals() -> io::Result<()> {
+    match ASKED.load(Ordering::SeqCst) {
+        0 => Ok(()),
+        signal => emulate_default_handler(signal as i32),
+    }
+}
 
 /// What a program said, and how it ended.
 #[derive(Debug)]
@@ -46,21 +78,33 @@ impl Ended {
 /// The program cannot be started.
 pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    IDLE.store(false, Ordering::SeqCst);
+    let ended = run_busy(command, limit);
+    IDLE.store(true, Ordering::SeqCst);
+    heed_signals().and(ended)
+}
+
+fn run_busy(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     let mut child = command.spawn()?;
     let out = Listener::to(child.stdout.take());
     let err = Listener::to(child.stderr.take());
-    let status = wait(&mut child, limit)?;
+    let is_asked = || ASKED.load(Ordering::SeqCst) != 0;
+    let status = wait(&mut child, limit, is_asked)?;
     let status = if status.is_none() { end(&mut child).and(Ok(None))? } else { status };
     let deadline = Instant::now() + LAST_WORDS;
     Ok(Ended { status, out: out.heard(deadline), err: err.heard(deadline) })
 }
 
-/// How the child ended, if it does in time.
-fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+/// How the child ended, if it does in time and before there is another reason to go on.
+fn wait(
+    child: &mut Child,
+    limit: Duration,
+    gives_up: impl Fn() -> bool,
+) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {
         match child.try_wait()? {
-            None if start.elapsed() < limit => thread::sleep(LOOK_EVERY),
+            None if start.elapsed() < limit && !gives_up() => thread::sleep(LOOK_EVERY),
             ended => return Ok(ended),
         }
     }
@@ -71,7 +115,7 @@ fn end(child: &mut Child) -> io::Result<()> {
     let Some(pid) = Pid::from_raw(child.id() as i32) else { return Ok(()) };
     // It is not reaped yet, so the number is its own.
     let _ = kill_process(pid, Signal::TERM);
-    if wait(child, GRACE)?.is_none() {
+    if wait(child, GRACE, || false)?.is_none() {
         let _ = kill_process_group(pid, Signal::KILL);
         child.wait()?;
     }

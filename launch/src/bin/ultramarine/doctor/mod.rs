@@ -16,6 +16,7 @@ mod mpi;
 mod slurm;
 
 use self::check::{Check, Verdict};
+use crate::bounded;
 use crate::run::JobArguments;
 use crate::run::allocation::Allocation;
 use crate::run::shape::Shape;
@@ -40,6 +41,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    bounded::end_on_signals()?;
     let job = &arguments.job;
     let allocation = Allocation::from(|name| std::env::var(name).ok());
     // The job that `ultramarine run` would start: so many ports and files are needed.
