@@ -189,11 +189,31 @@ fn the_command_uses_the_allocation() {
     let ended = run(greedy);
     let said = ended.err.contains("64 processes are asked for, but allocation");
     assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
+    let mut bound = cluster.on("login");
+    bound.args(["salloc", "--nodes=2", COMMAND, "run", "--bind", "numa", COMMAND, "topo"]);
+    let ended = run(bound);
+    let said = ended.err.contains("does not bind (TaskPlugin = task/none)");
+    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
     // It really tries whether a killed process is survived.
     let mut doctor = cluster.on("login");
     doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", COMMAND, "doctor"]);
     let ended = run(doctor);
     assert!(ended.is_success, "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn a_process_takes_the_cores_that_slurm_gave_it() {
+    let Some(cluster) = Cluster::up() else { return };
+    let there = std::thread::available_parallelism().map_or(1, usize::from);
+    for cores in [1, 4] {
+        let mut srun = cluster.on("login");
+        srun.env_remove("ULTRAMARINE_THREADS");
+        srun.args(["srun", "--ntasks=1", &format!("--cpus-per-task={cores}"), COMMAND, "topo"]);
+        let ended = run(srun);
+        // Slurm believes that each host has four; of course they share those of the machine.
+        let expected = format!("PE 0: rank 0, power {}\n", cores.min(there));
+        assert!(ended.is_success && ended.out.contains(&expected), "{}{}", ended.out, ended.err);
+    }
 }
 
 #[test]
