@@ -127,7 +127,12 @@ pub(crate) struct Ward {
 
 impl Ward {
     fn with(guard: Option<UnixStream>) -> Self {
-        Ward { guard, began: SystemTime::now() }
+        let began = SystemTime::now();
+        if let Some(way) = &guard {
+            // A guard that is no more is killing this process.
+            let _ = told::starts(way, began);
+        }
+        Ward { guard, began }
     }
 
     /// Whether there is a guard.
@@ -139,7 +144,6 @@ impl Ward {
     /// called after MPI has started.
     pub(crate) fn joined(&self) {
         if let Some(way) = &self.guard {
-            // A guard that is no more is killing this process.
             let _ = told::joined(way, &Server::own(), &Segment::own(self.began));
         }
     }

@@ -8,20 +8,22 @@
 //! ward has finalised MPI. Until then, while MPI starts, the guard itself looks now and then.
 //!
 //! What stays is what nobody can know: files that MPI has made since the guard looked, if the ward is
-//! killed while MPI starts (they have names that MPI alone knows); and the session folder, in `$TMPDIR`, of
-//! an `mpirun` that is killed by SIGKILL, which is that launcher's own.
+//! killed while MPI starts; those of a library that is not in [`NAMES`]; and the session folder, in
+//! `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which is that launcher's own.
 //!
-//! What belongs to other jobs or programs is safe: a file is removed only if
+//! What belongs to other jobs or programs, or to the program itself, is safe: a file is removed only if
 //!
-//! - it is in `/dev/shm`, and the ward had it mapped when it joined the job, or before: what the program
-//!   itself makes there later is its own affair;
-//! - it belongs to this user, and was made since the ward began;
+//! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files there
+//!   between all programs of a user;
+//! - the ward had it mapped, this very file, when it joined the job, or while MPI was starting;
+//! - it belongs to this user, and was made since the ward was about to start MPI;
 //! - it is still the same file.
 //!
 //! The other processes of the host do not miss it: when a job is made up, all have gone through the
 //! start of MPI and opened what they share, and what is open outlives its name. A job that loses somebody
 //! before that is lost.
 
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -29,11 +31,30 @@ use std::time::SystemTime;
 
 const FOLDER: &str = "/dev/shm/";
 
+/// How the names of files start there that belong to one job, and are of no use without it. (PSM2 also
+/// has files of all programs there, `psm2_hfi_affinity_…`: these are none of them.)
+const NAMES: [&str; 9] = [
+    // MPICH, and what descends from it: `src/mpl/src/shm/mpl_shm_mmap.c`.
+    "mpich_shar_tmp",
+    // Open MPI: `opal/mca/btl/vader` until version 4, `opal/mca/btl/sm` since 5, `ompi/mca/osc/sm` for
+    // windows, and `opal/mca/shmem/mmap` where the session folder is on a network.
+    "vader_segment.",
+    "sm_segment.",
+    "osc_sm.",
+    "open_mpi_shmem_mmap.",
+    // UCX: `src/uct/sm/mm/posix/mm_posix.c`.
+    "ucx_shm_posix_",
+    // PSM, PSM2 and PSM3 (in libfabric): `ptl_am/am_reqrep_shmem.c` of each.
+    "psm_shm.",
+    "psm2_shm.",
+    "psm3_shm.",
+];
+
 /// How the system marks files that have no name any more.
 const NAMELESS: &str = " (deleted)";
 
 /// A file of shared memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Segment {
     device: u64,
     inode: u64,
@@ -49,20 +70,45 @@ impl Segment {
     /// Those of a process that were made after `began`.
     pub(super) fn of(process: u32, began: SystemTime) -> Vec<Self> {
         let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-        let mut paths: Vec<_> = maps.lines().filter_map(shared_memory_in).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        paths.into_iter().filter_map(|path| Self::made_here(path, began).ok().flatten()).collect()
+        let mut found: Vec<_> = maps.lines().filter_map(Self::mapped).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|one| one.was_made_here(began).unwrap_or(false));
+        found
     }
 
-    /// The file of this name, if it belongs to this user and was made after `began`.
-    fn made_here(path: &Path, began: SystemTime) -> io::Result<Option<Self>> {
-        let (file, own) = (path.symlink_metadata()?, Path::new("/proc/self").metadata()?);
+    /// What a line of what is mapped has of shared memory of MPI libraries, as in
+    /// `7f01-7f02 rw-s 00000000 00:1b 6256   /dev/shm/vader_segment.vm.0.1`.
+    fn mapped(line: &str) -> Option<Self> {
+        let mut rest = line;
+        let mut column = || {
+            let (column, others) = rest.trim_start().split_once(' ')?;
+            rest = others;
+            Some(column)
+        };
+        let (_addresses, access, _offset) = (column()?, column()?, column()?);
+        let (major, minor) = column()?.split_once(':')?;
+        let [major, minor] = [major, minor].map(|number| u32::from_str_radix(number, 16));
+        let inode = column()?.parse().ok()?;
+        let path = rest.trim_start();
+        let name = path.strip_prefix(FOLDER)?;
+        // Privately mapped is what is only read: `rw-s` is shared.
+        let is_shared = access.ends_with('s') && !path.ends_with(NAMELESS);
+        let is_of_mpi = !name.contains('/') && NAMES.iter().any(|start| name.starts_with(start));
+        let device = rustix::fs::makedev(major.ok()?, minor.ok()?);
+        (is_shared && is_of_mpi).then(|| Segment { device, inode, path: path.into() })
+    }
+
+    /// Whether the file of this name is this one, belongs to this user, and was made after `began`.
+    fn was_made_here(&self, began: SystemTime) -> io::Result<bool> {
+        let (file, own) = (self.path.symlink_metadata()?, Path::new("/proc/self").metadata()?);
         // Old kernels do not know when a file was made there; it has been changed since, though.
         let made = file.created().or_else(|_| file.modified())?;
-        let is_ours = file.is_file() && file.uid() == own.uid() && made >= began;
-        let (device, inode) = (file.dev(), file.ino());
-        Ok(is_ours.then(|| Segment { device, inode, path: path.to_owned() }))
+        Ok(file.is_file() && self.is(&file) && file.uid() == own.uid() && made >= began)
+    }
+
+    fn is(&self, file: &Metadata) -> bool {
+        (file.dev(), file.ino()) == (self.device, self.inode)
     }
 
     /// As the ward writes it.
@@ -80,37 +126,46 @@ impl Segment {
 
     /// Removes the file, if it is still there.
     pub(super) fn remove(&self) {
-        let is_same =
-            |file: std::fs::Metadata| (file.dev(), file.ino()) == (self.device, self.inode);
-        if self.path.symlink_metadata().is_ok_and(is_same) {
+        if self.path.symlink_metadata().is_ok_and(|file| self.is(&file)) {
             // Another guard may have been faster.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// The file of shared memory in a line of what is mapped, if there is one.
-fn shared_memory_in(line: &str) -> Option<&Path> {
-    let path = &line[line.find(FOLDER)?..];
-    // Privately mapped is what is only read: `rw-s` is shared.
-    let is_shared = line.split_whitespace().nth(1)?.ends_with('s');
-    (is_shared && !path.ends_with(NAMELESS)).then(|| Path::new(path))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::sys::map;
     use super::*;
     use std::fs;
     use std::time::Duration;
 
-    /// A file of this name there, removed at the end of the test.
+    const HOUR: Duration = Duration::from_hours(1);
+
+    /// A file with this path, removed at the end of the test.
     struct File(PathBuf);
 
     impl File {
+        /// One of this name in shared memory.
         fn make(name: &str) -> Self {
-            let path = PathBuf::from(format!("{FOLDER}segments-{name}-{}", std::process::id()));
+            Self::at(PathBuf::from(format!("{FOLDER}{name}-{}", std::process::id())))
+        }
+
+        fn at(path: PathBuf) -> Self {
             fs::write(&path, "something").expect("anybody may write there");
             File(path)
+        }
+
+        /// As it would be found if it were mapped.
+        fn segment(&self) -> Segment {
+            let file = self.0.metadata().expect("it is there");
+            Segment { device: file.dev(), inode: file.ino(), path: self.0.clone() }
+        }
+
+        /// Whether this process would remove it.
+        fn is_found(&self) -> bool {
+            let found = Segment::own(SystemTime::now() - HOUR);
+            found.iter().any(|segment| segment.path == self.0)
         }
     }
 
@@ -122,35 +177,85 @@ mod tests {
 
     #[test]
     fn shared_memory_is_known_by_its_line() {
-        let line = |rest| format!("7f01bf3fe000-7f01bf7ff000 {rest}");
         for (rest, found) in [
             ("rw-s 00000000 00:1b 62560   /dev/shm/vader_segment.vm.0.1", true),
+            ("rw-s 00000000 00:1b 62560                      /dev/shm/sm_segment.a b", true),
+            ("rw-s 00000000 00:1b 62560   /dev/shm/mpich_shar_tmp1", true),
             ("rw-s 00000000 00:1b 62560   /dev/shm/mpich_shar_tmp1 (deleted)", false),
-            ("r--p 00000000 00:1b 62560   /dev/shm/library.so", false),
-            ("rw-s 00000000 fe:00 62560   /tmp/session/segment", false),
+            ("r--p 00000000 00:1b 62560   /dev/shm/vader_segment.vm.0.1", false),
+            ("rw-s 00000000 00:1b 62560   /srv/chroot/dev/shm/vader_segment.vm.0.1", false),
+            ("rw-s 00000000 00:1b 62560   /dev/shm/folder/vader_segment.vm.0.1", false),
+            ("rw-s 00000000 00:1b 62560   /dev/shm/vader_segment.d/../mine", false),
+            ("rw-s 00000000 00:1b 62560   /dev/shm/mine", false),
+            ("rw-s 00000000 00:1b 62560   /dev/shm/lttng-ust-wait-8-1000", false),
+            ("rw-s 00000000 00:1b 62560   /dev/shm/psm2_hfi_affinity_shm.0", false),
+            ("rw-s 00000000 fe:00 62560   /tmp/session/vader_segment.vm.0.1", false),
             ("rw-s 00000000 00:01 41386   /SYSV00000000 (deleted)", false),
             ("rw-p 00000000 00:00 0", false),
         ] {
-            assert_eq!(shared_memory_in(&line(rest)).is_some(), found, "{rest}");
+            let segment = Segment::mapped(&format!("7f01bf3fe000-7f01bf7ff000 {rest}"));
+            assert_eq!(segment.is_some(), found, "{rest}");
+            if let Some(segment) = segment {
+                assert_eq!((segment.device, segment.inode), (0x1b, 62560), "{rest}");
+                assert!(rest.ends_with(&format!(" {}", segment.path.display())), "{segment:?}");
+            }
         }
-        let with_space = line("rw-s 00000000 00:1b 62560   /dev/shm/a b");
-        assert_eq!(shared_memory_in(&with_space), Some(Path::new("/dev/shm/a b")));
+    }
+
+    #[test]
+    fn what_mpi_libraries_map_is_found() {
+        for name in NAMES {
+            let file = File::make(&format!("{name}found"));
+            assert!(!file.is_found(), "{name}: it is not mapped yet");
+            map(&file.0).expect("it can be mapped");
+            assert!(file.is_found(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_others_may_share_is_not_touched() {
+        for name in ["lttng-ust-wait-8", "my_data", "psm2_hfi_affinity_shm.0", "not_vader_segment."]
+        {
+            let file = File::make(name);
+            map(&file.0).expect("it can be mapped");
+            assert!(!file.is_found(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_elsewhere_does_not_stand_for_one_of_its_name() {
+        let file = File::make("vader_segment.elsewhere");
+        let root = tempfile::tempdir().expect("there is room");
+        let folder = root.path().join(&FOLDER[1..]);
+        fs::create_dir_all(&folder).expect("there is room");
+        let inside = File::at(folder.join(file.0.file_name().expect("it has one")));
+        map(&inside.0).expect("it can be mapped");
+        assert!(!file.is_found() && !inside.is_found());
     }
 
     #[test]
     fn a_file_that_was_there_before_is_not_ours() {
-        let file = File::make("before");
-        let hour = Duration::from_hours(1);
-        let ours = |began| Segment::made_here(&file.0, began).expect("it is there");
-        assert!(ours(SystemTime::now() - hour).is_some());
-        assert!(ours(SystemTime::now() + hour).is_none());
+        let segment = File::make("before");
+        let ours = |began| segment.segment().was_made_here(began).expect("it is there");
+        assert!(ours(SystemTime::now() - HOUR));
+        assert!(!ours(SystemTime::now() + HOUR));
+    }
+
+    #[test]
+    fn a_file_that_has_taken_the_name_of_a_mapped_one_is_not_ours() {
+        let file = File::make("taken");
+        let Segment { device, inode, path } = file.segment();
+        let others = [(device + 1, inode), (device, inode + 1)];
+        for (device, inode) in others {
+            let segment = Segment { device, inode, path: path.clone() };
+            assert!(!segment.was_made_here(SystemTime::now() - HOUR).expect("it is there"));
+        }
     }
 
     #[test]
     fn only_the_same_file_is_removed() {
-        let hour_ago = SystemTime::now() - Duration::from_hours(1);
         let file = File::make("same");
-        let segment = Segment::made_here(&file.0, hour_ago).expect("it is there").expect("ours");
+        let segment = file.segment();
         let heard = Segment::from_line(&segment.to_line()).expect("as it was written");
         assert_eq!(heard, segment);
         // Somebody else's has taken the name.
@@ -158,7 +263,7 @@ mod tests {
         fs::rename(&other.0, &file.0).expect("the folder is everybody's");
         heard.remove();
         assert!(file.0.exists());
-        let own = Segment::made_here(&file.0, hour_ago).expect("it is there").expect("ours");
+        let own = file.segment();
         own.remove();
         assert!(!file.0.exists());
         // Nobody minds if it has gone.
@@ -169,6 +274,7 @@ mod tests {
     fn lines_that_are_none_are_passed_over() {
         for line in ["", "1 2", "x 2 /dev/shm/a", "1 y /dev/shm/a"] {
             assert_eq!(Segment::from_line(line), None, "{line}");
+            assert_eq!(Segment::mapped(line), None, "{line}");
         }
     }
 }

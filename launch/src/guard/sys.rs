@@ -299,6 +299,16 @@ pub(super) fn visit_pmix(library: Option<&Path>, init: &str, finalize: &str) -> 
     if codes == [0, 0] { Ok(()) } else { Err(format!("it answers {codes:?}")) }
 }
 
+/// Maps a file for the rest of this process's life, as MPI libraries map what they share.
+#[cfg(test)]
+pub(super) fn map(path: &Path) -> io::Result<()> {
+    let file = std::fs::File::options().read(true).write(true).open(path)?;
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping, which nobody touches.
+    let at = unsafe { libc::mmap(null_mut(), 1, both, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Runs before `main`, in every program that contains this crate.
 #[used]
 #[unsafe(link_section = ".init_array")]

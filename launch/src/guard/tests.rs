@@ -257,6 +257,19 @@ fn a_death_before_the_job_is_made_up_ends_it() {
 }
 
 #[test]
+fn what_a_program_makes_before_mpi_starts_is_its_own() {
+    let Some(job) = Running::start("own-files", "end_before_the_start", 2) else { return };
+    let folder = job.folder.file_name().expect("it has a name").to_string_lossy().into_owned();
+    let (status, said) = job.end();
+    for rank in 0..2 {
+        let own = PathBuf::from(format!("/dev/shm/vader_segment.{folder}.{rank}"));
+        assert!(said.contains(&format!("rank {rank} leaves {}", own.display())), "{said}");
+        std::fs::remove_file(own).expect("it is still there");
+    }
+    assert!(status.success(), "{status}: {said}");
+}
+
+#[test]
 fn signals_to_the_launcher_end_all() {
     // One that is killed tidies up nothing itself.
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {

@@ -1,7 +1,7 @@
 //! What a ward tells its guard: lines of text through a socket, and with them a file.
 //!
-//! The guard receives them after the ward's end. Until then they lie in the socket, and so does the
-//! file, which thereby stays open longer than the ward lives.
+//! The guard receives them after the ward's end. Until then they lie in the socket, where it looks whether
+//! MPI is starting; and so does the file, which thereby stays open longer than the ward lives.
 
 use super::farewell::Server;
 use super::segments::Segment;
@@ -15,6 +15,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// All that a guard hears of its ward.
 #[derive(Debug, Default)]
@@ -31,12 +32,19 @@ pub(super) struct Told {
     pub(super) segments: Vec<Segment>,
 }
 
+const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
 const SEGMENT: &str = "segment ";
+
+/// Says that the ward is about to start MPI, and that it is now so late.
+pub(super) fn starts(way: &UnixStream, now: SystemTime) -> io::Result<()> {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    say(way, &format!("{STARTS}{}", since.as_nanos()))
+}
 
 /// Says that the ward has joined a job, how it talks to the launcher, and what it would leave behind.
 pub(super) fn joined(way: &UnixStream, server: &Server, segments: &[Segment]) -> io::Result<()> {
@@ -72,10 +80,14 @@ fn say(way: &UnixStream, word: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the ward has said anything yet: the first thing is that it has joined a job.
-pub(super) fn is_silent(way: &UnixStream) -> bool {
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    recv(way, &mut [0; 1][..], flags).is_err()
+/// Since when the ward has been starting MPI, if it is doing so: it says this first, and nothing else
+/// before it has joined a job.
+pub(super) fn starting(way: &UnixStream) -> Option<SystemTime> {
+    let mut text = [0; 64];
+    let (length, _) = recv(way, &mut text[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).ok()?;
+    let text = str::from_utf8(&text[..length]).ok()?;
+    let nanoseconds = text.strip_prefix(STARTS)?.strip_suffix('\n')?.parse().ok()?;
+    Some(UNIX_EPOCH + Duration::from_nanos(nanoseconds))
 }
 
 impl Told {
@@ -130,9 +142,12 @@ mod tests {
         let connection = Some(near.into());
         let server = Server { libraries: libraries.clone(), speaks_pmi2: true, connection };
         let segment = Segment::from_line("3 4711 /dev/shm/a b").expect("it is one");
-        assert!(is_silent(&guard));
+        assert_eq!(starting(&guard), None);
+        let now = SystemTime::now();
+        starts(&ward, now).expect("there is room");
+        assert_eq!([starting(&guard), starting(&guard)], [Some(now); 2]);
         joined(&ward, &server, std::slice::from_ref(&segment)).expect("there is room");
-        assert!(!is_silent(&guard));
+        assert_eq!(starting(&guard), None);
         leaves(&ward).expect("there is room");
         finalised(&ward).expect("there is room");
         drop((ward, server));

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
-use std::time::SystemTime;
 
 /// Signals that concern the guard alone: a child's end, and what a process gets that uses a terminal
 /// from the background or writes to nobody.
@@ -55,8 +54,7 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
     // A copy of what the ward has open would keep others from seeing that the ward closed it.
     sys::close_all_but(&[way.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
-    let (began, mut seen) = (SystemTime::now(), Vec::new());
-    let mut meant = HashSet::new();
+    let (mut seen, mut meant) = (Vec::new(), HashSet::new());
     let end = loop {
         if let Some(signal) = sys::next_signal(LOOK_EVERY_MS) {
             hand_on(signal, ward, &mut meant);
@@ -64,7 +62,8 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
         if let Some(end) = sys::reap(ward) {
             break end;
         }
-        if told::is_silent(way) {
+        // What the program makes before that is its own.
+        if let Some(began) = told::starting(way) {
             seen = Segment::of(ward as u32, began);
         }
     };
