@@ -4,8 +4,8 @@
 //! | what says so | how many |
 //! |---|---|
 //! | `--threads`, `ULTRAMARINE_THREADS` | so many, whatever else is said |
-//! | else the cores that the process may use | those it is bound to (by `taskset`, a cpuset, `mpiexec -bind-to`, `srun`), or the CPU quota of its cgroup if that is less |
-//! | … divided among processes that share them | those of one host that are bound to the same cores, or have the same quota |
+//! | else the cores that the process may use | those it is bound to (by `taskset`, a cpuset, `mpiexec -bind-to`, `srun`), or the CPU quota of its cgroup if that is less; in a step of Slurm no more than `SLURM_CPUS_ON_NODE`, as not every Slurm binds |
+//! | … divided among processes that share them | those of one host that are bound to the same cores, have the same quota, or are limited by the step |
 //! | … limited for each process | by `SLURM_CPUS_PER_TASK`, `OMP_NUM_THREADS` (the first number of a list) and `RAYON_NUM_THREADS` |
 //! | … divided among the PEs of a process | where they are threads of it |
 //!
@@ -16,6 +16,7 @@
 //! finalises MPI. MPI libraries have up to three of their own. Without a launcher there are the main
 //! thread, and for each PE a driver and (but for the first) a thread that waits for its end.
 
+use crate::launcher::is_in_slurm_step;
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::settings::THREADS_MAX;
 
@@ -43,8 +44,7 @@ impl Allowance {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let bound = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         let bound = bound.unwrap_or_default().trim();
-        let is_quota = cores < count(bound);
-        let of = if is_quota { format!("a quota of {cores}") } else { bound.to_owned() };
+        let (cores, of) = shared_cores(cores, bound, cores_of_step(&variable));
         Allowance { given, cores, of, limit: limit(variable) }
     }
 
@@ -79,6 +79,24 @@ impl Allowance {
     }
 }
 
+/// How many cores a process may use of those that are `available` to it, and which these are. It is
+/// `bound` to those in this list; the step that it is in, if any, has so many on this host.
+fn shared_cores(available: usize, bound: &str, of_step: Option<usize>) -> (usize, String) {
+    match of_step {
+        // Where nothing binds, all processes of the step have the same cores to choose from.
+        Some(cores) if cores < available => (cores, format!("the {cores} of the step")),
+        _ if available < count(bound) => (available, format!("a quota of {available}")),
+        _ => (available, bound.to_owned()),
+    }
+}
+
+/// How many cores of this host Slurm has given to the step that this process is in. In what else has the
+/// variable, such as the script of a batch job, it may be another host's.
+fn cores_of_step(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
+    let cores = is_in_slurm_step(&variable).then(|| variable("SLURM_CPUS_ON_NODE")).flatten()?;
+    cores.trim().parse().ok().filter(|cores| *cores > 0)
+}
+
 /// The least that a variable allows, and which that is.
 fn limit(variable: impl Fn(&str) -> Option<String>) -> Option<(usize, String)> {
     let first = |text: String| text.split(',').next()?.trim().parse().ok();
@@ -108,10 +126,12 @@ impl Allowance {
 mod tests {
     use super::*;
 
+    fn among(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+        |name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+    }
+
     fn limited(cores: usize, variables: &[(&str, &str)]) -> Allowance {
-        let variable = |name: &str| {
-            variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
-        };
+        let variable = among(variables);
         Allowance { limit: limit(variable), ..Allowance::of(cores, "0-7", None) }
     }
 
@@ -133,6 +153,46 @@ mod tests {
         ] {
             let found = limited(cores, variables).worker_threads(processes, pes);
             assert_eq!(found, threads, "{cores} cores, {variables:?}, {processes} processes");
+        }
+    }
+
+    #[test]
+    fn a_step_of_slurm_has_no_more_cores_than_it_was_given() {
+        for (available, of_step, processes, threads, of) in [
+            (8, Some(4), 2, 2, "the 4 of the step"),
+            (2, Some(1), 1, 1, "the 1 of the step"),
+            (8, Some(3), 2, 1, "the 3 of the step"),
+            // It is bound to fewer.
+            (1, Some(4), 1, 1, "0"),
+            (8, Some(8), 2, 4, "0-7"),
+            (8, None, 2, 4, "0-7"),
+            // It has a quota.
+            (3, Some(4), 1, 3, "a quota of 3"),
+            (3, Some(2), 1, 2, "the 2 of the step"),
+        ] {
+            let bound = if available == 1 { "0" } else { "0-7" };
+            let (cores, found) = shared_cores(available, bound, of_step);
+            let allowance = Allowance::of(cores, &found, None);
+            let what = format!("{available} cores, {of_step:?}, {processes} processes");
+            assert_eq!((allowance.worker_threads(processes, 1), &*found), (threads, of), "{what}");
+        }
+    }
+
+    #[test]
+    fn slurm_is_believed_by_its_steps_alone() {
+        let on_node = |value| ("SLURM_CPUS_ON_NODE", value);
+        for (variables, cores) in [
+            (&[on_node("4"), ("SLURM_STEP_ID", "0")][..], Some(4)),
+            (&[on_node(" 4 "), ("SLURM_STEP_ID", "12")], Some(4)),
+            (&[on_node("4")], None),
+            // The shell of an interactive allocation, and the script of a batch job.
+            (&[on_node("4"), ("SLURM_STEP_ID", "4294967290")], None),
+            (&[on_node("4"), ("SLURM_STEP_ID", "4294967291")], None),
+            (&[on_node("0"), ("SLURM_STEP_ID", "0")], None),
+            (&[on_node("4(x2)"), ("SLURM_STEP_ID", "0")], None),
+            (&[("SLURM_STEP_ID", "0")], None),
+        ] {
+            assert_eq!(cores_of_step(among(variables)), cores, "{variables:?}");
         }
     }
 

@@ -13,26 +13,35 @@ pub(crate) struct Launched {
 }
 
 /// Variables that say how many processes a job has; each with the one that says which of them this
-/// one is, and with one more that only a process of such a job has beside them.
-const SIZES: [(&str, &str, Option<&str>); 4] = [
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", None),
-    ("PMI_SIZE", "PMI_RANK", None),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", Some("SLURM_STEP_ID")),
+/// one is, and whether they do so only in a step of Slurm.
+const SIZES: [(&str, &str, bool); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false),
+    ("PMI_SIZE", "PMI_RANK", false),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", true),
     // The script of a batch job has these as well, except for the number of a step.
-    ("SLURM_NTASKS", "SLURM_PROCID", Some("SLURM_STEP_ID")),
+    ("SLURM_NTASKS", "SLURM_PROCID", true),
 ];
 
 /// Slurm numbers the steps that a user starts from 0 on; the shell of an interactive allocation
 /// and the like have numbers from here on.
 const SLURM_SPECIAL_STEPS: u32 = u32::MAX - 15;
 
+/// Whether this process is in a step of Slurm that a user has started, by `srun`.
+pub(crate) fn is_in_slurm_step(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let step = variable("SLURM_STEP_ID").and_then(|step| step.trim().parse::<u32>().ok());
+    step.is_some_and(|step| step < SLURM_SPECIAL_STEPS)
+}
+
 /// Which launcher started this process, if any did. A launcher of one process counts: MPI works
 /// under it.
 pub(crate) fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
-    SIZES.into_iter().find_map(|(size, rank, step)| {
-        step.is_none_or(|step| number(step).is_some_and(|n| n < SLURM_SPECIAL_STEPS))
-            .then_some(Launched { variable: size, processes: number(size)?, rank: number(rank)? })
+    SIZES.into_iter().find_map(|(size, rank, of_step)| {
+        (!of_step || is_in_slurm_step(&variable)).then_some(Launched {
+            variable: size,
+            processes: number(size)?,
+            rank: number(rank)?,
+        })
     })
 }
 

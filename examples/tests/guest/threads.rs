@@ -67,6 +67,15 @@ fn variables_limit_the_workers() {
     }
 }
 
+/// As under a Slurm that binds nothing.
+#[test]
+fn a_step_that_has_one_core_of_the_host_has_one_worker() {
+    for mut command in both() {
+        command.env("SLURM_STEP_ID", "0").env("SLURM_CPUS_ON_NODE", "1");
+        has_one(command);
+    }
+}
+
 /// A group of processes with a quota of one core.
 struct Quota(PathBuf);
 
