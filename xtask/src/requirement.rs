@@ -88,12 +88,11 @@ impl Requirement {
             (Self::Hwloc, Fedora) => &["hwloc-devel"],
             (Self::Hwloc, Spack) => &["hwloc"],
             (Self::Spin, Debian | Spack) => &["spin"],
-            // Fedora has no package of it, and the proofs say so where it is missing.
-            (Self::Spin, Fedora) => &[],
+            // Fedora has no package of SPIN, and the proofs say so where it is missing; the test cluster needs
+            // root, and who has that needs no Spack.
+            (Self::Spin, Fedora) | (Self::Slurm, Spack) => &[],
             (Self::Slurm, Debian) => &["slurmctld", "slurmd", "slurm-client", "munge", "iproute2"],
             (Self::Slurm, Fedora) => &["slurm-slurmctld", "slurm-slurmd", "munge", "iproute"],
-            // The test cluster needs root, and who has that has packages.
-            (Self::Slurm, Spack) => &[],
             (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
             (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],
             (Self::Mpi(Family::Mpich), Spack) => &["mpich"],
