@@ -208,7 +208,8 @@ fn a_process_takes_the_cores_that_slurm_gave_it() {
     for cores in [1, 4] {
         let mut srun = cluster.on("login");
         srun.env_remove("ULTRAMARINE_THREADS");
-        srun.args(["srun", "--ntasks=1", &format!("--cpus-per-task={cores}"), COMMAND, "topo"]);
+        srun.args(["srun", "--mpi", cluster.pmi, "--ntasks=1"]);
+        srun.args([&format!("--cpus-per-task={cores}"), COMMAND, "topo"]);
         let ended = run(srun);
         // Slurm believes that each host has four; of course they share those of the machine.
         let expected = format!("PE 0: rank 0, power {}\n", cores.min(there));

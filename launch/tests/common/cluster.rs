@@ -18,7 +18,7 @@ pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../slurm/t
 pub(crate) struct Cluster {
     name: String,
     /// The PMI that Slurm has for the MPI of this build.
-    pmi: &'static str,
+    pub(crate) pmi: &'static str,
     launcher: String,
     /// What the cluster waits for the end of.
     _life: ChildStdin,
