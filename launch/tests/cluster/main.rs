@@ -6,9 +6,11 @@
 mod common;
 mod programs;
 
-use common::cluster::{Cluster, begin, run, run_program};
+use common::cluster::{Cluster, Ended, begin, run, run_program};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
 
 const COMMAND: &str = env!("CARGO_BIN_EXE_ultramarine");
 
@@ -27,6 +29,14 @@ impl Folder {
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).expect("nobody else has a folder of this name");
         Folder(path)
+    }
+
+    /// Begins a program of this file, and waits until it says that it has.
+    fn begin(&self, mut launch: Command, program: &str) -> JoinHandle<Ended> {
+        launch.env(FOLDER, &self.0);
+        let job = begin(launch, program);
+        self.await_file("begun");
+        job
     }
 
     /// Waits until a process of the job has made this file.
@@ -68,7 +78,7 @@ fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
     by_file.env("ULTRAMARINE_TOPOLOGY", &file);
     let texts = [&mut by_slurm, &mut by_name, &mut by_pattern, &mut by_file].map(|command| {
         command.args([COMMAND, "topo", "--no-latency"]);
-        let ended = run(std::mem::replace(command, std::process::Command::new("true")));
+        let ended = run(std::mem::replace(command, Command::new("true")));
         assert!(ended.is_success, "{}", ended.err);
         ended.out
     });
@@ -118,10 +128,7 @@ fn a_slow_network_between_racks_is_spared_by_two_levels() {
 fn a_host_dies() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("host");
-    let mut srun = cluster.srun(2);
-    srun.env(FOLDER, &folder.0);
-    let job = begin(srun, "outlive_a_host");
-    folder.await_file("begun");
+    let job = folder.begin(cluster.srun(2), "outlive_a_host");
     cluster.tell(&["kill-host", "r2n1"]);
     // Only a cable is ever plugged in again.
     std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
@@ -135,10 +142,7 @@ fn a_host_dies() {
 fn a_host_is_cut_off_for_a_while() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("cut");
-    let mut srun = cluster.srun(2);
-    srun.env(FOLDER, &folder.0);
-    let job = begin(srun, "outlive_a_host");
-    folder.await_file("begun");
+    let job = folder.begin(cluster.srun(2), "outlive_a_host");
     cluster.tell(&["partition", "r1n2"]);
     folder.await_file("without-the-host");
     cluster.tell(&["heal", "r1n2"]);
@@ -163,9 +167,8 @@ fn strangers_on_the_network_have_no_effect() {
     let folder = Folder::new("strangers");
     let mut srun = cluster.srun(1);
     let (first, last) = OWN_PORTS.into_inner();
-    srun.env(FOLDER, &folder.0).env("ULTRAMARINE_PORTS", format!("{first}-{last}"));
-    let job = begin(srun, "work_until_told");
-    folder.await_file("begun");
+    srun.env("ULTRAMARINE_PORTS", format!("{first}-{last}"));
+    let job = folder.begin(srun, "work_until_told");
     let mut scan = cluster.on("r2n2");
     scan.env(FOLDER, &folder.0);
     let scan = run_program(scan, "scan");
@@ -231,10 +234,7 @@ fn mpiexec_reaches_the_hosts_too() {
 fn a_job_ends_in_order_when_slurm_asks_it_to() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("request");
-    let mut srun = cluster.srun(2);
-    srun.env(FOLDER, &folder.0);
-    let job = begin(srun, "work_until_asked");
-    folder.await_file("begun");
+    let job = folder.begin(cluster.srun(2), "work_until_asked");
     let mut scancel = cluster.on("login");
     // All processes get it, guards included. It is the cluster's first job.
     scancel.args(["scancel", "--signal=TERM", "1"]);
@@ -302,7 +302,7 @@ fn batch_scripts_are_accepted() {
         let ended = run(sbatch);
         let is_fine = ended.is_success && ended.err.contains("to start at");
         assert!(is_fine, "{}: {}{}", script.display(), ended.out, ended.err);
-        let mut bash = std::process::Command::new("bash");
+        let mut bash = Command::new("bash");
         bash.arg("-n").arg(&script);
         let read = run(bash);
         assert!(read.is_success, "{}", read.err);

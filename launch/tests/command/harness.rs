@@ -1,12 +1,12 @@
 //! Running the command, and stand-ins for programs and launchers where their command lines matter.
 
+use crate::common::launcher::finish;
+pub(crate) use crate::common::launcher::scrub;
 use std::ffi::OsStr;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
+use std::time::Duration;
 
 /// The longest that the command may run; reached only when the test fails.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -40,44 +40,10 @@ pub(crate) fn ultramarine<A: AsRef<OsStr>>(arguments: &[A]) -> Command {
     command
 }
 
-/// Takes out what launchers and a user's settings would say.
-pub(crate) fn scrub(command: &mut Command) {
-    command.env_remove("MPIEXEC");
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        let foreign = ["ULTRAMARINE_", "PMI_", "SLURM_", "OMPI_COMM_WORLD_"];
-        if foreign.iter().any(|prefix| text.starts_with(prefix)) {
-            command.env_remove(&name);
-        }
-    }
-}
-
 /// Runs it to its end.
 pub(crate) fn run(command: &mut Command) -> Ended {
-    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = piped.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let reader = |mut pipe: Box<dyn Read + Send>| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            pipe.read_to_end(&mut bytes).expect("a pipe can be read");
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    };
-    let out = reader(Box::new(child.stdout.take().expect("piped")));
-    let err = reader(Box::new(child.stderr.take().expect("piped")));
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("it is a child of ours") {
-            break status;
-        }
-        if start.elapsed() > PATIENCE {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("{command:?} hangs");
-        }
-        thread::sleep(Duration::from_millis(5));
-    };
-    let [out, err] = [out, err].map(|reader| reader.join().expect("it reads to the end"));
+    let Output { status, stdout, stderr } = finish(command, PATIENCE);
+    let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     Ended { code: status.code(), out, err }
 }
 

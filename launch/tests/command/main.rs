@@ -9,6 +9,8 @@
 //! | `doctor` | what the doctor finds, with good launchers and bad ones |
 //! | `papers` | completions and manual pages |
 
+#[path = "../common/mod.rs"]
+mod common;
 mod doctor;
 mod dry_run;
 mod harness;

@@ -83,7 +83,7 @@ impl Cluster {
 
     /// Does something to the cluster itself.
     pub(crate) fn tell(&self, words: &[&str]) {
-        let output = finish(script(&self.name, words), &words.join(" "), PATIENCE);
+        let output = finish(&mut script(&self.name, words), PATIENCE);
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
@@ -105,9 +105,8 @@ fn script(name: &str, words: &[&str]) -> Command {
 }
 
 /// Runs a command to its end, which has to come in time.
-pub(crate) fn run(command: Command) -> Ended {
-    let what = format!("{command:?}");
-    let Output { status, stdout, stderr } = finish(command, &what, PATIENCE);
+pub(crate) fn run(mut command: Command) -> Ended {
+    let Output { status, stdout, stderr } = finish(&mut command, PATIENCE);
     let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     Ended { is_success: status.success(), out, err }
 }

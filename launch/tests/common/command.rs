@@ -1,10 +1,10 @@
 //! Running a command as its user does, alone or under a launcher.
 
+use super::launcher::{finish, scrub};
 use serde_json::Value;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
+use std::time::Duration;
 
 /// The longest that a command may run; reached only when the test fails.
 const PATIENCE: Duration = Duration::from_secs(50);
@@ -38,45 +38,17 @@ impl Ended {
     }
 }
 
-/// Kills the command if the test gives up.
-struct Guard(Child);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Runs a command to its end.
 pub(crate) fn run(command: &mut Command) -> Ended {
-    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Guard(piped.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")));
-    let reader = |mut pipe: Box<dyn Read + Send>| {
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            pipe.read_to_end(&mut text).expect("a pipe can be read");
-            String::from_utf8_lossy(&text).into_owned()
-        })
-    };
-    let out = reader(Box::new(child.0.stdout.take().expect("piped")));
-    let err = reader(Box::new(child.0.stderr.take().expect("piped")));
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.0.try_wait().expect("it is a child of ours") {
-            break status;
-        }
-        assert!(start.elapsed() < PATIENCE, "{command:?} hangs");
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let [out, err] = [out, err].map(|reader| reader.join().expect("it reads to the end"));
+    let Output { status, stdout, stderr } = finish(command, PATIENCE);
+    let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     Ended { ok: status.success(), out, err }
 }
 
 /// A command in an environment without launchers and settings.
 pub(crate) fn scrubbed(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
-    super::launcher::scrub(&mut command);
+    scrub(&mut command);
     command
 }
 

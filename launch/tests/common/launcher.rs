@@ -30,7 +30,7 @@ pub(crate) fn launched_with(
     scrub(&mut command);
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", lane);
     command.envs(variables.iter().copied());
-    Some(finish(command, program, PATIENCE))
+    Some(finish(&mut command, PATIENCE))
 }
 
 /// The words that run this file's program of this name.
@@ -42,9 +42,9 @@ pub(crate) fn program_command(program: &str) -> Vec<OsString> {
 }
 
 /// Runs a command to its end, which has to come in time.
-pub(crate) fn finish(mut command: Command, what: &str, patience: Duration) -> Output {
+pub(crate) fn finish(command: &mut Command, patience: Duration) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the launcher starts");
+    let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));
     let start = Instant::now();
     let status = loop {
@@ -54,7 +54,7 @@ pub(crate) fn finish(mut command: Command, what: &str, patience: Duration) -> Ou
         if start.elapsed() > patience {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("{what} hangs");
+            panic!("{command:?} hangs");
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -64,6 +64,7 @@ pub(crate) fn finish(mut command: Command, what: &str, patience: Duration) -> Ou
 
 /// Takes out what other launchers and a user's settings would say to the processes.
 pub(crate) fn scrub(command: &mut Command) {
+    command.env_remove("MPIEXEC");
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         let foreign = ["ULTRAMARINE_", "PMI_", "SLURM_", "OMPI_COMM_WORLD_"];
