@@ -48,20 +48,30 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         }
         report.figure(&named("supervised"), &sample(&found.supervised), Unit::NANOS);
     }
-    // In turn, so that both have the machine at its better and worse moments.
     let on = |pes: u32| {
         let mut job = bench.launcher.child();
         job.args(["--threads", "1", "divide", "--only-par"]);
         Ok(sample(&run(bench, bench.launcher.launched(pes, &job))?.par).median())
     };
-    let pairs = (0..bench.rounds(ROUNDS))
-        .map(|_| Ok((on(1)?, on(2)?)))
+    // Two jobs that know nothing of each other show what the second core is good for.
+    let two_jobs = || {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| on(1));
+            let own = on(1)?;
+            Ok(own.midpoint(other.join().expect("it reports failures")?))
+        })
+    };
+    // In turn, so that all have the machine at its better and worse moments.
+    let rounds = (0..bench.rounds(ROUNDS))
+        .map(|_| Ok((on(1)?, (on(2)?, two_jobs()?))))
         .collect::<Result<Vec<_>, LaunchError>>();
-    let Some(pairs) = report.accept("1 and 2 PEs", pairs) else { return };
-    let (one, two): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-    let (one, two) = (sample(&one), sample(&two));
+    let Some(rounds) = report.accept("1 and 2 PEs", rounds) else { return };
+    let (one, (two, apart)): (Vec<_>, (Vec<_>, Vec<_>)) = rounds.into_iter().unzip();
+    let (one, two, apart) = (sample(&one), sample(&two), sample(&apart));
     report.figure("2 PEs x 1: par_divide_and_conquer", &two, Unit::NANOS);
     report.goal("2 PEs are faster than 1", &one.over(&two), Unit::TIMES, Goal::AtLeast(1.8));
+    let most = one.with(&apart, |one, apart| 2.0 * one / apart);
+    report.figure("2 jobs of 1 PE at once divide faster than 1", &most, Unit::TIMES);
 }
 
 fn run(bench: &Bench, mut job: Command) -> Result<Found, LaunchError> {
