@@ -4,8 +4,10 @@
 mod common;
 
 use common::hierarchies::{here, hierarchies, job, racks};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use ultramarine::prelude::*;
 
@@ -142,52 +144,64 @@ fn a_panic_in_a_part_ends_it_all() {
 }
 
 #[test]
+fn who_divides_gives_others_their_turns() {
+    // One thread: whatever runs beside it runs in its pauses.
+    job(racks(&[1]), async |cx| {
+        let beside = async |solution: BoxFuture<'_, Result<u64, TaskError>>| {
+            let is_solved = AtomicBool::new(false);
+            let solve = async {
+                assert_eq!(solution.await, Ok(1_346_269));
+                is_solved.store(true, Relaxed);
+            };
+            let ask = async {
+                // It has begun by then, and takes a hundred times as long.
+                cx.sleep(Duration::from_millis(1)).await;
+                for n in 0..100 {
+                    let echo = cx.spawn_at(cx.pe(), async |_: Context, n: u32| n, n);
+                    assert_eq!(echo.await, Ok(n));
+                }
+                assert!(!is_solved.load(Relaxed), "the others came last");
+            };
+            join(solve, ask).await;
+        };
+        let (anywhere, here) = (|_: &u64| Distance::ONE, |_: &u64| Distance::ZERO);
+        let safe = cx.supervised();
+        beside(par_divide_and_conquer(&safe, anywhere, fibonacci(), 31).boxed()).await;
+        beside(push_divide_and_conquer(&cx, here, fibonacci(), 31).boxed()).await;
+        Ok(())
+    });
+}
+
+#[test]
 fn ranges_are_reduced_in_order() {
     for places in hierarchies() {
         job(places, async |cx| {
-            let show = |n: u64| format!("{n} ");
+            let show = |gap: &char, n: u64| format!("{n}{gap}");
+            let show_each = |n: u64| format!("{n} ");
             let join = |a: String, b: String| a + &b;
             for range in [0..0, 7..8, 5..105] {
                 let range: Range<u64> = range;
-                let expected: String = range.clone().map(show).collect();
+                let expected: String = range.clone().map(show_each).collect();
                 for threshold in [0, 1, 9, 1000] {
+                    let (ours, none) = (|| range.clone(), String::new);
+                    let safe = cx.supervised();
                     let all = [
-                        par_map_reduce_range_thresh(
-                            &cx,
-                            threshold,
-                            range.clone(),
-                            String::new,
-                            show,
-                            join,
-                        )
-                        .await,
+                        par_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, show, join)
+                            .await,
+                        push_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, show, join)
+                            .await,
                         push_map_reduce_range_thresh(
-                            &cx,
+                            &safe,
                             threshold,
-                            range.clone(),
-                            String::new,
+                            ours(),
+                            ' ',
+                            none,
                             show,
                             join,
                         )
                         .await,
-                        push_map_reduce_range_thresh(
-                            &cx.supervised(),
-                            threshold,
-                            range.clone(),
-                            String::new,
-                            show,
-                            join,
-                        )
-                        .await,
-                        par_map_reduce(
-                            &cx,
-                            threshold as usize,
-                            range.clone(),
-                            String::new,
-                            show,
-                            join,
-                        )
-                        .await,
+                        par_map_reduce(&cx, threshold as usize, ours(), none, show_each, join)
+                            .await,
                     ];
                     assert!(all.iter().all(|one| one.as_ref() == Ok(&expected)), "{all:?}");
                 }
@@ -201,10 +215,11 @@ fn ranges_are_reduced_in_order() {
 fn pushed_ranges_are_spread_evenly_and_stay_together() {
     for hosts in [vec![2, 2], vec![2, 1], vec![2, 3]] {
         job(racks(&hosts), async |cx| {
-            let who = |n: u64| vec![(n, here())];
+            let who = |(): &(), n: u64| vec![(n, here())];
             let join = |a: Vec<_>, b: Vec<_>| [a, b].concat();
             let numbers = 60;
-            let ran = push_map_reduce_range_thresh(&cx, 1, 0..numbers, Vec::new, who, join).await?;
+            let ran =
+                push_map_reduce_range_thresh(&cx, 1, 0..numbers, (), Vec::new, who, join).await?;
             let each = numbers / u64::from(cx.pes());
             let expected: Vec<_> = (0..numbers).map(|n| (n, (n / each) as u32)).collect();
             assert_eq!(ran, expected);

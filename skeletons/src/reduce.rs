@@ -1,7 +1,7 @@
 //! Map and reduce in one: results are combined where they arise, so that only few travel (HdpH-RS
 //! §6.1.2 and A.9).
 
-use crate::divide::{Algorithm, DivideAndConquer, Placing, par_divide_and_conquer, place};
+use crate::divide::{Algorithm, DivideAndConquer, Whither, conquer};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use ultramarine_runtime::code::Stateless;
@@ -12,6 +12,7 @@ use ultramarine_topology::{Distance, Pe};
 /// Reduces what `map` makes of the numbers of a range: halves it until at most `threshold` numbers
 /// (at least one) are left, which are worked off in order. Halves wait to be stolen.
 ///
+/// `map` captures nothing; what it needs beside the number is `given`, of which each half has a copy.
 /// `reduce` must be associative, and `identity` its neutral element, which is also the result for an
 /// empty range.
 ///
@@ -26,30 +27,32 @@ use ultramarine_topology::{Distance, Pe};
 /// ```
 /// # use ultramarine_runtime::{error::TaskError, executor::Context};
 /// # use ultramarine_skeletons::par_map_reduce_range_thresh;
-/// async fn sum_of_squares(cx: &Context, upto: u64) -> Result<u64, TaskError> {
-///     let numbers = 0..upto;
-///     par_map_reduce_range_thresh(cx, 1000, numbers, || 0, |n| n * n, |a, b| a + b).await
+/// async fn sum_of_powers(cx: &Context, upto: u64, power: u32) -> Result<u64, TaskError> {
+///     let (none, term) = (|| 0, |power: &u32, n: u64| n.pow(*power));
+///     par_map_reduce_range_thresh(cx, 1000, 0..upto, power, none, term, |a, b| a + b).await
 /// }
 /// ```
 ///
 /// # Errors
 ///
 /// A task ended without a result.
-pub async fn par_map_reduce_range_thresh<S, R>(
+pub async fn par_map_reduce_range_thresh<S, E, R>(
     spawner: &S,
     threshold: u64,
     range: Range<u64>,
+    given: E,
     identity: impl Fn() -> R + Stateless,
-    map: impl Fn(u64) -> R + Stateless,
+    map: impl Fn(&E, u64) -> R + Stateless,
     reduce: impl Fn(R, R) -> R + Stateless,
 ) -> Result<R, TaskError>
 where
     S: Spawner,
+    E: Portable + Clone,
     R: Portable,
 {
     let halving = halving(identity, map, reduce);
-    let span = Span { range, threshold, pes: (0, 1) };
-    par_divide_and_conquer(spawner, |_| Distance::ONE, halving, span).await
+    let span = Span { range, given, threshold, pes: None };
+    conquer(spawner, |_, _| Whither::Within(Distance::ONE), halving, span).await
 }
 
 /// [`par_map_reduce_range_thresh`] in which halves are placed at once: as the range is halved, so are the
@@ -67,25 +70,27 @@ where
 /// # Errors
 ///
 /// A task ended without a result.
-pub async fn push_map_reduce_range_thresh<S, R>(
+pub async fn push_map_reduce_range_thresh<S, E, R>(
     spawner: &S,
     threshold: u64,
     range: Range<u64>,
+    given: E,
     identity: impl Fn() -> R + Stateless,
-    map: impl Fn(u64) -> R + Stateless,
+    map: impl Fn(&E, u64) -> R + Stateless,
     reduce: impl Fn(R, R) -> R + Stateless,
 ) -> Result<R, TaskError>
 where
     S: Spawner,
+    E: Portable + Clone,
     R: Portable,
 {
     let (pe, pes) = (spawner.context().pe().number(), spawner.context().pes());
-    let placing = Placing {
-        stays: |span: &Span| span.pes.1 == 1,
-        whither: |cx: &Context, part: &Span| Pe::new(part.pes.0 % cx.pes()),
+    let whither = |cx: &Context, part: &Span<E>| match part.pes {
+        Some((first, _)) => Whither::on(cx, Pe::new(first % cx.pes())),
+        None => Whither::Within(Distance::ZERO),
     };
-    let span = Span { range, threshold, pes: (pe, pes) };
-    place(spawner, placing, halving(identity, map, reduce), span).into_future().await
+    let span = Span { range, given, threshold, pes: Some((pe, pes)) };
+    conquer(spawner, whither, halving(identity, map, reduce), span).await
 }
 
 /// Reduces what `map` makes of the items: tasks of `size` items (at least one) that follow each other
@@ -119,42 +124,52 @@ where
     Ok(parts.into_iter().fold(identity(), reduce))
 }
 
-/// A range, when to stop halving it, and whose it is.
+/// A range, what is given for its numbers, when to stop halving it, and whose it is.
 #[derive(Clone, Serialize, Deserialize)]
-struct Span {
+struct Span<E> {
     range: Range<u64>,
+    given: E,
     threshold: u64,
-    /// The first of its PEs, and how many there are, counted round.
-    pes: (u32, u32),
+    /// The first of its PEs, and how many there are, counted round. `None`: it stays where it is, until
+    /// it is stolen.
+    pes: Option<(u32, u32)>,
 }
 
-impl Span {
+impl<E: Clone> Span<E> {
     fn length(&self) -> u64 {
         self.range.end.saturating_sub(self.range.start)
     }
 
-    fn halves(&self) -> [Span; 2] {
-        let Span { ref range, threshold, pes: (first, count) } = *self;
-        let near = count.div_ceil(2);
-        // Each PE is to have as much as any other.
-        let share = |near: u32, count: u32| {
-            u128::from(self.length()) * u128::from(near) / u128::from(count)
+    fn halves(&self) -> [Self; 2] {
+        let Span { ref range, ref given, threshold, pes } = *self;
+        let half = |range, pes| Span { range, given: given.clone(), threshold, pes };
+        let part = |share: u32, of: u32| {
+            range.start + (u128::from(self.length()) * u128::from(share) / u128::from(of)) as u64
         };
-        let middle = range.start + if count > 1 { share(near, count) } else { share(1, 2) } as u64;
-        let half = |range, first, count: u32| Span { range, threshold, pes: (first, count.max(1)) };
-        let far = if count > 1 { first + near } else { first };
-        [half(range.start..middle, first, near), half(middle..range.end, far, count - near)]
+        match pes {
+            // Each PE is to have as much as any other.
+            Some((first, count)) if count > 1 => {
+                let near = count.div_ceil(2);
+                let middle = part(near, count);
+                let far = Some((first + near, count - near));
+                [half(range.start..middle, Some((first, near))), half(middle..range.end, far)]
+            }
+            _ => {
+                let middle = part(1, 2);
+                [half(range.start..middle, None), half(middle..range.end, None)]
+            }
+        }
     }
 }
 
-fn halving<R: Portable>(
+fn halving<E: Portable + Clone, R: Portable>(
     identity: impl Fn() -> R + Stateless,
-    map: impl Fn(u64) -> R + Stateless,
+    map: impl Fn(&E, u64) -> R + Stateless,
     reduce: impl Fn(R, R) -> R + Stateless,
-) -> impl Algorithm<Problem = Span, Solution = R> {
+) -> impl Algorithm<Problem = Span<E>, Solution = R> {
     DivideAndConquer::new(
-        |span: &Span| span.length() <= span.threshold.max(1),
-        move |span: Span| span.range.map(map).fold(identity(), reduce),
+        |span: &Span<E>| span.length() <= span.threshold.max(1),
+        move |Span { range, given, .. }| range.map(|n| map(&given, n)).fold(identity(), reduce),
         Span::halves,
         move |_, [low, high]| reduce(low, high),
     )

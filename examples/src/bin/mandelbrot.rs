@@ -56,10 +56,10 @@ enum Reduction {
     Sequential,
 }
 
-/// Width and height fit 15 bits.
+/// Of the width and the height. All colours together fit the root's memory.
 const PIXELS_MAX: i64 = 20_000;
 
-/// The depth fits 18 bits.
+/// Of the depth. With it the largest picture takes a day or so of a core.
 const DEPTH_MAX: i64 = 200_000;
 
 /// What the picture shows at least: a rectangle around this point.
@@ -78,7 +78,7 @@ const AROUND: [(f64, [u8; 3]); 6] = [
 ];
 
 /// A picture of the set.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct View {
     width: u32,
     height: u32,
@@ -88,23 +88,6 @@ struct View {
 }
 
 impl View {
-    /// The numbers of all rows. The range of a map is all that travels, so a number tells which
-    /// picture the row belongs to: from the left, 1 bit whether it is painted, 18 the depth, 15 each
-    /// the width, the height, and which row it is.
-    fn rows(self) -> std::ops::Range<u64> {
-        let View { width, height, depth, is_painted } = self;
-        let fields = [(1, u32::from(is_painted)), (18, depth), (15, width), (15, height), (15, 0)];
-        let first = fields.iter().fold(0, |all, (bits, field)| all << bits | u64::from(*field));
-        first..first + u64::from(height)
-    }
-
-    /// The picture that the row with this number belongs to, and which one it is.
-    fn of_row(number: u64) -> (View, u32) {
-        let field = |shift: u32, bits: u32| (number >> shift & ((1 << bits) - 1)) as u32;
-        let (width, height, depth) = (field(30, 15), field(15, 15), field(45, 18));
-        (View { width, height, depth, is_painted: field(63, 1) == 1 }, field(0, 15))
-    }
-
     /// The point in the middle of a pixel.
     fn point(self, column: u32, row: u32) -> (f64, f64) {
         let (width, height) = (f64::from(self.width), f64::from(self.height));
@@ -135,12 +118,11 @@ impl Rows {
     }
 }
 
-fn row(number: u64) -> Rows {
-    let (view, row) = View::of_row(number);
-    let before = u64::from(row) * u64::from(view.width);
+fn row(view: &View, row: u64) -> Rows {
+    let before = row * u64::from(view.width);
     let mut done = Rows::default();
     for column in 0..view.width {
-        let point = view.point(column, row);
+        let point = view.point(column, row as u32);
         let (count, z) = escape(point, view.depth);
         let product = u64::from(count) * (before + u64::from(column) + 1);
         done.sum = done.sum.wrapping_add(product);
@@ -191,21 +173,23 @@ impl Reduction {
     async fn rows(
         self,
         spawner: &impl Spawner,
-        rows_per_task: u64,
+        threshold: u64,
         view: View,
     ) -> Result<Rows, TaskError> {
-        let (none, rows) = (Rows::default, view.rows());
+        let (none, rows) = (Rows::default, 0..u64::from(view.height));
         match self {
             Reduction::ParMapReduce => {
-                par_map_reduce_range_thresh(spawner, rows_per_task, rows, none, row, Rows::and)
+                par_map_reduce_range_thresh(spawner, threshold, rows, view, none, row, Rows::and)
                     .await
             }
             Reduction::PushMapReduce => {
-                push_map_reduce_range_thresh(spawner, rows_per_task, rows, none, row, Rows::and)
+                push_map_reduce_range_thresh(spawner, threshold, rows, view, none, row, Rows::and)
                     .await
             }
-            Reduction::Rayon => Ok(rows.into_par_iter().map(row).reduce(none, Rows::and)),
-            Reduction::Sequential => Ok(rows.map(row).fold(none(), Rows::and)),
+            Reduction::Rayon => {
+                Ok(rows.into_par_iter().map(|n| row(&view, n)).reduce(none, Rows::and))
+            }
+            Reduction::Sequential => Ok(rows.map(|n| row(&view, n)).fold(none(), Rows::and)),
         }
     }
 }
@@ -242,19 +226,6 @@ async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_row_tells_its_picture() {
-        for (pixels, depth) in [(1, 1), (7, 1000), (PIXELS_MAX as u32, DEPTH_MAX as u32)] {
-            for is_painted in [false, true] {
-                let view = View { width: pixels, height: pixels, depth, is_painted };
-                let rows = view.rows();
-                assert_eq!(rows.end - rows.start, u64::from(pixels));
-                assert_eq!(View::of_row(rows.start), (view, 0));
-                assert_eq!(View::of_row(rows.end - 1), (view, pixels - 1));
-            }
-        }
-    }
 
     #[test]
     fn known_points_escape_when_they_should() {

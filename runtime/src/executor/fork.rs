@@ -3,7 +3,6 @@
 use super::future::{Future, Promise};
 use super::processor::Processor;
 use super::task::Start;
-use super::worker::breathe;
 use crate::error::TaskError;
 use std::sync::Arc;
 
@@ -69,10 +68,9 @@ impl<A, R: Send + 'static> Fork<'_, A, R> {
     /// The task's argument, if nobody has started the task: it is the caller's from now on. Else
     /// the future of its result.
     ///
-    /// This is also where the PE looks after its messages now and then: whoever forks much does not
-    /// keep others waiting.
+    /// The PE does not look after its messages meanwhile: whoever forks much should
+    /// [look around](super::Context::look_around).
     pub fn take_back(mut self) -> Result<A, Future<R>> {
-        breathe(self.pe);
         if self.pe.is_ending() {
             return Err(Future::failed(TaskError::ShuttingDown));
         }
@@ -80,6 +78,15 @@ impl<A, R: Send + 'static> Fork<'_, A, R> {
             Some(Ok(argument)) => Ok(argument),
             Some(Err(gone)) => Err(Future::new(gone)),
             None => unreachable!("a fork is taken back once"),
+        }
+    }
+
+    /// Leaves the task to whoever gets to it first, like one that was spawned. That may be a worker of
+    /// this PE.
+    pub fn leave(mut self) -> Future<R> {
+        match self.task.take() {
+            Some(task) => Future::new(task),
+            None => unreachable!("a fork is left once"),
         }
     }
 }

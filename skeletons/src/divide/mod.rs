@@ -18,15 +18,16 @@
 //! parent as the problems become small (HdpH-RS §6.5.3: placing all of them at random made 40,696
 //! replicas out of 65,234 tasks). That is what the problem's *radius* is for.
 
+mod conquer;
+
+pub(crate) use conquer::{Whither, conquer};
+
 use crate::parts::Parts;
-use std::future::ready;
 use std::marker::PhantomData;
-use std::mem;
-use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Fork, Portable, Spawner};
-use ultramarine_topology::{Distance, Pe};
+use ultramarine_runtime::executor::{Context, Portable, Spawner};
+use ultramarine_topology::Distance;
 
 /// An algorithm that solves a problem by solving parts of it.
 ///
@@ -184,7 +185,8 @@ where
     S: Spawner,
     A: Algorithm,
 {
-    conquer(spawner, radius, algorithm, problem).into_future().await
+    let whither = move |_: &Context, part: &A::Problem| Whither::Within(radius(part));
+    conquer(spawner, whither, algorithm, problem).await
 }
 
 /// Divides and conquers on PEs that are chosen at once: each part but the first is placed on a PE
@@ -207,160 +209,7 @@ where
     S: Spawner,
     A: Algorithm,
 {
-    let placing = Placing {
-        stays: move |problem: &A::Problem| radius(problem) == Distance::ZERO,
-        whither: move |cx: &Context, part: &A::Problem| cx.random_within(radius(part)),
-    };
-    place(spawner, placing, algorithm, problem).into_future().await
-}
-
-pub(crate) type Ending<R> = Pin<Box<dyn Future<Output = Result<R, TaskError>> + Send>>;
-
-/// A solution, or how to wait for it.
-pub(crate) enum Solved<R> {
-    Now(R),
-    Later(Ending<R>),
-}
-
-impl<R: Portable> Solved<R> {
-    pub(crate) fn into_future(self) -> Ending<R> {
-        match self {
-            Solved::Now(solution) => Box::pin(ready(Ok(solution))),
-            Solved::Later(ending) => ending,
-        }
-    }
-}
-
-/// What has become of a part.
-enum Branch<'pe, P, R> {
-    /// It is this task's to solve.
-    Own(P),
-    /// It waits for a thief.
-    Forked(Fork<'pe, P, Result<R, TaskError>>),
-    Solved(Solved<R>),
-    /// Somebody is just looking after it.
-    Taken,
-}
-
-impl<P, R: Portable> Branch<'_, P, R> {
-    /// Sees to it that the part is solved sooner or later.
-    fn settle(&mut self, solve: impl FnOnce(P) -> Solved<R>) {
-        *self = Branch::Solved(match mem::replace(self, Branch::Taken) {
-            Branch::Own(part) => solve(part),
-            Branch::Forked(fork) => match fork.take_back() {
-                Ok(part) => solve(part),
-                Err(stolen) => Solved::Later(Box::pin(async { stolen.await? })),
-            },
-            Branch::Solved(solved) => solved,
-            Branch::Taken => unreachable!("it is put back at once"),
-        });
-    }
-
-    fn solved(self) -> Solved<R> {
-        match self {
-            Branch::Solved(solved) => solved,
-            _ => unreachable!("all branches have been settled"),
-        }
-    }
-}
-
-/// Solves a problem as this task's own, except for the parts that others steal meanwhile. Only if
-/// there are any does anything have to be awaited.
-fn conquer<S, A, F>(
-    spawner: &S,
-    radius: F,
-    algorithm: A,
-    problem: A::Problem,
-) -> Solved<A::Solution>
-where
-    S: Spawner,
-    A: Algorithm,
-    F: Fn(&A::Problem) -> Distance + Stateless,
-{
-    if algorithm.is_trivial(&problem) {
-        return Solved::Now(algorithm.solve(problem));
-    }
-    let is_only_worker = spawner.context().threads() == 1;
-    let mut is_first = true;
-    let mut branches = algorithm.divide(&problem).map_each(|part| {
-        let radius_of_part = radius(&part);
-        if mem::take(&mut is_first) || is_only_worker && radius_of_part == Distance::ZERO {
-            return Branch::Own(part);
-        }
-        let task = move |cx, part| conquer(&S::on(cx), radius, algorithm, part).into_future();
-        Branch::Forked(spawner.fork(radius_of_part, task, part))
-    });
-    let solve = |part| conquer(spawner, radius, algorithm, part);
-    if let Some((first, others)) = branches.as_mut().split_first_mut() {
-        first.settle(solve);
-        // The youngest first: the oldest is the likeliest to be stolen.
-        others.iter_mut().rev().for_each(|branch| branch.settle(solve));
-    }
-    combine::<A>(algorithm, problem, A::Parts::turn(branches, Branch::solved))
-}
-
-/// Where problems go.
-#[derive(Clone, Copy)]
-pub(crate) struct Placing<T, W> {
-    /// Whether all parts of a problem stay where it is.
-    pub(crate) stays: T,
-    /// Else, where one goes.
-    pub(crate) whither: W,
-}
-
-/// Places a problem's parts but the first, and theirs in turn.
-pub(crate) fn place<S, A, T, W>(
-    spawner: &S,
-    placing: Placing<T, W>,
-    algorithm: A,
-    problem: A::Problem,
-) -> Solved<A::Solution>
-where
-    S: Spawner,
-    A: Algorithm,
-    T: Fn(&A::Problem) -> bool + Stateless,
-    W: Fn(&Context, &A::Problem) -> Pe + Stateless,
-{
-    if algorithm.is_trivial(&problem) || (placing.stays)(&problem) {
-        return conquer(spawner, |_| Distance::ZERO, algorithm, problem);
-    }
-    let cx = spawner.context();
-    let mut is_first = true;
-    let mut branches = algorithm.divide(&problem).map_each(|part| {
-        let pe = (placing.whither)(cx, &part);
-        if mem::take(&mut is_first) || pe == cx.pe() {
-            return Branch::Own(part);
-        }
-        let task = move |cx, part| place(&S::on(cx), placing, algorithm, part).into_future();
-        let placed = spawner.spawn_at(pe, task, part);
-        Branch::Solved(Solved::Later(Box::pin(async { placed.await? })))
-    });
-    // Now that the others are on their way.
-    branches.as_mut().iter_mut().for_each(|branch| {
-        branch.settle(|part| place(spawner, placing, algorithm, part));
-    });
-    combine::<A>(algorithm, problem, A::Parts::turn(branches, Branch::solved))
-}
-
-/// Combines the solutions, at once if they are all there.
-fn combine<A: Algorithm>(
-    algorithm: A,
-    problem: A::Problem,
-    mut parts: <A::Parts as Parts>::With<Solved<A::Solution>>,
-) -> Solved<A::Solution> {
-    let now = |part: Solved<_>| match part {
-        Solved::Now(solution) => solution,
-        Solved::Later(_) => unreachable!("all solutions are there"),
-    };
-    if parts.as_mut().iter().all(|part| matches!(part, Solved::Now(_))) {
-        return Solved::Now(algorithm.combine(problem, A::Parts::turn(parts, now)));
-    }
-    Solved::Later(Box::pin(async move {
-        for part in parts.as_mut() {
-            if let Solved::Later(ending) = part {
-                *part = Solved::Now(ending.as_mut().await?);
-            }
-        }
-        Ok(algorithm.combine(problem, A::Parts::turn(parts, now)))
-    }))
+    let whither =
+        move |cx: &Context, part: &A::Problem| Whither::on(cx, cx.random_within(radius(part)));
+    conquer(spawner, whither, algorithm, problem).await
 }
