@@ -33,8 +33,9 @@ struct Arguments {
     job: JobFlags,
 }
 
-/// Boards with up to so many queens are placed on any PE; of a size of 14 there are 170. All others
-/// stay with their parent, so that a PE that dies takes few with it, and what they placed.
+/// Boards with up to so many queens are placed on any PE; of a size of 14 there are 170. Those with one
+/// more are placed near their parent, and all others stay with it, so that a PE that dies takes few with
+/// it, and what they placed.
 const ROWS_PLACED: u32 = 2;
 
 /// Boards with so many rows left, and more, are worth a message to anybody: counting takes about a
@@ -86,7 +87,11 @@ impl Board {
     }
 
     fn placed_within(&self) -> Distance {
-        if self.row <= ROWS_PLACED { Distance::ONE } else { Distance::ZERO }
+        match self.row {
+            0..=ROWS_PLACED => Distance::ONE,
+            row if row == ROWS_PLACED + 1 => Distance::ONE.half(),
+            _ => Distance::ZERO,
+        }
     }
 }
 

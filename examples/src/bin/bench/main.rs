@@ -14,6 +14,7 @@ mod noop;
 mod plot;
 mod proc;
 mod recovery;
+mod replicas;
 mod report;
 mod sample;
 mod skeletons;
@@ -83,7 +84,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 13] = [
+const BENCHMARKS: [Benchmark; 14] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -144,6 +145,11 @@ const BENCHMARKS: [Benchmark; 13] = [
         name: "recovery",
         about: "jobs that lose 1 of 10 or 5 of 20 PEs, against jobs that lose none",
         measure: recovery::measure,
+    },
+    Benchmark {
+        name: "replicas",
+        about: "how many of 65,234 tasks run again when processes die, lazy and eager",
+        measure: replicas::measure,
     },
 ];
 
