@@ -1,18 +1,20 @@
-//! Dividing data: into chunks for tasks, and into shares for PEs.
+//! Dividing data: into chunks for tasks, and into shares for PEs. Plain arithmetic, which must never
+//! know of tasks or of who runs them.
 
 use std::ops::Range;
 
-/// Cuts a range into at most `count` ranges whose lengths differ by one at the most. None is
-/// empty.
+/// Cuts a range into at most `count` ranges (at least one) whose lengths differ by one at the most.
+/// None is empty.
 ///
 /// ```
 /// use ultramarine_skeletons::chunks;
 /// assert_eq!(chunks(1..11, 3), [1..4, 4..7, 7..11]);
 /// assert_eq!(chunks(1..3, 5), [1..2, 2..3]);
+/// assert_eq!(chunks(1..3, 0), [1..3]);
 /// ```
 pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
     let length = u128::from(range.end.saturating_sub(range.start));
-    let count = (count as u128).min(length);
+    let count = (count.max(1) as u128).min(length);
     let cut = |i: u128| range.start + (length * i).checked_div(count).unwrap_or(0) as u64;
     (0..count).map(|i| cut(i)..cut(i + 1)).collect()
 }
@@ -94,11 +96,9 @@ mod tests {
         #[test]
         fn chunks_cover_the_range_in_order_and_are_even(start in 0u64..1000, length in 0u64..1000, count in 0usize..50) {
             let parts = chunks(start..start + length, count);
-            prop_assert_eq!(parts.len() as u64, (count as u64).min(length));
+            prop_assert_eq!(parts.len() as u64, (count.max(1) as u64).min(length));
             let joined: Vec<u64> = parts.iter().cloned().flatten().collect();
-            if count > 0 {
-                prop_assert_eq!(joined, (start..start + length).collect::<Vec<_>>());
-            }
+            prop_assert_eq!(joined, (start..start + length).collect::<Vec<_>>());
             let lengths = || parts.iter().map(|part| part.end - part.start);
             prop_assert!(lengths().max().unwrap_or(0) <= lengths().min().unwrap_or(0) + 1);
         }
@@ -143,5 +143,12 @@ mod tests {
     fn chunks_of_the_greatest_range_do_not_overflow() {
         let parts = chunks(0..u64::MAX, 7);
         assert_eq!((parts[0].start, parts[6].end), (0, u64::MAX));
+    }
+
+    #[test]
+    fn of_no_chunks_one_is_made_unless_there_is_nothing() {
+        let (whole, none) = (3..9, 9..9);
+        assert_eq!(chunks(whole.clone(), 0), [whole]);
+        assert!(chunks(none, 0).is_empty());
     }
 }
