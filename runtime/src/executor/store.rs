@@ -79,4 +79,11 @@ impl Context {
     pub fn forget(&self, key: Key) {
         self.pe.store.forget(|known| *known == key);
     }
+
+    /// How many values the tasks on this PE share, under all keys together: for tests that nothing is
+    /// left behind.
+    #[doc(hidden)]
+    pub fn shared_count(&self) -> usize {
+        self.pe.store.lock().1.len()
+    }
 }

@@ -5,12 +5,16 @@
 //!
 //! - The PE that finds it keeps it, uses its value at once, and sends it home, to the PE that began the
 //!   search.
-//! - Home keeps the best node, and tells all others its value.
+//! - Home keeps the best node, and tells its value to all who take part. Who joins them asks for it.
 //! - When a task ends, its result is at least as good as the best node that its PE keeps.
 //!
 //! Why that is right when processes die: a subtree is left out because of a node that the PE keeps, or
 //! one that home keeps. In the first case the task that leaves it out ends with a node as good, or does
 //! not end, and is run again. The second is as good as found, since without home nobody waits.
+//!
+//! Why nothing is left in memory: values still travel when the search has ended, and nobody knows
+//! whether they come before the word to forget it or after. So only the search's own tasks, which have
+//! ended by then, begin to share anything; who hears a value must have one already.
 
 use super::task::{Kind, Onward, forget, search};
 use super::{Splitting, Tree};
@@ -56,7 +60,7 @@ where
     let cx = spawner.context();
     let key = cx.new_key();
     let found = search(spawner, key, splitting, Maximum, tree, root).await;
-    let kept = cx.shared(key, Best::<T::Node>::default).get();
+    let kept = cx.known::<Best<T::Node>>(key).and_then(|best| best.get());
     forget(cx, key);
     Ok(better(found?, kept))
 }
@@ -126,8 +130,16 @@ impl<T: Bounded> Kind<T> for Maximum {
     type Desk = Desk<T::Node>;
 
     fn begin(self, cx: &Context, key: Key) -> (Desk<T::Node>, Self::Found) {
-        let incumbent = cx.shared(key, Incumbent::default);
+        let mut is_first = false;
         let best = cx.shared(key, Best::default);
+        let incumbent = cx.shared(key, || {
+            is_first = true;
+            Incumbent::default()
+        });
+        if is_first && key.home != cx.pe() {
+            // What home told all others before is known here, too, as soon as the answer is there.
+            drop(cx.spawn_at(key.home, brief::<T::Node>, (key, cx.pe())));
+        }
         (Desk { cx: cx.clone(), key, incumbent, best }, None)
     }
 
@@ -165,7 +177,7 @@ fn better<N>(one: Option<(u64, N)>, other: Option<(u64, N)>) -> Option<(u64, N)>
     if value(&other) > value(&one) { other } else { one }
 }
 
-/// Keeps a find at home, and tells all others its value, if it is the best.
+/// Keeps a find at home, and tells all who take part its value, if it is the best.
 async fn keep<N: Clone + Send + 'static>(cx: Context, find: Find<N>) {
     let Find { key, value, node } = find;
     // Unless the search has ended.
@@ -173,12 +185,22 @@ async fn keep<N: Clone + Send + 'static>(cx: Context, find: Find<N>) {
     // Home's own finds are kept already.
     best.raise(value, &node);
     if best.get().is_some_and(|(known, _)| known == value) {
-        let raise = async |cx: Context, (key, value): (Key, u64)| {
-            // Also where nobody takes part yet.
-            cx.shared(key, Incumbent::default).raise(value);
-        };
-        for pe in (0..cx.pes()).map(Pe::new) {
-            drop(cx.spawn_at(pe, raise, (key, value)));
-        }
+        (0..cx.pes()).for_each(|pe| tell(&cx, Pe::new(pe), key, value));
     }
+}
+
+/// Tells a PE that has joined the value of what home keeps. Asked after home has told all others, so that
+/// the PE hears of each find in one way or the other.
+async fn brief<N: Clone + Send + 'static>(cx: Context, (key, pe): (Key, Pe)) {
+    let kept = cx.known::<Best<N>>(key).and_then(|best| best.get());
+    kept.into_iter().for_each(|(value, _)| tell(&cx, pe, key, value));
+}
+
+/// Tells a PE a value, if it takes part. Nobody waits for that.
+fn tell(cx: &Context, pe: Pe, key: Key, value: u64) {
+    let hear = async |cx: Context, (key, value): (Key, u64)| {
+        let incumbent = cx.known::<Incumbent>(key);
+        incumbent.iter().for_each(|incumbent| incumbent.raise(value));
+    };
+    drop(cx.spawn_at(pe, hear, (key, value)));
 }

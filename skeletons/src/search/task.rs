@@ -83,9 +83,11 @@ where
     visit_part::<S, T, K>(spawner.clone(), kind, part).await
 }
 
-/// Has all PEs forget what they shared for a search.
+/// Has all PEs forget what they shared for a search, home at once: then what its tasks still have to
+/// say is not passed on.
 pub(super) fn forget(cx: &Context, key: Key) {
-    for pe in (0..cx.pes()).map(Pe::new) {
+    cx.forget(key);
+    for pe in (0..cx.pes()).map(Pe::new).filter(|pe| *pe != cx.pe()) {
         // Nobody waits for that.
         drop(cx.spawn_at(pe, async |cx: Context, key| cx.forget(key), key));
     }
@@ -116,8 +118,9 @@ where
     let visit = async move {
         let cx = spawner.context();
         let Part { key, splitting, depth, nodes } = part;
-        let tree = tree::<T>(cx, key).await?;
+        // First: what home answers to this comes while the tree is on its way.
         let (desk, mut found) = kind.begin(cx, key);
+        let tree = tree::<T>(cx, key).await?;
         let mut parts = Vec::new();
         let mut part_off = |nodes: Vec<T::Node>| {
             let task = move |cx, part| visit_part::<S, T, K>(S::on(cx), kind, part);
