@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `main` | every node is visited once |
-//! | `splitting` | who takes part |
+//! | `splitting` | how many tasks there are, and who takes part |
 //! | `bound` | the best node, who hears of it, and what is left behind |
 
 mod bound;
