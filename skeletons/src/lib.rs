@@ -28,10 +28,23 @@
 //! | [`par_enumerate`] | every node; tasks are split off by depth, by budget, or when somebody is idle | `YewPar` |
 //! | [`par_maximise`] | the best node; what cannot beat the best so far is left out, on all PEs | `YewPar` |
 //!
+//! ```
+//! use ultramarine_runtime::{error::TaskError, executor::Context};
+//! use ultramarine_skeletons::{chunks, par_map};
+//!
+//! /// How many numbers below `limit` are squares, counted by whoever is free.
+//! async fn squares(cx: &Context, limit: u64) -> Result<u64, TaskError> {
+//!     let count = |range: std::ops::Range<u64>| range.filter(|n| n.isqrt().pow(2) == *n).count();
+//!     let counts = par_map(&cx.supervised(), count, chunks(0..limit, 100)).await?;
+//!     Ok(counts.into_iter().sum::<usize>() as u64)
+//! }
+//! ```
+//!
 //! Maps return the results in the order of the data, or the first error. With
 //! [`supervised`](ultramarine_runtime::executor::Context::supervised) as the spawner the same tasks survive
 //! the death of processes.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod divide;
 mod map;

@@ -1,4 +1,7 @@
 //! The parallel map family (SymGridPar2 §4.4, figure 5).
+//!
+//! Which of them runs decides who applies the function to what, never what comes out. They must never
+//! know how tasks travel, nor which PEs have died: that is the spawner's.
 
 use crate::share::{chunked, shares, sliced, unsliced};
 use rayon::prelude::*;
@@ -14,6 +17,19 @@ use ultramarine_topology::{Distance, Pe};
 ///                         │     │     └──→ a PE of the next rack
 ///       caller, neighbour ┘     └──→ a PE of the same rack
 /// ```
+///
+/// ```
+/// use ultramarine_runtime::{error::TaskError, executor::Context};
+/// use ultramarine_skeletons::par_map;
+///
+/// async fn squares(cx: &Context) -> Result<Vec<u64>, TaskError> {
+///     par_map(&cx.supervised(), |n: u64| n * n, 0..100).await
+/// }
+/// ```
+///
+/// # Errors
+///
+/// The error of the first item, in the order of the items, whose task ended without a result.
 pub async fn par_map<S, F, A, R>(
     spawner: &S,
     f: F,
@@ -29,6 +45,16 @@ where
 }
 
 /// [`par_map`] whose tasks stay within `radius` of the caller.
+///
+/// ```text
+///        caller's pool   f x₁  f x₂  f x₃  …       radius 1/2: of the caller's rack, say
+///                         │     └──→ a PE of the same rack
+///                  caller ┘          (no PE of another rack)
+/// ```
+///
+/// # Errors
+///
+/// The error of the first item, in the order of the items, whose task ended without a result.
 pub async fn par_map_local<S, F, A, R>(
     spawner: &S,
     radius: Distance,
@@ -51,6 +77,10 @@ where
 /// ```text
 ///       caller PE 1: f x₁, f x₄ …     PE 2: f x₂, f x₅ …     PE 0: f x₃, f x₆ …
 /// ```
+///
+/// # Errors
+///
+/// The error of the first item, in the order of the items, whose task ended without a result.
 pub async fn push_map<S, F, A, R>(
     spawner: &S,
     f: F,
@@ -73,6 +103,19 @@ where
 
 /// Applies `f` to each item on the threads of this PE, with rayon: nothing is sent anywhere, so `f` may
 /// capture what it likes.
+///
+/// ```text
+///       caller's PE   thread 0: f x₁, f x₂ …     thread 1: f x₅, f x₆ …     (no other PE)
+/// ```
+///
+/// ```
+/// let factor = 3;
+/// assert_eq!(ultramarine_skeletons::fork_map(|n| n * factor, vec![1, 2, 4]), [3, 6, 12]);
+/// ```
+///
+/// # Panics
+///
+/// If `f` panics: with what it says.
 pub fn fork_map<A, R>(f: impl Fn(A) -> R + Sync + Send, items: Vec<A>) -> Vec<R>
 where
     A: Send,
@@ -87,6 +130,10 @@ where
 /// ```text
 ///       x₁ x₂ x₃ │ x₄ x₅ x₆ │ x₇          size 3
 /// ```
+///
+/// # Errors
+///
+/// The error of the first task, in the order of the tasks, that ended without a result.
 pub async fn par_map_chunked<S, F, A, R>(
     spawner: &S,
     size: usize,
@@ -109,6 +156,10 @@ where
 /// ```text
 ///       x₁ x₄ x₇ │ x₂ x₅ │ x₃ x₆          3 slices
 /// ```
+///
+/// # Errors
+///
+/// The error of the first task, in the order of the tasks, that ended without a result.
 pub async fn par_map_sliced<S, F, A, R>(
     spawner: &S,
     slices: usize,
@@ -125,6 +176,14 @@ where
 }
 
 /// [`push_map`] with a task for each `size` items that follow each other, as [`par_map_chunked`] has.
+///
+/// ```text
+///       caller PE 1: x₁ x₂ x₃     PE 2: x₄ x₅ x₆     PE 0: x₇          size 3
+/// ```
+///
+/// # Errors
+///
+/// The error of the first task, in the order of the tasks, that ended without a result.
 pub async fn push_map_chunked<S, F, A, R>(
     spawner: &S,
     size: usize,
@@ -142,6 +201,14 @@ where
 }
 
 /// [`push_map`] with so many tasks, to which the items are dealt out as by [`par_map_sliced`].
+///
+/// ```text
+///       caller PE 1: x₁ x₄ x₇     PE 2: x₂ x₅     PE 0: x₃ x₆          3 slices
+/// ```
+///
+/// # Errors
+///
+/// The error of the first task, in the order of the tasks, that ended without a result.
 pub async fn push_map_sliced<S, F, A, R>(
     spawner: &S,
     slices: usize,
@@ -170,6 +237,10 @@ where
 /// ```
 ///
 /// With `r2 < r1` the items of one part are never stolen by another.
+///
+/// # Errors
+///
+/// A coordinator's or an item's task ended without a result: of several such errors, one.
 pub async fn par_map_2level_scheme<S, F, A, R>(
     spawner: &S,
     r1: Distance,
@@ -209,6 +280,26 @@ where
 }
 
 /// [`par_map_2level_scheme`] in which no task leaves its part: `r2` is half of `radius`.
+///
+/// ```text
+///           caller's rack            │           another rack        radius 1
+///      caller q₀: x₁ x₃ x₄ …         │        coordinator q₁: x₂ x₅ …
+///    stolen ↙   ↘ in this rack only  │      stolen ↙   ↘ in that rack only
+/// ```
+///
+/// ```
+/// use ultramarine_runtime::{error::TaskError, executor::Context};
+/// use ultramarine_skeletons::par_map_2level;
+/// use ultramarine_topology::Distance;
+///
+/// async fn squares(cx: &Context) -> Result<Vec<u64>, TaskError> {
+///     par_map_2level(&cx.supervised(), Distance::ONE, |n: u64| n * n, 0..10_000).await
+/// }
+/// ```
+///
+/// # Errors
+///
+/// As of [`par_map_2level_scheme`].
 pub async fn par_map_2level<S, F, A, R>(
     spawner: &S,
     radius: Distance,
@@ -226,6 +317,16 @@ where
 
 /// [`par_map_2level_scheme`] in which a part that runs out of work steals from the others, within
 /// the same `radius`.
+///
+/// ```text
+///           caller's rack            │           another rack        radius 1
+///      caller q₀: x₁ x₃ x₄ …       ←─┼─→      coordinator q₁: x₂ x₅ …
+///    stolen ↙   ↘ here first         │      stolen ↙   ↘ there first
+/// ```
+///
+/// # Errors
+///
+/// As of [`par_map_2level_scheme`].
 pub async fn par_map_2level_relaxed<S, F, A, R>(
     spawner: &S,
     radius: Distance,

@@ -1,4 +1,5 @@
-//! A map that yields results as they come, for more items than fit into memory.
+//! A map that yields results as they come, for more items than fit into memory. It must never know
+//! how many items there are: nothing is collected.
 
 use futures_util::stream::{self, Stream, StreamExt};
 use ultramarine_runtime::code::Stateless;
@@ -35,6 +36,11 @@ use ultramarine_topology::Distance;
 ///     Ok(None)
 /// }
 /// ```
+///
+/// # Errors
+///
+/// An item whose task ended without a result yields the error in its place. The stream goes on with the
+/// others: who asks for more after an error gets their results.
 pub fn par_map_stream<S, F, A, R, I>(
     spawner: &S,
     window: usize,

@@ -133,7 +133,20 @@ where
     }
 }
 
-/// Divides and conquers on the threads of this PE, with `rayon::join`.
+/// Divides and conquers on the threads of this PE, with `rayon::join`. The example at
+/// [`DivideAndConquer::new`] runs it.
+///
+/// ```text
+///             ●          thread 0
+///           ╱   ╲
+///          ●     ○       thread 0, or whichever thread of this PE is idle; no other PE
+///         ╱ ╲   ╱ ╲
+///        ●   ○ ●   ○
+/// ```
+///
+/// # Panics
+///
+/// If one of the algorithm's functions panics: with what it says.
 pub fn fork_divide_and_conquer<A: Algorithm>(algorithm: A, problem: A::Problem) -> A::Solution {
     if algorithm.is_trivial(&problem) {
         return algorithm.solve(problem);

@@ -44,9 +44,56 @@ pub trait Bounded: Tree<Node: Clone> {
 /// `None` if no node is a solution. Of several with that value it may be any. Children that are
 /// likelier to be good should come first.
 ///
+/// ```text
+///    PE 3 finds a node of 17              PE 5 leaves out what is bound to 17
+///      │ node, 17                          ↑ 17
+///      └───→ home, who began the search, ──┴──→ 17: all others who take part
+///            keeps the best node
+/// ```
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use ultramarine_runtime::{error::TaskError, executor::Context};
+/// use ultramarine_skeletons::{Bounded, Splitting, Tree, par_maximise};
+///
+/// /// Which of these weights to take, so that they come as near to the limit as they can. A node is
+/// /// how many have been looked at, and what those taken weigh.
+/// #[derive(Clone, Serialize, Deserialize)]
+/// struct Load {
+///     weights: Vec<u64>,
+///     limit: u64,
+/// }
+///
+/// impl Tree for Load {
+///     type Node = (usize, u64);
+///     fn children(&self, (seen, load): (usize, u64)) -> impl Iterator<Item = (usize, u64)> + Send {
+///         let next = self.weights.get(seen).map(|weight| [load + weight, load]);
+///         let loads = next.into_iter().flatten().filter(|load| *load <= self.limit);
+///         loads.map(move |load| (seen + 1, load))
+///     }
+/// }
+///
+/// impl Bounded for Load {
+///     fn value(&self, (_, load): &(usize, u64)) -> Option<u64> {
+///         Some(*load)
+///     }
+///     fn bound(&self, (seen, load): &(usize, u64)) -> u64 {
+///         self.limit.min(load + self.weights[*seen..].iter().sum::<u64>())
+///     }
+/// }
+///
+/// async fn heaviest(cx: &Context, weights: Vec<u64>, limit: u64) -> Result<u64, TaskError> {
+///     let load = Load { weights, limit };
+///     let best = par_maximise(&cx.supervised(), Splitting::Budget(10_000), load, (0, 0)).await?;
+///     Ok(best.map_or(0, |(load, _)| load))
+/// }
+/// ```
+///
 /// # Errors
 ///
-/// A task ended without a result.
+/// A task ended without a result. Then, or if the search is given up before it ends, or if processes
+/// have died, others of its tasks may still be under way, and of what a PE shares for them some may
+/// stay in its memory until the job ends. Otherwise all PEs forget it as the search ends.
 pub async fn par_maximise<S, T>(
     spawner: &S,
     splitting: Splitting,

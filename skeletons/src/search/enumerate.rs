@@ -11,6 +11,13 @@ use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
 /// what its task has found so far, at first `R`'s default, and `merge` adds what another task has
 /// found. In which order nodes are visited and findings merged is not said.
 ///
+/// ```text
+///       caller ●  visits from the root, depth first      ┈→ who steals a task visits its subtrees
+///            ╱ │ ╲                                           with findings of its own
+///           ●  ●  ○ ┈→ PE 3: ○ ┈→ PE 5
+///       found ←── merge ──── found ← merge ── found      on the way back
+/// ```
+///
 /// ```
 /// use serde::{Deserialize, Serialize};
 /// use ultramarine_runtime::{error::TaskError, executor::Context};
@@ -36,7 +43,9 @@ use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
 ///
 /// # Errors
 ///
-/// A task ended without a result.
+/// A task ended without a result. Then, or if the search is given up before it ends, or if processes
+/// have died, others of its tasks may still be under way, and of what a PE shares for them some may
+/// stay in its memory until the job ends. Otherwise all PEs forget it as the search ends.
 pub async fn par_enumerate<S, T, R>(
     spawner: &S,
     splitting: Splitting,

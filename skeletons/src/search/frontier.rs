@@ -1,10 +1,10 @@
-//! What a search has still to visit.
+//! What a search has still to visit: it must never know of tasks, nor why something is taken out.
 
 use std::collections::VecDeque;
 use std::vec;
 
-/// How many nodes are handed over at most: enough for the thief to be busy, and few enough that
-/// their bytes do not matter.
+/// How many nodes are handed over at a time at most: enough for thieves to be busy, and few enough that
+/// their bytes do not matter. [`Splitting`](super::Splitting) says this number, too.
 const HANDED_OVER_MAX: usize = 256;
 
 /// The siblings still to visit on each level between a task's first nodes and the node that it has
@@ -89,7 +89,8 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
         parted
     }
 
-    /// Takes out what is left of the highest level that has anything left, up to a limit.
+    /// Takes out what is left of the highest level that has anything left, up to [`HANDED_OVER_MAX`]
+    /// nodes. Beyond that they stay.
     pub(super) fn take_highest(&mut self) -> Vec<N> {
         while let Some(level) = self.levels.front_mut() {
             let nodes: Vec<N> = std::iter::from_fn(|| level.next()).take(HANDED_OVER_MAX).collect();

@@ -7,7 +7,7 @@
 //! ```text
 //!   depth 2: a task for each          budget 1000: who has visited      steal-driven: when nothing
 //!   node down to depth 2              so many hands on the rest of      waits to be stolen, half of
-//!                                     its highest level                 what is left is put out
+//!                                     its highest level, 256 at most    what is left, 256 at most
 //!          ●                                 ●                                 ●
 //!       ╱  │  ╲                           ╱  │  ╲                           ╱  │  ╲
 //!      ○   ○   ○                         ●   ○   ○                         ●   ●   ○
@@ -15,6 +15,8 @@
 //!    ○ ○ ○ ○ ○ ○                       ● …                               ● ○  …
 //!              ● the task's own way      ○ what becomes tasks of others
 //! ```
+//!
+//! A search must never know which PE takes a task, nor what a node means.
 //!
 //! Depth-bounded splitting is simple and even for regular trees; budgets suit trees of which nobody
 //! knows the shape; steal-driven splitting makes tasks only where they are taken (lazy splitting:
@@ -46,9 +48,11 @@ pub trait Tree: Portable + Clone + Sync {
 pub enum Splitting {
     /// A task for each node of this depth and above; the root's depth is 0.
     Depth(u32),
-    /// A task that has visited so many nodes (at least one) makes a task of each node that is left
-    /// on its highest level, and goes on below.
+    /// A task that has visited so many nodes (at least one; those that are left out do not count) makes a
+    /// task of each node that is left on its highest level, of 256 at most, and goes on with what stays:
+    /// the level's rest has its turn when so many more have been visited.
     Budget(u64),
-    /// Whenever no task waits on this PE, half of the nodes that are left become one.
+    /// Whenever no task waits on this PE, half of the nodes that are left become one, of 256 nodes at
+    /// most.
     StealDriven,
 }

@@ -1,4 +1,5 @@
-//! The loop that visits nodes and splits off tasks, the same for every kind of search.
+//! The loop that visits nodes and splits off tasks, the same for every kind of search: it must never know
+//! what is looked for.
 
 use super::frontier::Frontier;
 use super::{Splitting, Tree};
