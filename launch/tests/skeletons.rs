@@ -1,12 +1,13 @@
 //! Every map skeleton, in whole jobs of threads: the results of the sequential map, in its order,
-//! for any size, number of PEs and hierarchy.
+//! for any size, number of PEs and hierarchy; how many tasks it takes, and where they run.
 
 mod common;
 
+use common::eventually;
 use common::hierarchies::{here, hierarchies, job, racks};
 use futures_util::StreamExt;
 use std::pin::pin;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use ultramarine::prelude::*;
 use ultramarine::{Result, Topology};
 
@@ -85,18 +86,18 @@ fn the_results_are_those_of_the_sequential_map() {
 }
 
 #[test]
-fn a_stream_takes_no_more_items_than_fit_its_window() {
+fn a_stream_takes_as_many_items_as_fit_its_window() {
     job(racks(&[1, 1]), async |cx| {
         for window in [0, 1, 8] {
-            let taken = std::sync::atomic::AtomicUsize::new(0);
+            let taken = AtomicUsize::new(0);
             let items = (0..u64::MAX).inspect(|_| {
                 taken.fetch_add(1, Relaxed);
             });
             let mut stream = pin!(par_map_stream(&cx, window, |n: u64| n + 1, items));
-            for given in 1..100 {
+            for given in 0..100 {
                 let (number, result) = stream.next().await.expect("there are more")?;
                 assert_eq!(result, number as u64 + 1);
-                assert!(taken.load(Relaxed) <= given + window.max(1), "{taken:?} of {given}");
+                assert_eq!(taken.load(Relaxed), given + window.max(1), "{given} given before");
             }
         }
         Ok(())
@@ -147,6 +148,51 @@ fn the_first_error_is_returned() {
     }
 }
 
+/// How many tasks a skeleton starts, and how many of them it places on other PEs.
+async fn made<T>(
+    cx: &Context,
+    skeleton: impl Future<Output = Result<T, TaskError>>,
+) -> Result<(u64, u64), TaskError> {
+    let before = cx.statistics().await?;
+    skeleton.await?;
+    let after = cx.statistics().await?;
+    // Asking places a task on each other PE, and that is counted.
+    let asking = u64::from(cx.pes() - 1);
+    Ok((after.tasks - before.tasks, after.placed - before.placed - asking))
+}
+
+#[test]
+fn each_skeleton_makes_as_many_tasks_as_it_says() {
+    job(racks(&[2, 1]), async |cx| {
+        let (one, half, items) = (Distance::ONE, Distance::ONE.half(), || 0..100);
+        let same = |n: u32| n;
+        for (skeleton, made, expected) in [
+            ("par_map", made(&cx, par_map(&cx, same, items())).await?, (100, 0)),
+            ("stream", made(&cx, streamed(&cx, same, items().collect())).await?, (100, 0)),
+            ("local", made(&cx, par_map_local(&cx, half, same, items())).await?, (100, 0)),
+            // A task more for each part's coordinator.
+            ("2level", made(&cx, par_map_2level(&cx, one, same, items())).await?, (102, 1)),
+            ("2level near", made(&cx, par_map_2level(&cx, half, same, items())).await?, (102, 1)),
+            (
+                "2level relaxed",
+                made(&cx, par_map_2level_relaxed(&cx, one, same, items())).await?,
+                (102, 1),
+            ),
+            ("chunked", made(&cx, par_map_chunked(&cx, 7, same, items())).await?, (15, 0)),
+            ("chunked 0", made(&cx, par_map_chunked(&cx, 0, same, items())).await?, (100, 0)),
+            ("sliced", made(&cx, par_map_sliced(&cx, 4, same, items())).await?, (4, 0)),
+            ("sliced 0", made(&cx, par_map_sliced(&cx, 0, same, items())).await?, (1, 0)),
+            // Every third of them stays.
+            ("push_map", made(&cx, push_map(&cx, same, items())).await?, (100, 66)),
+            ("push chunked", made(&cx, push_map_chunked(&cx, 7, same, items())).await?, (15, 10)),
+            ("push sliced", made(&cx, push_map_sliced(&cx, 4, same, items())).await?, (4, 2)),
+        ] {
+            assert_eq!(made, expected, "tasks, and those placed elsewhere: {skeleton}");
+        }
+        Ok(())
+    });
+}
+
 /// How many of so many items each part of the machine ran.
 fn ran_in_parts(cx: &Context, items: usize, result: &[u32]) -> Vec<(u64, usize)> {
     assert_eq!(result.len(), items);
@@ -179,10 +225,57 @@ fn with_two_levels_each_part_runs_its_share_and_nothing_else() {
 }
 
 #[test]
+fn a_relaxed_part_steals_from_another() {
+    static STOLEN: AtomicBool = AtomicBool::new(false);
+    job(racks(&[1, 1]), async |cx| {
+        // The even items are the caller's, who gets no further until the other has taken one.
+        let who = |item: usize| {
+            match (item % 2, here()) {
+                (0, 0) => eventually("an item leaves its part", || STOLEN.load(Relaxed)),
+                (0, _) => STOLEN.store(true, Relaxed),
+                _ => {}
+            }
+            here()
+        };
+        assert_eq!(shares(100, &[1, 1])[0], (0..100).step_by(2).collect::<Vec<_>>());
+        let result = par_map_2level_relaxed(&cx, Distance::ONE, who, 0..100).await?;
+        assert!(result.iter().step_by(2).any(|ran| *ran == 1), "{result:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_coordinator_shares_its_items_within_the_second_radius_only() {
+    job(racks(&[2, 2]), async |cx| {
+        let (one, half, zero) = (Distance::ONE, Distance::ONE.half(), Distance::ZERO);
+        let who = |_: usize| here();
+        let alone = par_map_2level_scheme(&cx, one, zero, who, 0..1000).await?;
+        assert!(alone == [0, 2].repeat(500) || alone == [0, 3].repeat(500), "{alone:?}");
+        let near = par_map_2level_scheme(&cx, half, zero, who, 0..1000).await?;
+        assert_eq!(near, [0, 1].repeat(500));
+        Ok(())
+    });
+}
+
+#[test]
 fn pushed_items_are_dealt_out_in_turn() {
     job(racks(&[2, 1]), async |cx| {
-        let result = push_map(&cx, |_: u32| here(), 0..300).await?;
-        assert_eq!(result, (0..300).map(|turn| turn % 3).collect::<Vec<_>>());
+        let push = async |cx: Context, ()| {
+            let who = |_: u32| here();
+            let each = push_map(&cx, who, 0..300).await?;
+            let chunked = push_map_chunked(&cx, 7, who, 0..300).await?;
+            Ok::<_, TaskError>((each, chunked, push_map_sliced(&cx, 4, who, 0..300).await?))
+        };
+        for caller in 0..cx.pes() {
+            let (each, chunked, sliced) = cx.spawn_at(Pe::new(caller), push, ()).await??;
+            // By which of the tasks an item is in.
+            let dealt = |task: fn(u32) -> u32| -> Vec<u32> {
+                (0..300).map(|item| (caller + task(item)) % 3).collect()
+            };
+            assert_eq!(each, dealt(|item| item));
+            assert_eq!(chunked, dealt(|item| item / 7));
+            assert_eq!(sliced, dealt(|item| item % 4));
+        }
         Ok(())
     });
 }
