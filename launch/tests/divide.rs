@@ -1,8 +1,9 @@
 //! Divide and conquer, and map and reduce, in whole jobs of threads: the results of a plain recursion,
-//! whatever the hierarchy, whoever does what.
+//! whatever the hierarchy, whoever does what; how many tasks there are, and how far they go.
 
 mod common;
 
+use common::eventually;
 use common::hierarchies::{here, hierarchies, job, racks};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join};
@@ -92,9 +93,64 @@ fn parts_stay_within_their_radius() {
         assert!(pushed.iter().all(|pe| rack.contains(Pe::new(*pe))) && both(&pushed), "{pushed:?}");
         let nowhere = par_divide_and_conquer(&cx, |_| Distance::ZERO, who(), 6).await?;
         assert_eq!(nowhere, [0; 64]);
+        // The last to be placed are of height 5, and have 32 leaves.
         let placed_first = |height: &u32| if *height > 4 { Distance::ONE } else { Distance::ZERO };
-        let subtrees = push_divide_and_conquer(&cx, placed_first, who(), 8).await?;
-        assert!(subtrees.chunks(16).all(|leaves| leaves.iter().all(|pe| *pe == leaves[0])));
+        let subtrees = push_divide_and_conquer(&cx, placed_first, who(), 10).await?;
+        assert!(subtrees.chunks(32).all(|leaves| leaves.iter().all(|pe| *pe == leaves[0])));
+        assert!((0..4).all(|pe| subtrees.contains(&pe)), "{subtrees:?}");
+        let placed_far = |height: &u32| far_if_large(*height);
+        let subtrees = push_divide_and_conquer(&cx, placed_far, who(), 10).await?;
+        assert!(are_each_in_one_rack(&subtrees), "{subtrees:?}");
+        assert!((0..4).all(|pe| subtrees.contains(&pe)), "{subtrees:?}");
+        Ok(())
+    });
+}
+
+/// Parts with fewer than 32 leaves stay in their rack.
+fn far_if_large(height: u32) -> Distance {
+    if height > 4 { Distance::ONE } else { Distance::ONE.half() }
+}
+
+/// Whether the leaves of each part of 32 were solved in one rack of two PEs.
+fn are_each_in_one_rack(leaves: &[u32]) -> bool {
+    leaves.chunks(32).all(|part| part.iter().all(|pe| pe / 2 == part[0] / 2))
+}
+
+#[test]
+fn parts_are_stolen_from_as_far_as_their_radius_says() {
+    static ARRIVED: AtomicBool = AtomicBool::new(false);
+    job(racks(&[2, 2]), async |cx| {
+        // The first rack gets no further until a part has come to the second.
+        let who = DivideAndConquer::new(
+            |height: &u32| *height == 0,
+            |_| {
+                match here() {
+                    0 | 1 => eventually("a part leaves its rack", || ARRIVED.load(Relaxed)),
+                    _ => ARRIVED.store(true, Relaxed),
+                }
+                vec![here()]
+            },
+            |height| [height - 1; 2],
+            |_, parts| parts.concat(),
+        );
+        let radius = |height: &u32| far_if_large(*height);
+        let stolen = par_divide_and_conquer(&cx, radius, who, 10).await?;
+        assert!(are_each_in_one_rack(&stolen), "{stolen:?}");
+        assert!(stolen.iter().any(|pe| *pe > 1), "{stolen:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn only_a_part_that_may_be_stolen_is_a_task() {
+    // Alone, so that the parts that are forked are those that are taken back.
+    job(racks(&[1]), async |cx| {
+        let large = |height: &u32| if *height > 4 { Distance::ONE } else { Distance::ZERO };
+        par_divide_and_conquer(&cx, large, who(), 10).await?;
+        // The whole, and every second one of the heights 9 to 5.
+        assert_eq!(cx.statistics().await?.tasks, 1 + 1 + 2 + 4 + 8 + 16);
+        push_divide_and_conquer(&cx, large, who(), 10).await?;
+        assert_eq!(cx.statistics().await?.tasks, 33, "there is nobody else to place any at");
         Ok(())
     });
 }
@@ -209,6 +265,71 @@ fn ranges_are_reduced_in_order() {
             Ok(())
         });
     }
+}
+
+#[test]
+fn ranges_are_halved_down_to_the_threshold() {
+    // Alone, so that all halves but the first are taken back; the whole and each of them count as a task.
+    job(racks(&[1]), async |cx| {
+        let mut tasks = 0;
+        for (threshold, leaves) in [(0, 1024), (1, 1024), (100, 16), (1023, 2), (1024, 1)] {
+            let (none, one) = (|| 0, |(): &(), _| 1);
+            let sum = |a: u64, b: u64| a + b;
+            par_map_reduce_range_thresh(&cx, threshold, 5..1029, (), none, one, sum).await?;
+            tasks += leaves;
+            assert_eq!(cx.statistics().await?.tasks, tasks, "threshold {threshold}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn pushed_ranges_are_halved_down_to_the_threshold_or_to_one_pe() {
+    job(racks(&[2, 2]), async |cx| {
+        let mut tasks = 0;
+        for (threshold, leaves) in [(0, 4), (1, 4), (16, 4), (31, 4), (32, 2), (63, 2), (64, 1)] {
+            let (none, one) = (|| 0, |(): &(), _| 1);
+            let sum = |a: u64, b: u64| a + b;
+            push_map_reduce_range_thresh(&cx, threshold, 5..69, (), none, one, sum).await?;
+            tasks += leaves;
+            assert_eq!(cx.statistics().await?.tasks, tasks, "threshold {threshold}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn items_are_reduced_by_tasks_of_the_size_asked_for() {
+    job(racks(&[1, 1]), async |cx| {
+        let mut tasks = 0;
+        for (size, parts) in [(0, 100), (1, 100), (7, 15), (10, 10), (99, 2), (100, 1), (1000, 1)] {
+            let sum = |a: u64, b: u64| a + b;
+            assert_eq!(par_map_reduce(&cx, size, 0..100, || 0, |n| n, sum).await?, 4950);
+            tasks += parts;
+            assert_eq!(cx.statistics().await?.tasks, tasks, "size {size}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn ranges_are_stolen_from_any_distance() {
+    static STOLEN: AtomicBool = AtomicBool::new(false);
+    job(racks(&[1, 1]), async |cx| {
+        // The caller gets no further until the other rack has a part of it.
+        let who = |(): &(), _| {
+            match here() {
+                0 => eventually("a part of the range is stolen", || STOLEN.load(Relaxed)),
+                _ => STOLEN.store(true, Relaxed),
+            }
+            vec![here()]
+        };
+        let join = |a: Vec<u32>, b: Vec<u32>| [a, b].concat();
+        let ran = par_map_reduce_range_thresh(&cx, 4, 0..64, (), Vec::new, who, join).await?;
+        assert!(ran.len() == 64 && ran.contains(&1), "{ran:?}");
+        assert!(ran.chunks(4).all(|part| part.iter().all(|pe| *pe == part[0])), "{ran:?}");
+        Ok(())
+    });
 }
 
 #[test]
