@@ -19,6 +19,10 @@ pub use splitting::splitting;
 use ultramarine::skeletons::Algorithm;
 use ultramarine::{Context, Distance, Options, Portable, Stateless, TaskError};
 
+/// The most tasks that a program can be told to make of its range: all of them are in the root's memory
+/// at once.
+pub const TASKS_MAX: i64 = 10_000_000;
+
 /// Flags that every example takes.
 #[derive(Clone, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]

@@ -71,9 +71,13 @@ fn words_hierarchy_and_progress_are_shown() {
 #[test]
 fn flags_that_cannot_be_are_refused() {
     for (flags, text) in [
-        ("--upto 0", "'--upto <N>'"),
+        ("--upto 0", "'--upto <N>': 0 is not in 1..=1000000000000"),
+        ("--upto -5", "'--upto <N>': -5 is not in 1..=1000000000000"),
         ("--upto 1000000000001", "'--upto <N>'"),
-        ("--tasks 0", "'--tasks <K>'"),
+        ("--tasks 0", "'--tasks <K>': 0 is not in 1..=10000000"),
+        ("--tasks -1", "'--tasks <K>': -1 is not in 1..=10000000"),
+        ("--tasks 10000001", "'--tasks <K>': 10000001 is not in 1..=10000000"),
+        ("--upto 1000000000000 --tasks 4294967295", "4294967295 is not in 1..=10000000"),
         ("--skeleton fast", "'--skeleton <SKELETON>'"),
         ("--pes 0", "'--pes <P>'"),
     ] {

@@ -106,8 +106,11 @@ fn who_is_asked_to_end_says_what_is_there() {
 #[test]
 fn flags_that_cannot_be_are_refused() {
     for (flags, text) in [
-        ("--upto 0", "'--upto <N>'"),
-        ("--tasks 0", "'--tasks <K>'"),
+        ("--upto 0", "'--upto <N>': 0 is not in 1..=1000000000"),
+        ("--upto -5", "'--upto <N>': -5 is not in 1..=1000000000"),
+        ("--tasks 0", "'--tasks <K>': 0 is not in 1..=10000000"),
+        ("--tasks -1", "'--tasks <K>': -1 is not in 1..=10000000"),
+        ("--upto 1000000000 --tasks 10000001", "10000001 is not in 1..=10000000"),
         ("--skeleton fast", "'--skeleton <SKELETON>'"),
         ("--frobnicate", "unexpected argument '--frobnicate'"),
         ("--pes 0", "'--pes <P>'"),

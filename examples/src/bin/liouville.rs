@@ -7,21 +7,22 @@
 //! is all computing, tasks of equal length cost nearly the same, and an argument is two numbers.
 
 use clap::Parser;
+use clap::builder::RangedI64ValueParser;
 use std::ops::Range;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, Skeleton, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
 
 /// Sum Liouville's function over 1, 2, …, N.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     /// The last number.
-    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..=UPTO_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=UPTO_MAX as i64))]
     upto: u64,
     /// How many tasks the range is cut into.
-    #[arg(long, value_name = "K", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", default_value_t = 100, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
     /// How the work is spread.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]

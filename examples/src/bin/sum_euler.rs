@@ -4,6 +4,7 @@
 //! square of the bound and a task costs the more the larger its numbers are.
 
 use clap::Parser;
+use clap::builder::RangedI64ValueParser;
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 use std::ops::Range;
@@ -11,17 +12,17 @@ use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, asked_to_end};
-use ultramarine_examples::{JobFlags, Report, Skeleton, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     /// The last number; the sum must fit 64 bits.
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20_000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     upto: u64,
     /// How many tasks the range is cut into.
-    #[arg(long, value_name = "K", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", default_value_t = 400, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
     /// How the work is spread.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]
@@ -80,12 +81,12 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
     let start = Instant::now();
     let tasks = ranges.len() as u64;
-    let (supervised, ranges_given) = (cx.supervised(), ranges.clone());
+    let supervised = cx.supervised();
     let work = async {
         match (arguments.partial, arguments.job.supervised) {
-            (true, true) => sums_in_time(&supervised, ranges_given).await,
-            (true, false) => sums_in_time(&cx, ranges_given).await,
-            _ => arguments.job.map(&cx, arguments.skeleton, sum_totient, ranges_given).await,
+            (true, true) => sums_in_time(&supervised, ranges).await,
+            (true, false) => sums_in_time(&cx, ranges).await,
+            _ => arguments.job.map(&cx, arguments.skeleton, sum_totient, ranges).await,
         }
     };
     let sums = with_progress(&cx, arguments.job.progress, tasks, work).await?;
@@ -98,7 +99,7 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     }
     if arguments.efficiency {
         let start = Instant::now();
-        let expected: u64 = ranges.into_iter().map(sum_totient).sum();
+        let expected = sum_totient(1..arguments.upto + 1);
         let sequential = start.elapsed().as_secs_f64();
         if expected != sum {
             return Err(Error::other(format!("{sum} came out, but sequentially {expected}")));
