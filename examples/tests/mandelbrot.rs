@@ -124,6 +124,23 @@ fn where_no_picture_can_be_nothing_is_done() {
     assert_eq!(names.len(), 1, "{names:?}");
 }
 
+/// As when the disk is full by then.
+#[test]
+fn the_result_is_printed_though_the_picture_cannot_be_saved() {
+    let folder = folder("unsaved");
+    // No file may have any content here, but an empty one can be made before the work.
+    let mut command = common::alone("sh", "-c");
+    command
+        .args(["trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_mandelbrot")]);
+    command.args("--width 64 --height 48 --depth 300 --pes 2 --json --out".split(' '));
+    let path = folder.join("set.png");
+    let ended = run(command.arg(&path));
+    ended.fails_with(&format!("cannot write the picture {}: File too large", path.display()));
+    let report: serde_json::Value = serde_json::from_str(&ended.out).expect("it is printed");
+    assert_eq!(report["result"], checksum(64, 48, 300));
+    assert_eq!(fs::read_dir(&folder).expect("the folder is ours").count(), 0);
+}
+
 #[test]
 fn flags_that_cannot_be_are_refused() {
     for (flags, text) in [

@@ -217,10 +217,12 @@ async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
     let rows = with_progress(&cx, job.progress, None, work).await?;
     let of = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "mandelbrot", of, start, rows.checksum()).await?;
+    // Before the picture: if that cannot be saved, what the time went into is not lost with it.
+    report.print(&job)?;
     if let Some(picture) = picture {
         picture.save((width, height), &palette(), &rows.pixels)?;
     }
-    report.print(&job)
+    Ok(())
 }
 
 #[cfg(test)]
