@@ -33,6 +33,8 @@ pub enum Skeleton {
     /// Each part of the machine gets its share; who has nothing left steals from the others.
     #[value(name = "par-map-2level-relaxed")]
     ParMap2LevelRelaxed,
+    /// By the skeleton for the threads of one PE, on the root alone.
+    ForkMap,
     /// By rayon, on the root alone.
     Rayon,
     /// One after the other, on the root alone.
@@ -75,14 +77,63 @@ impl Skeleton {
             }
             Skeleton::ParMap2Level => par_map_2level(spawner, all, f, items).await,
             Skeleton::ParMap2LevelRelaxed => par_map_2level_relaxed(spawner, all, f, items).await,
+            Skeleton::ForkMap => Ok(fork_map(f, items)),
             Skeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
             Skeleton::Sequential => Ok(items.into_iter().map(f).collect()),
         }
+    }
+
+    /// How many tasks it makes of so many items, if no PE dies.
+    pub fn tasks(self, cx: &Context, items: usize) -> u64 {
+        let tasks = match self {
+            Skeleton::ParMap | Skeleton::PushMap | Skeleton::ParMapLocal => items,
+            Skeleton::ParMapChunked
+            | Skeleton::ParMapSliced
+            | Skeleton::PushMapChunked
+            | Skeleton::PushMapSliced => items.div_ceil(GROUP),
+            Skeleton::ParMap2Level | Skeleton::ParMap2LevelRelaxed => {
+                // One more for each part of the machine that gets a share.
+                let basis = cx.equidistant_basis(Distance::ONE);
+                let weights: Vec<u64> = basis.iter().map(|(_, power)| *power).collect();
+                let shares = shares(items, &weights);
+                items + shares.iter().filter(|share| !share.is_empty()).count()
+            }
+            Skeleton::ForkMap | Skeleton::Rayon | Skeleton::Sequential => 0,
+        };
+        tasks as u64
     }
 }
 
 impl fmt::Display for Skeleton {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&name_of(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ultramarine::{Label, LaneKind, LevelKind, Options, Place};
+
+    /// Of three PEs two are nearer to each other, so that the machine has two parts.
+    #[test]
+    fn as_many_tasks_are_started_as_are_foretold() {
+        let rack = |name: &str| Place::new(vec![Label::new(LevelKind::Switch, name.to_owned())]);
+        let racks = ["r0", "r0", "r1"].map(rack).to_vec();
+        let options = Options::default().places(racks).threads(1).lane(LaneKind::Memory);
+        let job = options.run(async |cx| {
+            for items in [0, 1, 2, 3, 4, 5, 61] {
+                for skeleton in Skeleton::value_variants() {
+                    let before = cx.statistics().await?.tasks;
+                    let squares = skeleton.map(&cx, |n: u64| n * n, (0..items).collect()).await?;
+                    let started = cx.statistics().await?.tasks - before;
+                    assert!(squares.into_iter().eq((0..items).map(|n| n * n)), "{skeleton}");
+                    let foretold = skeleton.tasks(&cx, items as usize);
+                    assert_eq!(started, foretold, "{skeleton} of {items} items");
+                }
+            }
+            Ok(())
+        });
+        job.expect("the job is well");
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{SKELETONS, run};
+use common::{SKELETONS, SKELETONS_OF_ROOT, run};
 use std::process::Command;
 
 const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
@@ -32,7 +32,7 @@ fn the_default_is_the_sum_up_to_a_hundred_million() {
 #[test]
 fn every_skeleton_on_every_lane_gives_the_sum() {
     for lane in ["memory", "tcp"] {
-        for skeleton in SKELETONS.into_iter().chain(["rayon", "sequential"]) {
+        for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
             let flags = "--upto 1000000 --tasks 60 --threads 1 --pes 3 --json";
             let mut command = liouville(flags);
             command.args(["--lane", lane, "--skeleton", skeleton]);
@@ -46,7 +46,7 @@ fn every_skeleton_on_every_lane_gives_the_sum() {
 #[test]
 fn every_skeleton_supervised_gives_the_sum() {
     for lane in ["memory", "tcp"] {
-        for skeleton in SKELETONS.into_iter().chain(["rayon", "sequential"]) {
+        for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
             let flags = "--upto 1000000 --tasks 60 --threads 1 --pes 3 --supervised --json";
             let mut command = liouville(flags);
             command.args(["--lane", lane, "--skeleton", skeleton]);
@@ -59,7 +59,7 @@ fn every_skeleton_supervised_gives_the_sum() {
 }
 
 #[test]
-fn words_hierarchy_and_progress_are_shown() {
+fn words_and_hierarchy_are_shown() {
     let flags = "--upto 1000 --pes 2 --threads 1 --show-topology --progress --supervised";
     let ended = run(&mut liouville(flags));
     assert!(ended.ok, "{}", ended.err);

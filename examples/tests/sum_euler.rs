@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Ended, SKELETONS, folder, run};
+use common::{Ended, SKELETONS, SKELETONS_OF_ROOT, folder, run};
 use std::process::{Command, Stdio};
 
 const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
@@ -25,7 +25,7 @@ fn alone_and_sequentially_the_sum_is_right() {
 #[test]
 fn every_skeleton_on_every_lane_gives_the_sum() {
     for lane in ["memory", "tcp"] {
-        for skeleton in SKELETONS.into_iter().chain(["rayon"]) {
+        for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
             let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --json";
             let mut command = sum_euler(flags);
             command.args(["--lane", lane, "--skeleton", skeleton]);
@@ -85,7 +85,7 @@ fn the_report_has_the_fields_that_scripts_read() {
 }
 
 #[test]
-fn progress_and_efficiency_are_shown() {
+fn the_efficiency_is_shown() {
     let ended = run(&mut sum_euler("--upto 3000 --pes 2 --threads 1 --progress --efficiency"));
     assert!(ended.ok, "{}", ended.err);
     assert!(ended.out.contains("efficiency"), "{}", ended.out);

@@ -49,9 +49,9 @@ async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
     }
     let ranges = chunks(1..upto + 1, tasks as usize);
     let start = Instant::now();
-    let count = ranges.len() as u64;
+    let total = job.progress.then(|| skeleton.tasks(&cx, ranges.len()));
     let work = job.map(&cx, skeleton, sum_liouville, ranges);
-    let sums = with_progress(&cx, job.progress, count, work).await?;
+    let sums = with_progress(&cx, job.progress, total, work).await?;
     let sum: i64 = sums.iter().sum();
     Report::gather(&cx, "liouville", (skeleton, &job), start, sum).await?.print(&job)
 }

@@ -80,7 +80,12 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     }
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
     let start = Instant::now();
-    let tasks = ranges.len() as u64;
+    let count = ranges.len() as u64;
+    let total = if arguments.partial {
+        Some(count)
+    } else {
+        arguments.job.progress.then(|| arguments.skeleton.tasks(&cx, ranges.len()))
+    };
     let supervised = cx.supervised();
     let work = async {
         match (arguments.partial, arguments.job.supervised) {
@@ -89,13 +94,13 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
             _ => arguments.job.map(&cx, arguments.skeleton, sum_totient, ranges).await,
         }
     };
-    let sums = with_progress(&cx, arguments.job.progress, tasks, work).await?;
+    let sums = with_progress(&cx, arguments.job.progress, total, work).await?;
     let sum: u64 = sums.iter().sum();
 
     let mut report =
         Report::gather(&cx, "sum_euler", (arguments.skeleton, &arguments.job), start, sum).await?;
     if arguments.partial {
-        report = report.with("ranges", sums.len()).with("of", tasks);
+        report = report.with("ranges", sums.len()).with("of", count);
     }
     if arguments.efficiency {
         let start = Instant::now();

@@ -3,9 +3,10 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use serde_json::Value;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The longest that a program may run; reached only when the test fails.
@@ -23,6 +24,9 @@ pub(crate) const SKELETONS: [&str; 9] = [
     "par-map-2level",
     "par-map-2level-relaxed",
 ];
+
+/// Skeletons that keep the work on the root.
+pub(crate) const SKELETONS_OF_ROOT: [&str; 3] = ["fork-map", "rayon", "sequential"];
 
 /// Ways to divide and conquer.
 pub(crate) const DIVISIONS: [&str; 5] = [
@@ -90,6 +94,19 @@ pub(crate) fn run(command: &mut Command) -> Ended {
     };
     let [out, err] = [out, err].map(|reader| reader.join().expect("it reads to the end"));
     Ended { ok: status.success(), out, err }
+}
+
+/// Runs a program until a line of its standard error contains this, and returns the line.
+pub(crate) fn run_until(command: &mut Command, text: &'static str) -> String {
+    let piped = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = Guard(piped.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")));
+    let err = BufReader::new(child.0.stderr.take().expect("piped"));
+    let (said, line) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = err.lines().map_while(Result::ok).filter(|line| line.contains(text));
+        lines.for_each(|line| drop(said.send(line)));
+    });
+    line.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{command:?}, `{text}`: {e}"))
 }
 
 /// A program with these flags, in an environment without launchers and settings.
