@@ -7,7 +7,13 @@ use common::run;
 
 const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
 #[cfg(feature = "mpi")]
+const FIBONACCI: &str = env!("CARGO_BIN_EXE_fibonacci");
+#[cfg(feature = "mpi")]
+const MANDELBROT: &str = env!("CARGO_BIN_EXE_mandelbrot");
+#[cfg(feature = "mpi")]
 const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
+#[cfg(feature = "mpi")]
+const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
 #[cfg(feature = "mpi")]
 const UTS: &str = env!("CARGO_BIN_EXE_uts");
 
@@ -118,22 +124,49 @@ mod mpi {
         }
     }
 
+    /// Runs a program on four ranks of which two die.
+    fn survives_two_deaths(program: &str, flags: &str, result: u64) {
+        let flags = format!("{flags} --threads 1 --json --supervised --kill-at 0.02,0.06");
+        let Some(mut command) = common::launched(program, 4, &flags) else { return };
+        let ended = run(&mut command);
+        assert_eq!(ended.report()["result"], result, "{flags}: {}", ended.err);
+        assert_eq!(ended.err.matches("kills itself").count(), 2, "{flags}: {}", ended.err);
+    }
+
     #[test]
-    fn every_kind_of_skeleton_survives_two_deaths() {
-        let queens = |skeleton| format!("--board 14 --skeleton {skeleton}-divide-and-conquer");
-        let trees = |splitting| format!("-t 1 -a 3 -d 10 -b 4 -r 19 --splitting {splitting}");
-        for (program, flags, result) in [
-            (QUEENS, queens("par"), 365_596),
-            (QUEENS, queens("push"), 365_596),
-            (UTS, trees("steal-driven"), 4_130_071),
-            (UTS, trees("budget:20000"), 4_130_071),
-            (UTS, trees("depth:4"), 4_130_071),
-        ] {
-            let flags = format!("{flags} --threads 1 --json --supervised --kill-at 0.02,0.06");
-            let Some(mut command) = common::launched(program, 4, &flags) else { return };
-            let ended = run(&mut command);
-            assert_eq!(ended.report()["result"], result, "{flags}: {}", ended.err);
-            assert_eq!(ended.err.matches("kills itself").count(), 2, "{flags}: {}", ended.err);
+    fn divide_and_conquer_survives_two_deaths() {
+        for skeleton in ["par-divide-and-conquer", "push-divide-and-conquer"] {
+            survives_two_deaths(QUEENS, &format!("--board 14 --skeleton {skeleton}"), 365_596);
+            let flags = format!("--n 40 --threshold 20 --skeleton {skeleton}");
+            survives_two_deaths(FIBONACCI, &flags, 102_334_155);
+        }
+    }
+
+    #[test]
+    fn searches_survive_two_deaths() {
+        for splitting in ["steal-driven", "budget:20000", "depth:4"] {
+            let flags = format!("-t 1 -a 3 -d 10 -b 4 -r 19 --splitting {splitting}");
+            survives_two_deaths(UTS, &flags, 4_130_071);
+        }
+    }
+
+    #[test]
+    fn map_and_reduce_survives_two_deaths() {
+        let flags = "--width 600 --height 450 --depth 1000";
+        let alone = format!("{flags} --skeleton sequential --json");
+        let report = run(&mut common::alone(MANDELBROT, &alone)).report();
+        let checksum = report["result"].as_u64().expect("a checksum");
+        for skeleton in ["par-map-reduce", "push-map-reduce"] {
+            survives_two_deaths(MANDELBROT, &format!("{flags} --skeleton {skeleton}"), checksum);
+        }
+    }
+
+    #[test]
+    fn maps_in_groups_survive_two_deaths() {
+        for skeleton in ["par-map-chunked", "par-map-sliced", "push-map-chunked", "push-map-sliced"]
+        {
+            let flags = format!("--upto 10000 --tasks 800 --skeleton {skeleton}");
+            survives_two_deaths(SUM_EULER, &flags, 30_397_486);
         }
     }
 
