@@ -2,17 +2,12 @@
 
 #[cfg(feature = "mpi")]
 mod with_mpi {
-    use crate::harness::{Stage, run, ultramarine};
+    use crate::harness::{MARK, Stage, is_there, nothing_is_left, run, ultramarine};
     use crate::real::launcher;
     use rustix::process::{Pid, Signal, kill_process};
     use serde_json::Value;
     use std::os::unix::process::ExitStatusExt as _;
-    use std::path::Path;
     use std::process::Stdio;
-    use std::time::{Duration, Instant};
-
-    /// A mark in the environment of all processes that one test starts.
-    const MARK: &str = "DOCTOR_FOR_TESTS";
 
     const CHECKS: [&str; 13] = [
         "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "ports", "clock", "name",
@@ -136,35 +131,11 @@ mod with_mpi {
             let mut command = ultramarine(&["doctor"]);
             command.env("MPIEXEC", sleeper).env("BEGUN", &begun).env(MARK, "interrupted");
             let mut doctor = command.stdout(Stdio::null()).spawn().expect("it was built");
-            let start = Instant::now();
-            while !begun.exists() {
-                assert!(start.elapsed() < Duration::from_mins(1), "no job was started");
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            is_there(&begun);
             kill_process(Pid::from_child(&doctor), signal).expect("it runs");
             let status = doctor.wait().expect("it is a child of ours");
             assert_eq!(status.signal(), Some(signal.as_raw()), "{status}");
             nothing_is_left("interrupted");
-        }
-    }
-
-    /// Waits until no process has the mark; those that are ending may take a moment.
-    fn nothing_is_left(mark: &str) {
-        let mark = format!("{MARK}={mark}\0").into_bytes();
-        let has_mark = |folder: &Path| {
-            let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
-            environment.windows(mark.len()).any(|part| part == mark)
-        };
-        let start = Instant::now();
-        loop {
-            let all = std::fs::read_dir("/proc").expect("on Linux").filter_map(Result::ok);
-            let left: Vec<_> =
-                all.map(|folder| folder.path()).filter(|path| has_mark(path)).collect();
-            if left.is_empty() {
-                return;
-            }
-            assert!(start.elapsed() < Duration::from_secs(30), "{left:?} are left");
-            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest that the command may run; reached only when the test fails.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -151,3 +151,34 @@ pub(crate) const ALLOCATION: [(&str, &str); 4] = [
     ("SLURM_JOB_NUM_NODES", "2"),
     ("SLURM_JOB_CPUS_PER_NODE", "4(x2)"),
 ];
+
+/// A mark in the environment of all processes that one test starts.
+pub(crate) const MARK: &str = "MARK_FOR_TESTS";
+
+/// Waits until no process has the mark; those that are ending may take a moment.
+pub(crate) fn nothing_is_left(mark: &str) {
+    let mark = format!("{MARK}={mark}\0").into_bytes();
+    let has_mark = |folder: &Path| {
+        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+        environment.windows(mark.len()).any(|part| part == mark)
+    };
+    let start = Instant::now();
+    loop {
+        let all = std::fs::read_dir("/proc").expect("on Linux").filter_map(Result::ok);
+        let left: Vec<_> = all.map(|folder| folder.path()).filter(|path| has_mark(path)).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{left:?} are left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until a stand-in has made this file.
+pub(crate) fn is_there(file: &Path) {
+    let start = Instant::now();
+    while !file.exists() {
+        assert!(start.elapsed() < Duration::from_mins(1), "{} is not made", file.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

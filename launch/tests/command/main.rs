@@ -5,6 +5,7 @@
 //! | `harness` | running the command, and stand-ins for programs and launchers |
 //! | `dry_run` | the launchers' command lines |
 //! | `refusals` | what is said about bad input |
+//! | `interrupts` | signals while it asks others, and afterwards |
 //! | `real` | jobs under the launcher that `MPIEXEC_FOR_TESTS` names |
 //! | `doctor` | what the doctor finds, with good launchers and bad ones |
 //! | `papers` | completions and manual pages |
@@ -14,6 +15,7 @@ mod common;
 mod doctor;
 mod dry_run;
 mod harness;
+mod interrupts;
 mod papers;
 #[cfg(feature = "mpi")]
 mod real;

@@ -33,12 +33,23 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 /// # Errors
 ///
 /// The system does not let this process catch signals.
+///
+/// What this process becomes by `exec` has its signals as they were: the system sees to that, but for
+/// those that were ignored (as in the background of a script). These are left so.
 pub(crate) fn end_on_signals() -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM] {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for signal in [SIGINT, SIGTERM].into_iter().filter(|signal| !ignores(&status, *signal)) {
         register_conditional_default(signal, &IDLE)?;
         register_usize(signal, &ASKED, signal as usize)?;
     }
     Ok(())
+}
+
+/// Whether a process with this status ignores a signal.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Ends this process if a signal has asked for that.
@@ -168,6 +179,13 @@ mod tests {
         let ended = shell("echo one; echo two >&2; exit 3", Duration::from_secs(30));
         assert_eq!(ended.status.and_then(|status| status.code()), Some(3));
         assert_eq!((ended.out.as_str(), ended.last_line()), ("one\n", "two"));
+    }
+
+    #[test]
+    fn ignored_signals_are_known() {
+        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001002\n";
+        assert!(ignores(status, SIGINT) && !ignores(status, SIGTERM));
+        assert!(!ignores("", SIGINT));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use self::launcher::{Kind, Launcher, Search, Wanted};
 use self::line::Programme;
 use self::linked::Linked;
 use self::shape::{Shape, Wish};
+use crate::bounded;
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -87,6 +88,7 @@ impl Plan {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    bounded::end_on_signals()?;
     let (words, flags) = split(&arguments.words);
     let plan = plan(&arguments.job, words, flags, |_| true).map_err(Error::other)?;
     refuse_parts(&plan, flags).map_err(Error::other)?;
