@@ -231,6 +231,20 @@ fn mpiexec_reaches_the_hosts_too() {
 }
 
 #[test]
+fn a_host_that_is_down_is_said_before_hydra_waits_for_it() {
+    let Some(cluster) = Cluster::up() else { return };
+    if cluster.pmi != "pmi2" {
+        return println!("skipped: only hydra waits for ever");
+    }
+    cluster.tell(&["kill-host", "r2n1"]);
+    let mut hosts = cluster.on("login");
+    hosts.args([COMMAND, "run", "--hosts", "r1n1,r2n1", COMMAND, "topo"]);
+    let ended = run(hosts);
+    let said = "Error: `r2n1` cannot be reached (ssh: testcluster: r2n1 is not running";
+    assert!(!ended.is_success && ended.err.starts_with(said), "{}{}", ended.out, ended.err);
+}
+
+#[test]
 fn a_job_ends_in_order_when_slurm_asks_it_to() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("request");

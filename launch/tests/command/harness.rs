@@ -139,6 +139,7 @@ impl Stage {
         let arguments: Vec<_> = arguments.split_whitespace().collect();
         let mut command = ultramarine(&arguments);
         command.env("PATH", self.bin()).env_remove("LD_LIBRARY_PATH");
+        command.env_remove("HYDRA_LAUNCHER").env_remove("HYDRA_LAUNCHER_EXEC");
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command
     }

@@ -44,6 +44,15 @@ fn ctrl_c_ends_an_srun_that_does_not_answer() {
 }
 
 #[test]
+fn ctrl_c_ends_an_ssh_that_does_not_answer() {
+    let (stage, mut command) = stage("asked-ssh", "--hosts 198.51.100.1");
+    stage.script("ssh", SLEEPER);
+    let status = end_by(Signal::INT, &stage, &mut command);
+    assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{status}");
+    nothing_is_left("asked-ssh");
+}
+
+#[test]
 fn signals_are_the_launchers_once_it_is_started() {
     for signal in [Signal::INT, Signal::TERM] {
         let (stage, mut command) = stage("launcher", "-n 2");

@@ -190,6 +190,49 @@ fn a_host_without_an_address() {
 }
 
 #[test]
+fn a_host_that_cannot_be_reached() {
+    let stage = with_both("unreachable");
+    // An address of nobody.
+    let arguments = "-n 2 --hosts localhost,198.51.100.1";
+    let refused =
+        |variables: &[(&str, &str)]| refusal(&stage, &format!("{arguments} of_mpich"), variables);
+    let code = |arguments: &str, variables: &[(&str, &str)]| {
+        let mut command = stage.ultramarine(&format!("run {arguments}"));
+        run(command.envs(variables.iter().copied())).code
+    };
+    let mend = |agent| format!("see that `{agent} 198.51.100.1 true` works without a password");
+    // It shows what it was told.
+    stage.script("ssh", "echo \"ssh: $*\" >&2; exit 255");
+    assert_eq!(
+        refused(&[]),
+        format!(
+            "`198.51.100.1` cannot be reached (ssh: -oBatchMode=yes 198.51.100.1 true): {}",
+            mend("ssh")
+        )
+    );
+    let agent = stage.script("agent", "echo \"$*\" >&2; exit 1");
+    assert_eq!(
+        refused(&[("HYDRA_LAUNCHER_EXEC", &agent)]),
+        format!("`198.51.100.1` cannot be reached (agent: 198.51.100.1 true): {}", mend("agent"))
+    );
+    let started = Some(7);
+    assert_eq!(code(&format!("--dry-run {arguments} of_mpich"), &[]), Some(0));
+    assert_eq!(code("-n 2 --hosts localhost of_mpich", &[]), started, "this host needs no ssh");
+    // Open MPI's mpiexec says itself that it cannot, and ends.
+    assert_eq!(code(&format!("{arguments} of_open_mpi"), &[]), started);
+    // Whoever goes another way needs no ssh.
+    assert_eq!(code(&format!("{arguments} of_mpich -- -launcher x"), &[]), started);
+    assert_eq!(code(&format!("--launcher hydra {arguments} of_mpich"), &ALLOCATION), started);
+    stage.script("ssh", "PATH=/usr/bin:/bin; exec sleep 1000");
+    assert_eq!(
+        refused(&[]),
+        format!("`198.51.100.1` cannot be reached (ssh: no answer in 10s): {}", mend("ssh"))
+    );
+    stage.script("ssh", "");
+    assert_eq!(code(&format!("{arguments} of_mpich"), &[]), started);
+}
+
+#[test]
 fn a_slurm_that_does_not_bind() {
     let stage = with_both("does-not-bind");
     stage.srun("\tpmi2");

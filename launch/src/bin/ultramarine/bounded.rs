@@ -88,14 +88,30 @@ impl Ended {
 ///
 /// The program cannot be started.
 pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    busy(|| run_busy(command, limit))?
+}
+
+/// Runs these commands likewise, all at once.
+pub(crate) fn run_all(commands: Vec<Command>, limit: Duration) -> Vec<io::Result<Ended>> {
+    let all = || {
+        let start = |mut command: Command| thread::spawn(move || run_busy(&mut command, limit));
+        let running: Vec<_> = commands.into_iter().map(start).collect();
+        let panicked = |_| io::Error::other("its thread has panicked");
+        running.into_iter().map(|thread| thread.join().map_err(panicked).flatten()).collect()
+    };
+    busy(all).unwrap_or_else(|error| vec![Err(error)])
+}
+
+/// Works while signals only ask this process to end, and ends it then if one has.
+fn busy<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     IDLE.store(false, Ordering::SeqCst);
-    let ended = run_busy(command, limit);
+    let done = work();
     IDLE.store(true, Ordering::SeqCst);
-    heed_signals().and(ended)
+    heed_signals().map(|()| done)
 }
 
 fn run_busy(command: &mut Command, limit: Duration) -> io::Result<Ended> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
     let out = Listener::to(child.stdout.take());
     let err = Listener::to(child.stderr.take());
@@ -179,6 +195,21 @@ mod tests {
         let ended = shell("echo one; echo two >&2; exit 3", Duration::from_secs(30));
         assert_eq!(ended.status.and_then(|status| status.code()), Some(3));
         assert_eq!((ended.out.as_str(), ended.last_line()), ("one\n", "two"));
+    }
+
+    #[test]
+    fn several_run_at_once() {
+        // Each waits for the other.
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = |own: &str, other: &str| {
+            let mut command = Command::new("sh");
+            let text = format!(": > {own}; until [ -e {other} ]; do sleep 0.01; done; echo {own}");
+            command.args(["-c", &text]).current_dir(folder.path());
+            command
+        };
+        let ended = run_all(vec![script("a", "b"), script("b", "a")], Duration::from_secs(30));
+        let said: Vec<_> = ended.into_iter().map(|ended| ended.expect("a shell").out).collect();
+        assert_eq!(said, ["a\n", "b\n"]);
     }
 
     #[test]

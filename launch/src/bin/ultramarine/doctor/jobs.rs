@@ -96,7 +96,7 @@ fn small_job(
     words.extend(["--threads", "1", "--set", START_DEADLINE].map(OsString::from));
     let is_wanted = |name: &str| !NOT_FOR_PROBES.contains(&name);
     let plan = plan(&job, &words, &[], is_wanted).map_err(|error| error.to_string())?;
-    plan.is_ready(&job.wish).map_err(|error| error.to_string())?;
+    plan.is_ready(&job.wish, &[]).map_err(|error| error.to_string())?;
     let mut command = plan.command();
     for name in NOT_FOR_PROBES {
         command.env_remove(name);

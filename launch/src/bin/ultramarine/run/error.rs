@@ -66,6 +66,10 @@ pub(crate) enum RunError {
     )]
     NoAddress { host: String },
     #[error(
+        "`{host}` cannot be reached ({reason}): see that `{agent} {host} true` works without a password"
+    )]
+    Unreachable { host: String, reason: String, agent: String },
+    #[error(
         "--bind {bind} was asked for, but this cluster's Slurm does not bind (TaskPlugin = {plugin}): \
          ask its administrator, or leave out --bind"
     )]

@@ -9,6 +9,7 @@
 //! | `launcher` | who starts them |
 //! | `line` | the launcher's command line |
 //! | `ready` | what could still go wrong, just before the start |
+//! | `reach` | whether an mpiexec gets to the hosts |
 //! | `error` | why not |
 
 pub(crate) mod allocation;
@@ -17,6 +18,7 @@ pub(crate) mod launcher;
 mod line;
 pub(crate) mod linked;
 pub(crate) mod program;
+mod reach;
 mod ready;
 pub(crate) mod shape;
 
@@ -97,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         line.push("\n");
         return Ok(std::io::stdout().write_all(line.as_bytes())?);
     }
-    plan.is_ready(&arguments.job.wish).map_err(Error::other)?;
+    plan.is_ready(&arguments.job.wish, flags).map_err(Error::other)?;
     if let Some(reason) = &plan.launcher.not_srun {
         eprintln!("ultramarine: {reason}: {} starts the job", plan.launcher.path.display());
     }

@@ -3,8 +3,10 @@
 use super::Plan;
 use super::error::RunError;
 use super::launcher::Kind;
+use super::reach;
 use super::shape::{Bind, Wish};
 use crate::bounded;
+use std::ffi::OsString;
 use std::net::ToSocketAddrs as _;
 use std::process::Command;
 use std::time::Duration;
@@ -17,14 +19,26 @@ const BINDERS: [&str; 2] = ["affinity", "cgroup"];
 
 impl Plan {
     /// An error if the launcher would hang, or not do what was asked for.
-    pub(crate) fn is_ready(&self, wish: &Wish) -> Result<(), RunError> {
+    pub(crate) fn is_ready(
+        &self,
+        wish: &Wish,
+        launcher_flags: &[OsString],
+    ) -> Result<(), RunError> {
         match self.launcher.kind {
             Kind::Srun { .. } => self.slurm_binds(wish.bind),
-            Kind::Hydra | Kind::OpenMpi => self.hosts_have_addresses(),
+            Kind::OpenMpi => self.hosts_have_addresses(),
+            Kind::Hydra => self.hosts_have_addresses().and_then(|()| self.reaches(launcher_flags)),
         }
     }
 
     /// Hydra waits for ever for a host that it cannot reach.
+    fn reaches(&self, launcher_flags: &[OsString]) -> Result<(), RunError> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let hosts: Vec<_> = self.shape.hosts.iter().map(|(host, _)| host.as_str()).collect();
+        reach::agent(launcher_flags, variable).map_or(Ok(()), |agent| reach::reach(&agent, &hosts))
+    }
+
+    /// Hydra also waits for a host that is none.
     fn hosts_have_addresses(&self) -> Result<(), RunError> {
         let has_none = |host: &str| (host, 0).to_socket_addrs().map_or(0, Iterator::count) == 0;
         match self.shape.hosts.iter().find(|(host, _)| has_none(host)) {
