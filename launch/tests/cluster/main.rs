@@ -197,6 +197,20 @@ fn the_command_uses_the_allocation() {
     let ended = run(bound);
     let said = ended.err.contains("does not bind (TaskPlugin = task/none)");
     assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
+    let mut elsewhere = cluster.on("login");
+    elsewhere.args([
+        "salloc",
+        "--nodelist=r1n1",
+        COMMAND,
+        "run",
+        "--hosts",
+        "r2n1",
+        COMMAND,
+        "topo",
+    ]);
+    let ended = run(elsewhere);
+    let said = ended.err.contains("--hosts names `r2n1`, and allocation 4 has r1n1 (");
+    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
     // It really tries whether a killed process is survived.
     let mut doctor = cluster.on("login");
     doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", COMMAND, "doctor"]);

@@ -133,6 +133,22 @@ fn an_allocation_that_is_too_small() {
 }
 
 #[test]
+fn a_host_that_is_not_in_the_allocation() {
+    let stage = with_both("not-allocated");
+    stage.srun("\tpmi2");
+    let given = [&ALLOCATION[..], &[("SLURM_JOB_NODELIST", "n[1-2]")]].concat();
+    for launcher in ["srun", "hydra"] {
+        assert_eq!(
+            refusal(&stage, &format!("--launcher {launcher} --hosts n2,nowhere of_mpich"), &given),
+            "--hosts names `nowhere`, and allocation 4711 has n[1-2] (SLURM_JOB_NODELIST): name hosts \
+             of these, or ask Slurm for that one (sbatch --nodelist=nowhere)"
+        );
+    }
+    let mut command = stage.ultramarine("run --hosts n[1-2] of_mpich");
+    assert_eq!(run(command.envs(given)).code, Some(7), "srun is started");
+}
+
+#[test]
 fn a_part_of_a_heterogeneous_job() {
     let stage = with_both("heterogeneous");
     stage.srun("\tpmi2");

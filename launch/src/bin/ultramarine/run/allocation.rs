@@ -1,6 +1,8 @@
 //! What Slurm has given: the variables of an allocation.
 
 use super::error::RunError;
+use std::collections::HashSet;
+use ultramarine_topology::host_list;
 
 /// An allocation that this process is inside of. What Slurm does not say is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,6 +12,8 @@ pub(crate) struct Allocation {
     pub(crate) tasks: Option<u32>,
     /// `SLURM_JOB_NUM_NODES`.
     pub(crate) nodes: Option<u32>,
+    /// `SLURM_JOB_NODELIST`, as Slurm writes it.
+    pub(crate) node_list: Option<String>,
     /// `SLURM_JOB_CPUS_PER_NODE`, node by node.
     pub(crate) cpus: Option<Vec<u32>>,
     /// `SLURM_CPUS_PER_TASK`.
@@ -32,6 +36,7 @@ impl Allocation {
             job: text("SLURM_JOB_ID")?,
             tasks: number("SLURM_NTASKS"),
             nodes: number("SLURM_JOB_NUM_NODES").or_else(|| number("SLURM_NNODES")),
+            node_list: text("SLURM_JOB_NODELIST"),
             cpus: list("SLURM_JOB_CPUS_PER_NODE"),
             cpus_per_task: number("SLURM_CPUS_PER_TASK"),
             tasks_per_node: list("SLURM_TASKS_PER_NODE"),
@@ -77,6 +82,24 @@ impl Allocation {
                 })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// An error unless these hosts are here. A list that cannot be read is left to Slurm.
+    pub(crate) fn has_hosts(&self, names: &[String]) -> Result<(), RunError> {
+        let Some(list) = &self.node_list else { return Ok(()) };
+        let Ok(here) = host_list::expand(list) else { return Ok(()) };
+        let here: HashSet<&str> = here.iter().map(String::as_str).collect();
+        // The mpiexecs can do with a domain after the name.
+        let short = |name: &str| name.split_once('.').map_or(name, |(short, _)| short).to_owned();
+        let is_here = |name: &str| here.contains(name) || here.contains(short(name).as_str());
+        match names.iter().find(|name| !is_here(name)) {
+            Some(host) => Err(RunError::NotAllocated {
+                host: host.clone(),
+                job: self.job.clone(),
+                list: list.clone(),
+            }),
+            None => Ok(()),
         }
     }
 }
@@ -133,6 +156,19 @@ mod tests {
         assert_eq!(with(&[("SLURM_JOB_ID", "")]), None);
         let allocation = with(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4")]).expect("one");
         assert_eq!((allocation.job.as_str(), allocation.tasks), ("7", Some(4)));
+    }
+
+    #[test]
+    fn hosts_are_looked_for_in_the_list_of_nodes() {
+        let set = |list| [("SLURM_JOB_ID", "7"), ("SLURM_JOB_NODELIST", list)];
+        let has = |list: &'static str, hosts: &[&str]| {
+            let names: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
+            with(&set(list)).expect("one").has_hosts(&names)
+        };
+        has("n[1-2],m", &["m", "n2.cluster"]).expect("they are there");
+        has("n[1-", &["x"]).expect("nobody knows");
+        assert!(has("n[1-2]", &["n1", "n3"]).is_err());
+        assert!(has("n[1-2]", &["n"]).is_err());
     }
 
     #[test]

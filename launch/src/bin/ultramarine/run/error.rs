@@ -70,6 +70,11 @@ pub(crate) enum RunError {
     )]
     Unreachable { host: String, reason: String, agent: String },
     #[error(
+        "--hosts names `{host}`, and allocation {job} has {list} (SLURM_JOB_NODELIST): name hosts of \
+         these, or ask Slurm for that one (sbatch --nodelist={host})"
+    )]
+    NotAllocated { host: String, job: String, list: String },
+    #[error(
         "--bind {bind} was asked for, but this cluster's Slurm does not bind (TaskPlugin = {plugin}): \
          ask its administrator, or leave out --bind"
     )]

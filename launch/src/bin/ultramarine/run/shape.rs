@@ -107,6 +107,7 @@ impl Wish {
         let nodes_known = nodes.or_else(|| allocation.map_or(Some(1), |given| given.nodes));
         self.refuse_what_cannot_be(processes, nodes, nodes_known)?;
         if let Some(allocation) = allocation {
+            allocation.has_hosts(&hosts)?;
             allocation.has(processes, nodes)?;
         }
         // What other hosts are like is not known here.
