@@ -38,8 +38,11 @@ fn no_launcher() {
         refused("--launcher srun of_mpich", &ALLOCATION),
         "srun cannot be used (it is not on PATH): load Slurm's module, or leave out `--launcher srun`"
     );
-    let missing = format!("{start}MPIEXEC names `nowhere`, which is no program{end}");
-    assert_eq!(refused("of_mpich", &[("MPIEXEC", "nowhere")]), missing);
+    for named in ["nowhere", "/nowhere"] {
+        let refused = refusal(&stage, "of_mpich", &[("MPIEXEC", named)]);
+        let what = format!("MPIEXEC names `{named}`, which is no program");
+        assert_eq!(refused, format!("{what}: mend MPIEXEC, or unset it"));
+    }
 }
 
 #[test]

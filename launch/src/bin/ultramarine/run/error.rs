@@ -39,6 +39,8 @@ pub(crate) enum RunError {
          load its module, or let MPIEXEC name it", .program.display()
     )]
     NoLauncher { family: Family, program: PathBuf, library: String, looked: String },
+    #[error("MPIEXEC names `{0}`, which is no program: mend MPIEXEC, or unset it")]
+    NoMpiexec(String),
     #[error("srun cannot be used ({0}): load Slurm's module, or leave out `--launcher srun`")]
     NoSrun(String),
     #[error(

@@ -133,11 +133,7 @@ impl Search {
         let found = |path| Ok(Launcher { path, kind: kind_of(linked.family), not_srun: None });
         if let Some(named) = &self.mpiexec {
             let Some(path) = resolve(named, self.path.as_deref()) else {
-                let named = named.to_string_lossy();
-                return Err(no_launcher(
-                    linked,
-                    format!("MPIEXEC names `{named}`, which is no program"),
-                ));
+                return Err(RunError::NoMpiexec(named.to_string_lossy().into_owned()));
             };
             return match family_of(&path) {
                 // A wrapper of a site may say nothing of itself: the user knows.
