@@ -67,7 +67,7 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
     stage.srun("\tpmi2");
     assert_eq!(
         line(&stage, "of_mpich", &ALLOCATION),
-        format!("srun --mpi=pmi2 {flags} --ntasks=6 of_mpich")
+        format!("srun --mpi=pmi2 {flags} --ntasks=6 --cpu-bind=none of_mpich")
     );
     assert_eq!(
         line(&stage, "-n 4 -N 2 --per-host 2 --bind numa of_mpich x -- --label", &ALLOCATION),
@@ -78,7 +78,9 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
     );
     assert_eq!(
         line(&stage, "--hosts n1 of_mpich", &ALLOCATION),
-        format!("srun --mpi=pmi2 {flags} --ntasks=3 --nodes=1 --nodelist=n1 of_mpich")
+        format!(
+            "srun --mpi=pmi2 {flags} --ntasks=3 --nodes=1 --nodelist=n1 --cpu-bind=none of_mpich"
+        )
     );
     // It has no plugin for Open MPI, whose mpiexec knows about Slurm by itself.
     let open_mpi = line(&stage, "of_open_mpi", &ALLOCATION);
@@ -89,12 +91,53 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
         line(&stage, "-n 4 of_open_mpi", &wide),
         format!("srun --mpi=pmix_v4 {flags} --ntasks=4 --cpus-per-task=2 of_open_mpi")
     );
+    // Whoever says something of cores is left alone.
+    let hint = [&ALLOCATION[..], &[("SLURM_HINT", "nomultithread")]].concat();
+    for (variables, flag) in [(&ALLOCATION[..], " --cpu-bind=cores"), (&hint, "")] {
+        assert_eq!(
+            line(&stage, &format!("of_mpich --{flag}"), variables),
+            format!("srun --mpi=pmi2 {flags} --ntasks=6{flag} of_mpich")
+        );
+    }
     let by_hydra = line(&stage, "--launcher hydra of_mpich", &ALLOCATION);
     assert_eq!(by_hydra, "mpiexec.hydra -n 6 of_mpich");
     let on_both = line(&stage, "--launcher hydra -N 2 -n 2 of_mpich", &ALLOCATION);
     assert_eq!(on_both, "mpiexec.hydra -n 2 -ppn 1 of_mpich");
     let on_one = line(&stage, "--launcher openmpi -N 1 of_open_mpi", &ALLOCATION);
     assert_eq!(on_one, "mpiexec -n 3 --bind-to none --map-by ppr:3:node of_open_mpi");
+}
+
+#[test]
+fn components_of_a_heterogeneous_job_keep_their_own_numbers() {
+    let stage = with_both("components");
+    stage.srun("\tpmi2");
+    // All but the last is about the first component.
+    let parts = [
+        ("SLURM_JOB_ID", "4711"),
+        ("SLURM_NTASKS", "1"),
+        ("SLURM_JOB_NUM_NODES", "1"),
+        ("SLURM_JOB_NODELIST", "n1"),
+        ("SLURM_JOB_CPUS_PER_NODE", "4"),
+        ("SLURM_CPUS_PER_TASK", "4"),
+        ("SLURM_HET_SIZE", "2"),
+    ];
+    let start = "srun --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0";
+    for (asked, told) in [
+        ("", " --cpu-bind=none"),
+        ("-n 4", " --ntasks=4 --cpu-bind=none"),
+        ("-N 2 --per-host 3", " --nodes=2 --ntasks-per-node=3 --cpu-bind=none"),
+        ("--bind core", " --cpu-bind=cores"),
+    ] {
+        assert_eq!(
+            line(&stage, &format!("{asked} of_mpich -- --het-group=0,1"), &parts),
+            format!("{start}{told} --het-group=0,1 of_mpich")
+        );
+    }
+    // Outside of such a job the flag changes nothing.
+    assert_eq!(
+        line(&stage, "of_mpich -- --het-group=0", &ALLOCATION),
+        format!("{start} --ntasks=6 --cpu-bind=none --het-group=0 of_mpich")
+    );
 }
 
 #[test]

@@ -165,6 +165,13 @@ fn a_part_of_a_heterogeneous_job() {
         let mut command = stage.ultramarine(&format!("run of_mpich -- {flags}"));
         assert_eq!(run(command.envs(parts.iter().copied())).code, Some(7), "srun is started");
     }
+    for flags in ["", " -- --het-group=0,1"] {
+        assert_eq!(
+            refusal(&stage, &format!("--launcher hydra of_mpich{flags}"), &parts),
+            "this job has 2 components (SLURM_HET_SIZE), and mpiexec.hydra would start on the first \
+             alone: only srun starts on several, as in slurm/heterogeneous.sbatch"
+        );
+    }
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Allocation {
     pub(crate) tasks_per_node: Option<Vec<u32>>,
     /// Whether CPUs may have several processes each (`SLURM_OVERCOMMIT`).
     pub(crate) overcommits: bool,
+    /// Whether srun has a hint for binding (`SLURM_HINT`), beside which it takes no --cpu-bind.
+    pub(crate) hints: bool,
     /// `SLURM_HET_SIZE`: the components of a heterogeneous job; the rest is about the first.
     pub(crate) components: Option<u32>,
 }
@@ -41,8 +43,16 @@ impl Allocation {
             cpus_per_task: number("SLURM_CPUS_PER_TASK"),
             tasks_per_node: list("SLURM_TASKS_PER_NODE"),
             overcommits: text("SLURM_OVERCOMMIT").is_some(),
+            hints: text("SLURM_HINT").is_some(),
             components: number("SLURM_HET_SIZE"),
         })
+    }
+
+    /// The same, but only with what holds for each component of a heterogeneous job: the rest is about
+    /// the first.
+    pub(crate) fn of_all_components(self) -> Self {
+        let Allocation { job, overcommits, hints, components, .. } = self;
+        Allocation { job, overcommits, hints, components, ..Allocation::default() }
     }
 
     /// How many processes have room on their CPUs, and the variable that says so.

@@ -87,6 +87,11 @@ pub(crate) enum RunError {
     )]
     Heterogeneous { components: u32 },
     #[error(
+        "this job has {components} components (SLURM_HET_SIZE), and {} would start on the first alone: \
+         only srun starts on several, as in slurm/heterogeneous.sbatch", .launcher.display()
+    )]
+    NotOfComponents { components: u32, launcher: PathBuf },
+    #[error(
         "--bind {bind} wants {asked} on this host, one for each process, and it has {has}: ask for \
          fewer processes, or leave out --bind"
     )]

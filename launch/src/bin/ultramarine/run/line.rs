@@ -12,6 +12,8 @@ pub(crate) struct Programme<'a> {
     pub(crate) program: &'a OsStr,
     pub(crate) arguments: &'a [OsString],
     pub(crate) launcher_flags: &'a [OsString],
+    /// Whether srun is told how many processes there are.
+    pub(crate) is_counted: bool,
     /// Names of variables for the processes, where a launcher does not hand on all.
     pub(crate) variables: &'a [String],
 }
@@ -24,7 +26,7 @@ pub(crate) fn line(
     what: &Programme<'_>,
 ) -> Vec<OsString> {
     let flags = match &launcher.kind {
-        Kind::Srun { plugin } => srun(plugin, shape, allocation),
+        Kind::Srun { plugin } => srun(plugin, shape, allocation, what),
         Kind::Hydra => hydra(shape),
         Kind::OpenMpi => open_mpi(shape, what.variables),
     };
@@ -36,7 +38,12 @@ pub(crate) fn line(
     words
 }
 
-fn srun(plugin: &str, shape: &Shape, allocation: Option<&Allocation>) -> Vec<String> {
+fn srun(
+    plugin: &str,
+    shape: &Shape,
+    allocation: Option<&Allocation>,
+    what: &Programme<'_>,
+) -> Vec<String> {
     let mut flags = vec![
         format!("--mpi={plugin}"),
         // A node that fails ends neither the step nor the allocation,
@@ -45,11 +52,11 @@ fn srun(plugin: &str, shape: &Shape, allocation: Option<&Allocation>) -> Vec<Str
         "--kill-on-bad-exit=0".to_owned(),
         // nor one that has ended while others go on.
         "--wait=0".to_owned(),
-        format!("--ntasks={}", shape.processes),
     ];
     let mut add = |name: &str, value: Option<String>| {
         flags.extend(value.map(|value| format!("--{name}={value}")));
     };
+    add("ntasks", what.is_counted.then(|| shape.processes.to_string()));
     add("nodes", shape.nodes.map(|nodes| nodes.to_string()));
     add("ntasks-per-node", shape.per_host.map(|each| each.to_string()));
     // Since Slurm 22.05 srun does not take this over from the allocation by itself.
@@ -63,8 +70,20 @@ fn srun(plugin: &str, shape: &Shape, allocation: Option<&Allocation>) -> Vec<Str
         Bind::Numa => "ldoms",
         Bind::Package => "sockets",
     };
-    add("cpu-bind", shape.bind.map(|wish| bind(wish).to_owned()));
+    // Where nobody has said how many cores a process needs, some Slurms bind it to one of them. Workers
+    // divide among themselves what cores there are.
+    let hints = allocation.is_some_and(|allocation| allocation.hints);
+    let is_said = cpus.is_some() || hints || says_cores(what.launcher_flags);
+    let by_itself = (!is_said).then_some(Bind::None);
+    add("cpu-bind", shape.bind.or(by_itself).map(|wish| bind(wish).to_owned()));
     flags
+}
+
+/// Whether these flags for srun say what processes are bound to, or how many cores each needs. With some
+/// of them srun takes no --cpu-bind beside.
+fn says_cores(flags: &[OsString]) -> bool {
+    let says = ["--cpu-bind", "--cpu_bind", "--cpus-per-task", "-c", "--hint"];
+    flags.iter().any(|flag| says.iter().any(|start| flag.as_bytes().starts_with(start.as_bytes())))
 }
 
 /// Hydra needs to be told nothing about deaths: the guards keep them from it.
@@ -161,6 +180,7 @@ mod tests {
             program: OsStr::new("p"),
             arguments: &["a b".into()],
             launcher_flags: &["-f".into()],
+            is_counted: true,
             variables: &["ULTRAMARINE_LOG".to_owned()],
         };
         quoted(&line(&launcher, shape, allocation, &what)).into_string().expect("text")
@@ -177,7 +197,7 @@ mod tests {
             shown(Kind::Srun { plugin: "pmi2".to_owned() }, shape, allocation)
         };
         let start = "L --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0";
-        assert_eq!(srun(&shape(4), None), format!("{start} --ntasks=4 -f p 'a b'"));
+        assert_eq!(srun(&shape(4), None), format!("{start} --ntasks=4 --cpu-bind=none -f p 'a b'"));
         assert_eq!(
             srun(&on_two_hosts(), None),
             format!("{start} --ntasks=3 --nodes=2 --nodelist=a,b --cpu-bind=sockets -f p 'a b'")
@@ -190,6 +210,14 @@ mod tests {
                 "{start} --ntasks=4 --ntasks-per-node=2 --cpus-per-task=8 --cpu-bind=ldoms -f p 'a b'"
             )
         );
+    }
+
+    #[test]
+    fn who_says_what_cores_a_process_needs_is_left_alone() {
+        for flag in ["--cpu-bind=cores", "-c4", "--cpus-per-task", "--hint=nomultithread"] {
+            assert!(says_cores(&["--label".into(), flag.into()]), "{flag}");
+        }
+        assert!(!says_cores(&["--label".into(), "--core-spec=1".into(), "c".into()]));
     }
 
     #[test]

@@ -130,7 +130,12 @@ pub(crate) fn plan(
     if let Some(variable) = ultramarine::launched_by() {
         return Err(launched(variable));
     }
-    let allocation = Allocation::from(|name| std::env::var(name).ok());
+    let mut allocation = own_allocation();
+    let is_of_components = names_components(launcher_flags)
+        && allocation.as_ref().is_some_and(|given| given.components > Some(1));
+    if is_of_components {
+        allocation = allocation.map(Allocation::of_all_components);
+    }
     let shape = job.wish.shape(allocation.as_ref(), Domains::of_this_host().ok())?;
     let (name, arguments) = words
         .split_first()
@@ -144,7 +149,9 @@ pub(crate) fn plan(
     let mut variables = own_variables();
     variables.retain(|name| is_wanted(name));
     let program = linked.program.as_os_str();
-    let what = Programme { program, arguments, launcher_flags, variables: &variables };
+    // Each component has a number of its own, unless the user wants the same for all.
+    let is_counted = !is_of_components || job.wish.processes.is_some();
+    let what = Programme { program, arguments, launcher_flags, is_counted, variables: &variables };
     let words = line::line(&launcher, &shape, allocation.as_ref(), &what);
     Ok(Plan { launcher, shape, words })
 }
@@ -177,16 +184,29 @@ fn refuse_root(launcher_flags: &[OsString]) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Of a heterogeneous job srun takes the first component, and says nothing about the others.
+/// Of a heterogeneous job launchers take the first component, and say nothing about the others.
 fn refuse_parts(plan: &Plan, launcher_flags: &[OsString]) -> Result<(), RunError> {
     let is_srun = matches!(plan.launcher.kind, Kind::Srun { .. });
-    let names_them = launcher_flags.iter().any(|flag| flag.as_bytes().starts_with(b"--het-group"));
-    match Allocation::from(|name| std::env::var(name).ok()).and_then(|given| given.components) {
-        Some(components @ 2..) if is_srun && !names_them => {
-            Err(RunError::Heterogeneous { components })
+    let Some(components @ 2..) = own_allocation().and_then(|given| given.components) else {
+        return Ok(());
+    };
+    match (is_srun, names_components(launcher_flags)) {
+        (true, true) => Ok(()),
+        (true, false) => Err(RunError::Heterogeneous { components }),
+        (false, _) => {
+            let launcher = plan.launcher.path.clone();
+            Err(RunError::NotOfComponents { components, launcher })
         }
-        _ => Ok(()),
     }
+}
+
+/// Whether srun is told which components of a heterogeneous job take part.
+fn names_components(launcher_flags: &[OsString]) -> bool {
+    launcher_flags.iter().any(|flag| flag.as_bytes().starts_with(b"--het-group"))
+}
+
+fn own_allocation() -> Option<Allocation> {
+    Allocation::from(|name| std::env::var(name).ok())
 }
 
 /// The variables of this runtime that are set.

@@ -35,7 +35,7 @@ pub(crate) struct Wish {
     /// Processes in all. [default: in a Slurm allocation the number that was asked for
     /// (`SLURM_NTASKS`); else one for each NUMA node of each host].
     #[arg(short = 'n', long, value_name = "PROCESSES", value_parser = count)]
-    processes: Option<u32>,
+    pub(super) processes: Option<u32>,
     /// Hosts to use. [default: those of the Slurm allocation, or that `--hosts` names, or this one].
     #[arg(short = 'N', long, value_name = "NODES", value_parser = count)]
     nodes: Option<u32>,
