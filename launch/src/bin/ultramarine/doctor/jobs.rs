@@ -37,16 +37,26 @@ const NOT_FOR_PROBES: [&str; 8] = [
 ];
 
 pub(super) fn checks(job: &JobArguments, allocation: Option<&Allocation>) -> Vec<Check> {
+    with_jobs(|processes, arguments| small_job(job, allocation, processes, arguments))
+}
+
+/// The checks, by jobs that are `start`ed so.
+fn with_jobs(start: impl Fn(u32, &[&str]) -> Result<Probe, String>) -> Vec<Check> {
     let mut checks = Vec::new();
-    match small_job(job, allocation, WORLD, &["world"]) {
+    match start(WORLD, &["world"]) {
         Err(reason) => checks.push(not_started("world", &reason)),
         Ok(probe) => {
             let (check, hosts) = world(&probe);
             checks.push(check);
             checks.extend(clocks(&hosts));
+            if !probe.has_ended() {
+                let found = "not tried, since the first small job did not end";
+                checks.push(Check::warning("deaths", found, "mend that first"));
+                return checks;
+            }
         }
     }
-    match small_job(job, allocation, DEATHS, &["deaths", "--kill-at", KILL_AT]) {
+    match start(DEATHS, &["deaths", "--kill-at", KILL_AT]) {
         Err(reason) => checks.push(not_started("deaths", &reason)),
         Ok(probe) if probe.processes < 2 => {
             let found = "a job of one process cannot lose any";
@@ -69,10 +79,26 @@ struct Probe {
 }
 
 impl Probe {
+    fn has_ended(&self) -> bool {
+        self.ended.status.is_some()
+    }
+
+    /// What to do about it: `mend`, if it has ended.
+    fn mend(&self, mend: &'static str) -> &'static str {
+        if self.has_ended() {
+            return mend;
+        }
+        "see that the launcher gets to every host (as by `ssh HOST true`, without a password), and that \
+         the hosts can call each other (a firewall? ULTRAMARINE_PORTS, ULTRAMARINE_LOG=info)"
+    }
+
     /// Why it came to nothing.
     fn complaint(&self) -> String {
-        if self.ended.status.is_none() {
-            return format!("a job of {} processes did not end", self.processes);
+        if !self.has_ended() {
+            // What comes later is about its being ended.
+            let first = self.ended.err.lines().map(str::trim).find(|line| !line.is_empty());
+            let first = first.map(|line| format!(" ({line})")).unwrap_or_default();
+            return format!("a job of {} processes did not end{first}", self.processes);
         }
         let mut errors = self.ended.err.lines().filter_map(|line| line.strip_prefix("Error: "));
         errors.next_back().unwrap_or_else(|| self.ended.last_line()).to_owned()
@@ -128,7 +154,10 @@ fn world(probe: &Probe) -> (Check, Vec<Value>) {
             let found = format!("{launcher} makes {} worlds of {processes} processes", all.len());
             Check::wrong("world", found, mend)
         }
-        _ => Check::wrong("world", format!("{launcher}: {}", probe.complaint()), mend),
+        _ => {
+            let found = format!("{launcher}: {}", probe.complaint());
+            Check::wrong("world", found, probe.mend(mend))
+        }
     };
     (check, Vec::new())
 }
@@ -178,7 +207,10 @@ fn deaths(probe: &Probe) -> Check {
             "look for what forbids signals here",
         ),
         [_] => Check::wrong("deaths", "a process was killed, and the result is wrong", mend),
-        _ => Check::wrong("deaths", format!("{launcher}: {}", probe.complaint()), mend),
+        _ => {
+            let found = format!("{launcher}: {}", probe.complaint());
+            Check::wrong("deaths", found, probe.mend(mend))
+        }
     }
 }
 
@@ -210,6 +242,31 @@ mod tests {
         );
         let none = world(&job(vec![], false)).0;
         assert!(none.to_string().starts_with("wrong    world     L: bad luck: see "), "{none}");
+    }
+
+    #[test]
+    fn after_a_job_without_end_no_other_is_started() {
+        let err = "\nssh: Connection refused\nkilled\n".to_owned();
+        let hung = || Ended { status: None, out: String::new(), err: err.clone() };
+        let started = std::cell::Cell::new(0);
+        let checks = with_jobs(|_, _| {
+            started.set(started.get() + 1);
+            Ok(Probe { ended: hung(), ..job(vec![], true) })
+        });
+        assert_eq!(started.get(), 1);
+        let lines: Vec<_> = checks.iter().map(Check::to_string).collect();
+        let start = "wrong    world     L: a job of 3 processes did not end (ssh: Connection refused): \
+                     see that the launcher gets to every host ";
+        assert!(lines[0].starts_with(start), "{lines:?}");
+        let skipped = "warning  deaths    not tried, since the first small job did not end: mend that \
+                       first";
+        assert_eq!(lines[1..], [skipped]);
+        started.set(0);
+        with_jobs(|_, _| {
+            started.set(started.get() + 1);
+            Ok(job(vec![], false))
+        });
+        assert_eq!(started.get(), 2, "one that failed is no reason");
     }
 
     #[test]
