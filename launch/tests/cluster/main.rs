@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 const COMMAND: &str = env!("CARGO_BIN_EXE_ultramarine");
 
@@ -306,14 +307,44 @@ fn batch_scripts_do_what_they_say() {
         let name = program.file_name().expect("it has one");
         std::os::unix::fs::symlink(program, release.join(name)).expect("the folder is ours");
     }
-    for name in ["plain", "requeue"] {
+    let batch = |name: &str, flags: &[&str]| {
         let mut sbatch = cluster.on("login");
-        sbatch.args(["sbatch", "--wait", "--output=out", "--chdir"]).arg(&folder.0);
-        sbatch.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../slurm/{name}.sbatch")));
+        sbatch.args(["sbatch", &format!("--output={name}")]).args(flags);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../slurm/{name}.sbatch"));
+        // Half a minute of work is more than a test needs.
+        let text = std::fs::read_to_string(script).expect("it is in the repository");
+        let shorter = folder.0.join(format!("{name}.sbatch"));
+        let text = text.replace("--upto 100000 --tasks 2000", "--upto 20000");
+        // `sbatch --wait` looks only now and then whether it has ended.
+        std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
+        sbatch.arg("--chdir").arg(&folder.0).arg(shorter);
         let ended = run(sbatch);
-        let out = std::fs::read_to_string(folder.0.join("out")).unwrap_or_default();
-        assert!(ended.is_success && out.contains("): 121590396"), "{name}: {}{out}", ended.err);
+        assert!(ended.is_success, "{name}: {}", ended.err);
+        let read = || std::fs::read_to_string(folder.0.join(name)).unwrap_or_default();
+        // Slurm looks at times of jobs twice a minute.
+        let start = Instant::now();
+        while !read().contains("ended with ") {
+            assert!(start.elapsed() < Duration::from_mins(2), "{name} does not end: {}", read());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let out = read();
+        assert!(out.contains("ended with 0\n"), "{name}: {out}");
+        out
+    };
+    // numa.sbatch cannot run here: this Slurm does not bind.
+    for name in ["plain", "requeue", "no-kill", "heterogeneous"] {
+        let out = batch(name, &[]);
+        assert!(out.contains("): 121590396"), "{name}: {out}");
+        if name == "heterogeneous" {
+            assert!(out.contains(": 5 PEs"), "{out}");
+        }
     }
+    // Asked to end forty seconds before a minute is over, instead of two minutes before ten are.
+    let out = batch("walltime", &["--time=1", "--signal=TERM@40"]);
+    let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let report = json.unwrap_or_else(|| panic!("{out}"));
+    let (ranges, of) = (report["ranges"].as_u64(), report["of"].as_u64());
+    assert!(ranges > Some(0) && ranges < of, "{out}");
 }
 
 #[test]
