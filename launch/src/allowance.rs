@@ -41,10 +41,7 @@ impl Allowance {
     pub(crate) fn own(given: Option<usize>, variable: impl Fn(&str) -> Option<String>) -> Self {
         // This heeds the quotas of cgroups as well as what the process is bound to.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let bound = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        let bound = bound.unwrap_or_default().trim();
-        let (cores, of) = shared_cores(cores, bound, cores_of_step(&variable));
+        let (cores, of) = shared_cores(cores, &cpus(), cores_of_step(&variable));
         Allowance { given, cores, of, limit: limit(variable) }
     }
 
@@ -77,6 +74,13 @@ impl Allowance {
             _ => {}
         }
     }
+}
+
+/// The CPUs that this process is bound to, as a list such as `0-3,8`; empty if the system does not tell.
+pub(crate) fn cpus() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let bound = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    bound.unwrap_or_default().trim().to_owned()
 }
 
 /// How many cores a process may use of those that are `available` to it, and which these are. It is

@@ -82,7 +82,8 @@ type PortRange = RangeInclusive<u16>;
 pub(crate) const PES_MAX: u32 = 4096;
 
 /// Variables with the common prefix that are not settings of the runtime.
-const NOT_SETTINGS: [&str; 10] = [
+const NOT_SETTINGS: [&str; 11] = [
+    "BIND",
     "PORTS",
     "PES",
     "LANE",

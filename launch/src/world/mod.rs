@@ -7,9 +7,11 @@
 //! | `gathering` | what they tell each other for that, counted |
 //! | `ways` | how the PEs reach each other: the lane, the lifeboat, the detector |
 //! | `passport` | what each process tells the others about itself |
+//! | `binding` | whether it is bound as was asked for |
 //! | `identity`, `calibration` | what program it runs, and how fast |
 //! | `deadline` | an end to waiting for processes that never start |
 
+mod binding;
 mod bootstrap;
 mod calibration;
 mod deadline;

@@ -1,5 +1,6 @@
 //! What each process tells the others about itself at the start.
 
+use super::binding::Binding;
 use super::calibration;
 use crate::allowance::Allowance;
 use crate::error::StartError;
@@ -18,6 +19,8 @@ pub(crate) struct Passport {
     /// What is found without Slurm's word, if `finding` is by it.
     without_slurm: Option<Finding>,
     pub(crate) allowance: Allowance,
+    /// What it is bound to, if that was asked for.
+    binding: Option<Binding>,
     /// How fast a worker thread is, if that was to be measured.
     speed: Option<u64>,
     /// Whether its lane is `tcp`.
@@ -75,6 +78,7 @@ impl Passport {
             finding,
             without_slurm,
             allowance: Allowance::own(threads, utf8_variable),
+            binding: Binding::own(utf8_variable)?,
             speed: options.calibrates().then(calibration::speed),
             over_tcp: options.lane_kind() == Some(LaneKind::Tcp),
             message_bytes_max: settings.port.message_bytes_max,
@@ -85,8 +89,10 @@ impl Passport {
     }
 
     /// The settings that all processes must have alike.
-    fn alike(&self) -> [(&'static str, String); 3] {
+    fn alike(&self) -> [(&'static str, String); 4] {
+        let bind = self.binding.as_ref().map_or("none", Binding::name);
         [
+            ("ULTRAMARINE_BIND", bind.to_owned()),
             ("message_bytes_max", self.message_bytes_max.to_string()),
             ("heartbeat", format!("{:?}", self.heartbeat)),
             ("dead_after", format!("{:?}", self.dead_after)),
@@ -135,7 +141,7 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
     };
     let same_file = "give all processes the same topology file, or none (not every launcher hands \
                      ULTRAMARINE_ variables on to other hosts)";
-    let mut places = HashMap::new();
+    let (mut places, mut bound) = (HashMap::new(), HashMap::new());
     let findings: Vec<_> = Passport::findings(all).collect();
     for (rank, (own, finding)) in all.iter().zip(&findings).enumerate() {
         if own.over_tcp != all[0].over_tcp {
@@ -155,6 +161,9 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
                           --chaos-within): give all processes the same";
             return refuse(rank, reason.to_owned());
         }
+        if let Some(reason) = binding_fault(own, rank, &mut bound) {
+            return refuse(rank, reason);
+        }
         let (source, first) = (&finding.source, &findings[0].source);
         if source != first {
             let reason =
@@ -173,6 +182,20 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
     Ok(())
 }
 
+/// What is wrong with what this process is bound to, if it was asked for. `bound` are the processes before
+/// it, by host and CPUs.
+fn binding_fault<'a>(
+    own: &'a Passport,
+    rank: usize,
+    bound: &mut HashMap<(&'a str, &'a str), usize>,
+) -> Option<String> {
+    let binding = own.binding.as_ref()?;
+    binding.excess().or_else(|| {
+        let other = bound.insert((&own.host, binding.cpus()?), rank)?;
+        Some(binding.shared_with(other))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +207,7 @@ mod tests {
             finding: found("the host name", &[(Host, host)]),
             without_slurm: None,
             allowance: Allowance::of(cores, processors, threads),
+            binding: None,
             speed: None,
             over_tcp: false,
             message_bytes_max: 1 << 20,
@@ -243,6 +267,37 @@ mod tests {
         let other = Passport { message_bytes_max: 5000, ..plain.clone() };
         let (_, reason) = disagreement(&[plain, other]);
         assert!(reason.contains("its message_bytes_max is 5000"), "{reason}");
+    }
+
+    fn bound(host: &str, to: &str, has: u32, cpus: &str) -> Passport {
+        let binding = Some(Binding::of(to, has, cpus));
+        Passport { binding, ..passport(host, cpus, 1, None) }
+    }
+
+    #[test]
+    fn processes_that_are_bound_as_was_asked_for_agree() {
+        let numa = |host, cpus| bound(host, "numa", 1, cpus);
+        compare(&[numa("a", "0-3"), numa("a", "4-7"), numa("b", "0-3")]).expect("each has its own");
+        compare(&[numa("a", "0-7")]).expect("a host may have one only");
+        compare(&[passport("a", "0-7", 8, None), passport("a", "0-7", 8, None)]).expect("no wish");
+    }
+
+    #[test]
+    fn processes_that_are_not_bound_as_was_asked_for_are_refused() {
+        let core = |host, cpus| bound(host, "core", 1, cpus);
+        let all = [core("a", "0"), core("b", "1"), core("a", "1"), core("b", "1")];
+        let (rank, reason) = disagreement(&all);
+        assert_eq!(rank, 3);
+        assert!(reason.contains("has the same CPUs as rank 1 (1): ask for fewer"), "{reason}");
+        let (rank, reason) = disagreement(&[core("a", "0"), bound("b", "core", 8, "0-7")]);
+        assert_eq!(rank, 1);
+        assert!(reason.contains("1 of the cores at most, and this one may use 8"), "{reason}");
+        let (rank, reason) = disagreement(&[core("a", "0"), passport("b", "0-7", 8, None)]);
+        assert_eq!(rank, 1);
+        assert!(
+            reason.contains("its ULTRAMARINE_BIND is none, and that of rank 0 is core"),
+            "{reason}"
+        );
     }
 
     #[test]
