@@ -1,12 +1,14 @@
 //! Where this process is: the sources of places put together, best first.
 //!
 //! 1. the topology file, if the user gives one;
-//! 2. Slurm's `SLURM_TOPOLOGY_ADDR`, if it is this host's (below);
-//! 3. the host's name.
+//! 2. the host's name, read by the pattern that the user gives;
+//! 3. Slurm's `SLURM_TOPOLOGY_ADDR`, if it is this host's (below);
+//! 4. the host's name, read by the [schemes](hostname::SCHEMES) that are known.
 //!
 //! Below the host, hwloc adds the package and NUMA node that the process is bound to.
 //!
-//! What the user gave on purpose (file, pattern) has to work, else the job ends with an error.
+//! What the user gave on purpose (file, pattern) has to work, else the job ends with an error: a pattern
+//! that does not fit also where the file, which goes before it, would do without.
 //! What happens to be there (Slurm's variables, hwloc) is left out when it is of no use, and
 //! [`Discovery::notes`] says why. Slurm's variables are of no use when they name another host:
 //! they are set for each process by `srun`, but `mpiexec` in a batch script hands those of the
@@ -117,26 +119,27 @@ impl Sources {
     /// When the topology file is unreadable, malformed or contradictory or does not name one of the
     /// hosts; when the host pattern is malformed or does not match one of the names.
     pub fn places_of(&self, hosts: &[String]) -> Result<Vec<Place>, TopologyError> {
-        if let Some(path) = &self.file {
-            return Ok(file::places(path, hosts)?);
+        let place = |host: &String| hostname::place(host, self.host_pattern.as_deref());
+        let by_name = hosts.iter().map(place).collect::<Result<_, _>>()?;
+        match &self.file {
+            Some(path) => Ok(file::places(path, hosts)?),
+            None => Ok(by_name),
         }
-        let place = |host: &String| Ok(hostname::place(host, self.host_pattern.as_deref())?);
-        hosts.iter().map(place).collect()
     }
 
     /// The place of this host.
     fn down_to_host(&self, notes: &mut Vec<String>) -> Result<(Source, Place), TopologyError> {
+        let by_name = hostname::place(&self.host_name, self.host_pattern.as_deref())?;
         if let Some(path) = &self.file {
             return Ok((Source::File, file::place(path, &self.host_name)?));
         }
-        if let Some(addr) = &self.slurm_addr {
+        if let (Some(addr), None) = (&self.slurm_addr, &self.host_pattern) {
             match self.slurm_place(addr) {
                 Ok(place) => return Ok((Source::Slurm, place)),
                 Err(note) => notes.push(note),
             }
         }
-        let place = hostname::place(&self.host_name, self.host_pattern.as_deref())?;
-        Ok((Source::HostName, place))
+        Ok((Source::HostName, by_name))
     }
 
     /// The place that Slurm tells, or why it is of no use.
@@ -244,6 +247,27 @@ mod tests {
     fn the_pattern_has_to_work() {
         let sources = Sources { host_pattern: Some("(r#)n#".to_owned()), ..on("cn12") };
         assert!(matches!(sources.place(), Err(TopologyError::HostPattern(_))));
+        // Whatever else is there.
+        for pattern in ["(r#)n#", "(r#"] {
+            let host_pattern = Some(pattern.to_owned());
+            let slurm = with_slurm("cn12", "s0.cn12", Some("switch.node"));
+            let sources = Sources { host_pattern, ..slurm };
+            assert!(matches!(sources.place(), Err(TopologyError::HostPattern(_))), "{pattern}");
+            let sources = Sources { file: Some("/nonexistent/machine.toml".into()), ..sources };
+            assert!(matches!(sources.place(), Err(TopologyError::HostPattern(_))), "{pattern}");
+            let hosts = ["cn12".to_owned()];
+            let places = sources.places_of(&hosts);
+            assert!(matches!(places, Err(TopologyError::HostPattern(_))), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn the_pattern_goes_before_slurm() {
+        let host_pattern = Some("(r#)n#".to_owned());
+        let slurm = with_slurm("r1n3", "s0.r1n3", Some("switch.node"));
+        let sources = Sources { host_pattern, ..slurm };
+        let expected = (Source::HostName, "switch r1, host r1n3".to_owned(), vec![]);
+        assert_eq!(host_of(&sources), expected);
     }
 
     #[test]
