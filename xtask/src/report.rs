@@ -89,9 +89,9 @@ fn listen(
     Ok((status.success(), closing))
 }
 
-/// Copies every line; returns the closing lines among them.
+/// Copies every line; returns the closing lines among them, and how many tests say that they were skipped.
 fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
-    let mut closing = Vec::new();
+    let (mut closing, mut skipped) = (Vec::new(), 0);
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     // An error of reading ends the output, as its end does. An error of writing (nobody reads our
@@ -102,7 +102,12 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
         if is_closing(plain.trim()) {
             closing.push(plain.trim().to_owned());
         }
+        skipped += u32::from(plain.trim().starts_with("skipped: "));
         line.clear();
+    }
+    if skipped > 0 {
+        closing
+            .push(format!("of these, {skipped} said that they had nothing to test here, and why"));
     }
     closing
 }
@@ -158,6 +163,7 @@ test-mpich: Summary [ 2s] 3 tests run
                    test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
                    test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n\
                    test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out\n\
+                   skipped: no launcher\n    skipped: no cluster\nnothing was skipped: fine\n\
                    no newline";
         let mut copy = Vec::new();
         let closing = pass_on(log.as_bytes(), &mut copy);
@@ -167,6 +173,7 @@ test-mpich: Summary [ 2s] 3 tests run
             [
                 "Summary [   0.1s] 4 tests run: 4 passed",
                 "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured",
+                "of these, 2 said that they had nothing to test here, and why",
             ]
         );
     }

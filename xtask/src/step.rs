@@ -154,16 +154,28 @@ const PROOF: &str = "ultramarine-proof";
 pub(crate) const ALL_BUT_PROOFS: [&str; 3] = ["--workspace", "--exclude", PROOF];
 
 fn tests(features: &[&str]) -> Command {
-    let mut command = runner(has_nextest(), &ALL_BUT_PROOFS);
+    tests_by(has_nextest(), features)
+}
+
+/// Tests that find nothing to test here say so, and some print tables: nextest's configuration shows
+/// those that matter.
+fn tests_by(has_nextest: bool, features: &[&str]) -> Command {
+    let mut command = runner(has_nextest, &ALL_BUT_PROOFS);
     command.args(features);
+    if !has_nextest {
+        command.args(SHOW_OUTPUT);
+    }
     command
 }
+
+/// What makes libtest show what tests print that pass.
+const SHOW_OUTPUT: [&str; 2] = ["--", "--show-output"];
 
 /// How many states there are is worth reading: what the tests print is shown.
 fn proofs() -> Command {
     let has_nextest = has_nextest();
     let mut command = runner(has_nextest, &["--package", PROOF]);
-    command.args(if has_nextest { ["--success-output", "final"] } else { ["--", "--show-output"] });
+    command.args(if has_nextest { ["--success-output", "final"] } else { SHOW_OUTPUT });
     command
 }
 
@@ -212,6 +224,18 @@ mod tests {
         assert!(matches!(Step::TestMpich.work(&mpis), Work::Skip(_)));
         assert!(matches!(Step::TestOpenMpi.work(&mpis), Work::Run(_)));
         assert!(matches!(Step::DocTests.work(&mpis), Work::Run(_)));
+    }
+
+    #[test]
+    fn without_nextest_what_tests_print_is_shown() {
+        let words = |has_nextest| {
+            let command = tests_by(has_nextest, &["--no-default-features"]);
+            process::shown(&command).split_once(' ').map(|(_, words)| words.to_owned())
+        };
+        let common = "--workspace --exclude ultramarine-proof --all-targets --no-fail-fast \
+                      --no-default-features";
+        assert_eq!(words(true), Some(format!("nextest run {common}")));
+        assert_eq!(words(false), Some(format!("test {common} -- --show-output")));
     }
 
     #[test]
