@@ -42,8 +42,21 @@ pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
     }
-    let folders = env::var_os("PATH")?;
-    env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+    find_in(env::split_paths(&env::var_os("PATH")?), program)
+}
+
+/// The same for a daemon or the like: also in the folders of those, which on Debian only root has in
+/// `$PATH`.
+pub(crate) fn find_system_program(program: &str) -> Option<PathBuf> {
+    find_in(system_folders(&env::var_os("PATH").unwrap_or_default()), program)
+}
+
+fn system_folders(path: &OsStr) -> impl Iterator<Item = PathBuf> {
+    env::split_paths(path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+}
+
+fn find_in(mut folders: impl Iterator<Item = PathBuf>, program: &str) -> Option<PathBuf> {
+    folders.find_map(|folder| Some(folder.join(program)).filter(|path| path.is_file()))
 }
 
 /// Whether the command starts and reports success; its output is dropped.
@@ -107,5 +120,14 @@ mod tests {
         assert_eq!(find_program("/bin/sh"), Some(PathBuf::from("/bin/sh")));
         assert_eq!(find_program("no-such-program-anywhere"), None);
         assert_eq!(find_program("/no/such/program"), None);
+    }
+
+    #[test]
+    fn daemons_are_found_where_only_root_looks() {
+        let folders: Vec<_> = system_folders("/opt/bin:/bin".as_ref()).collect();
+        assert_eq!(folders, ["/opt/bin", "/bin", "/usr/sbin", "/sbin"].map(PathBuf::from));
+        assert_eq!(find_system_program("sh"), find_program("sh"));
+        // Every Linux has it, and in no user's folder.
+        assert!(find_in(system_folders("/no/such".as_ref()), "ldconfig").is_some());
     }
 }

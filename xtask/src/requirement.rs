@@ -66,9 +66,13 @@ impl Requirement {
             Self::Libclang => libclang::is_here(),
             Self::Hwloc => process::succeeds(pkg_config().args(["--exists", "hwloc >= 2.0.0"])),
             Self::Spin => process::succeeds(Command::new("spin").arg("-V")),
-            Self::Slurm => ["slurmctld", "slurmd", "srun", "munged", "ip"]
-                .into_iter()
-                .all(|program| process::succeeds(Command::new(program).arg("-V"))),
+            Self::Slurm => {
+                ["slurmctld", "slurmd", "srun", "munged", "ip"].into_iter().all(|name| {
+                    let program = process::find_system_program(name);
+                    program
+                        .is_some_and(|program| process::succeeds(Command::new(program).arg("-V")))
+                })
+            }
             Self::Mpi(family) => Mpi::find(family).is_some(),
         }
     }
