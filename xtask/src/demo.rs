@@ -2,6 +2,7 @@
 //! of this machine, or on the nodes of the Slurm allocation that it is started in.
 
 use std::env;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::mpi::{Family, Mpi};
@@ -50,7 +51,48 @@ pub(crate) fn run() -> Result<ExitCode> {
     // In an allocation it takes srun, if that can connect the processes.
     launch.env("MPIEXEC", &mpi.mpiexec);
     println!("{}", process::shown(&launch));
-    process::status_of(&mut launch).map(process::exit_code)
+    let status = process::status_of(&mut launch)?;
+    if status.success() && !is_allocation && cfg!(target_os = "linux") {
+        let here = env::current_dir().unwrap_or_default();
+        if let Some(command) = on_test_cluster(&programs, &here, rights()) {
+            println!("\nThe same on four hosts with Slurm, which this machine plays:\n\n{command}");
+        }
+    }
+    Ok(process::exit_code(status))
+}
+
+/// What the test cluster needs, and how it is had here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rights {
+    Root,
+    Sudo,
+    None,
+}
+
+fn rights() -> Rights {
+    let user = process::output_of(Command::new("id").arg("-u"));
+    if user.is_some_and(|number| number.trim() == "0") {
+        Rights::Root
+    } else if process::find_program("sudo").is_some() {
+        Rights::Sudo
+    } else {
+        Rights::None
+    }
+}
+
+/// The command that starts these programs there, to be typed in the folder `here`.
+fn on_test_cluster(programs: &Path, here: &Path, rights: Rights) -> Option<String> {
+    let sudo = match rights {
+        Rights::Root => "",
+        Rights::Sudo => "sudo ",
+        Rights::None => return None,
+    };
+    let short = |path: PathBuf| path.strip_prefix(here).unwrap_or(&path).display().to_string();
+    let cluster = short(process::root().join("slurm/testcluster"));
+    let [launch, program] = [LAUNCH, PROGRAM].map(|name| short(programs.join(name)));
+    Some(format!(
+        "{sudo}{cluster} exec login salloc --nodes=4 \\\n    {launch} run {program} --show-topology"
+    ))
 }
 
 /// What `srun --mpi=list` says; nothing where it cannot be asked.
@@ -78,6 +120,21 @@ fn chosen(mpis: Vec<Mpi>, plugins: &str) -> Option<Mpi> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_test_cluster_is_told_where_the_programs_are() {
+        let (root, programs) = (process::root(), process::root().join("target/openmpi/release"));
+        let shown = |here, rights| on_test_cluster(&programs, here, rights);
+        let rest = "slurm/testcluster exec login salloc --nodes=4 \\\n    \
+                    target/openmpi/release/ultramarine run target/openmpi/release/sum_euler \
+                    --show-topology";
+        assert_eq!(shown(root, Rights::Sudo), Some(format!("sudo {rest}")));
+        assert_eq!(shown(root, Rights::Root), Some(rest.to_owned()));
+        assert_eq!(shown(root, Rights::None), None);
+        let elsewhere = shown(Path::new("/elsewhere"), Rights::Root).unwrap();
+        assert!(elsewhere.starts_with(&format!("{}/slurm/testcluster ", root.display())));
+        assert!(elsewhere.contains(&format!(" {}/sum_euler ", programs.display())));
+    }
 
     #[test]
     fn the_cluster_decides_which_mpi_is_shown() {
