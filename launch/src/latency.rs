@@ -46,6 +46,22 @@ pub struct Latency {
 }
 
 impl Latency {
+    /// Round trips that took so long, between so many pairs.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn of(
+        distance: Distance,
+        shared: Option<LevelKind>,
+        pairs: usize,
+        mut round_trips: Vec<Duration>,
+    ) -> Self {
+        assert!(!round_trips.is_empty(), "a latency is known of round trips");
+        round_trips.sort_unstable();
+        Latency { distance, shared, pairs, round_trips }
+    }
+
     /// How many round trips counted.
     pub fn count(&self) -> usize {
         self.round_trips.len()
@@ -75,8 +91,7 @@ pub async fn by_distance(cx: &Context) -> Result<Vec<Latency>, TaskError> {
             let nanos = cx.spawn_at(*from, round_trips_to, *to).await??;
             round_trips.extend(nanos.into_iter().map(Duration::from_nanos));
         }
-        round_trips.sort_unstable();
-        table.push(Latency { distance, shared, pairs: pairs.len(), round_trips });
+        table.push(Latency::of(distance, shared, pairs.len(), round_trips));
     }
     Ok(table)
 }
@@ -206,7 +221,7 @@ mod tests {
 
     fn latency(exponent: u8, shared: Option<LevelKind>, micros: &[u64]) -> Latency {
         let round_trips = micros.iter().map(|n| Duration::from_micros(*n)).collect();
-        Latency { distance: Distance::from_exponent(exponent), shared, pairs: 1, round_trips }
+        Latency::of(Distance::from_exponent(exponent), shared, 1, round_trips)
     }
 
     #[test]

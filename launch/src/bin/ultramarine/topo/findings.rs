@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fmt::{self, Formatter};
+use std::io;
 use ultramarine::latency::{self, Latency};
 use ultramarine::{LevelKind, Pe, Statistics, Topology, Upkeep};
 
@@ -21,8 +22,8 @@ impl<'a> Findings<'a> {
     }
 
     /// Says where the hierarchy promises what is not so.
-    pub(super) fn warn(&self) {
-        latency::doubts(&self.latency).iter().for_each(|doubt| eprintln!("warning: {doubt}"));
+    pub(super) fn warn(&self, to: &mut impl io::Write) -> io::Result<()> {
+        latency::doubts(&self.latency).iter().try_for_each(|doubt| writeln!(to, "warning: {doubt}"))
     }
 
     pub(super) fn json(&self) -> Value {
@@ -106,4 +107,72 @@ fn write_upkeep(f: &mut Formatter<'_>, statistics: &Statistics) -> fmt::Result {
          opened {}",
         sum.connections_opened
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use ultramarine::{Distance, Place};
+
+    /// Two hosts of two PEs, whose round trips inside a host and between hosts take so long.
+    fn findings(
+        topology: &Topology,
+        within_micros: [u64; 4],
+        between_micros: [u64; 4],
+    ) -> Findings<'_> {
+        let row = |distance, shared, micros: [u64; 4]| {
+            Latency::of(distance, shared, 2, micros.map(Duration::from_micros).to_vec())
+        };
+        let latency = vec![
+            row(Distance::ONE.half(), Some(LevelKind::Host), within_micros),
+            row(Distance::ONE, None, between_micros),
+        ];
+        Findings { latency, ..Findings::described(topology) }
+    }
+
+    fn two_hosts() -> Topology {
+        let places = ["a", "a", "b", "b"].map(|host| Place::from_pairs([(LevelKind::Host, host)]));
+        Topology::new(&places, &[1; 4]).expect("a hierarchy")
+    }
+
+    fn warnings(findings: &Findings<'_>) -> (String, Value) {
+        let mut text = Vec::new();
+        findings.warn(&mut text).expect("there is room");
+        (String::from_utf8(text).expect("text"), findings.json()["warnings"].clone())
+    }
+
+    #[test]
+    fn a_near_pe_that_answers_late_is_warned_of() {
+        let topology = two_hosts();
+        let odd = findings(&topology, [40, 41, 42, 43], [20, 21, 22, 23]);
+        let doubt = "PEs that share a host, at distance 1/2, answer later (half of them after 41.0 µs) \
+                     than those at distance 1 (21.0 µs): this level makes no difference, or the wrong \
+                     one. If that is so each time, look whether a host runs more processes than it has \
+                     cores";
+        assert_eq!(warnings(&odd), (format!("warning: {doubt}\n"), json!([doubt])));
+        let even = findings(&topology, [20, 21, 22, 23], [40, 41, 42, 43]);
+        assert_eq!(warnings(&even), (String::new(), json!([])));
+    }
+
+    #[test]
+    fn the_table_is_the_same_as_text_and_as_json() {
+        let topology = two_hosts();
+        let findings = findings(&topology, [20, 21, 22, 23], [40, 41, 42, 43]);
+        let text = findings.to_string();
+        let table: Vec<&str> =
+            text.lines().skip_while(|line| !line.starts_with("distance")).collect();
+        assert_eq!(
+            table,
+            [
+                "distance  share    pairs  round trips    p50 µs    p99 µs",
+                "1         -            2            4      41.0      43.0",
+                "1/2       host         2            4      21.0      23.0",
+            ]
+        );
+        let near = json!({
+            "distance": "1/2", "share": "host", "pairs": 2, "round_trips": 4, "p50_us": 21.0, "p99_us": 23.0
+        });
+        assert_eq!(findings.json()["latency"][1], near);
+    }
 }

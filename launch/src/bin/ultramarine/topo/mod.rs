@@ -109,7 +109,7 @@ impl Drafts {
         } else if !wishes.takes_stdout() {
             print!("{findings}");
         }
-        findings.warn();
+        findings.warn(&mut std::io::stderr())?;
         if wishes.svg.is_some() {
             let svg = picture::draw(findings.topology, &findings.latency);
             match self.svg {
