@@ -50,7 +50,7 @@ fn a_program_of_open_mpi_is_started_by_its_mpiexec() {
     assert_eq!(
         line(&stage, "-n 4 --hosts a,b --bind package of_open_mpi", &settings),
         "mpiexec -n 4 --bind-to socket --host a:2,b:2 -x ULTRAMARINE_LOG \
-         -x ULTRAMARINE_PORTS of_open_mpi"
+         -x ULTRAMARINE_PORTS -x 'ULTRAMARINE_BIND=package' of_open_mpi"
     );
     if cfg!(feature = "hwloc") {
         assert_eq!(

@@ -121,8 +121,21 @@ fn open_mpi(shape: &Shape, variables: &[String]) -> Vec<String> {
         add(&["--map-by", &mapping]);
     }
     // To other hosts it hands on variables of its own only.
-    variables.iter().for_each(|name| add(&["-x", name]));
+    let bind = bind_variable(shape);
+    let is_other = |name: &&String| bind.is_none() || *name != BIND;
+    variables.iter().filter(is_other).for_each(|name| add(&["-x", name]));
+    if let Some(word) = bind {
+        add(&["-x", &format!("{BIND}={word}")]);
+    }
     flags
+}
+
+/// What tells the processes what they are to be bound to, so that they see whether they are.
+pub(crate) const BIND: &str = "ULTRAMARINE_BIND";
+
+/// Its value, if a binding was asked for.
+pub(crate) fn bind_variable(shape: &Shape) -> Option<&'static str> {
+    shape.bind.filter(|_| shape.must_bind).map(Bind::name)
 }
 
 /// The most processes that a host may have. Neither mpiexec can be told a number of hosts: they take
@@ -171,7 +184,15 @@ mod tests {
 
     fn shape(processes: u32) -> Shape {
         let (hosts, nodes, per_host) = (Vec::new(), None, None);
-        Shape { processes, hosts, nodes, per_host, bind: None, shares_cores: false }
+        Shape {
+            processes,
+            hosts,
+            nodes,
+            per_host,
+            bind: None,
+            must_bind: false,
+            shares_cores: false,
+        }
     }
 
     fn shown(kind: Kind, shape: &Shape, allocation: Option<&Allocation>) -> String {
@@ -188,7 +209,7 @@ mod tests {
 
     fn on_two_hosts() -> Shape {
         let hosts = vec![("a".to_owned(), 2), ("b".to_owned(), 1)];
-        Shape { hosts, nodes: Some(2), bind: Some(Bind::Package), ..shape(3) }
+        Shape { hosts, nodes: Some(2), bind: Some(Bind::Package), must_bind: true, ..shape(3) }
     }
 
     #[test]
@@ -238,7 +259,8 @@ mod tests {
         assert_eq!(open_mpi(&shape(4)), format!("L -n 4 --bind-to none {rest}"));
         assert_eq!(
             open_mpi(&on_two_hosts()),
-            format!("L -n 3 --bind-to socket --host a:2,b:1 {rest}")
+            "L -n 3 --bind-to socket --host a:2,b:1 -x ULTRAMARINE_LOG -x 'ULTRAMARINE_BIND=package' \
+             -f p 'a b'"
         );
         let part = Shape { nodes: Some(2), ..shape(5) };
         assert_eq!(open_mpi(&part), format!("L -n 5 --bind-to none --map-by ppr:3:node {rest}"));

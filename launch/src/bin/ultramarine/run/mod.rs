@@ -85,6 +85,9 @@ impl Plan {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]);
+        if let Some(bind) = line::bind_variable(&self.shape) {
+            command.env(line::BIND, bind);
+        }
         command
     }
 }

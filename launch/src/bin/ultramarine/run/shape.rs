@@ -3,7 +3,8 @@
 use super::allocation::Allocation;
 use super::error::RunError;
 use std::collections::HashSet;
-use ultramarine_topology::{Domains, host_list};
+use std::net::IpAddr;
+use ultramarine_topology::{Domains, Sources, host_list};
 
 /// What processes are bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -71,6 +72,8 @@ pub(crate) struct Shape {
     pub(crate) nodes: Option<u32>,
     pub(crate) per_host: Option<u32>,
     pub(crate) bind: Option<Bind>,
+    /// Whether that binding was asked for, so that the processes are to see to it.
+    pub(crate) must_bind: bool,
     /// Whether the processes share cores, as far as that is known.
     pub(crate) shares_cores: bool,
 }
@@ -111,7 +114,7 @@ impl Wish {
             allocation.has(processes, nodes)?;
         }
         // What other hosts are like is not known here.
-        let here = domains.filter(|_| allocation.is_none() && hosts.is_empty());
+        let here = domains.filter(|_| allocation.is_none() && are_all_this_one(&hosts));
         if let (Some(bind), Some(domains)) = (self.bind, here) {
             can_bind(bind, processes, domains)?;
         }
@@ -122,6 +125,7 @@ impl Wish {
             nodes: nodes.or(nodes_known.filter(|nodes| processes < *nodes).map(|_| processes)),
             per_host: self.per_host,
             bind,
+            must_bind: self.bind.is_some(),
             shares_cores: here.is_some_and(|domains| processes > domains.cores),
         })
     }
@@ -217,6 +221,20 @@ fn contradiction(text: String) -> RunError {
 fn is_host_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     !name.is_empty() && !name.starts_with('-') && name.chars().all(fits)
+}
+
+/// Whether all these names are of this host; so if there is none.
+fn are_all_this_one(hosts: &[String]) -> bool {
+    if hosts.is_empty() {
+        return true;
+    }
+    let Ok(Sources { host_name: own, .. }) = Sources::from_env() else { return false };
+    let without_domain = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
+    let is_own = |host: &String| match host.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || without_domain(host) == without_domain(&own),
+    };
+    hosts.iter().all(is_own)
 }
 
 /// Spreads processes evenly over hosts: the first ones have one more.
@@ -353,5 +371,26 @@ mod tests {
              for fewer processes, or leave out --bind"
         );
         assert!(bound(Bind::Package, 2).is_err() && bound(Bind::Core, 9).is_err());
+    }
+
+    #[test]
+    fn a_host_that_is_named_may_be_this_one() {
+        let own = Sources::from_env().expect("this host has a name").host_name;
+        let core = |list: &str| {
+            let wish = Wish { bind: Some(Bind::Core), per_host: Some(9), ..on(list) };
+            wish.shape(None, Some(HOST)).is_ok()
+        };
+        assert!(!core("localhost") && !core("127.0.0.1") && !core(&own));
+        assert!(core("another") && core("localhost,another") && core("10.77.0.1"));
+    }
+
+    #[test]
+    fn only_a_binding_that_is_asked_for_is_insisted_on() {
+        let must_bind = |bind| {
+            let shape = Wish { bind, ..Wish::default() }.shape(None, Some(HOST)).expect("a shape");
+            (shape.bind, shape.must_bind)
+        };
+        assert_eq!(must_bind(None), (Some(Bind::Numa), false));
+        assert_eq!(must_bind(Some(Bind::Numa)), (Some(Bind::Numa), true));
     }
 }
