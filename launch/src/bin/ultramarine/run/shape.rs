@@ -47,7 +47,8 @@ pub(crate) struct Wish {
     #[arg(long, value_name = "HOSTS")]
     hosts: Option<String>,
     /// What each process is bound to. [default: what Slurm does; elsewhere `none`, or `numa` where
-    /// the processes are one for each NUMA node by default].
+    /// the processes are one for each NUMA node by default]. They see it as `ULTRAMARINE_BIND`, and
+    /// refuse to start as a job if they are not bound so.
     #[arg(long, value_enum)]
     pub(super) bind: Option<Bind>,
 }
