@@ -26,6 +26,9 @@ pub(crate) enum Requirement {
     Mpi(Family),
 }
 
+/// What `slurm/testcluster` starts.
+const SLURM: [&str; 5] = ["slurmctld", "slurmd", "srun", "munged", "ip"];
+
 /// Where software comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Distribution {
@@ -66,12 +69,9 @@ impl Requirement {
             Self::Libclang => libclang::is_here(),
             Self::Hwloc => process::succeeds(pkg_config().args(["--exists", "hwloc >= 2.0.0"])),
             Self::Spin => process::succeeds(Command::new("spin").arg("-V")),
+            // Where no cluster is configured srun fails whatever it is asked.
             Self::Slurm => {
-                ["slurmctld", "slurmd", "srun", "munged", "ip"].into_iter().all(|name| {
-                    let program = process::find_system_program(name);
-                    program
-                        .is_some_and(|program| process::succeeds(Command::new(program).arg("-V")))
-                })
+                SLURM.into_iter().all(|name| process::find_system_program(name).is_some())
             }
             Self::Mpi(family) => Mpi::find(family).is_some(),
         }
@@ -135,6 +135,8 @@ pub(crate) fn advice(missing: &[Requirement]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const ALL: [Requirement; 6] = [
@@ -145,6 +147,17 @@ mod tests {
         Requirement::Mpi(Family::Mpich),
         Requirement::Mpi(Family::OpenMpi),
     ];
+
+    #[test]
+    fn slurm_is_there_before_it_is_configured() {
+        let is_file = |name: &str| {
+            ["/usr/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(name).is_file())
+        };
+        if !SLURM.into_iter().all(is_file) {
+            return println!("skipped: Slurm is not installed, or elsewhere");
+        }
+        assert!(Requirement::Slurm.is_met());
+    }
 
     #[test]
     fn advice_for_a_bare_machine() {
