@@ -72,8 +72,6 @@ fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
     let mut by_slurm = cluster.srun(2);
     let mut by_name = cluster.mpiexec(2);
     let mut by_pattern = cluster.srun(2);
-    // Slurm's word goes first, unless it is not there.
-    by_pattern.args(["env", "-u", "SLURM_TOPOLOGY_ADDR"]);
     by_pattern.env("ULTRAMARINE_HOST_PATTERN", "(r#)n#");
     let mut by_file = cluster.srun(2);
     by_file.env("ULTRAMARINE_TOPOLOGY", &file);
