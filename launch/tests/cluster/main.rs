@@ -337,8 +337,10 @@ fn batch_scripts_do_what_they_say() {
             assert!(out.contains(": 5 PEs"), "{out}");
         }
     }
-    // Asked to end forty seconds before a minute is over, instead of two minutes before ten are.
-    let out = batch("walltime", &["--time=1", "--signal=TERM@40"]);
+    // Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look would be
+    // too late: here at its first look when ten seconds have passed. (In the first moments there may be no
+    // process yet to hear it.)
+    let out = batch("walltime", &["--time=2", "--signal=TERM@80"]);
     let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let report = json.unwrap_or_else(|| panic!("{out}"));
     let (ranges, of) = (report["ranges"].as_u64(), report["of"].as_u64());
