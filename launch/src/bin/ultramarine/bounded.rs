@@ -30,12 +30,12 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 /// From now on a signal that ends this process ends the program first that it runs: programs are in
 /// groups of their own, which Ctrl-C does not reach.
 ///
+/// What this process becomes by `exec` has its signals as they were: the system sees to that, but for
+/// those that were ignored (as in the background of a script). These are left so.
+///
 /// # Errors
 ///
 /// The system does not let this process catch signals.
-///
-/// What this process becomes by `exec` has its signals as they were: the system sees to that, but for
-/// those that were ignored (as in the background of a script). These are left so.
 pub(crate) fn end_on_signals() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for signal in [SIGINT, SIGTERM].into_iter().filter(|signal| !ignores(&status, *signal)) {
