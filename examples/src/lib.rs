@@ -12,7 +12,7 @@ mod splitting;
 pub use division::{Division, Ways};
 pub use picture::Picture;
 pub use progress::with_progress;
-pub use report::Report;
+pub use report::{Report, print};
 pub use skeleton::Skeleton;
 pub use splitting::splitting;
 

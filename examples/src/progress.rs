@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use ultramarine::Context;
+use ultramarine::{Context, log_line};
 
 /// How often the tasks are counted. Costs one small task per PE.
 const COUNT_EVERY: Duration = Duration::from_millis(250);
@@ -59,7 +59,8 @@ async fn show(cx: &Context, total: Option<u64>) {
         if terminal {
             bar.set_position(started);
         } else if Instant::now() >= next_line {
-            eprintln!("{started}{of_all} tasks started after {:.0?}", start.elapsed());
+            let took = start.elapsed();
+            log_line(format_args!("{started}{of_all} tasks started after {took:.0?}"));
             next_line += LINE_EVERY;
         }
         if Some(started) == total {

@@ -3,8 +3,20 @@
 use crate::JobFlags;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::io::Write as _;
 use std::time::{Duration, Instant};
-use ultramarine::{Context, Result, Statistics};
+use ultramarine::{Context, Error, Result, Statistics};
+
+/// Prints a text to standard output, which must be whole.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn print(text: impl Display) -> Result<()> {
+    let mut stdout = std::io::stdout();
+    write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Error::Output)
+}
 
 /// What came out and what it took. Its JSON form has the same fields in every example.
 #[derive(Clone, Debug, Serialize)]
@@ -51,7 +63,7 @@ impl Report {
         let stolen = statistics.by_distance.iter().filter(|row| row.steals > 0);
         Ok(Report {
             program,
-            result: serde_json::to_value(result).map_err(ultramarine::Error::other)?,
+            result: serde_json::to_value(result).map_err(Error::other)?,
             seconds,
             pes: cx.pes(),
             threads: cx.threads(),
@@ -84,31 +96,41 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// The report cannot be put into JSON.
+    /// The report cannot be put into JSON, or not be written.
     pub fn print(&self, flags: &JobFlags) -> Result<()> {
         if flags.json {
-            println!("{}", serde_json::to_string(self).map_err(ultramarine::Error::other)?);
-            return Ok(());
+            let json = serde_json::to_string(self).map_err(Error::other)?;
+            return print(format_args!("{json}\n"));
         }
-        println!("{} ({}): {}", self.program, self.skeleton, self.result);
+        print(self)
+    }
+}
+
+/// The report in words.
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ({}): {}", self.program, self.skeleton, self.result)?;
         for (name, value) in &self.more {
-            println!("{name}: {value}");
+            writeln!(f, "{name}: {value}")?;
         }
-        println!(
+        writeln!(
+            f,
             "{:.3} s on {} PEs x {} threads; {} tasks",
             self.seconds, self.pes, self.threads, self.tasks
-        );
+        )?;
         if self.supervised {
             let Report { dead, notifies, acks, replicas, .. } = self;
-            println!(
+            writeln!(
+                f,
                 "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; {dead} PEs died"
-            );
+            )?;
         }
         for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {
-            println!(
+            writeln!(
+                f,
                 "at distance {}: {} FISH sent, {} SCHEDULE received with {} tasks, {} NOWORK",
                 row.distance, row.fishes, row.schedules, row.steals, row.no_works
-            );
+            )?;
         }
         Ok(())
     }

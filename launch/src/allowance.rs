@@ -52,6 +52,11 @@ impl Allowance {
         self.given.unwrap_or_else(|| share.clamp(1, THREADS_MAX))
     }
 
+    /// How many of this process's PEs share a core, if it has so many; at least 1.
+    pub(crate) fn pes_per_core(&self, pes: u32) -> u32 {
+        (pes / u32::try_from(self.cores).unwrap_or(u32::MAX).max(1)).max(1)
+    }
+
     /// What it shares with processes of the same host that say the same: nothing, if the user says how
     /// many threads there are.
     #[cfg(any(feature = "mpi", test))]

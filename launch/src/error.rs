@@ -28,6 +28,9 @@ pub enum Error {
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// What the program prints cannot be written.
+    #[error("standard output cannot be written ({0}): what was printed there is not whole")]
+    Output(#[source] std::io::Error),
     /// The program has a reason of its own.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),

@@ -44,6 +44,7 @@ mod faults;
 mod guard;
 pub mod latency;
 mod launcher;
+mod log;
 mod options;
 mod request;
 mod start;
@@ -52,6 +53,7 @@ mod threads;
 mod world;
 
 pub use error::{Error, Result, StartError};
+pub use log::log_line;
 pub use options::{LaneKind, Options};
 pub use request::asked_to_end;
 pub use ultramarine_runtime::code::Stateless;
@@ -73,10 +75,12 @@ pub mod prelude {
     pub use crate::{Context, Distance, Pe, Spawner, TaskError};
 }
 
-/// For the `ultramarine` command: the variable by which a launcher says that it has started this
-/// process, if one has.
+/// For the `ultramarine` command, which is of no job itself: the variable by which a launcher says
+/// that it has started this process, if one has.
 #[doc(hidden)]
 pub fn launched_by() -> Option<&'static str> {
+    #[cfg(feature = "mpi")]
+    world::early_end::takes_part();
     launcher::launched(options::utf8_variable).map(|launched| launched.variable)
 }
 
@@ -87,10 +91,14 @@ pub fn launched_by() -> Option<&'static str> {
 /// guard, which the launcher knows, and the program proper (see [`Options::guard`]). A process that
 /// has threads already is started anew for this, and does again what it did before.
 ///
+/// What the runtime has to say goes to standard error, panics included (unless the program has set
+/// a panic hook by then). If that cannot be written, or is not read, it is lost, and the job goes
+/// on.
+///
 /// # Errors
 ///
-/// On the root: what `main` returned, or why the job could not be started or finished. On the
-/// other PEs: only what went wrong there.
+/// On the root: what `main` returned, or why the job could not be started or finished, or that what
+/// was printed could not be written. On the other PEs: only what went wrong there.
 pub fn run<F, T>(main: F) -> Result<()>
 where
     F: FnOnce(Context) -> T,

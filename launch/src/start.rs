@@ -1,13 +1,15 @@
 //! Starting a job: as one of a launcher's processes, or as threads of this one.
 
-use crate::error::{Result, StartError};
+use crate::error::{Error, Result, StartError};
 use crate::launcher::{Launched, launched};
+use crate::log;
 use crate::options::{LaneKind, Options, utf8_variable};
 use crate::threads;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use ultramarine_runtime::executor::Context;
+use ultramarine_runtime::transport::{descriptors, tcp};
 
 impl Options {
     /// Runs the program's main task; see [`run`](crate::run).
@@ -16,6 +18,19 @@ impl Options {
     ///
     /// As for [`run`](crate::run).
     pub fn run<F, T>(self, main: F) -> Result<()>
+    where
+        F: FnOnce(Context) -> T,
+        T: Future<Output = Result<()>> + Send + 'static,
+    {
+        log::report_panics();
+        let result = self.start(main);
+        // What is written in part is as wrong as any other result.
+        let written = std::io::stdout().flush().map_err(Error::Output);
+        log::end();
+        result.and(written)
+    }
+
+    fn start<F, T>(self, main: F) -> Result<()>
     where
         F: FnOnce(Context) -> T,
         T: Future<Output = Result<()>> + Send + 'static,
@@ -43,6 +58,26 @@ impl Options {
     #[cfg(feature = "mpi")]
     fn stays_inside(&self) -> bool {
         self.pe_count().is_some() || self.lane_kind() == Some(LaneKind::Memory)
+    }
+
+    /// Raises the soft limit on open files to the hard one if it may be too low for a connection
+    /// with each PE, and says so if that is not enough: MPI may fail for it before the job begins.
+    pub(crate) fn raise_descriptor_limit(&self, launched: Option<Launched>) {
+        let inside = self.pe_count().filter(|_| self.lane_kind() == Some(LaneKind::Tcp));
+        let connections = match (inside.map(u64::from), launched) {
+            (Some(pes), _) => pes * (pes + tcp::DESCRIPTORS),
+            (None, Some(launched)) if launched.processes > 1 => launched.processes.into(),
+            _ => return,
+        };
+        let needed = connections + descriptors::APART;
+        let limit = descriptors::raise(needed).unwrap_or(needed);
+        if limit < needed && launched.is_none_or(|launched| launched.rank == 0) {
+            tracing::warn!(
+                "a process may have {limit} files open (RLIMIT_NOFILE), and this job may need {needed}: \
+                 TCP connections will be closed and dialled again, which takes time. Raise the limit \
+                 with `ulimit -n {needed}` before the start"
+            );
+        }
     }
 
     /// The same, if it can be had under this launcher.
@@ -76,9 +111,9 @@ fn log_to_stderr() -> Result<(), StartError> {
     let filter = log_filter(&utf8_variable("ULTRAMARINE_LOG").unwrap_or_default())?;
     // A file of a batch job's output shows no colours.
     let has_colours = std::io::stderr().is_terminal() && utf8_variable("NO_COLOR").is_none();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
     // A program that has a subscriber of its own keeps it.
-    let _ = log.with_writer(std::io::stderr).try_init();
+    let _ = subscriber.with_writer(log::writer).try_init();
     Ok(())
 }
 

@@ -6,8 +6,9 @@ use crate::options::{LaneKind, Options, PES_MAX, utf8_variable};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve};
-use ultramarine_runtime::transport::tcp::{JobKey, TcpEndpoint};
-use ultramarine_runtime::transport::{Lane, memory};
+use ultramarine_runtime::settings::Settings;
+use ultramarine_runtime::transport::tcp::{self, JobKey, TcpEndpoint};
+use ultramarine_runtime::transport::{Lane, descriptors, memory};
 use ultramarine_topology::{Pe, Topology};
 
 /// Runs the job.
@@ -17,6 +18,7 @@ where
     T: Future<Output = Result<()>> + Send + 'static,
 {
     options.faults().refuse_among_threads()?;
+    options.raise_descriptor_limit(None);
     let pes = options.pe_count().unwrap_or(1);
     if pes == 0 {
         return Err(StartError::Options("a job needs at least one PE".to_owned()).into());
@@ -28,14 +30,14 @@ where
     let allowance = Allowance::own(options.thread_count(), utf8_variable);
     let threads = allowance.worker_threads(1, pes as usize);
     allowance.remark(threads);
-    let settings = options.settings(threads)?;
+    let settings = options.settings_of_many(threads, allowance.pes_per_core(pes))?;
     let places = match options.given_places() {
         Some(places) => places.to_vec(),
         None => vec![options.sources()?.place().map_err(StartError::from)?; pes as usize],
     };
     let powers = vec![threads as u64; pes as usize];
     let topology = Arc::new(Topology::new(&places, &powers).map_err(StartError::from)?);
-    let lanes = lanes(options.lane_kind().unwrap_or(LaneKind::Memory), pes)?;
+    let lanes = lanes(options.lane_kind().unwrap_or(LaneKind::Memory), pes, &settings)?;
 
     let jobs = lanes.into_iter().zip(0..).map(|(lane, number)| {
         let (topology, settings) = (topology.clone(), settings.clone());
@@ -65,7 +67,7 @@ where
     result.map_err(Error::from)?
 }
 
-fn lanes(kind: LaneKind, pes: u32) -> Result<Vec<Box<dyn Lane>>, StartError> {
+fn lanes(kind: LaneKind, pes: u32, settings: &Settings) -> Result<Vec<Box<dyn Lane>>, StartError> {
     match kind {
         LaneKind::Memory => Ok(memory::network(pes)
             .into_iter()
@@ -73,13 +75,17 @@ fn lanes(kind: LaneKind, pes: u32) -> Result<Vec<Box<dyn Lane>>, StartError> {
             .collect()),
         LaneKind::Tcp => {
             let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            let each = tcp::DESCRIPTORS + tcp::CONNECTIONS_MIN as u64;
+            descriptors::demand(u64::from(pes) * each)?;
             let endpoints: Vec<_> =
                 (0..pes).map(|_| TcpEndpoint::bind(here, None)).collect::<Result<_, _>>()?;
             let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
             let key = JobKey::random()?;
+            let connections_max = settings.connections_max(pes.into());
             let lane = |(endpoint, number): (TcpEndpoint, u32)| {
-                let lane = endpoint.into_lane(Pe::new(number), addresses.clone(), key)?;
-                Ok(Box::new(lane) as Box<dyn Lane>)
+                let lane =
+                    endpoint.into_lane(Pe::new(number), addresses.clone(), key, connections_max);
+                Ok(Box::new(lane?) as Box<dyn Lane>)
             };
             endpoints.into_iter().zip(0..).map(lane).collect()
         }

@@ -348,22 +348,3 @@ fn pushed_ranges_are_spread_evenly_and_stay_together() {
         });
     }
 }
-
-#[test]
-fn problems_may_be_divided_thousands_of_times() {
-    job(racks(&[1, 1]), async |cx| {
-        let chain = || {
-            DivideAndConquer::new(
-                |n: &u64| *n == 0,
-                |n| n,
-                |n| [n - 1, 0],
-                |_, [below, _]| below + 1,
-            )
-        };
-        let (deep, everywhere) = (5000, |_: &u64| Distance::ONE);
-        assert_eq!(fork_divide_and_conquer(chain(), deep), deep);
-        assert_eq!(par_divide_and_conquer(&cx, everywhere, chain(), deep).await?, deep);
-        assert_eq!(push_divide_and_conquer(&cx, everywhere, chain(), deep).await?, deep);
-        Ok(())
-    });
-}

@@ -202,7 +202,7 @@ fn settings_that_cannot_be_are_refused_by_name() {
     let many = refusal(Options::default().pes(2).threads(1_000_000));
     assert!(many.contains("at most 1024 worker threads"), "{many}");
     let many = refusal(Options::default().pes(5000));
-    assert!(many.contains("at most 4096 PEs"), "{many}");
+    assert!(many.contains("at most 2048 PEs"), "{many}");
     let none = refusal(Options::default().pes(0));
     assert!(none.contains("at least one PE"), "{none}");
     let mpi = refusal(Options::default().pes(2).lane(LaneKind::Mpi));

@@ -280,6 +280,31 @@ fn bootstrap_bytes_grow_linearly_and_connections_with_the_logarithm() {
 }
 
 #[cfg(feature = "mpi")]
+/// Programs refuse their flags before they take part in a job, when the others wait for them already.
+#[test]
+#[cfg(feature = "mpi")]
+fn a_wrong_flag_of_one_process_ends_all_at_once() {
+    for wrong_first in [true, false] {
+        let Some(mut command) = common::command::launcher() else { return };
+        let mut parts = [("3", "--json"), ("1", "--no-such-flag")];
+        if wrong_first {
+            parts.reverse();
+        }
+        for (number, (processes, flag)) in parts.into_iter().enumerate() {
+            command.args((number > 0).then_some(":"));
+            command.args(["-n", processes, ULTRAMARINE, "topo", "--threads", "1", flag]);
+        }
+        // Far more than a test may take.
+        command.env("ULTRAMARINE_START_DEADLINE", "10min");
+        let ended = run(&mut command);
+        ended.fails_with("unexpected argument '--no-such-flag'");
+        let rank = if wrong_first { 0 } else { 3 };
+        ended.fails_with(&format!("the job did not start: rank {rank} on "));
+        ended.fails_with("it has ended with code 2 before it joined the job: see what it says");
+    }
+}
+
+#[cfg(feature = "mpi")]
 #[test]
 fn a_job_is_described_by_no_process_of_a_launcher() {
     let Some(ended) = launched(2, "--hosts n1") else { return };

@@ -4,12 +4,19 @@
 //!
 //! - **Notices** arrive after any time, in any order. [Some](Case::lost) are lost.
 //! - **Watching**: the PEs that somebody does not know to be dead form a ring, in which it hears its
-//!   neighbours' heartbeats, and suspects them sooner or later when they are gone (the detector's
-//!   rings, on one host). Besides, [some](Case::slandered) PEs are suspected without a reason.
-//! - **Time** passes for whoever waits for an answer that nothing on its way can bring; so patience is
-//!   lost only when messages are lost, or with the root.
+//!   neighbours' heartbeats (the detector's rings, on one host). It sees whether it has contact with
+//!   them, and with those that the protocol has it look at; sooner or later it suspects and loses
+//!   whom it has no contact with.
 //! - **Crashes**: [some](Case::crashes) PEs are gone from one moment to the next, with what they were
 //!   about to say; also the root (`Case::root_may_crash`).
+//! - **Cuts**: [some](Case::cuts) paths between two PEs break, both ways and for ever.
+//! - **Errors**: [some](Case::doubts) PEs are suspected for a while though there is contact with them,
+//!   as in overload; and [some](Case::slandered) are lost so.
+//! - **Repetition**: whenever an accusation would make the root do anything, it may be repeated.
+
+mod case;
+
+pub use case::Case;
 
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
@@ -18,35 +25,25 @@ use std::time::Duration;
 use ultramarine_runtime::protocol::{Membership, Notice, Standing};
 use ultramarine_topology::Pe;
 
-/// What is searched.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// How many PEs there are, the root included.
-    pub pes: u32,
-    /// How many crash at most.
-    pub crashes: u32,
-    /// Whether the root may be one of them.
-    pub root_may_crash: bool,
-    /// How many times at most somebody is suspected though it lives.
-    pub slandered: u32,
-    /// How many notices are lost at most.
-    pub lost: u32,
-    /// Whether nobody listens to heartbeats, to see that the search notices.
-    pub deaf: bool,
-}
-
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// By PE; `None`: it has crashed, or left.
     members: Vec<Option<Arc<Membership>>>,
-    /// By PE: how far its time has come, in quarters of the patience.
-    clocks: Vec<u32>,
     /// From, to, what. (Twice the same at a time is once: they only say what is so.)
     flying: BTreeSet<(Pe, Pe, Notice)>,
+    /// Who has been told to look at whom, and has not seen it yet.
+    looks: BTreeSet<(Pe, Pe)>,
+    /// The broken paths, the smaller number first.
+    cuts: BTreeSet<(Pe, Pe)>,
     crashed: u32,
+    doubts: u32,
     slandered: u32,
     lost: u32,
+    /// How many living PEs were expelled.
+    innocents: u32,
+    /// How many PEs left for want of a root with which they had contact.
+    misled: u32,
 }
 
 /// One step.
@@ -63,58 +60,49 @@ pub enum Act {
         /// Who hears it.
         to: Pe,
     },
-    /// A PE suspects another.
-    Suspect {
+    /// A PE sees another so.
+    See {
         /// Who does.
         by: Pe,
         /// Whom.
         whom: Pe,
+        /// What it sees.
+        sight: Sight,
     },
-    /// A PE waits for an answer, and time passes.
-    Wait(Pe),
+    /// A PE repeats its accusations.
+    Repeat(Pe),
     /// A PE that has to leave does.
     Leave(Pe),
     /// A PE crashes.
     Crash(Pe),
+    /// A path breaks.
+    Cut(Pe, Pe),
 }
 
-const PATIENCE: Duration = Duration::from_secs(4);
+/// What a PE sees of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// There is contact.
+    Reached,
+    /// There is none at the moment.
+    Suspected,
+    /// There will be none.
+    Lost,
+}
 
 /// The one that stands for all: wherever nothing can happen any more unless something else goes
 /// wrong, all that live know the same dead, and these are all that do not live.
 pub const NOBODY_DISAGREES_FOR_EVER: &str = "nobody disagrees for ever";
 
+/// Each broken path, and each error, costs at most one PE that lives.
+pub const FEW_INNOCENTS: &str = "a broken path costs one PE at most";
+
+/// A PE leaves for want of the root only if it has lost the root itself.
+pub const NOBODY_IS_MISLED: &str = "nobody is misled about the root";
+
+const NOW: Duration = Duration::ZERO;
+
 impl Case {
-    /// So many PEs, and so much that goes wrong.
-    pub fn new(pes: u32, crashes: u32, slandered: u32, lost: u32) -> Case {
-        Case { pes, crashes, slandered, lost, root_may_crash: false, deaf: false }
-    }
-
-    /// What takes seconds.
-    pub fn quick() -> Vec<(&'static str, Case)> {
-        vec![
-            ("two of five crash", Case::new(5, 2, 0, 0)),
-            ("two of five crash, perhaps the root", Case::new(5, 2, 0, 0).root_may_crash()),
-            ("one of everything", Case::new(4, 1, 1, 1)),
-            ("two are slandered", Case::new(4, 0, 2, 0)),
-            ("two crash, one is slandered", Case::new(4, 2, 1, 0).root_may_crash()),
-        ]
-    }
-
-    /// What takes minutes.
-    pub fn large() -> Vec<(&'static str, Case)> {
-        vec![
-            ("three of six crash", Case::new(6, 3, 0, 0)),
-            ("two of four crash, one of everything else", Case::new(4, 2, 1, 1).root_may_crash()),
-            ("one of five crashes, one is slandered", Case::new(5, 1, 1, 0).root_may_crash()),
-            ("two are slandered, and two notices lost", Case::new(4, 0, 2, 2)),
-        ]
-    }
-
-    fn root_may_crash(self) -> Case {
-        Case { root_may_crash: true, ..self }
-    }
-
     fn all(&self) -> impl Iterator<Item = Pe> + use<> {
         (0..self.pes).map(Pe::new)
     }
@@ -124,13 +112,36 @@ impl Case {
         at: Pe,
         act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice)),
     ) -> Option<()> {
+        let before = state.members[at.index()].clone()?;
         let member = Arc::make_mut(state.members[at.index()].as_mut()?);
         let mut sent = Vec::new();
-        act(member, &mut |to, notice| sent.push((at, to, notice)));
-        // Nobody would read it.
-        let flying = sent.into_iter().filter(|(_, to, _)| state.members[to.index()].is_some());
-        state.flying.extend(flying.collect::<Vec<_>>());
+        act(member, &mut |to, notice| sent.push((to, notice)));
+        if before.standing() == Standing::Member && member.standing() == Standing::RootLost {
+            state.misled += u32::from(Self::has_contact(state, at, Pe::ROOT));
+        }
+        if at == Pe::ROOT {
+            let new = state.members[0].as_ref()?.dead()[before.dead().len()..].to_vec();
+            let lives = |pe: &&Pe| state.members[pe.index()].is_some();
+            state.innocents += new.iter().filter(lives).count() as u32;
+        }
+        for (to, notice) in sent {
+            let arrives = to == at || Self::has_contact(state, at, to);
+            if let Notice::Look { pe } = notice {
+                // Others than the root are only to see what they do not see; they look at once.
+                if arrives && (to == Pe::ROOT || !Self::has_contact(state, to, pe)) {
+                    state.looks.insert((to, pe));
+                }
+            } else if arrives {
+                state.flying.insert((at, to, notice));
+            }
+        }
         Some(())
+    }
+
+    /// Whether both are there, and the path between them is whole.
+    fn has_contact(state: &State, one: Pe, other: Pe) -> bool {
+        let are_there = [one, other].iter().all(|pe| state.members[pe.index()].is_some());
+        are_there && !state.cuts.contains(&(one.min(other), one.max(other)))
     }
 
     /// Those with whom a PE exchanges heartbeats: before and behind it among those that it does not
@@ -143,11 +154,24 @@ impl Case {
         around.filter(|pe| *pe != me).collect()
     }
 
-    /// Whether nothing on its way can answer what this PE waits for.
-    fn waits_in_vain(state: &State, me: Pe) -> bool {
-        let to_or_from =
-            |(from, to, _): &(Pe, Pe, Notice)| (*from, *to) == (me, Pe::ROOT) || *to == me;
-        !state.flying.iter().any(to_or_from)
+    /// Whether the root would do anything if this PE repeated its accusations.
+    fn would_help_to_repeat(state: &State, me: Pe) -> bool {
+        let Some(root) =
+            state.members[0].as_ref().filter(|_| Self::has_contact(state, me, Pe::ROOT))
+        else {
+            return false;
+        };
+        let mut accusations = Vec::new();
+        if let Some(member) = &state.members[me.index()] {
+            Membership::clone(member).tick(NOW, &mut |_, notice| accusations.push(notice));
+        }
+        accusations.into_iter().any(|accusation| {
+            let (mut judge, mut acts) = (Membership::clone(root), false);
+            judge.handle(NOW, me, accusation, &mut |to, notice| {
+                acts |= to != Pe::ROOT && matches!(notice, Notice::Bulletin { .. });
+            });
+            acts || judge != **root
+        })
     }
 
     /// What can happen at this PE, apart from what arrives.
@@ -157,26 +181,42 @@ impl Case {
             acts.push(Act::Leave(me));
             return;
         }
-        let mut answer_due = member.as_ref().clone();
-        if answer_due.tick(Duration::ZERO, &mut |_, _| {}).is_some()
-            && Self::waits_in_vain(state, me)
-        {
-            acts.push(Act::Wait(me));
+        let accuses = me != Pe::ROOT && member.due().is_some();
+        if accuses && Self::would_help_to_repeat(state, me) {
+            acts.push(Act::Repeat(me));
         }
-        for other in Self::neighbours(member, me) {
-            match &state.members[other.index()] {
-                Some(_) if self.deaf => {}
-                // The two share a connection, whichever of them made it.
-                Some(peer) => {
-                    acts.extend(Self::heartbeat((other, peer), (me, member)));
-                    acts.extend(Self::heartbeat((me, member), (other, peer)));
+        let neighbours = Self::neighbours(member, me);
+        for other in self.all().filter(|pe| *pe != me) {
+            let is_looked_at = state.looks.contains(&(me, other));
+            let is_watched =
+                neighbours.contains(&other) || is_looked_at || other == Pe::ROOT && accuses;
+            let mut see = |sight| acts.push(Act::See { by: me, whom: other, sight });
+            if Self::has_contact(state, me, other) {
+                let mut seeing = Membership::clone(member);
+                seeing.reach(other);
+                if is_looked_at || seeing != **member {
+                    see(Sight::Reached);
                 }
-                None => acts.push(Act::Suspect { by: me, whom: other }),
+                if state.doubts < self.doubts {
+                    see(Sight::Suspected);
+                }
+                if state.slandered < self.slandered {
+                    see(Sight::Lost);
+                }
+            } else if is_watched && !member.is_dead(other) {
+                // To suspect it first is one more way to the same end.
+                if self.doubts > 0 {
+                    see(Sight::Suspected);
+                }
+                see(Sight::Lost);
             }
         }
-        if state.slandered < self.slandered {
-            let lives = |whom: &Pe| *whom != me && state.members[whom.index()].is_some();
-            acts.extend(self.all().filter(lives).map(|whom| Act::Suspect { by: me, whom }));
+        for other in neighbours.into_iter().filter(|other| Self::has_contact(state, me, *other)) {
+            // The two share a connection, whichever of them made it.
+            if let Some(peer) = state.members[other.index()].as_ref().filter(|_| !self.deaf) {
+                acts.extend(Self::heartbeat((other, peer), (me, member)));
+                acts.extend(Self::heartbeat((me, member), (other, peer)));
+            }
         }
     }
 
@@ -190,7 +230,7 @@ impl Case {
 
     /// Whether anything changes yet, even if nothing more goes wrong.
     fn can_go_on(&self, state: &State) -> bool {
-        let calm = Case { crashes: 0, slandered: 0, lost: 0, ..self.clone() };
+        let calm = Case { crashes: 0, cuts: 0, doubts: 0, slandered: 0, lost: 0, ..self.clone() };
         let mut acts = Vec::new();
         calm.actions(state, &mut acts);
         acts.into_iter().any(|act| calm.next_state(state, act).is_some_and(|next| next != *state))
@@ -199,6 +239,7 @@ impl Case {
     fn end(state: &mut State, pe: Pe) {
         state.members[pe.index()] = None;
         state.flying.retain(|(_, to, _)| *to != pe);
+        state.looks.retain(|(by, _)| *by != pe);
     }
 
     fn living(state: &State) -> impl Iterator<Item = (Pe, &Membership)> {
@@ -225,14 +266,22 @@ impl Model for Case {
     type Action = Act;
 
     fn init_states(&self) -> Vec<State> {
-        let member = |me| Some(Arc::new(Membership::new(me, self.pes, PATIENCE)));
+        let member = |me| {
+            let mut member = Membership::new(me, self.pes, Duration::ZERO);
+            member.mutant = self.mutant;
+            Some(Arc::new(member))
+        };
         vec![State {
             members: self.all().map(member).collect(),
-            clocks: vec![0; self.pes as usize],
             flying: BTreeSet::new(),
+            looks: BTreeSet::new(),
+            cuts: BTreeSet::new(),
             crashed: 0,
+            doubts: 0,
             slandered: 0,
             lost: 0,
+            innocents: 0,
+            misled: 0,
         }]
     }
 
@@ -249,6 +298,11 @@ impl Model for Case {
             if is_mortal && state.members[me.index()].is_some() && state.crashed < self.crashes {
                 acts.push(Act::Crash(me));
             }
+            if (state.cuts.len() as u32) < self.cuts {
+                let others = self.all().filter(|pe| *pe > me);
+                let whole = others.filter(|other| Self::has_contact(state, me, *other));
+                acts.extend(whole.map(|other| Act::Cut(me, other)));
+            }
         }
     }
 
@@ -257,7 +311,9 @@ impl Model for Case {
         match act {
             Act::Deliver(from, to, notice) => {
                 state.flying.remove(&(from, to, notice.clone()));
-                Self::step(&mut state, to, |member, out| member.handle(from, notice, out))?;
+                Self::step(&mut state, to, |member, out| {
+                    member.handle(NOW, from, notice, out);
+                })?;
             }
             Act::Lose(from, to, notice) => {
                 state.flying.remove(&(from, to, notice));
@@ -265,35 +321,40 @@ impl Model for Case {
             }
             Act::Heartbeat { from, to } => {
                 let notice = state.members[from.index()].as_ref()?.heartbeat();
-                Self::step(&mut state, to, |member, out| member.handle(from, notice, out))?;
-            }
-            Act::Suspect { by, whom } => {
-                if state.members[whom.index()].is_some() {
-                    state.slandered += 1;
-                }
-                let now = PATIENCE / 4 * state.clocks[by.index()];
-                Self::step(&mut state, by, |member, out| member.suspect(now, whom, out))?;
-            }
-            Act::Wait(pe) => {
-                state.clocks[pe.index()] += 1;
-                let now = PATIENCE / 4 * state.clocks[pe.index()];
-                Self::step(&mut state, pe, |member, out| {
-                    member.tick(now, out);
+                Self::step(&mut state, to, |member, out| {
+                    member.handle(NOW, from, notice, out);
                 })?;
+            }
+            Act::See { by, whom, sight } => {
+                if Self::has_contact(&state, by, whom) {
+                    state.doubts += u32::from(sight == Sight::Suspected);
+                    state.slandered += u32::from(sight == Sight::Lost);
+                }
+                state.looks.remove(&(by, whom));
+                Self::step(&mut state, by, |member, out| match sight {
+                    Sight::Reached => member.reach(whom),
+                    Sight::Suspected => member.suspect(NOW, whom, out),
+                    Sight::Lost => member.lose(NOW, whom, out),
+                })?;
+                if sight == Sight::Suspected && !Self::has_contact(&state, by, whom) {
+                    state.looks.insert((by, whom));
+                }
+            }
+            Act::Repeat(pe) => {
+                Self::step(&mut state, pe, |member, out| {
+                    member.tick(NOW, out);
+                })?;
+            }
+            Act::Cut(one, other) => {
+                state.cuts.insert((one, other));
+                state.flying.retain(|(from, to, _)| {
+                    (*from, *to) != (one, other) && (*from, *to) != (other, one)
+                });
             }
             Act::Leave(pe) => Self::end(&mut state, pe),
             Act::Crash(pe) => {
                 state.crashed += 1;
                 Self::end(&mut state, pe);
-            }
-        }
-        // Who waits for nothing has no use for the time.
-        for (member, clock) in state.members.iter().zip(&mut state.clocks) {
-            let waits = member.iter().any(|member| {
-                Membership::clone(member).tick(Duration::ZERO, &mut |_, _| {}).is_some()
-            });
-            if !waits {
-                *clock = 0;
             }
         }
         Some(state)
@@ -311,20 +372,19 @@ impl Model for Case {
                 lists.windows(2).all(|pair| pair[1].starts_with(pair[0]))
                     && lists.last().is_none_or(|longest| !longest.contains(&Pe::ROOT))
             }),
-            Property::always("nobody leaves without a reason", |case: &Case, state: &State| {
-                let is_calm = state.crashed + state.slandered + state.lost == 0;
-                !is_calm || Case::living(state).count() == case.pes as usize
+            Property::always(FEW_INNOCENTS, |_, state: &State| {
+                state.innocents <= state.cuts.len() as u32 + state.slandered
             }),
+            Property::always(NOBODY_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
         ];
-        if self.slandered > 0 {
+        if self.slandered + self.cuts > 0 {
             properties.push(Property::sometimes("somebody is expelled", |_, state: &State| {
                 Case::living(state).any(|(_, member)| member.standing() == Standing::Expelled)
             }));
         }
         if self.slandered > 0 || self.root_may_crash {
             properties.push(Property::sometimes("somebody loses the root", |_, state: &State| {
-                Case::living(state)
-                    .any(|(_, member)| matches!(member.standing(), Standing::RootLost(_)))
+                Case::living(state).any(|(_, member)| member.standing() == Standing::RootLost)
             }));
         }
         properties

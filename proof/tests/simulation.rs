@@ -22,8 +22,9 @@ fn jobs_end_with_the_right_result_whoever_dies() {
         total.add(&run);
     }
     println!("{total}");
-    // Only a death in the very end of a job makes others wait, or takes the root from them.
-    assert!(total.late <= runs / 50 && total.misled <= runs / 25, "{total}");
+    // Only a death in the very end of a job makes others wait. One that is stopped for longer than
+    // others linger there does not hear that they left.
+    assert!(total.late <= runs / 50 && total.unheard <= runs / 12, "{total}");
     // That takes the death of nearly all, one after the other, with the same task.
     assert!(total.wronged <= runs / 500, "{total}");
 }

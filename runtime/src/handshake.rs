@@ -134,6 +134,18 @@ impl Handshake {
         Handshake { key, awaited: Awaited::Hello { purpose, me, pes }, heard: Vec::new() }
     }
 
+    /// How many bytes are still to come before there is something to answer or to know; 0 once all has
+    /// been said.
+    pub fn wanted_bytes(&self) -> usize {
+        let whole = match self.awaited {
+            Awaited::Hello { .. } => HELLO_BYTES,
+            Awaited::Challenge { .. } => CHALLENGE_BYTES,
+            Awaited::Proof { .. } => SEAL_BYTES,
+            Awaited::Nothing => 0,
+        };
+        whole - self.heard.len()
+    }
+
     /// Takes from the front of `bytes` what belongs to the handshake, appends to `answer` what is to
     /// be sent, and returns who the other is once that is certain. The bytes left over follow the
     /// handshake. After a refusal the connection must be closed.
@@ -143,16 +155,10 @@ impl Handshake {
         answer: &mut Vec<u8>,
     ) -> Result<Option<Peer>, Refusal> {
         loop {
-            let wanted = match self.awaited {
-                Awaited::Hello { .. } => HELLO_BYTES,
-                Awaited::Challenge { .. } => CHALLENGE_BYTES,
-                Awaited::Proof { .. } => SEAL_BYTES,
-                Awaited::Nothing => return Ok(None),
-            };
-            let (more, rest) = bytes.split_at(bytes.len().min(wanted - self.heard.len()));
+            let (more, rest) = bytes.split_at(bytes.len().min(self.wanted_bytes()));
             self.heard.extend_from_slice(more);
             *bytes = rest;
-            if self.heard.len() < wanted {
+            if self.wanted_bytes() > 0 || matches!(self.awaited, Awaited::Nothing) {
                 return Ok(None);
             }
             let heard = std::mem::take(&mut self.heard);

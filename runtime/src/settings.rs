@@ -6,6 +6,8 @@ use crate::detector::DetectorSettings;
 use crate::protocol::FishingSettings;
 pub use crate::protocol::settings::MAX_REPLICAS;
 use crate::transport::PortSettings;
+use crate::transport::tcp;
+pub use crate::transport::tcp::CONNECTIONS_MIN;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use value::{Refusal, Value, variable_of};
@@ -26,6 +28,12 @@ pub struct Settings {
     pub max_replicas: u32,
     /// How messages are carried.
     pub port: PortSettings,
+    /// How many connections over TCP a PE has with others at the same time, at least
+    /// [`CONNECTIONS_MIN`]. For one more the PE closes the one that was used least recently, and
+    /// dials again when it needs to. `None` (the default): what the process may have open
+    /// (`RLIMIT_NOFILE`) beside what it has open when the job begins; a quarter of that, and at
+    /// least 10, is left to the program and the detector.
+    pub connections_max: Option<u64>,
     /// How fast it is noticed that a PE is gone.
     pub detector: DetectorSettings,
     /// How long a worker without work looks for some, polling hard, before it sleeps. Default
@@ -98,11 +106,15 @@ settings! {
     "max_replicas" => max_replicas,
     "message_bytes_max" => port.message_bytes_max,
     "window_frames" => port.window_frames,
+    "credit_bytes_max" => port.credit_bytes_max,
     "backlog_bytes_max" => port.backlog_bytes_max,
     "resend_after" => port.resend_after,
     "resends_max" => port.resends_max,
+    "connections_max" => connections_max,
     "heartbeat" => detector.heartbeat,
     "dead_after" => detector.dead_after,
+    "stalled_after" => detector.stalled_after,
+    "root_after" => detector.root_after,
     "spin" => spin,
     "poll_interval_max" => poll_interval_max,
     "shutdown_grace" => shutdown_grace,
@@ -126,6 +138,9 @@ pub const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
 /// some size.
 pub const MESSAGE_BYTES_MIN: usize = 4 << 10;
 
+/// How many messages of the greatest length fit into the backlog, unless that is set.
+const BACKLOG_MESSAGES: usize = 4;
+
 /// The most that `message_bytes_max` can be: lengths travel in 32 bits.
 pub const MESSAGE_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -137,6 +152,7 @@ impl Settings {
             fishing: FishingSettings::for_threads(threads),
             max_replicas: MAX_REPLICAS,
             port: PortSettings::default(),
+            connections_max: None,
             detector: DetectorSettings::default(),
             spin: Duration::from_micros(100),
             poll_interval_max: Duration::from_millis(5),
@@ -181,13 +197,25 @@ impl Settings {
         for (name, value) in changes {
             settings.assign(name, value).map_err(plain)?;
         }
+        let is_in = |texts: &[(String, String)], setting: &str| {
+            texts.iter().any(|(name, _)| name.eq_ignore_ascii_case(setting))
+        };
+        if !is_in(&ours, "backlog_bytes_max") && !is_in(changes, "backlog_bytes_max") {
+            let port = &mut settings.port;
+            let messages = port.message_bytes_max.saturating_mul(BACKLOG_MESSAGES);
+            port.backlog_bytes_max = port.backlog_bytes_max.max(messages);
+        }
         settings.check().map_err(|refusal| {
             // It is called what whoever gave it has called it.
-            let is_named = |(name, _): &(String, String)| name.eq_ignore_ascii_case(&refusal.name);
-            let from_variable = ours.iter().any(is_named) && !changes.iter().any(is_named);
+            let from_variable = is_in(&ours, &refusal.name) && !is_in(changes, &refusal.name);
             if from_variable { by_variable(refusal) } else { plain(refusal) }
         })?;
         Ok(settings)
+    }
+
+    /// The limit on the connections of each of the `lanes` over TCP that this process has.
+    pub fn connections_max(&self, lanes: u64) -> usize {
+        self.connections_max.map_or_else(|| tcp::connections_max(lanes), |given| given as usize)
     }
 
     /// Those of the link between two PEs, which must not give up a PE that its watch does not give up.
@@ -218,6 +246,11 @@ impl Settings {
         let reason = format!("from {} to {} bytes are expected", range.start(), range.end());
         count("message_bytes_max", port.message_bytes_max, range, &reason)?;
 
+        let connections = self.connections_max.map_or(usize::MAX, |given| given as usize);
+        let reason =
+            format!("at least {CONNECTIONS_MIN} are expected: one to dial, one to take a call");
+        count("connections_max", connections, CONNECTIONS_MIN..=usize::MAX, &reason)?;
+
         let zero = Duration::ZERO;
         let moment = Duration::from_nanos(1);
         for (name, value, shortest) in [
@@ -227,6 +260,8 @@ impl Settings {
             ("resend_after", port.resend_after, moment),
             ("heartbeat", detector.heartbeat, moment),
             ("dead_after", detector.dead_after, moment),
+            ("stalled_after", detector.stalled_after, moment),
+            ("root_after", detector.root_after, moment),
             ("spin", self.spin, zero),
             ("poll_interval_max", self.poll_interval_max, zero),
             ("shutdown_grace", self.shutdown_grace, zero),
@@ -316,6 +351,7 @@ mod tests {
     fn every_limit_holds() {
         for (name, value) in [
             ("threads", "1025"),
+            ("connections_max", "1"),
             ("message_bytes_max", "4095"),
             ("message_bytes_max", "4294967296"),
             ("fish_deadline", "0s"),
@@ -332,6 +368,8 @@ mod tests {
             ("dead_after", "0s"),
             ("dead_after", "25h"),
             ("dead_after", "399ms"),
+            ("stalled_after", "0s"),
+            ("root_after", "25h"),
         ] {
             let error = texts(&[], &[(name, value)]).expect_err(name).to_string();
             assert!(error.starts_with(&format!("{name} = `")), "{error}");
@@ -343,10 +381,21 @@ mod tests {
             ("shutdown_grace", "0s"),
             ("shutdown_grace", "24h"),
             ("dead_after", "400ms"),
-            ("dead_after", "24h"),
+            ("root_after", "24h"),
         ] {
             texts(&[], &[(name, value)]).expect(name);
         }
+    }
+
+    #[test]
+    fn the_backlog_follows_the_messages_unless_it_is_set() {
+        let backlog = |changes: &[_]| texts(&[], changes).expect("right").port.backlog_bytes_max;
+        let long = ("message_bytes_max", "1000000000");
+        assert_eq!(backlog(&[]), 1 << 30);
+        assert_eq!(backlog(&[long]), 4_000_000_000);
+        assert_eq!(backlog(&[("backlog_bytes_max", "5000"), long]), 5000);
+        let variables = [("ULTRAMARINE_BACKLOG_BYTES_MAX", "5000")];
+        assert_eq!(texts(&variables, &[long]).expect("right").port.backlog_bytes_max, 5000);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::Verdict;
 use ultramarine_runtime::executor::{
-    Context, Exchanged, Job, JobError, Leave, Report, Spawner, Watch, Watchman, lead, serve,
+    Context, Exchanged, Fork, Job, JobError, Leave, Report, Spawner, Watch, Watchman, lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
@@ -29,6 +29,8 @@ type Queue = Arc<Mutex<Vec<(Pe, Vec<u8>)>>>;
 struct Sea {
     /// Whether calls hang from now on.
     is_stormy: Arc<AtomicBool>,
+    /// Whether those of the root's workers do.
+    are_workers_caught: Arc<AtomicBool>,
     /// Whether what is sent from now on is lost.
     is_swallowing: Arc<AtomicBool>,
     /// How many frames were.
@@ -91,7 +93,12 @@ impl Lane for Fragile {
 
 impl Pump for Library {
     fn pump(&mut self) -> bool {
-        while self.sea.is_stormy.load(Ordering::SeqCst) {
+        let thread = thread::current();
+        let is_worker = thread.name().is_some_and(|name| name.starts_with("pe0-worker"));
+        let sea = &self.sea;
+        while sea.is_stormy.load(Ordering::SeqCst)
+            || is_worker && sea.are_workers_caught.load(Ordering::SeqCst)
+        {
             self.sea.stuck.fetch_add(1, Ordering::SeqCst);
             thread::sleep(Duration::MAX);
         }
@@ -101,7 +108,8 @@ impl Pump for Library {
                 self.sea.swallowed.fetch_add(1, Ordering::SeqCst);
                 continue;
             }
-            assert!(self.inner.send(*to, frame).unwrap(), "the inbox has room");
+            // MPI says nothing of one that is gone.
+            assert!(self.inner.send(*to, frame).unwrap_or(true), "the inbox has room");
         }
         let mut incoming = self.incoming.lock().unwrap();
         let polled = self.inner.poll(&mut |from, frame| incoming.push((from, frame.to_vec())));
@@ -126,7 +134,7 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
     let lanes = memory::network(PES).into_iter().zip(endpoints).zip(0..2);
     let job = |((inner, endpoint), n): ((memory::MemoryLane, TcpEndpoint), u32)| {
         let me = Pe::new(n);
-        let lifeboat = endpoint.into_lane(me, addresses.clone(), key).unwrap();
+        let lifeboat = endpoint.into_lane(me, addresses.clone(), key, usize::MAX).unwrap();
         let sleeper = inner.sleeper();
         let (outgoing, incoming) = (Queue::default(), Queue::default());
         let inner = Some(inner);
@@ -211,6 +219,41 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
         assert_eq!((root, other), (Leave::Bereaved, Leave::Bereaved));
         assert_eq!(sea.stuck.load(Ordering::SeqCst), 2, "nobody goes in any more");
     }
+}
+
+#[test]
+fn what_substitutes_fork_and_leave_is_run() {
+    let sea = Sea::default();
+    let mut jobs = jobs(&sea, 2).into_iter();
+    let (root, other) = (jobs.next().unwrap(), jobs.next().unwrap());
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || drop(serve(other)));
+    thread::spawn(move || {
+        let main = async move |cx: Context| {
+            sea.are_workers_caught.store(true, Ordering::SeqCst);
+            while sea.stuck.load(Ordering::SeqCst) == 0 {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+            sea.say(&Verdict::Dead(vec![Pe::new(2)]));
+            let divide = async |cx: Context, ()| {
+                let task = async |_: Context, n: u64| n;
+                let forks: Vec<_> = (0..9).map(|n| cx.fork(Distance::ONE, task, n)).collect();
+                let left: Vec<_> = forks.into_iter().map(Fork::leave).collect();
+                let mut sum = 0;
+                for future in left {
+                    sum += future.await.expect("it is here");
+                }
+                let thread = thread::current();
+                (sum, thread.name().is_some_and(|name| name.starts_with("pe0-substitute")))
+            };
+            while cx.spawn(Distance::ZERO, divide, ()).await.expect("it is here") != (36, true) {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+        };
+        drop(done.send(lead(root, main).0));
+    });
+    let result = is_done.recv_timeout(PATIENCE).expect("it panicked above, or hangs");
+    result.expect("the job is well");
 }
 
 #[test]

@@ -17,17 +17,21 @@
 //! ```
 //!
 //! `names` is a host range as Slurm writes it, or a list of them. `switches` stands for whatever
-//! groups hosts (racks, chassis, islands); it and `site` may be left out. Each host that takes
-//! part in the job has to be named, and no host may be named twice. Hosts are told apart by their
-//! full name or, if the file does not have that, by the name before the first dot.
+//! groups hosts (racks, chassis, islands); it and `site` may be left out, and no switch is above
+//! itself. Each host that takes part in the job has to be named, and no host may be named twice. Hosts
+//! are told apart by their full name or, if the file does not have that, by the name before the first dot.
+//! The file is a regular one of at most [`FILE_BYTES_MAX`] bytes.
 
+mod read;
 mod write;
 
+pub use read::FILE_BYTES_MAX;
 pub use write::{Inexpressible, written};
 
 use crate::host_list::{self, HOSTS_LIMIT, HostListError};
 use crate::{DEPTH_LIMIT, Label, LevelKind, Place, hostname};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +49,21 @@ pub enum FileError {
         path: PathBuf,
         /// What the system says.
         cause: std::io::Error,
+    },
+    /// A pipe, a device or a folder.
+    #[error("the topology file {} is no regular file: give the path of one", path.display())]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Too large to be one.
+    #[error(
+        "the topology file {} has more than {FILE_BYTES_MAX} bytes: name hosts in ranges, such as \
+         nid[001-064], or see whether it is the right file", path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
     },
     /// Not TOML, or not with the keys of a topology file.
     #[error("the topology file {} is malformed: {cause}", path.display())]
@@ -125,8 +144,26 @@ struct HostGroup {
     names: Names,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     site: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "distinct", skip_serializing_if = "Vec::is_empty")]
     switches: Vec<String>,
+}
+
+/// Names of which none comes twice: no switch is above itself.
+fn distinct<'de, D: Deserializer<'de>>(names: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(names)?;
+    match first_repeated(&names) {
+        None => Ok(names),
+        Some(name) => {
+            let text = format!("the switch `{name}` is named twice above the same hosts");
+            Err(D::Error::custom(text))
+        }
+    }
+}
+
+/// The first name that was there before.
+fn first_repeated<T: PartialEq>(names: &[T]) -> Option<&T> {
+    let mut each = names.iter().enumerate();
+    each.find(|(number, name)| names[..*number].contains(name)).map(|(_, name)| name)
 }
 
 /// One host range or several.
@@ -144,9 +181,7 @@ pub(crate) fn place(path: &Path, host: &str) -> Result<Place, FileError> {
 
 /// The places of hosts by the file at `path`.
 pub(crate) fn places(path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<Place>, FileError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| FileError::Unreadable { path: path.to_owned(), cause })?;
-    places_in(&text, path, hosts)
+    places_in(&read::text(path)?, path, hosts)
 }
 
 /// As [`places`], by the text of the file; the path is for errors.
@@ -317,10 +352,23 @@ mod tests {
     fn too_many_hosts_and_levels() {
         let group = "[[hosts]]\nnames = [\"a[1-600000]\", \"b[1-600000]\"]\n";
         assert!(find(group, "a1").unwrap_err().contains("more than 1048576 hosts"));
-        let deep = format!("[[hosts]]\nnames = \"n1\"\nswitches = {:?}", ["s"; 32]);
+        let switches: Vec<_> = (0..32).map(|number| format!("s{number}")).collect();
+        let deep = format!("[[hosts]]\nnames = \"n1\"\nswitches = {switches:?}");
         assert!(
             find(&deep, "n1").unwrap_err().contains("below 32 levels, more than the limit of 32")
         );
+    }
+
+    #[test]
+    fn a_switch_that_is_above_itself() {
+        let text = "[[hosts]]\nnames = \"n1\"\nswitches = [\"a\", \"b\", \"a\"]";
+        let error = find(text, "n1").unwrap_err();
+        assert!(error.contains("the switch `a` is named twice above the same hosts"), "{error}");
+        assert!(error.contains("line 3"), "{error}");
+        // Racks may number their chassis alike.
+        let text = "[[hosts]]\nnames = \"n1\"\nswitches = [\"rack1\", \"chassis1\"]\n\
+                    [[hosts]]\nnames = \"n2\"\nswitches = [\"rack2\", \"chassis1\"]";
+        assert_eq!(find(text, "n2").unwrap(), "switch rack2, switch chassis1, host n2");
     }
 
     fn any_file() -> impl Strategy<Value = TopologyFile> {
@@ -328,9 +376,10 @@ mod tests {
             "[a-z0-9\\[\\]-]{1,8}".prop_map(Names::One),
             prop::collection::vec("[a-z0-9.\"]{1,8}", 0..3).prop_map(Names::Several),
         ];
-        let group =
-            (names, prop::option::of("\\PC{0,6}"), prop::collection::vec("\\PC{0,6}", 0..3))
-                .prop_map(|(names, site, switches)| HostGroup { names, site, switches });
+        let switches = prop::collection::vec("\\PC{0,6}", 0..3)
+            .prop_filter("no switch is above itself", |names| first_repeated(names).is_none());
+        let group = (names, prop::option::of("\\PC{0,6}"), switches)
+            .prop_map(|(names, site, switches)| HostGroup { names, site, switches });
         prop::collection::vec(group, 0..4).prop_map(|hosts| TopologyFile { hosts })
     }
 

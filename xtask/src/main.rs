@@ -61,7 +61,7 @@ enum Chore {
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Kill processes of real jobs at random moments; check results, hangs and leftovers
+    /// Kill and stop processes of real jobs, cut their network, …; check results, hangs, leftovers
     Chaos(chaos::Arguments),
 }
 

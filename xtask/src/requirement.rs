@@ -27,7 +27,7 @@ pub(crate) enum Requirement {
 }
 
 /// What `slurm/testcluster` starts.
-const SLURM: [&str; 5] = ["slurmctld", "slurmd", "srun", "munged", "ip"];
+const SLURM: [&str; 6] = ["slurmctld", "slurmd", "srun", "munged", "ip", "tc"];
 
 /// Where software comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,9 @@ impl Requirement {
             // root, and who has that needs no Spack.
             (Self::Spin, Fedora) | (Self::Slurm, Spack) => &[],
             (Self::Slurm, Debian) => &["slurmctld", "slurmd", "slurm-client", "munge", "iproute2"],
-            (Self::Slurm, Fedora) => &["slurm-slurmctld", "slurm-slurmd", "munge", "iproute"],
+            (Self::Slurm, Fedora) => {
+                &["slurm-slurmctld", "slurm-slurmd", "munge", "iproute", "iproute-tc"]
+            }
             (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
             (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],
             (Self::Mpi(Family::Mpich), Spack) => &["mpich"],

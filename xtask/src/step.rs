@@ -25,7 +25,7 @@ pub(crate) enum Step {
     TestMpich,
     /// All tests, MPI programs launched by Open MPI
     TestOpenMpi,
-    /// Jobs survive processes that are killed at random moments, under each MPI
+    /// Jobs survive what is done to them at random moments, under each MPI
     Chaos,
     /// The protocol under a model checker, in random jobs, and as SPIN sees it
     Proof,
@@ -90,7 +90,10 @@ impl Step {
             Self::Chaos if mpis.is_empty() => with_mpi(None, cargo(&[])),
             // It chooses the MPIs itself, and takes the programs that the tests have built.
             Self::Chaos => {
-                Work::Run(cargo(&["xtask", "chaos", "--runs", "28", "--profile", "dev"]))
+                let chaos = ["xtask", "chaos", "--profile", "dev", "--brief"];
+                let mut command = cargo(&chaos);
+                command.args(["--runs", OTHER_FAULTS, "--classes", FAULTS]);
+                Work::Run(command)
             }
             // SPIN is installed by setup where that is allowed; without it its own tests say so.
             Self::Proof => Work::Run(without_mpi(proofs())),
@@ -107,6 +110,12 @@ impl Step {
         }
     }
 }
+
+/// The classes of faults: kills in every configuration, all ways to spoil standard error, and of each
+/// of the others this number of jobs.
+const FAULTS: &str =
+    "kill=28,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
+const OTHER_FAULTS: &str = "2";
 
 fn of(mpis: &[Mpi], family: Family) -> Option<&Mpi> {
     mpis.iter().find(|mpi| mpi.family == family)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, with_progress};
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, print, with_progress};
 
 /// Compute F(N), where F(0) = 0 and F(1) = 1, by dividing and conquering.
 #[derive(Parser)]
@@ -97,7 +97,7 @@ fn main() -> Result<()> {
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { n, threshold, skeleton, job } = arguments;
     if job.show_topology {
-        print!("{}", cx.topology());
+        print(cx.topology())?;
     }
     let ways = Ways {
         algorithm: DivideAndConquer::new(

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print, with_progress};
 
 /// Sum Liouville's function over 1, 2, …, N.
 #[derive(Parser)]
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
 async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { upto, tasks, skeleton, job } = arguments;
     if job.show_topology {
-        print!("{}", cx.topology());
+        print(cx.topology())?;
     }
     let ranges = chunks(1..upto + 1, tasks as usize);
     let start = Instant::now();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Picture, Report, name_of, with_progress};
+use ultramarine_examples::{JobFlags, Picture, Report, name_of, print, with_progress};
 
 /// Count the steps to escape for each pixel of a picture of the Mandelbrot set.
 ///
@@ -202,7 +202,7 @@ fn main() -> Result<()> {
 async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { width, height, depth, threshold, out, skeleton, job } = arguments;
     if job.show_topology {
-        print!("{}", cx.topology());
+        print(cx.topology())?;
     }
     let picture = out.map(|path| Picture::at(&path)).transpose()?;
     let view = View { width, height, depth, is_painted: picture.is_some() };

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, with_progress};
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, print, with_progress};
 
 /// Count the ways to place N queens so that none attacks another.
 #[derive(Parser)]
@@ -115,7 +115,7 @@ fn main() -> Result<()> {
 async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { board, threshold, skeleton, job } = arguments;
     if job.show_topology {
-        print!("{}", cx.topology());
+        print(cx.topology())?;
     }
     let ways = Ways {
         algorithm: DivideAndConquer::new(

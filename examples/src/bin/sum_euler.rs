@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, asked_to_end};
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print, with_progress};
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Parser)]
@@ -76,7 +76,7 @@ async fn sums_in_time<S: Spawner>(
 
 async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     if arguments.job.show_topology {
-        print!("{}", cx.topology());
+        print(cx.topology())?;
     }
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
     let start = Instant::now();
@@ -112,11 +112,11 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
         let cores = cx.topology().power_of(cx.topology().ball(Pe::ROOT, Distance::ONE));
         let used = cores.min(std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
         let speedup = sequential / report.elapsed().as_secs_f64();
-        println!(
+        print(format_args!(
             "sequentially {sequential:.3} s: {speedup:.2} times faster on {cores} workers, {used} \
-             cores here: efficiency {:.1} %",
+             cores here: efficiency {:.1} %\n",
             100.0 * speedup / used as f64
-        );
+        ))?;
     }
     report.print(&arguments.job)
 }

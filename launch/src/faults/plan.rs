@@ -2,6 +2,7 @@
 
 use super::{ChaosSeed, FaultOptions, WITHIN_DEFAULT};
 use crate::error::StartError;
+use crate::log;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -143,6 +144,7 @@ impl Fuse {
                 "{pe} kills itself, as planned {:.3} s after the start",
                 after.as_secs_f64()
             );
+            log::flush();
             let own = rustix::process::getpid();
             if let Err(error) = rustix::process::kill_process(own, rustix::process::Signal::KILL) {
                 tracing::error!("{pe} cannot kill itself: {error}");

@@ -15,7 +15,9 @@
 //!   mourned in one line, and the launcher is told that it has left in peace (see [`farewell`]). A
 //!   signal that the guard got, too, was meant to end it, and is no accident.
 //! - What ends otherwise ends the guard in the same way: with that code, or by that signal.
-//! - The end of the guard kills the ward. Nobody is left over.
+//! - The end of the guard ends the ward (see [`start`]), and the end of the launcher ends both (see
+//!   [`lineage`]). Nobody is left over.
+//! - A ward that is stopped for so long that the others have given it up is killed (see [`standstill`]).
 //! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leaves`]), and
 //!   the guard takes leave for it.
 //! - What the MPI library of such a ward, or of one that was killed, would leave in shared memory, the guard
@@ -25,17 +27,22 @@
 //! before its `main`; and that starts the program as its child. What `main` did before it came
 //! here happens twice then.
 //!
-//! The ward talks to the guard through a socket that is read only after its end (see [`told`]): so the
-//! guard has nothing to do until then, and what was said before a death is always heard.
+//! The ward talks to the guard through a socket (see [`told`]): what was said before a death is always
+//! heard.
 
 mod farewell;
+mod lineage;
 mod segments;
+mod standstill;
+mod start;
 mod sys;
 mod told;
 mod watch;
 
 use self::farewell::Server;
+use self::lineage::Lineage;
 use self::segments::Segment;
+use self::start::Start;
 use self::sys::Fork;
 use crate::launcher::{Launched, launched};
 use crate::options::{Options, utf8_variable};
@@ -46,7 +53,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The variable that says what has been done, so that nobody is guarded twice.
 const MARK: &str = "ULTRAMARINE_GUARDED";
@@ -103,7 +110,7 @@ pub(crate) fn stand(options: Option<&Options>, launched: Launched) -> Ward {
 
 fn split_or_start_anew(launched: Launched) -> io::Result<Ward> {
     match Mark::read(utf8_variable(MARK).as_deref()) {
-        Mark::None if sys::is_alone() => split(launched.rank),
+        Mark::None if sys::is_alone() => split(launched),
         Mark::None => Err(run_again(BEGIN)),
         Mark::Failed(reason) => Err(io::Error::other(reason)),
         // The program of another ward has started this one.
@@ -123,6 +130,8 @@ pub(crate) struct Ward {
     guard: Option<UnixStream>,
     /// Before MPI starts.
     began: SystemTime,
+    /// Until it joins the job.
+    start: Option<Start>,
 }
 
 impl Ward {
@@ -132,7 +141,9 @@ impl Ward {
             // A guard that is no more is killing this process.
             let _ = told::starts(way, began);
         }
-        Ward { guard, began }
+        // Without a thread to spare it just ends with its guard.
+        let start = guard.as_ref().and_then(|way| Start::begin(way, began).ok());
+        Ward { guard, began, start }
     }
 
     /// Whether there is a guard.
@@ -140,11 +151,15 @@ impl Ward {
         self.guard.is_some()
     }
 
-    /// From now on the job survives the death of this process by a signal, unless it is the root. To be
-    /// called after MPI has started.
-    pub(crate) fn joined(&self) {
+    /// From now on the job survives the death of this process by a signal, unless it is the root, and gives
+    /// it up when it is stopped for longer than `stalled_after`. To be called after MPI has started.
+    pub(crate) fn joined(&mut self, stalled_after: Duration) {
         if let Some(way) = &self.guard {
-            let _ = told::joined(way, &Server::own(), &Segment::own(self.began));
+            let segments = Segment::own(self.began);
+            let _ = told::joined(way, stalled_after, &Server::own(), &segments);
+        }
+        if let Some(start) = self.start.take() {
+            start.end();
         }
     }
 
@@ -173,12 +188,12 @@ impl Ward {
 }
 
 /// Splits this process, which has one thread, in guard and ward.
-fn split(rank: u32) -> io::Result<Ward> {
+fn split(launched: Launched) -> io::Result<Ward> {
     let (of_guard, of_ward) = UnixStream::pair()?;
     let guard = std::process::id();
     let held = sys::hold_signals();
     match sys::fork() {
-        Ok(Fork::Parent { child }) => watch::over(child, rank, &of_guard),
+        Ok(Fork::Parent { child }) => watch::over(child, launched, &of_guard),
         Ok(Fork::Child) => {
             sys::restore_signals(&held);
             end_with(guard);
@@ -200,6 +215,12 @@ fn before_main() {
     {
         let _ = sys::set_variable(MARK, &error.to_string());
     }
+    if let Some(launched) = launched(utf8_variable) {
+        let is_new = utf8_variable(MARK).is_none() && Lineage::own(launched.variable).is_direct();
+        if is_new && launched.processes > 1 {
+            crate::world::early_end::expect_run();
+        }
+    }
     // Only here a test has a process with one thread.
     #[cfg(test)]
     tests::programs::before_main();
@@ -220,7 +241,7 @@ fn guard_from_the_outset() -> io::Result<()> {
         let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
     };
     match sys::fork_and(program) {
-        Ok(child) => watch::over(child, launched.rank, &of_guard),
+        Ok(child) => watch::over(child, launched, &of_guard),
         Err(error) => {
             sys::restore_signals(&held);
             Err(error)
@@ -248,6 +269,16 @@ fn own_file() -> PathBuf {
     named
         .filter(|named| identity(named).is_some_and(|id| identity(&own) == Some(id)))
         .unwrap_or(own)
+}
+
+/// Has `act` called with the code with which this process ends by itself.
+pub(crate) fn at_exit(act: extern "C" fn(i32, *mut std::ffi::c_void)) {
+    sys::at_exit(act);
+}
+
+/// Ends this process at once.
+pub(crate) fn exit(code: i32) -> ! {
+    sys::exit(code)
 }
 
 /// Makes this process end with its guard, also if that has ended already.

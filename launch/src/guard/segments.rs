@@ -5,17 +5,18 @@
 //! process in `/dev/shm`, which its launcher removes in the end, unless it is killed itself. MPICH's are
 //! without a name as soon as MPI has started, and what is System V's goes with its last user.) So the ward
 //! tells its guard which files these are when it joins the job, and the guard removes them unless the
-//! ward has finalised MPI. Until then, while MPI starts, the guard itself looks now and then.
+//! ward has finalised MPI. Until then, while MPI starts, the guard itself looks whenever something changes
+//! there; and if it is the guard that is killed, the ward removes them (see [`start`](super::start)).
 //!
-//! What stays is what nobody can know: files that MPI has made since the guard looked, if the ward is
-//! killed while MPI starts; those of a library that is not in [`NAMES`]; and the session folder, in
+//! What stays is what nobody can know: a file that MPI has made in the very moment in which the ward is
+//! killed while MPI starts, or if guard and ward are killed at once; those of a library that is not in [`NAMES`]; and the session folder, in
 //! `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which is that launcher's own.
 //!
 //! What belongs to other jobs or programs, or to the program itself, is safe: a file is removed only if
 //!
 //! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files there
 //!   between all programs of a user;
-//! - the ward had it mapped, this very file, when it joined the job, or while MPI was starting;
+//! - the ward had it mapped or open, this very file, when it joined the job, or while MPI was starting;
 //! - it belongs to this user, and was made since the ward was about to start MPI;
 //! - it is still the same file.
 //!
@@ -23,8 +24,11 @@
 //! start of MPI and opened what they share, and what is open outlives its name. A job that loses somebody
 //! before that is lost.
 
+use super::sys;
+use rustix::fs::inotify;
 use std::fs::Metadata;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -70,7 +74,10 @@ impl Segment {
     /// Those of a process that were made after `began`.
     pub(super) fn of(process: u32, began: SystemTime) -> Vec<Self> {
         let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-        let mut found: Vec<_> = maps.lines().filter_map(Self::mapped).collect();
+        let mapped = maps.lines().filter_map(Self::mapped);
+        let files = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten();
+        let open = files.filter_map(|file| Self::open(&file.ok()?.path()));
+        let mut found: Vec<_> = mapped.chain(open).collect();
         found.sort_unstable();
         found.dedup();
         found.retain(|one| one.was_made_here(began).unwrap_or(false));
@@ -91,12 +98,21 @@ impl Segment {
         let [major, minor] = [major, minor].map(|number| u32::from_str_radix(number, 16));
         let inode = column()?.parse().ok()?;
         let path = rest.trim_start();
-        let name = path.strip_prefix(FOLDER)?;
-        // Privately mapped is what is only read: `rw-s` is shared.
-        let is_shared = access.ends_with('s') && !path.ends_with(NAMELESS);
-        let is_of_mpi = !name.contains('/') && NAMES.iter().any(|start| name.starts_with(start));
         let device = rustix::fs::makedev(major.ok()?, minor.ok()?);
-        (is_shared && is_of_mpi).then(|| Segment { device, inode, path: path.into() })
+        // Privately mapped is what is only read: `rw-s` is shared.
+        (access.ends_with('s') && is_of_mpi(path)).then(|| Segment {
+            device,
+            inode,
+            path: path.into(),
+        })
+    }
+
+    /// The same of a file that a process has open, by its entry in `/proc/PID/fd`. Between making a file and
+    /// mapping it MPICH has it open.
+    fn open(entry: &Path) -> Option<Self> {
+        let path = entry.read_link().ok().filter(|path| path.to_str().is_some_and(is_of_mpi))?;
+        let file = entry.metadata().ok()?;
+        Some(Segment { device: file.dev(), inode: file.ino(), path })
     }
 
     /// Whether the file of this name is this one, belongs to this user, and was made after `began`.
@@ -130,6 +146,43 @@ impl Segment {
             // Another guard may have been faster.
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// Whether a file of this path is in shared memory, has a name still, and one that MPI libraries give.
+fn is_of_mpi(path: &str) -> bool {
+    let name = path.strip_prefix(FOLDER).filter(|name| !name.contains('/'));
+    let is_known = |name: &str| NAMES.iter().any(|start| name.starts_with(start));
+    name.is_some_and(is_known) && !path.ends_with(NAMELESS)
+}
+
+/// Word of new files in shared memory.
+pub(super) struct Changes(OwnedFd);
+
+impl Changes {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    ///
+    /// The system watches no more files for this user.
+    pub(super) fn watch() -> io::Result<Self> {
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+        // What has just been made is not open yet; it is when it gets its size.
+        let made = inotify::WatchFlags::CREATE | inotify::WatchFlags::MODIFY;
+        inotify::add_watch(&events, FOLDER, made)?;
+        Ok(Changes(events))
+    }
+
+    /// From now on such word comes with SIGIO.
+    pub(super) fn with_signals(self) -> io::Result<Self> {
+        sys::signal_when_readable(&self.0)?;
+        Ok(self)
+    }
+
+    /// Takes what has come so far. Which files these are, what the ward has open says better.
+    pub(super) fn take(&self) {
+        let mut events = [0; 4096];
+        while rustix::io::read(&self.0, &mut events).is_ok_and(|length| length > 0) {}
     }
 }
 
@@ -210,6 +263,26 @@ mod tests {
             map(&file.0).expect("it can be mapped");
             assert!(file.is_found(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_open_only_is_found_too() {
+        let file = File::make("mpich_shar_tmp-open");
+        assert!(!file.is_found());
+        let open = fs::File::open(&file.0).expect("it is there");
+        assert!(file.is_found());
+        drop(open);
+        assert!(!file.is_found());
+    }
+
+    #[test]
+    fn a_new_file_is_told_of() {
+        let changes = Changes::watch().expect("the system has room");
+        let _file = File::make("mpich_shar_tmp-new");
+        let mut events = [0; 4096];
+        let length = rustix::io::read(&changes.0, &mut events).expect("something is there");
+        let name = b"mpich_shar_tmp-new";
+        assert!(events[..length].windows(name.len()).any(|part| part == name));
     }
 
     #[test]

@@ -148,6 +148,27 @@ pub(super) fn end_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
+/// Lets the system say SIGCHLD to this process when its parent ends, too.
+pub(super) fn hear_of_parents_end() {
+    // SAFETY: touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCHLD) };
+}
+
+/// Lets the system say SIGIO to this process when there is something to read in this file.
+///
+/// # Errors
+///
+/// The file is of a kind that cannot.
+pub(super) fn signal_when_readable(file: &impl AsRawFd) -> io::Result<()> {
+    let flags = libc::O_ASYNC | libc::O_NONBLOCK;
+    // SAFETY: the file is open, and nothing else is touched.
+    let done = unsafe {
+        libc::fcntl(file.as_raw_fd(), libc::F_SETOWN, libc::getpid()) != -1
+            && libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) != -1
+    };
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// What tools call this process from now on; at most 15 bytes.
 pub(super) fn rename(name: &str) {
     let Ok(name) = CString::new(name) else { return };
@@ -203,12 +224,6 @@ pub(super) fn hand_down(file: &impl AsRawFd) {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) };
 }
 
-/// Lets nobody wait for bytes from this file.
-pub(super) fn never_wait_for(file: &impl AsRawFd) {
-    // SAFETY: the file is open.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-}
-
 /// Sets an environment variable.
 ///
 /// # Errors
@@ -229,20 +244,25 @@ pub(super) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Has this process end at once when its program has come to its end, with the program's code:
-/// nothing that was registered so far runs then, nor what libraries do when they are unloaded.
-pub(super) fn end_without_ado() {
+/// Has `act` called with the code with which this process ends, if it ends by itself. What was registered
+/// later is called before.
+pub(super) fn at_exit(act: extern "C" fn(c_int, *mut c_void)) {
     unsafe extern "C" {
         fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
     }
+    // SAFETY: declared as the C library (glibc) has it; a function stays where it is.
+    unsafe { on_exit(act, null_mut()) };
+}
+
+/// Has this process end at once when its program has come to its end, with the program's code:
+/// nothing that was registered so far runs then, nor what libraries do when they are unloaded.
+pub(super) fn end_without_ado() {
     extern "C" fn end(code: c_int, _: *mut c_void) {
         // SAFETY: flushes what C code of the program has printed; a null pointer means all of it.
         unsafe { libc::fflush(null_mut()) };
         exit(code)
     }
-    // SAFETY: declared as the C library (glibc) has it; the function stays where it is, and is
-    // called last of all but before those registered earlier.
-    unsafe { on_exit(end, null_mut()) };
+    at_exit(end);
 }
 
 /// Ends this process by a signal, as if it had been meant for it; without leaving a core file.

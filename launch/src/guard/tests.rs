@@ -14,7 +14,13 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// How long processes may stay after their launcher has ended.
-const STRAYS_END_WITHIN: Duration = Duration::from_secs(5);
+const STRAYS_END_WITHIN: Duration = Duration::from_secs(15);
+
+/// How long the job of these tests bears with a ward that is stopped.
+const STALLED_AFTER: Duration = Duration::from_secs(1);
+
+/// Longer than that, and than a guard waits for the others' verdict.
+const STOPPED_TOO_LONG: Duration = Duration::from_secs(6);
 
 /// Far beyond all patience of the tests: how long wards wait, lest they end by themselves when it is their
 /// guard that should end them.
@@ -280,6 +286,74 @@ fn signals_to_the_launcher_end_all() {
         let (_, said) = job.end();
         assert!(!said.contains("leaves"), "{said}");
     }
+}
+
+/// What stands between `mpiexec` and the guards goes first or alone, and tells nobody.
+#[test]
+fn processes_end_with_their_launcher() {
+    for (program, dies_alone) in [("work", true), ("work", false), ("defy", false)] {
+        let Some(job) = Running::start(&format!("orphans-{program}"), program, 2) else { return };
+        let wards = job.at_work(2);
+        let (guard, _) = wards[&0];
+        let status = std::fs::read_to_string(format!("/proc/{guard}/status")).expect("it is there");
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
+        let proxy = parent.expect("it has one").parse().expect("a number");
+        let launcher = job.launcher.id() as i32;
+        if !dies_alone {
+            // Stopped, it can end nobody.
+            sys::send(launcher, libc::SIGSTOP);
+        }
+        sys::send(proxy, libc::SIGKILL);
+        let all_end = || wards.values().all(|(guard, ward)| !is_there(*guard) && !is_there(*ward));
+        within(STRAYS_END_WITHIN, "all guards and wards end", all_end);
+        sys::send(launcher, libc::SIGKILL);
+        let (_, said) = job.end();
+        assert!(!said.contains("leaves"), "{said}");
+    }
+}
+
+#[test]
+fn a_ward_that_was_given_up_is_killed() {
+    let Some(job) = Running::start("stopped", "work", 3) else { return };
+    let wards = job.at_work(3);
+    sys::send(wards[&1].1, libc::SIGSTOP);
+    eventually("the guard of the stopped ends", || !is_there(wards[&1].0));
+    job.go_on();
+    let (status, said) = job.end();
+    assert!(status.success(), "{status}: {said}");
+    assert!(said.contains("rank 1 was killed by its guard; the job goes on"), "{said}");
+}
+
+#[test]
+fn a_job_may_be_stopped_as_a_whole() {
+    let Some(job) = Running::start("whole", "work", 2) else { return };
+    let wards = job.at_work(2);
+    let tell = |signal| {
+        for (guard, ward) in wards.values() {
+            sys::send(*guard, signal);
+            sys::send(*ward, signal);
+        }
+    };
+    tell(libc::SIGSTOP);
+    thread::sleep(STOPPED_TOO_LONG);
+    // The guards go on first.
+    wards.values().for_each(|(guard, _)| sys::send(*guard, libc::SIGCONT));
+    thread::sleep(STALLED_AFTER);
+    tell(libc::SIGCONT);
+    job.go_on();
+    let (status, said) = job.end();
+    assert!(status.success() && said.contains("rank 1 leaves"), "{status}: {said}");
+}
+
+/// As hydra does to all processes of a job that fails.
+#[test]
+fn a_guard_that_is_killed_at_the_start_leaves_nothing() {
+    let Some(job) = Running::start("lingering", "linger_at_the_start", 2) else { return };
+    let wards = job.at_work(2);
+    assert!(job.segments().iter().any(|path| path.exists()), "there is something to remove");
+    sys::send(wards[&1].0, libc::SIGKILL);
+    let (status, said) = job.end();
+    assert!(!status.success(), "{status}: {said}");
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! What a ward tells its guard: lines of text through a socket, and with them a file.
 //!
-//! The guard receives them after the ward's end. Until then they lie in the socket, where it looks whether
-//! MPI is starting; and so does the file, which thereby stays open longer than the ward lives.
+//! The guard hears them when it looks after its ward, and once more after the ward's end. The file stays
+//! open longer than the ward lives.
 
 use super::farewell::Server;
 use super::segments::Segment;
-use super::sys;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -20,8 +19,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// All that a guard hears of its ward.
 #[derive(Debug, Default)]
 pub(super) struct Told {
+    /// When it was about to start MPI.
+    pub(super) began: Option<SystemTime>,
     /// It is part of a job that survives it.
     pub(super) joined: bool,
+    /// How long it may be stopped before the job gives it up.
+    pub(super) stalled_after: Option<Duration>,
     /// It leaves without finalising MPI.
     pub(super) leaves: bool,
     /// It has finalised MPI.
@@ -30,10 +33,13 @@ pub(super) struct Told {
     pub(super) server: Server,
     /// What its MPI library has in shared memory until it is finalised.
     pub(super) segments: Vec<Segment>,
+    /// The start of a line whose end has not come.
+    unread: Vec<u8>,
 }
 
 const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
+const STALLED_AFTER: &str = "stalled_after_ms ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const PMI2: &str = "pmi2";
@@ -46,9 +52,16 @@ pub(super) fn starts(way: &UnixStream, now: SystemTime) -> io::Result<()> {
     say(way, &format!("{STARTS}{}", since.as_nanos()))
 }
 
-/// Says that the ward has joined a job, how it talks to the launcher, and what it would leave behind.
-pub(super) fn joined(way: &UnixStream, server: &Server, segments: &[Segment]) -> io::Result<()> {
-    let mut lines = vec![JOINED.to_owned()];
+/// Says that the ward has joined a job, how long that job bears with it while it is stopped, how it talks to
+/// the launcher, and what it would leave behind.
+pub(super) fn joined(
+    way: &UnixStream,
+    stalled_after: Duration,
+    server: &Server,
+    segments: &[Segment],
+) -> io::Result<()> {
+    let limit = format!("{STALLED_AFTER}{}", stalled_after.as_millis());
+    let mut lines = vec![limit, JOINED.to_owned()];
     lines.extend(server.speaks_pmi2.then(|| PMI2.to_owned()));
     lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
     lines.extend(segments.iter().map(|segment| format!("{SEGMENT}{}", segment.to_line())));
@@ -80,45 +93,39 @@ fn say(way: &UnixStream, word: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Since when the ward has been starting MPI, if it is doing so: it says this first, and nothing else
-/// before it has joined a job.
-pub(super) fn starting(way: &UnixStream) -> Option<SystemTime> {
-    let mut text = [0; 64];
-    let (length, _) = recv(way, &mut text[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).ok()?;
-    let text = str::from_utf8(&text[..length]).ok()?;
-    let nanoseconds = text.strip_prefix(STARTS)?.strip_suffix('\n')?.parse().ok()?;
-    Some(UNIX_EPOCH + Duration::from_nanos(nanoseconds))
-}
-
 impl Told {
-    /// All that was told so far. A process that the ward has left behind may hold the other end
+    /// Adds all that was told since. A process that the ward has left behind may hold the other end
     /// open: so nothing is waited for.
-    pub(super) fn receive(way: &UnixStream) -> Self {
-        sys::never_wait_for(way);
-        let (mut told, mut text, mut part) = (Told::default(), Vec::new(), [0; 4096]);
+    pub(super) fn hear(&mut self, way: &UnixStream) {
+        let mut part = [0; 4096];
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut beside = RecvAncillaryBuffer::new(&mut space);
             let into = &mut [IoSliceMut::new(&mut part)];
-            let Ok(received) = recvmsg(way, into, &mut beside, RecvFlags::CMSG_CLOEXEC) else {
-                break;
-            };
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+            let Ok(received) = recvmsg(way, into, &mut beside, flags) else { break };
             for message in beside.drain() {
                 if let RecvAncillaryMessage::ScmRights(files) = message {
-                    told.server.connection = files.last();
+                    self.server.connection = files.last();
                 }
             }
             if received.bytes == 0 {
                 break;
             }
-            text.extend_from_slice(&part[..received.bytes]);
+            self.unread.extend_from_slice(&part[..received.bytes]);
         }
-        told.read(&String::from_utf8_lossy(&text));
-        told
+        let whole = self.unread.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines: Vec<u8> = self.unread.drain(..whole).collect();
+        self.read(&String::from_utf8_lossy(&lines));
     }
 
     pub(super) fn read(&mut self, text: &str) {
         for line in text.lines() {
+            let number = |start| line.strip_prefix(start)?.parse().ok();
+            let began = number(STARTS).map(|since| UNIX_EPOCH + Duration::from_nanos(since));
+            self.began = began.or(self.began);
+            let limit = number(STALLED_AFTER).map(Duration::from_millis);
+            self.stalled_after = limit.or(self.stalled_after);
             self.joined |= line == JOINED;
             self.leaves |= line == LEAVES;
             self.finalised |= line == FINALISED;
@@ -142,17 +149,22 @@ mod tests {
         let connection = Some(near.into());
         let server = Server { libraries: libraries.clone(), speaks_pmi2: true, connection };
         let segment = Segment::from_line("3 4711 /dev/shm/a b").expect("it is one");
-        assert_eq!(starting(&guard), None);
-        let now = SystemTime::now();
+        let (now, limit) = (SystemTime::now(), Duration::from_millis(1500));
+        let mut told = Told::default();
+        told.hear(&guard);
+        assert_eq!((told.began, told.joined), (None, false));
         starts(&ward, now).expect("there is room");
-        assert_eq!([starting(&guard), starting(&guard)], [Some(now); 2]);
-        joined(&ward, &server, std::slice::from_ref(&segment)).expect("there is room");
-        assert_eq!(starting(&guard), None);
+        told.hear(&guard);
+        assert_eq!((told.began, told.joined), (Some(now), false));
+        joined(&ward, limit, &server, std::slice::from_ref(&segment)).expect("there is room");
+        told.hear(&guard);
+        assert!(told.joined && !told.leaves);
         leaves(&ward).expect("there is room");
         finalised(&ward).expect("there is room");
         drop((ward, server));
-        let told = Told::receive(&guard);
+        told.hear(&guard);
         assert!(told.joined && told.leaves && told.finalised && told.server.speaks_pmi2);
+        assert_eq!((told.began, told.stalled_after), (Some(now), Some(limit)));
         assert_eq!(told.segments, [segment]);
         assert_eq!(told.server.libraries, libraries);
         // The file has outlived its owner.
@@ -164,8 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_waited_for() {
-        let (_ward, guard) = UnixStream::pair().expect("sockets");
-        assert!(!Told::receive(&guard).joined);
+    fn a_line_may_come_in_parts() {
+        let (mut ward, guard) = UnixStream::pair().expect("sockets");
+        let mut told = Told::default();
+        for (part, is_whole) in [("stalled_after_ms 7", false), ("00\njoi", true), ("ned", true)] {
+            ward.write_all(part.as_bytes()).expect("there is room");
+            told.hear(&guard);
+            let limit = is_whole.then_some(Duration::from_millis(700));
+            assert_eq!((told.stalled_after, told.joined), (limit, false), "{part}");
+        }
+        ward.write_all(b"\n").expect("there is room");
+        told.hear(&guard);
+        assert!(told.joined);
     }
 }

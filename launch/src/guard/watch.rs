@@ -1,17 +1,22 @@
 //! The guard's life: hand signals on, wait for the ward's end, judge it.
 
 use super::farewell;
-use super::segments::Segment;
+use super::lineage::Lineage;
+use super::segments::{Changes, Segment};
+use super::standstill::Standstill;
 use super::sys::{self, End};
-use super::told::{self, Told};
-use std::collections::HashSet;
+use super::told::Told;
+use crate::launcher::Launched;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::{BTreeSet, HashSet};
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
-/// Signals that concern the guard alone: a child's end, and what a process gets that uses a terminal
-/// from the background or writes to nobody.
-const OWN: [i32; 4] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
+/// Signals that concern the guard alone: a child's end (or the launcher's), a new file in shared memory,
+/// and what a process gets that uses a terminal from the background or writes to nobody.
+const OWN: [i32; 5] = [libc::SIGCHLD, libc::SIGIO, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
 
 /// How often a guard looks after its ward at least, in milliseconds: where a library has started threads,
 /// one of them may take the word of its end.
@@ -20,6 +25,9 @@ const LOOK_EVERY_MS: u32 = 500;
 /// How long a guard waits for its own copy of what has killed its ward, in milliseconds: who ends a
 /// whole job sends the same signal to all its processes, one after the other.
 const RUMOUR_MS: u32 = 100;
+
+/// How long a ward has to end in order when the launcher has gone, before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// The most signals that a guard considers then, so that no timer keeps it for ever.
 const RUMOURS_MAX: usize = 64;
@@ -48,31 +56,38 @@ fn judge(end: End, told: &Told, is_root: bool, meant: &HashSet<i32>) -> Verdict 
     }
 }
 
-/// Watches over the ward, the process of the launcher's `rank`, and ends as it does.
-pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
+/// Watches over the ward, one of the launcher's processes, and ends as it does.
+pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
+    let (rank, is_root) = (launched.rank, launched.rank == 0);
     let socket = std::env::var("PMI_FD").ok().and_then(|number| number.trim().parse().ok());
     // A copy of what the ward has open would keep others from seeing that the ward closed it.
     sys::close_all_but(&[way.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
-    let (mut seen, mut meant) = (Vec::new(), HashSet::new());
+    sys::hear_of_parents_end();
+    let mut watch = Watch::new(ward, launched);
     let end = loop {
         if let Some(signal) = sys::next_signal(LOOK_EVERY_MS) {
-            hand_on(signal, ward, &mut meant);
+            watch.hand_on(signal);
         }
         if let Some(end) = sys::reap(ward) {
             break end;
         }
-        // What the program makes before that is its own.
-        if let Some(began) = told::starting(way) {
-            seen = Segment::of(ward as u32, began);
-        }
+        watch.told.hear(way);
+        watch.look_for_segments();
+        watch.end_what_is_left_behind();
     };
-    let told = Told::receive(way);
+    let Watch { mut told, segments, mut meant, given_up, orphaned, .. } = watch;
+    told.hear(way);
     if !told.finalised {
-        let segments = if told.joined { &told.segments } else { &seen };
+        let segments =
+            if told.joined { BTreeSet::from_iter(told.segments.clone()) } else { segments };
         segments.iter().for_each(Segment::remove);
     }
-    let limit_ms = match judge(end, &told, rank == 0, &meant) {
+    if orphaned.is_some() {
+        // Nobody is there to hear how it ended.
+        sys::exit(1);
+    }
+    let limit_ms = match judge(end, &told, is_root, &meant) {
         Verdict::Mourn { .. } => RUMOUR_MS,
         _ => 0,
     };
@@ -80,7 +95,7 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
         let Some(signal) = sys::next_signal(limit_ms) else { break };
         meant.insert(signal);
     }
-    match (judge(end, &told, rank == 0, &meant), end) {
+    match (judge(end, &told, is_root, &meant), end) {
         (Verdict::PassOn, End::Code(code)) => sys::exit(code),
         (Verdict::PassOn, End::Signal(signal)) => sys::end_by(signal),
         (Verdict::TakeLeave { code }, _) => {
@@ -88,20 +103,89 @@ pub(super) fn over(ward: i32, rank: u32, way: &UnixStream) -> ! {
             sys::exit(code)
         }
         (Verdict::Mourn { signal }, _) => {
-            let name = name(signal);
-            log(&format!("rank {rank} was killed by {name}; the job goes on without it"));
+            let by = if given_up { "its guard".to_owned() } else { name(signal) };
             take_leave(rank, told);
+            log(&format!("rank {rank} was killed by {by}; the job goes on without it"));
             sys::exit(0)
         }
     }
 }
 
-/// Gives the ward the signals that are meant for it.
-fn hand_on(signal: i32, ward: i32, meant: &mut HashSet<i32>) {
-    let hydras_own = signal == libc::SIGUSR1 && is_under_hydra();
-    if !OWN.contains(&signal) && !hydras_own {
-        meant.insert(signal);
-        sys::send(ward, signal);
+/// What a guard knows while its ward lives.
+struct Watch {
+    ward: i32,
+    rank: u32,
+    lineage: Lineage,
+    told: Told,
+    /// What the ward has had in shared memory while MPI started.
+    segments: BTreeSet<Segment>,
+    changes: Option<Changes>,
+    standstill: Standstill,
+    /// The signals that were meant to end the ward.
+    meant: HashSet<i32>,
+    /// The ward was stopped for too long and is killed.
+    given_up: bool,
+    /// Since when the launcher has been gone.
+    orphaned: Option<Instant>,
+}
+
+impl Watch {
+    fn new(ward: i32, launched: Launched) -> Self {
+        Watch {
+            ward,
+            rank: launched.rank,
+            lineage: Lineage::own(launched.variable),
+            told: Told::default(),
+            segments: BTreeSet::new(),
+            changes: Changes::watch().and_then(Changes::with_signals).ok(),
+            standstill: Standstill::watched_from(Instant::now()),
+            meant: HashSet::new(),
+            given_up: false,
+            orphaned: None,
+        }
+    }
+
+    /// Gives the ward the signals that are meant for it.
+    fn hand_on(&mut self, signal: i32) {
+        let hydras_own = signal == libc::SIGUSR1 && is_under_hydra();
+        if !OWN.contains(&signal) && !hydras_own {
+            self.meant.insert(signal);
+            self.standstill.hands_on(signal);
+            sys::send(self.ward, signal);
+        }
+    }
+
+    /// Looks what the ward's MPI has in shared memory, while it starts.
+    fn look_for_segments(&mut self) {
+        if self.told.joined {
+            self.changes = None;
+        } else if let Some(began) = self.told.began {
+            // What the program makes before that is its own.
+            self.changes.iter().for_each(Changes::take);
+            // One that has ended in this moment has nothing any more.
+            self.segments.extend(Segment::of(self.ward as u32, began));
+        }
+    }
+
+    /// Kills the ward when the launcher has gone, or when the job has given it up.
+    fn end_what_is_left_behind(&mut self) {
+        let now = Instant::now();
+        let rank = self.rank;
+        match self.orphaned {
+            None if !self.lineage.is_whole() => {
+                self.orphaned = Some(now);
+                sys::send(self.ward, libc::SIGTERM);
+                log(&format!("rank {rank} ends: its launcher has gone"));
+            }
+            Some(since) if now - since >= GRACE => sys::send(self.ward, libc::SIGKILL),
+            _ => {}
+        }
+        let stopped = self.standstill.too_long(self.ward, now, self.told.stalled_after);
+        if let Some(stopped) = stopped.filter(|_| !self.given_up) {
+            self.given_up = true;
+            sys::send(self.ward, libc::SIGKILL);
+            log(&format!("rank {rank} has been stopped for {} s: it is killed", stopped.as_secs()));
+        }
     }
 }
 
@@ -119,9 +203,14 @@ fn take_leave(rank: u32, told: Told) {
     }
 }
 
-/// Shows a line on standard error, if anybody listens.
+/// Shows a line on standard error, if that takes it at once: a guard waits for no reader. (A pipe that
+/// is ready takes a page, which is more than a line.)
 fn log(line: &str) {
-    let _ = writeln!(std::io::stderr(), "ultramarine: {line}");
+    let stderr = std::io::stderr();
+    let mut is_ready = [PollFd::new(&stderr, PollFlags::OUT)];
+    if poll(&mut is_ready, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+        let _ = stderr.lock().write_all(format!("ultramarine: {line}\n").as_bytes());
+    }
 }
 
 fn name(signal: i32) -> String {

@@ -6,6 +6,7 @@ use super::passport::{self, Passport};
 use super::{identity, ways};
 use crate::error::StartError;
 use crate::launcher::Launched;
+use crate::log;
 use crate::options::Options;
 use mpi::topology::SimpleCommunicator;
 use serde::{Serialize, de::DeserializeOwned};
@@ -71,7 +72,7 @@ fn death(
     let Some(faults) = &passports[0].faults else { return Ok(None) };
     let plan = said_once(all, faults.plan(passports.len() as u32))?;
     if me == Pe::ROOT {
-        eprintln!("ultramarine: {plan}");
+        log::say(&plan);
     }
     Ok(plan.death_of(me))
 }

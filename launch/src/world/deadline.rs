@@ -4,6 +4,7 @@
 //! never started: not every launcher notices.
 
 use crate::launcher::Launched;
+use crate::log;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -19,23 +20,24 @@ impl StartDeadline {
     pub(super) fn set(limit: Duration, launched: Launched) -> Self {
         Self::or_else(limit, move || {
             let Launched { rank, processes, variable } = launched;
-            eprintln!(
-                "ultramarine: rank {rank} has waited {limit:?} for the other processes to start \
-                 ({variable} says that there are {processes}). One of them has probably ended \
-                 before it joined: look for what it says, and try it alone. If they are just slow, \
-                 set ULTRAMARINE_START_DEADLINE to more, as in 5min"
-            );
-            // What MPI does at the exit may wait, too.
+            // What MPI does at the exit may wait.
             thread::spawn(|| {
                 thread::sleep(GRACE);
                 std::process::abort()
             });
+            log::say(format_args!(
+                "rank {rank} has waited {limit:?} for the other processes to start \
+                 ({variable} says that there are {processes}). One of them has probably ended \
+                 before it joined: look for what it says, and try it alone. If they are just slow, \
+                 set ULTRAMARINE_START_DEADLINE to more, as in 5min"
+            ));
+            log::flush();
             std::process::exit(1)
         })
     }
 
     /// Calls `give_up` after so much time, unless dropped before.
-    fn or_else(limit: Duration, give_up: impl FnOnce() + Send + 'static) -> Self {
+    pub(super) fn or_else(limit: Duration, give_up: impl FnOnce() + Send + 'static) -> Self {
         let (in_time, is_over) = mpsc::channel::<()>();
         let watch = move || {
             if is_over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {

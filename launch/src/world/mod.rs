@@ -10,11 +10,13 @@
 //! | `binding` | whether it is bound as was asked for |
 //! | `identity`, `calibration` | what program it runs, and how fast |
 //! | `deadline` | an end to waiting for processes that never start |
+//! | `early_end` | what a process tells the others that fails before it takes part |
 
 mod binding;
 mod bootstrap;
 mod calibration;
 mod deadline;
+pub(crate) mod early_end;
 mod gathering;
 mod identity;
 mod mpi_thread;
@@ -28,10 +30,11 @@ use crate::error::{Error, Result, StartError};
 use crate::faults::plan::Fuse;
 use crate::guard;
 use crate::launcher::Launched;
+use crate::log;
 use crate::options::Options;
 use crate::request;
 use std::time::Duration;
-use ultramarine_runtime::executor::{Context, JobError, Leave, Parting, lead, serve};
+use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
 
@@ -51,7 +54,9 @@ where
     F: FnOnce(Context) -> T,
     T: Future<Output = Result<()>> + Send + 'static,
 {
-    let ward = guard::stand(options.as_ref().ok(), launched);
+    early_end::takes_part();
+    let mut ward = guard::stand(options.as_ref().ok(), launched);
+    options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
     let Start { job, dies_after } = match start {
@@ -68,7 +73,7 @@ where
         }
     };
     drop(deadline);
-    ward.joined();
+    ward.joined(patience_with(&job));
     // Whoever watches the job from outside learns from this which process is which PE, and that from now
     // on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
@@ -95,6 +100,7 @@ where
     }
     // Finalising is collective, and somebody does not answer, or may not. So this process never does.
     if parting.leave == Leave::Hasty && is_root && result.is_err() {
+        log::flush();
         mpi.abort();
     }
     ward.leaves();
@@ -128,6 +134,13 @@ fn leave_without_the_others(is_root: bool, result: Result<()>, parting: Parting)
             result
         }
     }
+}
+
+/// How long the others bear with this PE while it is stopped.
+fn patience_with(job: &Job) -> Duration {
+    let settings = &job.settings.detector;
+    let own = if job.me == Pe::ROOT { settings.root_after } else { settings.stalled_after };
+    own.max(settings.dead_after)
 }
 
 /// How long the other processes may take to start: the default if this one cannot start.

@@ -28,6 +28,8 @@ pub(crate) struct Passport {
     message_bytes_max: usize,
     heartbeat: Duration,
     dead_after: Duration,
+    stalled_after: Duration,
+    root_after: Duration,
     /// Who is to be killed, if anybody.
     pub(crate) faults: Option<Faults>,
 }
@@ -84,18 +86,22 @@ impl Passport {
             message_bytes_max: settings.port.message_bytes_max,
             heartbeat: settings.detector.heartbeat,
             dead_after: settings.detector.dead_after,
+            stalled_after: settings.detector.stalled_after,
+            root_after: settings.detector.root_after,
             faults: Faults::of(options.faults(), settings.seed),
         })
     }
 
     /// The settings that all processes must have alike.
-    fn alike(&self) -> [(&'static str, String); 4] {
+    fn alike(&self) -> [(&'static str, String); 6] {
         let bind = self.binding.as_ref().map_or("none", Binding::name);
         [
             ("ULTRAMARINE_BIND", bind.to_owned()),
             ("message_bytes_max", self.message_bytes_max.to_string()),
             ("heartbeat", format!("{:?}", self.heartbeat)),
             ("dead_after", format!("{:?}", self.dead_after)),
+            ("stalled_after", format!("{:?}", self.stalled_after)),
+            ("root_after", format!("{:?}", self.root_after)),
         ]
     }
 
@@ -213,6 +219,8 @@ mod tests {
             message_bytes_max: 1 << 20,
             heartbeat: Duration::from_millis(200),
             dead_after: Duration::from_secs(2),
+            stalled_after: Duration::from_secs(30),
+            root_after: Duration::from_secs(30),
             faults: None,
         }
     }

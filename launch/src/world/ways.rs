@@ -14,8 +14,13 @@ use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::mpi::MpiLane;
 use ultramarine_runtime::transport::tcp::TcpEndpoint;
-use ultramarine_runtime::transport::{Lane, LaneError};
+use ultramarine_runtime::transport::{Lane, LaneError, descriptors};
 use ultramarine_topology::{Pe, Topology};
+
+/// The least number of descriptors that a process needs to talk with the others: seven for lane and
+/// detector to listen and wait with, two for connections of the lane, three for those of the
+/// detector.
+const DESCRIPTORS_MIN: u64 = 12;
 
 /// Where a process can be called.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -53,7 +58,9 @@ pub(super) fn open(
         (0..topology.pes()).map(berth).collect::<Vec<_>>()
     };
     let key = berths[0].key;
-    let tcp = Box::new(endpoint.into_lane(me, by_pe(|berth| berth.lane), key)?) as Box<dyn Lane>;
+    let connections_max = settings.connections_max(1);
+    let tcp = endpoint.into_lane(me, by_pe(|berth| berth.lane), key, connections_max)?;
+    let tcp = Box::new(tcp) as Box<dyn Lane>;
     let (lane, lifeboat) = match mpi {
         None => (tcp, None),
         Some(mpi) => (Box::new(mpi) as Box<dyn Lane>, Some(tcp)),
@@ -79,6 +86,7 @@ fn bind(
     let one_host = passports.iter().all(|other| other.host == passports[0].host);
     let (listen, advertise) = own_address(&passports[all.rank()].host, one_host)?;
     let ports = options.port_range();
+    descriptors::demand(DESCRIPTORS_MIN)?;
     let lane = TcpEndpoint::bind(listen, ports.clone())?;
     let detector = DetectorEndpoint::bind(listen, ports)?;
     let berth = Berth {

@@ -147,12 +147,11 @@ fn a_host_is_cut_off_for_a_while() {
     cluster.tell(&["heal", "r1n2"]);
     std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
     let ended = job.join().expect("it is awaited");
-    // The processes that were cut off cannot know that the root lives, and end with an error, but only
-    // they do.
+    // The processes that were cut off learn that they were given up, and leave; but only they do.
     assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
     assert_eq!(ended.out.matches("all is well").count(), 1, "{}", ended.out);
     for pe in [2, 3] {
-        let left = format!("PE {pe} leaves: the job has lost its root");
+        let left = format!("PE {pe} leaves: the others hold it for dead");
         assert!(ended.err.contains(&left), "{}", ended.err);
     }
     for pe in [1, 4, 5, 6, 7] {

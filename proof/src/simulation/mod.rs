@@ -11,11 +11,14 @@
 //! | `desk` | the rest of a PE: its pool, its workers, its futures (the runtime's executor) |
 //! | `processor` | a PE |
 //! | `world` | time, and messages on their way (the runtime's transport) |
+//! | `paths` | what is cut between PEs that live |
 //! | `watch` | deaths, and how they are noticed (the runtime's detector) |
 //!
 //! Messages are late, now and then by a lot, but stay in order between two PEs, and none is lost
-//! between the living; what a PE has sent before it died arrives in part. PEs are stopped for a while;
-//! they are slandered and expelled. Supervised tasks spawn supervised tasks and wait for them, some of
+//! between the living; what a PE has sent before it died arrives in part. PEs die with their hosts or
+//! without. They are stopped for a while, and slandered; paths between them are cut in one direction or
+//! both, for a while or for ever; for a while everything is overloaded. At most one living PE is
+//! expelled for each broken path and each slander, and nobody leaves a root that it reaches. Supervised tasks spawn supervised tasks and wait for them, some of
 //! them placed. What nobody supervises is spawned again by its parent when it is lost. Poison tasks kill
 //! whoever runs them, and must be given up without harm to others.
 //!
@@ -24,6 +27,7 @@
 
 mod desk;
 mod dice;
+mod paths;
 mod processor;
 mod program;
 mod scenario;
@@ -48,8 +52,14 @@ pub struct Report {
     pub slandered: u32,
     /// How many PEs left since the others held them for dead.
     pub expelled: u32,
+    /// How many were expelled while they lived.
+    pub innocents: u32,
     /// How many left since they had lost the root.
     pub roots_lost: u32,
+    /// How many of these had a root that they reached.
+    pub misled: u32,
+    /// How many of these had a root that had left in order, and did not hear so.
+    pub unheard: u32,
     /// Whether the root died.
     pub has_root_died: bool,
     /// How many left in order.
@@ -131,9 +141,8 @@ pub struct Total {
     pub wronged: u64,
     /// In how many runs somebody waited for the end in vain, until its patience was over.
     pub late: u64,
-    /// In how many runs somebody held the root for lost, though it had neither died nor been
-    /// slandered.
-    pub misled: u64,
+    /// In how many runs somebody did not hear that the root had left in order.
+    pub unheard: u64,
 }
 
 impl Total {
@@ -151,7 +160,7 @@ impl Total {
         self.poisons += u64::from(report.poisons);
         self.wronged += u64::from(report.wronged);
         self.late += u64::from(report.late > 0);
-        self.misled += u64::from(report.roots_lost > 0 && !report.has_root_died);
+        self.unheard += u64::from(report.unheard > 0);
     }
 }
 
@@ -163,8 +172,8 @@ impl Display for Total {
         let Total { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
         writeln!(f, "{poisons} poison tasks given up, and {wronged} others when nobody was left")?;
-        let Total { late, misled, .. } = self;
-        write!(f, "{late} runs ended late, {misled} with the root held for lost")
+        let Total { late, unheard, .. } = self;
+        write!(f, "{late} runs ended late, {unheard} with a goodbye of the root unheard")
     }
 }
 

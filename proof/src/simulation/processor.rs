@@ -65,7 +65,8 @@ impl Processor {
                 self.take_leave(now);
             }
             self.desk.dispatch();
-            if self.desk.effects.is_empty() {
+            // A death may leave more to do than a turn may.
+            if self.desk.effects.is_empty() && self.tick_due > now {
                 return done;
             }
             for effect in std::mem::take(&mut self.desk.effects) {

@@ -38,8 +38,14 @@ pub(super) enum Mishap {
     Death(Pe),
     /// A PE is stopped for so long, in nanoseconds.
     Stop(Pe, u64),
-    /// A PE suspects another for no reason.
+    /// A PE dies with its host: nothing answers any more.
+    SilentDeath(Pe),
+    /// A PE has no contact with another from now on, for no reason.
     Slander { by: Pe, whom: Pe },
+    /// Nothing gets through in one direction for this long, in nanoseconds.
+    Cut { from: Pe, to: Pe, ns: u64 },
+    /// All messages are late, and PEs that live do not answer for a while; this long, in nanoseconds.
+    Overload(u64),
 }
 
 const MICROSECOND: u64 = 1000;
@@ -61,11 +67,13 @@ impl Scenario {
         let mut main = program_of(&program, &mut dice);
         let deaths = if dice.one_in(8) { 0 } else { dice.skewed(1..=u64::from(pes) - 1) };
         let slanders = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
-        let mut max_replicas = 2 * (deaths + slanders) as u32 + 4;
+        let cuts = if dice.one_in(4) { cuts(pes, &mut dice) } else { Vec::new() };
+        let losses = deaths + slanders + cuts.len() as u64;
+        let mut max_replicas = 2 * losses as u32 + 4;
         // Poison needs enough PEs that die of it, and one that lives.
         let poisons = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
         let kills = poisons * (u64::from(max_replicas) + 1);
-        if poisons > 0 && kills + deaths + 2 * slanders + 2 <= u64::from(pes) {
+        if poisons > 0 && kills + losses + slanders + 2 <= u64::from(pes) {
             for _ in 0..poisons {
                 let spec = Spec { kind: Kind::Poison, depth: 0, seed: dice.next() };
                 let place = Place::At(1 + dice.next() as u32 % (pes - 1));
@@ -79,7 +87,7 @@ impl Scenario {
         let span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
         let heartbeat = Duration::from_millis(dice.within(5..=200));
         let dead_after = heartbeat * dice.within(2..=10) as u32;
-        let quorum = Quorum { pes, deaths, slanders, root_dies, span, dead_after };
+        let quorum = Quorum { pes, deaths, slanders, cuts, root_dies, span, dead_after };
         Scenario {
             settings: settings(threads, max_replicas, &mut dice),
             mishaps: mishaps(&quorum, &mut dice),
@@ -96,6 +104,19 @@ impl Scenario {
             dead_after,
         }
     }
+}
+
+/// Paths to be cut, in one direction or both: for how long, in nanoseconds.
+fn cuts(pes: u32, dice: &mut Dice) -> Vec<(Pe, Pe, u64)> {
+    let one = dice.next() as u32 % pes;
+    let other = (one + 1 + dice.next() as u32 % (pes - 1)) % pes;
+    let ns = if dice.one_in(2) { u64::MAX } else { dice.skewed(MILLISECOND..=5000 * MILLISECOND) };
+    let (one, other) = (Pe::new(one), Pe::new(other));
+    let mut cuts = vec![(one, other, ns)];
+    if dice.one_in(2) {
+        cuts.push((other, one, ns));
+    }
+    cuts
 }
 
 /// Racks of hosts of PEs, of any size.
@@ -152,6 +173,7 @@ struct Quorum {
     pes: u32,
     deaths: u64,
     slanders: u64,
+    cuts: Vec<(Pe, Pe, u64)>,
     root_dies: bool,
     /// About how long the program takes, in nanoseconds.
     span: u64,
@@ -159,7 +181,7 @@ struct Quorum {
 }
 
 fn mishaps(quorum: &Quorum, dice: &mut Dice) -> Vec<(u64, Mishap)> {
-    let Quorum { pes, deaths, slanders, root_dies, span, dead_after } = *quorum;
+    let Quorum { pes, deaths, slanders, ref cuts, root_dies, span, dead_after } = *quorum;
     let mut mortals: Vec<u32> = (1..pes).collect();
     let mut mishaps = Vec::new();
     // Some die together.
@@ -168,8 +190,10 @@ fn mishaps(quorum: &Quorum, dice: &mut Dice) -> Vec<(u64, Mishap)> {
         if !dice.one_in(3) {
             at = dice.within(0..=2 * span);
         }
-        let victim = mortals.swap_remove(dice.next() as usize % mortals.len());
-        mishaps.push((at, Mishap::Death(Pe::new(victim))));
+        let victim = Pe::new(mortals.swap_remove(dice.next() as usize % mortals.len()));
+        let is_silent = dice.one_in(4);
+        let death = if is_silent { Mishap::SilentDeath(victim) } else { Mishap::Death(victim) };
+        mishaps.push((at, death));
     }
     let mut anyone = || Pe::new(1 + dice.next() as u32 % (pes - 1));
     let slandered: Vec<_> = (0..slanders).map(|_| (anyone(), anyone())).collect();
@@ -178,9 +202,17 @@ fn mishaps(quorum: &Quorum, dice: &mut Dice) -> Vec<(u64, Mishap)> {
     }
     while dice.one_in(2) {
         let pe = Pe::new(dice.next() as u32 % pes);
-        // Not so long that anybody would have a reason to suspect it.
-        let longest = dead_after.as_nanos() as u64 / 2;
-        mishaps.push((dice.within(0..=span), Mishap::Stop(pe, dice.within(1..=longest))));
+        // Longer than any silence that means death, but shorter than a stall may last.
+        let longest = dead_after.as_nanos() as u64 * 6;
+        let ns = dice.skewed(MILLISECOND..=longest);
+        mishaps.push((dice.within(0..=span), Mishap::Stop(pe, ns)));
+    }
+    for (from, to, ns) in cuts {
+        mishaps.push((dice.within(0..=span), Mishap::Cut { from: *from, to: *to, ns: *ns }));
+    }
+    if dice.one_in(6) {
+        let ns = dead_after.as_nanos() as u64 * dice.within(1..=5);
+        mishaps.push((dice.within(0..=span), Mishap::Overload(ns)));
     }
     if root_dies {
         mishaps.push((dice.within(0..=2 * span), Mishap::Death(Pe::ROOT)));

@@ -16,13 +16,32 @@ impl World {
                 if let Some(pe) = &mut self.pes[pe.index()] {
                     pe.stopped_until = until.max(pe.stopped_until);
                 }
+                for by in (0..self.report.pes).map(Pe::new).filter(|by| *by != pe) {
+                    if self.watches(by, pe) {
+                        self.begin_to_watch(by, pe, self.now);
+                    }
+                }
+            }
+            Mishap::SilentDeath(pe) => {
+                self.silent.insert(pe);
+                self.die(pe);
             }
             Mishap::Slander { by, whom } => {
                 if self.pes[whom.index()].is_some() {
                     self.report.slandered += 1;
-                    self.watch(Event::Suspect { by, whom });
+                    self.blind.insert((by, whom));
+                    self.begin_to_watch(by, whom, self.now);
                 }
             }
+            Mishap::Cut { from, to, ns } => {
+                self.paths.cut(from, to, self.now, self.now.saturating_add(ns));
+                for (by, whom) in [(from, to), (to, from)] {
+                    if self.watches(by, whom) {
+                        self.begin_to_watch(by, whom, self.now);
+                    }
+                }
+            }
+            Mishap::Overload(ns) => self.overloaded_until = self.now.saturating_add(ns),
         }
     }
 
@@ -56,9 +75,15 @@ impl World {
         if deserter.node.phase() != Phase::Running {
             return self.with(pe, Processor::let_go);
         }
-        match deserter.membership.standing() {
-            Standing::Expelled => self.report.expelled += 1,
-            _ => self.report.roots_lost += 1,
+        if deserter.membership.standing() == Standing::Expelled {
+            self.report.expelled += 1;
+        } else {
+            self.report.roots_lost += 1;
+            let could_reach = !self.paths.is_ever_cut(pe, Pe::ROOT)
+                && !self.blind.contains(&(pe, Pe::ROOT))
+                && !self.report.has_root_died;
+            self.report.misled += u32::from(could_reach && self.pes[0].is_some());
+            self.report.unheard += u32::from(could_reach && self.pes[0].is_none());
         }
         self.report.gone = Duration::from_nanos(self.now);
         self.vanish(pe);
@@ -86,27 +111,72 @@ impl World {
         all.filter(calls).collect()
     }
 
+    /// Whether a PE would notice that another is out of reach.
+    fn watches(&self, by: Pe, whom: Pe) -> bool {
+        self.pes[by.index()].as_ref().is_some_and(|pe| pe.neighbours(by).contains(&whom))
+    }
+
     /// If a PE watches one that is gone, it will see that.
     fn miss(&mut self, by: Pe, gone: Pe) {
-        let watches =
-            self.pes[by.index()].as_ref().is_some_and(|pe| pe.neighbours(by).contains(&gone));
-        if watches {
+        if self.watches(by, gone) {
             let delay = self.dice.within(self.scenario.detection_ns.clone());
             // What it said before it was gone counts.
             let heard = self.last_arrival(gone, by, true);
-            self.schedule((self.now + delay).max(heard + 1), Event::Suspect { by, whom: gone });
+            self.begin_to_watch(by, gone, (self.now + delay).max(heard + 1));
         }
+    }
+
+    /// From this moment on a PE looks at another until there is contact, or it is known to be dead.
+    pub(super) fn begin_to_watch(&mut self, by: Pe, whom: Pe, at: u64) {
+        if self.watching.insert((by, whom)) {
+            self.schedule(at, Event::See { by, whom, since: at });
+        }
+    }
+
+    /// What one PE sees of another that it has been without contact with for a while: the rules of the
+    /// runtime's detector (`detector/sight.rs`).
+    fn see(&mut self, by: Pe, whom: Pe, since: u64) {
+        let Some(seer) = &self.pes[by.index()] else { return };
+        if seer.membership.standing() != Standing::Member || seer.membership.is_dead(whom) {
+            self.watching.remove(&(by, whom));
+            return;
+        }
+        let is_blind = self.blind.contains(&(by, whom));
+        let seen = self.pes[whom.index()].as_ref();
+        let is_stopped = seen.is_some_and(|pe| self.now < pe.stopped_until);
+        let is_reached = self.paths.is_whole(by, whom, self.now) && !is_blind;
+        let is_slow = self.now < self.overloaded_until && self.dice.one_in(3);
+        let dead_after = self.scenario.dead_after.as_nanos() as u64;
+        let (stalled_after, root_after) = (dead_after * 10, dead_after * 10);
+        let silence = self.now - since;
+        let limits = match (seen.is_some(), is_reached) {
+            // Its host refuses connections.
+            (false, true) if !self.silent.contains(&whom) => (0, 0),
+            (true, true) if !is_stopped && !is_slow => {
+                self.watching.remove(&(by, whom));
+                return self.act(by, |membership, _, _| membership.reach(whom));
+            }
+            _ if whom == Pe::ROOT => (dead_after, root_after),
+            (true, true) => (dead_after, stalled_after),
+            _ if by == Pe::ROOT => (dead_after / 2, dead_after),
+            _ => (dead_after / 2, dead_after * 5 / 4),
+        };
+        if silence >= limits.1 {
+            self.act(by, |membership, now, out| membership.lose(now, whom, out));
+        } else if silence >= limits.0 {
+            self.act(by, |membership, now, out| membership.suspect(now, whom, out));
+        }
+        let again = self.now + dead_after / 16 + 1;
+        self.schedule(again, Event::See { by, whom, since });
     }
 
     /// Something happens to the watch.
     pub(super) fn watch(&mut self, event: Event) {
         match event {
             Event::Notice { from, to, notice } => {
-                self.act(to, |membership, _, out| membership.handle(from, notice, out));
+                self.act(to, |membership, now, out| membership.handle(now, from, notice, out));
             }
-            Event::Suspect { by, whom } => {
-                self.act(by, |membership, now, out| membership.suspect(now, whom, out));
-            }
+            Event::See { by, whom, since } => self.see(by, whom, since),
             Event::Patience(at) => {
                 self.act(at, |membership, now, out| {
                     membership.tick(now, out);
@@ -140,7 +210,20 @@ impl World {
         let standing = pe.membership.standing();
         let is_news = standing != Standing::Member && !std::mem::replace(&mut pe.is_settled, true);
         let patience = pe.membership.clone().tick(now, &mut |_, _| {});
-        sent.into_iter().for_each(|(to, notice)| self.post_notice(at, to, notice));
+        if at == Pe::ROOT {
+            let innocents: Vec<Pe> =
+                dead.iter().copied().filter(|pe| self.pes[pe.index()].is_some()).collect();
+            self.report.innocents += innocents.len() as u32;
+        }
+        for (to, notice) in sent {
+            match notice {
+                Notice::Look { pe } if to == at => {
+                    let delay = self.dice.within(10_000..=1_000_000);
+                    self.begin_to_watch(at, pe, self.now + delay);
+                }
+                notice => self.post_notice(at, to, notice),
+            }
+        }
         if let Some(due) = patience {
             let due = due.as_nanos() as u64;
             self.schedule(due.max(self.now + 1), Event::Patience(at));
@@ -148,7 +231,7 @@ impl World {
         let soon = self.now + self.dice.within(0..=1_000_000);
         match standing {
             Standing::Over { .. } if is_news => self.schedule(soon, Event::Over(at)),
-            Standing::Expelled | Standing::RootLost(_) if is_news => {
+            Standing::Expelled | Standing::RootLost if is_news => {
                 self.schedule(soon, Event::Desert(at));
             }
             _ => {}
@@ -164,14 +247,14 @@ impl World {
         }
     }
 
-    /// A notice goes out; that its receiver is gone shows when it is called.
+    /// A notice goes out; that its receiver is gone, or cannot be reached, shows when it is called.
     fn post_notice(&mut self, from: Pe, to: Pe, notice: Notice) {
-        if self.pes[to.index()].is_some() {
+        if self.pes[to.index()].is_some() && self.paths.is_whole(from, to, self.now) {
             let at = self.arrival(from, to, true);
             self.schedule(at, Event::Notice { from, to, notice });
         } else if !matches!(notice, Notice::Goodbye) {
             let delay = self.dice.within(10_000..=1_000_000);
-            self.schedule(self.now + delay, Event::Suspect { by: from, whom: to });
+            self.begin_to_watch(from, to, self.now + delay);
         }
     }
 }

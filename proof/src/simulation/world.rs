@@ -2,11 +2,12 @@
 
 use super::desk::{Desk, Effect};
 use super::dice::Dice;
+use super::paths::Paths;
 use super::processor::Processor;
 use super::program::Spec;
 use super::scenario::{Mishap, Scenario};
 use super::{Report, Run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::protocol::supervision::Mutant;
@@ -36,8 +37,8 @@ pub(super) enum Event {
     Over(Pe),
     /// The node hears that it has to leave: the root is lost, or the others hold it for dead.
     Desert(Pe),
-    /// A PE sees that another is gone, or believes so.
-    Suspect { by: Pe, whom: Pe },
+    /// A PE has been without contact with another since then, and looks whether it still is.
+    See { by: Pe, whom: Pe, since: u64 },
     /// A PE's heartbeats go out.
     Beat(Pe),
     /// The membership waits for an answer.
@@ -61,7 +62,7 @@ impl Event {
             | Event::Desert(at)
             | Event::Beat(at)
             | Event::Patience(at)
-            | Event::Suspect { by: at, .. } => Some(*at),
+            | Event::See { by: at, .. } => Some(*at),
             Event::Mishap(_) => None,
         }
     }
@@ -69,7 +70,11 @@ impl Event {
     /// Whether there are too many of them to be told.
     fn is_routine(&self) -> bool {
         match self {
-            Event::Beat(_) | Event::Tick(_) | Event::Poll(_) | Event::Acknowledge { .. } => true,
+            Event::Beat(_)
+            | Event::Tick(_)
+            | Event::See { .. }
+            | Event::Poll(_)
+            | Event::Acknowledge { .. } => true,
             Event::Notice { notice, .. } => matches!(notice, Notice::Known { .. }),
             _ => false,
         }
@@ -89,6 +94,16 @@ pub(super) struct World {
     arrivals: BTreeMap<(Pe, Pe, bool), u64>,
     /// After this moment nothing arrives any more of what the first has sent the second.
     cuts: BTreeMap<(Pe, Pe), u64>,
+    /// What is cut between PEs that live.
+    pub(super) paths: Paths,
+    /// Who looks at whom, since there was no contact.
+    pub(super) watching: BTreeSet<(Pe, Pe)>,
+    /// Who does not see whom, whatever is so.
+    pub(super) blind: BTreeSet<(Pe, Pe)>,
+    /// Those whose host has gone with them.
+    pub(super) silent: BTreeSet<Pe>,
+    /// Until then everything is slow.
+    pub(super) overloaded_until: u64,
     pub(super) dice: Dice,
     pub(super) report: Report,
     pub(super) value: Option<u64>,
@@ -126,6 +141,11 @@ impl World {
             last_event: 0,
             arrivals: BTreeMap::new(),
             cuts: BTreeMap::new(),
+            paths: Paths::default(),
+            watching: BTreeSet::new(),
+            blind: BTreeSet::new(),
+            silent: BTreeSet::new(),
+            overloaded_until: 0,
             dice,
             report: Report { pes: count, ..Report::default() },
             value: None,
@@ -232,7 +252,10 @@ impl World {
         pe.node.handle(Duration::from_nanos(self.now), from, message, &mut pe.desk);
         if from != to {
             let latency = self.dice.within(self.scenario.latency_ns.clone());
-            self.schedule(self.now + latency, Event::Acknowledge { from, to });
+            if let Some(open) = self.paths.opens(to, from, self.now) {
+                self.schedule(open + latency, Event::Acknowledge { from, to });
+            }
+            self.notice_silence(from, to);
         }
         self.turn(to);
     }
@@ -279,13 +302,29 @@ impl World {
         if from != to {
             *pe.unacknowledged.entry(to).or_default() += 1;
         }
-        let at = self.arrival(from, to, false);
-        self.schedule(at, Event::Arrive { from, to, message });
+        // What is held up comes when the path is whole again, and else never.
+        if let Some(open) = self.paths.opens(from, to, self.now) {
+            let at = self.arrival(from, to, false).max(open);
+            self.arrivals.insert((from, to, false), at);
+            self.schedule(at, Event::Arrive { from, to, message });
+        }
+        self.notice_silence(from, to);
+    }
+
+    /// The link has no answer to what it sent, and has the detector look.
+    fn notice_silence(&mut self, from: Pe, to: Pe) {
+        if from != to && !self.paths.is_whole(from, to, self.now) {
+            let resend_after = self.scenario.dead_after.as_nanos() as u64 / 2;
+            self.begin_to_watch(from, to, self.now + resend_after);
+        }
     }
 
     /// When something sent now arrives: after what was sent before.
     pub(super) fn arrival(&mut self, from: Pe, to: Pe, is_notice: bool) -> u64 {
         let mut latency = self.dice.within(self.scenario.latency_ns.clone());
+        if self.now < self.overloaded_until {
+            latency += self.dice.within(0..=self.scenario.dead_after.as_nanos() as u64);
+        }
         if self.dice.one_in(self.scenario.late_one_in) {
             latency += self.dice.within(0..=self.scenario.late_ns);
         }
@@ -309,7 +348,7 @@ impl World {
     }
 
     fn judge(self) -> Run {
-        let World { scenario, value, report, seed, fault, .. } = self;
+        let World { scenario, value, report, seed, fault, paths, .. } = self;
         let main = scenario.main.iter().map(|(spec, _)| spec.value(&scenario.program));
         let expected = Spec::good(0, 0).combine(main);
         let fault = fault.or_else(|| match value {
@@ -318,6 +357,14 @@ impl World {
             }
             None if !report.has_root_died => Some("there is no result".to_owned()),
             _ => None,
+        });
+        let at_most = paths.count() + report.slandered;
+        let fault = fault.or_else(|| {
+            (report.innocents > at_most)
+                .then(|| format!("{} innocent PEs were expelled", report.innocents))
+        });
+        let fault = fault.or_else(|| {
+            (report.misled > 0).then(|| format!("{} PEs left a root they reach", report.misled))
         });
         Run { seed, report, fault }
     }

@@ -1,7 +1,7 @@
 //! What is searched.
 
 use ultramarine_runtime::protocol::supervision::Mutant;
-use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
+use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings, settings};
 use ultramarine_topology::Pe;
 
 /// A job to be searched.
@@ -21,6 +21,8 @@ pub struct Case {
     /// Others may hear of a death before it happens: a PE that they take for dead goes on for a
     /// while, until it hears of it and leaves.
     pub accused_live_on: bool,
+    /// How many lost tasks a PE works off in one step.
+    pub losses_per_turn: usize,
     /// A rule of the protocol to leave out.
     pub mutant: Option<Mutant>,
 }
@@ -40,7 +42,9 @@ impl Case {
     /// The root supervises, with three workers, of which so many die.
     pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> Case {
         let tasks = tasks.to_vec();
-        Case { pes: 4, home: 0, tasks, deaths, hops, accused_live_on: false, mutant: None }
+        let losses_per_turn = settings::LOSSES_PER_TURN;
+        let (pes, home, accused_live_on, mutant) = (4, 0, false, None);
+        Case { pes, home, tasks, deaths, hops, accused_live_on, losses_per_turn, mutant }
     }
 
     /// What takes seconds.
@@ -50,6 +54,10 @@ impl Case {
             ("a task, and all workers die", Case::new(&[Supervised], 3, 3)),
             ("a task, and the dead live on", Case::new(&[Supervised], 2, 1).accused_live_on()),
             ("two tasks", Case::new(&[Supervised, Supervised], 2, 1)),
+            (
+                "two tasks that are lost in two turns",
+                Case { losses_per_turn: 1, ..Case::new(&[Supervised, Supervised], 2, 1) },
+            ),
             ("a task that nobody supervises", Case::new(&[Supervised, Unsupervised], 2, 1)),
             ("a task that was placed", Case::new(&[Supervised, Placed(1)], 2, 1)),
             (
@@ -90,6 +98,7 @@ impl Case {
         };
         // More often than a task can be lost here.
         let max_replicas = 3 * self.pes;
-        ProtocolSettings { max_replicas, mutant: self.mutant, ..ProtocolSettings::new(fishing) }
+        let (losses_per_turn, mutant) = (self.losses_per_turn, self.mutant);
+        ProtocolSettings { max_replicas, losses_per_turn, mutant, ..ProtocolSettings::new(fishing) }
     }
 }

@@ -50,6 +50,8 @@ pub enum Act {
     },
     /// A PE runs the next task of its pool.
     Run(u32),
+    /// A PE goes on with its losses.
+    WorkOff(u32),
     /// A PE hears that another is dead.
     Hear {
         /// Who hears it.
@@ -236,6 +238,9 @@ impl Model for Case {
             return;
         }
         let all = || 0..self.pes;
+        if self.losses_per_turn < self.tasks.len() {
+            acts.push(Act::WorkOff(self.home));
+        }
         let here = |pe: &u32| state.actors[*pe as usize].is_some();
         for (wire, index) in state.wires.iter().zip(0..) {
             if !wire.is_empty() {
@@ -267,6 +272,12 @@ impl Model for Case {
             Act::Deliver { from, to } => self.deliver(&mut state, from, to)?,
             Act::Fish { thief, victim } => self.fish(&mut state, thief, victim)?,
             Act::Run(pe) => self.run(&mut state, pe)?,
+            Act::WorkOff(pe) => {
+                self.step(&mut state, pe, |_, _| {})?;
+                if state == *last {
+                    return None;
+                }
+            }
             Act::Hear { at, dead } => self.hear(&mut state, at, dead)?,
             Act::Doom(pe) => {
                 state.doomed |= set(pe);

@@ -4,6 +4,7 @@ use super::counters::{DetectorCounters, count};
 use super::frame::{Reader, frame_bytes_max, seal};
 use crate::handshake::{Handshake, JobKey, Peer, Purpose, Refusal, Session};
 use crate::protocol::Notice;
+use crate::transport::descriptors;
 use mio::event::Event;
 use mio::net::TcpStream;
 use std::io::{self, ErrorKind, Read, Write};
@@ -50,6 +51,8 @@ pub(super) struct Heard {
     pub(super) notices: Vec<Notice>,
     /// There may be more to read.
     pub(super) is_more: bool,
+    /// The other host has just taken the call.
+    pub(super) is_answered: bool,
 }
 
 /// Why a connection is at its end.
@@ -115,7 +118,8 @@ impl Connection {
         now: Duration,
     ) -> Result<Self, End> {
         let (handshake, hello) = Handshake::dial(key, Purpose::Detector, me, to)?;
-        let stream = TcpStream::connect(address)?;
+        let stream = TcpStream::connect(address)
+            .inspect_err(|error| descriptors::warn_of_shortage("the detector's call", error))?;
         let mut connection = Connection::new(stream, handshake, pes, now);
         connection.peer = Some(to);
         connection.is_dialled = true;
@@ -175,7 +179,7 @@ impl Connection {
                 return Err(error.into());
             }
             match self.stream.peer_addr() {
-                Ok(_) => self.is_connected = true,
+                Ok(_) => (self.is_connected, heard.is_answered) = (true, true),
                 Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
                 Err(error) => return Err(error.into()),
             }

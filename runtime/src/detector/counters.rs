@@ -39,8 +39,10 @@ pub struct DetectorCounters {
     pub notices_sent: AtomicU64,
     /// Other notices received.
     pub notices_received: AtomicU64,
-    /// PEs given up by this detector, or by who told it.
+    /// Times that this detector had no contact with a PE for a while.
     pub suspicions: AtomicU64,
+    /// Times that it lost a PE for good, as it saw it.
+    pub losses: AtomicU64,
     /// PEs that it reported dead.
     pub dead: AtomicU64,
     /// Times that its thread did not run for so long that it forgave the others the time.

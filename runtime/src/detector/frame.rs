@@ -103,7 +103,8 @@ mod tests {
         let pe = (0..PES).prop_map(Pe::new);
         prop_oneof![
             any::<u32>().prop_map(|dead| Notice::Known { dead }),
-            pe.clone().prop_map(|pe| Notice::Accuse { pe }),
+            (pe.clone(), any::<bool>()).prop_map(|(pe, insists)| Notice::Accuse { pe, insists }),
+            pe.clone().prop_map(|pe| Notice::Look { pe }),
             prop::collection::vec(any::<u32>().prop_map(Pe::new), 0..PES as usize)
                 .prop_map(|dead| Notice::Bulletin { dead }),
             pe.prop_map(|herald| Notice::Orphaned { herald }),

@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::connection::{Connection, End, Heard};
 use super::counters::{DetectorCounters, count};
 use super::peer::{Peer, Role};
+use super::sight::{Limits, Loss, Pace};
 use super::watch::Hosts;
 use super::{Command, DetectorSettings, Verdict, unless_interrupted};
 use crate::handshake::JobKey;
@@ -68,6 +69,8 @@ pub(super) struct Lookout {
     pub(super) reported: usize,
     /// The last verdict has been reported.
     pub(super) is_settled: bool,
+    /// Why this PE has lost the root.
+    pub(super) root_loss: Option<Loss>,
     /// Until when to say goodbye, once that has been asked for.
     pub(super) leaving_until: Option<Duration>,
     pub(super) counters: Arc<DetectorCounters>,
@@ -104,6 +107,7 @@ impl Lookout {
             connections: BTreeMap::new(),
             reported: 0,
             is_settled: false,
+            root_loss: None,
             leaving_until: None,
             counters,
             report,
@@ -185,6 +189,11 @@ impl Lookout {
         if heard.is_more {
             self.unread.insert(number);
         }
+        if heard.is_answered
+            && let Some(peer) = connection.peer.and_then(|pe| self.peers.get_mut(&pe))
+        {
+            peer.contact.answer(self.clock.now());
+        }
         self.take_in(number, heard);
         if let Err(end) = result {
             self.ended.push((number, end));
@@ -259,10 +268,10 @@ impl Lookout {
 
     /// Dials those that are due.
     fn dial_due(&mut self) {
-        let now = self.now();
-        let is_due = |peer: &Peer| peer.is_wanted() && peer.dial_at.is_some_and(|at| at <= now);
-        let due: Vec<Pe> =
-            self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(pe, _)| *pe).collect();
+        let (now, settings) = (self.now(), self.job.settings);
+        let is_due =
+            |(pe, peer): &(&Pe, &Peer)| peer.is_to_be_dialled(now, &Pace::towards(**pe, &settings));
+        let due: Vec<Pe> = self.peers.iter().filter(is_due).map(|(pe, _)| *pe).collect();
         for pe in due {
             let Job { me, key, .. } = self.job;
             let pes = self.job.topology.pes();
@@ -270,31 +279,36 @@ impl Lookout {
             let made = Connection::dial(key, me, pe, address, pes, now)
                 .and_then(|connection| self.keep(connection).ok_or(End::Own));
             let Some(peer) = self.peers.get_mut(&pe) else { continue };
-            peer.dial_at = None;
+            (peer.dial_at, peer.dialled) = (None, now);
             if peer.failures > 0 {
                 count(&self.counters.redials);
             }
             match made {
-                Ok(number) => peer.connections.push(number),
+                Ok(number) => {
+                    peer.connections.push(number);
+                    self.limit_connections(pe);
+                }
                 Err(end) => self.not_reached(pe, end),
             }
         }
     }
 
-    /// Gives up those that have been silent for too long, and lets the agreement ask again.
+    /// Looks at all that are watched, and lets the agreement ask again.
     fn judge(&mut self) {
         if self.membership.standing() != Standing::Member || self.leaving_until.is_some() {
             return;
         }
-        let (now, dead_after) = (self.now(), self.job.settings.dead_after);
-        let grace = START_GRACE.max(dead_after);
-        let is_late = |peer: &Peer| peer.deadline(dead_after, grace).is_some_and(|at| at <= now);
-        let late: Vec<Pe> =
-            self.peers.iter().filter(|(_, peer)| is_late(peer)).map(|(pe, _)| *pe).collect();
-        late.into_iter().for_each(|pe| self.suspect(pe));
+        let now = self.now();
+        let all: Vec<Pe> = self.peers.keys().copied().collect();
+        all.into_iter().for_each(|pe| self.judge_one(pe));
         self.act(|membership, out| {
             membership.tick(now, out);
         });
+    }
+
+    /// How long those that have never been heard have at least.
+    pub(super) fn grace(&self) -> Duration {
+        START_GRACE.max(self.job.settings.dead_after)
     }
 
     /// Sends heartbeats, when they are due.
@@ -340,8 +354,8 @@ impl Lookout {
         if !self.unread.is_empty() || self.listener.is_ready() {
             return Duration::ZERO;
         }
-        let (heartbeat, dead_after) = (self.job.settings.heartbeat, self.job.settings.dead_after);
-        let grace = START_GRACE.max(dead_after);
+        let settings = self.job.settings;
+        let (heartbeat, grace) = (settings.heartbeat, self.grace());
         let is_member = self.membership.standing() == Standing::Member;
         let mut wake_at = now + SLEEP_MAX;
         if self.connections.values().any(Connection::is_open) {
@@ -350,11 +364,10 @@ impl Lookout {
         if self.listener.is_called() || !self.strangers.is_empty() {
             wake_at = wake_at.min(now + heartbeat);
         }
-        for peer in self.peers.values().filter(|peer| peer.is_wanted()) {
-            wake_at = wake_at.min(peer.dial_at.unwrap_or(wake_at));
-            if is_member && self.leaving_until.is_none() {
-                wake_at = wake_at.min(peer.deadline(dead_after, grace).unwrap_or(wake_at));
-            }
+        for (pe, peer) in &self.peers {
+            let pace = Pace::towards(*pe, &settings);
+            let limits = Limits::of(self.job.me, *pe, &settings);
+            wake_at = wake_at.min(peer.due(now, &limits, grace, &pace).unwrap_or(wake_at));
         }
         if is_member && self.leaving_until.is_none() {
             wake_at = wake_at.min(self.membership.due().unwrap_or(wake_at));
@@ -367,7 +380,7 @@ impl Lookout {
     fn obey(&mut self) -> bool {
         loop {
             match self.orders.try_recv() {
-                Ok(Command::Suspect(pe)) => self.suspect(pe),
+                Ok(Command::Suspect(pe)) => self.look_for_link(pe),
                 Ok(Command::Goodbye) => self.take_leave(GOODBYE_WITHIN),
                 Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
                 Err(mpsc::TryRecvError::Empty) => return true,

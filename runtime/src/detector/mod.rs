@@ -5,11 +5,13 @@
 //!
 //! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends send heartbeats,
 //!   and both judge. If a process is killed, its system closes the connection; the other end dials again
-//!   at once, and if that is refused, the PE is gone. If a process is stopped or its host cut off, there is
-//!   silence, and after [`dead_after`](DetectorSettings::dead_after) it is given up.
-//! - **Agreeing.** Who gives a PE up does not decide: it tells the root, and what follows is up to the
-//!   [agreement](crate::protocol::membership), whose notices the detector carries, on the connections that
-//!   are there or on new ones. Its verdicts come out of `report`.
+//!   at once, and if that is refused, the PE is gone. If a PE falls silent, it is dialled again and
+//!   again. While its host takes the calls it has only stalled, and has
+//!   [`stalled_after`](DetectorSettings::stalled_after); if the host does not answer either, it has
+//!   [`dead_after`](DetectorSettings::dead_after) (`sight.rs`).
+//! - **Agreeing.** A PE that loses another does not decide: it tells the root, which looks for itself. The
+//!   rules are those of the [agreement](crate::protocol::membership), whose notices the detector carries,
+//!   on the connections that are there or on new ones. Its verdicts come out of `report`.
 //! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself does
 //!   not run, because its process is stopped or gets no core, no time passes for the others
 //!   (`clock.rs`). Those that have never been heard, because their job is only starting, have longer. If
@@ -47,6 +49,7 @@ mod lookout;
 mod peer;
 mod post;
 mod settings;
+mod sight;
 mod watch;
 
 pub use counters::DetectorCounters;
@@ -164,7 +167,8 @@ impl Detector {
         Ok(Detector { commands, waker, counters, thread: Some(thread) })
     }
 
-    /// Gives a PE up because of what somebody else has noticed: it is believed, and told to the root.
+    /// Has the detector look at a PE that seems silent to somebody else. It is given up only if the
+    /// detector loses it, too.
     pub fn suspect(&self, pe: Pe) {
         self.order(Command::Suspect(pe));
     }

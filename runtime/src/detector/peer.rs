@@ -1,5 +1,7 @@
 //! What one detector knows about one other PE, and what it does next about it.
 
+use super::DetectorSettings;
+use super::sight::{Contact, Limits, Loss, Pace, Sight};
 use crate::protocol::Notice;
 use std::time::Duration;
 
@@ -18,17 +20,37 @@ pub(super) enum Role {
     None,
 }
 
+/// What a connection with a PE would be for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To hear of each other.
+    Contact,
+    /// To tell it that it is in the list of the dead.
+    News,
+    /// Nothing: it has said goodbye, or has been told all that there is to tell.
+    None,
+}
+
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) role: Role,
-    /// When it was last heard, or when I began to wait for it.
-    pub(super) heard: Duration,
+    /// When it was last heard and when its host last answered, or when I began to wait for that.
+    pub(super) contact: Contact,
+    /// What I see of it, as the agreement knows.
+    pub(super) sight: Sight,
+    /// Until when to look at it, whether or not we watch each other.
+    look_until: Option<Duration>,
+    /// The agreement waits for contact after this moment.
+    asked: Option<Duration>,
     /// It has been heard at all.
     pub(super) is_met: bool,
-    /// It has been given up, or has said goodbye.
-    pub(super) is_gone: bool,
+    /// It has fallen silent while its host answers, and the log says so.
+    pub(super) is_stalled: bool,
+    pub(super) purpose: Purpose,
     /// When to dial it, if there is a reason to and no connection.
     pub(super) dial_at: Option<Duration>,
+    /// When it was last dialled.
+    pub(super) dialled: Duration,
     /// How many connections in a row came to nothing.
     pub(super) failures: u32,
     /// What waits for a connection: at most one bulletin, and nothing twice.
@@ -43,10 +65,15 @@ impl Peer {
     pub(super) fn new(now: Duration) -> Self {
         Peer {
             role: Role::None,
-            heard: now,
+            contact: Contact::at(now),
+            sight: Sight::Contact,
+            look_until: None,
+            asked: None,
             is_met: false,
-            is_gone: false,
+            is_stalled: false,
+            purpose: Purpose::Contact,
             dial_at: None,
+            dialled: Duration::ZERO,
             failures: 0,
             outbox: Vec::new(),
             connections: Vec::new(),
@@ -56,12 +83,18 @@ impl Peer {
 
     /// Whether it matters that it answers.
     pub(super) fn is_wanted(&self) -> bool {
-        !self.is_gone && (self.role != Role::None || !self.outbox.is_empty())
+        self.purpose != Purpose::None && (self.is_watched() || !self.outbox.is_empty())
+    }
+
+    /// Whether it matters for more than what waits for it.
+    fn is_watched(&self) -> bool {
+        let is_suspect = self.sight != Sight::Contact;
+        self.role != Role::None || self.look_until.is_some() || is_suspect
     }
 
     /// Whether there is nothing left to remember.
     pub(super) fn is_idle(&self) -> bool {
-        self.role == Role::None && self.outbox.is_empty() && self.connections.is_empty()
+        !self.is_watched() && self.outbox.is_empty() && self.connections.is_empty()
     }
 
     /// From now on we watch each other so.
@@ -70,18 +103,107 @@ impl Peer {
             self.role = role;
             return;
         }
+        if !self.is_watched() {
+            self.contact = Contact::at(now);
+        }
         self.role = role;
-        self.heard = now;
         if self.connections.is_empty() {
             let patience = if role == Role::Caller { Duration::ZERO } else { dead_after / 2 };
             self.dial_at = Some(now.saturating_add(patience));
         }
     }
 
+    /// The agreement, or the link, asks whether there is contact. One that is not watched has been out
+    /// of sight so far, and counts as unreached for `head_start` already.
+    pub(super) fn look(
+        &mut self,
+        now: Duration,
+        head_start: Duration,
+        settings: &DetectorSettings,
+    ) {
+        if !self.is_watched() {
+            self.contact = Contact::at(now.saturating_sub(head_start));
+        }
+        if self.connections.is_empty() {
+            self.dial_at = Some(now);
+        }
+        self.look_until = Some(now.saturating_add(settings.dead_after * 2));
+        self.asked.get_or_insert(now);
+    }
+
+    /// Looks whether there is contact. Returns what the agreement does not know yet.
+    pub(super) fn judge(
+        &mut self,
+        now: Duration,
+        limits: &Limits,
+        grace: Duration,
+    ) -> Option<Sight> {
+        let grace = if self.is_met { Duration::ZERO } else { grace };
+        let sight = self.contact.sight(now, limits, grace);
+        let sight = if self.contact.is_refused { Sight::Lost(Loss::Refused) } else { sight };
+        let has_answered = self.asked.is_some_and(|asked| self.contact.is_after(asked, limits));
+        let is_news = match sight {
+            Sight::Contact => self.sight != Sight::Contact || has_answered,
+            _ => !self.sight.is_like(sight),
+        };
+        if sight == Sight::Contact && has_answered {
+            self.asked = None;
+        }
+        if sight == Sight::Contact && self.look_until.is_some_and(|until| until <= now) {
+            (self.look_until, self.asked) = (None, None);
+        }
+        if is_news {
+            self.sight = sight;
+        }
+        is_news.then_some(sight)
+    }
+
+    /// Whether to dial it now.
+    pub(super) fn is_to_be_dialled(&self, now: Duration, pace: &Pace) -> bool {
+        self.is_wanted() && self.dial_due(pace).is_some_and(|due| due <= now)
+    }
+
+    /// When to dial it: as agreed, or since it is silent.
+    fn dial_due(&self, pace: &Pace) -> Option<Duration> {
+        let is_probed =
+            self.is_watched() && self.purpose == Purpose::Contact && !self.contact.is_refused;
+        let probe_at = self.contact.last().saturating_add(pace.after);
+        let probe_at = probe_at.max(self.dialled.saturating_add(pace.every));
+        [self.dial_at, is_probed.then_some(probe_at)].into_iter().flatten().min()
+    }
+
+    /// When something is to be done about it.
+    pub(super) fn due(
+        &self,
+        now: Duration,
+        limits: &Limits,
+        grace: Duration,
+        pace: &Pace,
+    ) -> Option<Duration> {
+        if !self.is_wanted() {
+            return None;
+        }
+        let grace = if self.is_met { Duration::ZERO } else { grace };
+        let limit = self.contact.next_limit(now, limits, grace);
+        // The end of a look is nothing while the PE is out of sight.
+        let look_until = self.look_until.filter(|until| *until > now);
+        [self.dial_due(pace), limit, look_until].into_iter().flatten().min()
+    }
+
+    /// It is in the list of the dead: it matters only that it hears so.
+    pub(super) fn bury(&mut self) {
+        self.role = Role::None;
+        if self.purpose == Purpose::Contact {
+            self.purpose = Purpose::News;
+        }
+        (self.look_until, self.asked) = (None, None);
+        self.sight = Sight::Contact;
+    }
+
     /// Puts a notice where it waits for a connection.
     pub(super) fn post(&mut self, notice: Notice, now: Duration) {
         if !self.is_wanted() {
-            self.heard = now;
+            self.contact = Contact::at(now);
         }
         if self.connections.is_empty() && self.dial_at.is_none() {
             self.dial_at = Some(now);
@@ -97,9 +219,15 @@ impl Peer {
 
     /// It was heard.
     pub(super) fn hear(&mut self, now: Duration) {
-        self.heard = now;
+        self.contact = Contact::at(now);
         self.is_met = true;
         self.failures = 0;
+    }
+
+    /// This host could not dial it, so that nothing was seen of it.
+    pub(super) fn postpone(&mut self, now: Duration) {
+        self.contact = Contact::at(now);
+        self.asked = self.asked.map(|_| now);
     }
 
     /// A connection with it is no more.
@@ -112,13 +240,6 @@ impl Peer {
             self.failures += 1;
         }
     }
-
-    /// When it is to be given up, unless it is heard before; those never heard have until `grace`
-    /// at least.
-    pub(super) fn deadline(&self, dead_after: Duration, grace: Duration) -> Option<Duration> {
-        let deadline = self.heard.saturating_add(dead_after);
-        self.is_wanted().then(|| if self.is_met { deadline } else { deadline.max(grace) })
-    }
 }
 
 #[cfg(test)]
@@ -128,25 +249,122 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    const SETTINGS: DetectorSettings = DetectorSettings {
+        heartbeat: Duration::from_millis(20),
+        dead_after: Duration::from_millis(200),
+        stalled_after: Duration::from_secs(3),
+        root_after: Duration::from_secs(3),
+    };
+
+    fn limits(me: u32, pe: u32) -> Limits {
+        Limits::of(Pe::new(me), Pe::new(pe), &SETTINGS)
+    }
+
     #[test]
-    fn who_is_watched_has_until_its_deadline_and_who_was_never_heard_the_grace() {
+    fn one_that_falls_silent_is_suspected_and_then_lost() {
         let mut peer = Peer::new(MS);
-        assert_eq!(peer.deadline(MS * 10, MS * 100), None);
-        peer.watch(Role::Caller, MS * 2, MS * 10);
-        assert_eq!(
-            (peer.dial_at, peer.deadline(MS * 10, MS * 100)),
-            (Some(MS * 2), Some(MS * 100))
-        );
-        peer.hear(MS * 3);
-        assert_eq!(peer.deadline(MS * 10, MS * 100), Some(MS * 13));
-        // To be watched otherwise is no news of it.
-        peer.watch(Role::Called, MS * 9, MS * 10);
-        assert_eq!(peer.deadline(MS * 10, MS * 100), Some(MS * 13));
-        peer.watch(Role::None, MS * 9, MS * 10);
-        assert_eq!(peer.deadline(MS * 10, MS * 100), None);
-        let mut called = Peer::new(MS);
-        called.watch(Role::Called, MS, MS * 10);
-        assert_eq!(called.dial_at, Some(MS * 6));
+        peer.watch(Role::Caller, MS, MS * 200);
+        peer.hear(MS * 10);
+        let limits = limits(1, 2);
+        let mut judge = |ms| peer.judge(MS * ms, &limits, MS * 500);
+        assert_eq!([10, 109, 110, 111].map(&mut judge), [None, None, Some(Sight::Suspected), None]);
+        // The root decides after 200 ms; who accuses insists 300 ms later.
+        let lost = Sight::Lost(Loss::Unreached(MS * 500));
+        assert_eq!([509, 510, 511].map(&mut judge), [None, Some(lost), None]);
+        peer.contact.answer(MS * 712);
+        let stalled = Some(Sight::Suspected);
+        assert_eq!(peer.judge(MS * 712, &limits, MS * 500), stalled, "its path is whole");
+        peer.hear(MS * 713);
+        assert_eq!(peer.judge(MS * 713, &limits, MS * 500), Some(Sight::Contact));
+    }
+
+    #[test]
+    fn one_whose_host_answers_has_stalled_and_is_no_more_than_suspected_for_long() {
+        let mut peer = Peer::new(MS);
+        peer.watch(Role::Caller, MS, MS * 200);
+        peer.connections.push(7);
+        peer.dial_at = None;
+        peer.hear(MS * 10);
+        let mut seen = Vec::new();
+        for ms in 10..4000 {
+            if ms % 80 == 0 {
+                peer.contact.answer(MS * ms);
+            }
+            if ms == 300 {
+                peer.look(MS * ms, MS * 90, &SETTINGS);
+            }
+            if ms % 80 == 1 {
+                let pace = Pace { after: MS * 80, every: MS * 80 };
+                let due = peer.due(MS * ms, &limits(0, 2), MS, &pace);
+                assert!(due.is_none_or(|due| due > MS * ms), "it would not sleep at {ms}");
+            }
+            seen.extend(peer.judge(MS * ms, &limits(0, 2), MS).map(|sight| (ms, sight)));
+        }
+        let lost = Sight::Lost(Loss::Unheard(MS * 3000));
+        assert_eq!(seen, [(210, Sight::Suspected), (3010, lost)]);
+    }
+
+    #[test]
+    fn those_never_heard_have_the_grace_unless_their_host_refuses() {
+        let mut peer = Peer::new(MS);
+        peer.watch(Role::Caller, MS, MS * 200);
+        assert_eq!(peer.judge(MS * 499, &limits(0, 2), MS * 500), None);
+        peer.contact.is_refused = true;
+        let lost = Some(Sight::Lost(Loss::Refused));
+        assert_eq!(peer.judge(MS * 499, &limits(0, 2), MS * 500), lost);
+    }
+
+    #[test]
+    fn patience_with_the_root_is_longer_whatever_its_host_does() {
+        let mut peer = Peer::new(MS);
+        peer.watch(Role::Caller, MS, MS * 200);
+        peer.hear(MS * 10);
+        let mut judge = |ms| peer.judge(MS * ms, &limits(1, 0), MS);
+        assert_eq!([209, 210, 3009].map(&mut judge), [None, Some(Sight::Suspected), None]);
+        assert!(matches!(judge(3010), Some(Sight::Lost(_))));
+    }
+
+    #[test]
+    fn a_look_ends_with_contact_after_it_and_not_with_what_was_seen_before() {
+        let mut peer = Peer::new(MS);
+        peer.watch(Role::Caller, MS, MS * 200);
+        peer.hear(MS * 10);
+        peer.look(MS * 10, MS * 90, &SETTINGS);
+        assert_eq!(peer.judge(MS * 11, &limits(0, 2), MS), None);
+        peer.hear(MS * 12);
+        assert_eq!(peer.judge(MS * 12, &limits(0, 2), MS), Some(Sight::Contact));
+        assert_eq!(peer.judge(MS * 13, &limits(0, 2), MS), None, "said once");
+        // One that is not watched counts as silent for half of its time, and is forgotten later.
+        let mut other = Peer::new(MS);
+        other.look(MS * 1000, MS * 90, &SETTINGS);
+        assert_eq!(other.dial_at, Some(MS * 1000));
+        let lost = Some(Sight::Lost(Loss::Unreached(MS * 200)));
+        assert_eq!(other.judge(MS * 1109, &limits(0, 2), MS), Some(Sight::Suspected));
+        assert_eq!(other.judge(MS * 1110, &limits(0, 2), MS), lost);
+        other.hear(MS * 1500);
+        assert_eq!(other.judge(MS * 1500, &limits(0, 2), MS), Some(Sight::Contact));
+        assert!(!other.is_wanted());
+    }
+
+    #[test]
+    fn a_silent_one_is_dialled_over_and_over() {
+        let mut peer = Peer::new(MS);
+        peer.watch(Role::Called, MS, MS * 200);
+        peer.connections.push(7);
+        peer.dial_at = None;
+        peer.hear(MS * 10);
+        let pace = Pace::towards(Pe::new(2), &SETTINGS);
+        let mut dials = Vec::new();
+        for ms in 10..110 {
+            if peer.is_to_be_dialled(MS * ms, &pace) {
+                peer.dialled = MS * ms;
+                dials.push(ms);
+            }
+        }
+        assert_eq!(dials, [90, 100]);
+        // Its host answers: that is enough for a while.
+        peer.contact.answer(MS * 110);
+        assert!(!peer.is_to_be_dialled(MS * 189, &pace) && peer.is_to_be_dialled(MS * 190, &pace));
     }
 
     #[test]
@@ -187,11 +405,11 @@ mod tests {
         let mut peer = Peer::new(MS);
         let bulletin =
             |dead: &[u32]| Notice::Bulletin { dead: dead.iter().copied().map(Pe::new).collect() };
-        let accusation = Notice::Accuse { pe: Pe::new(3) };
+        let accusation = Notice::Accuse { pe: Pe::new(3), insists: false };
         for notice in [bulletin(&[1]), accusation.clone(), accusation.clone(), bulletin(&[1, 2])] {
             peer.post(notice, MS * 4);
         }
         assert_eq!(peer.outbox, [accusation, bulletin(&[1, 2])]);
-        assert_eq!(peer.deadline(MS * 10, MS), Some(MS * 14), "it has to take them");
+        assert!(peer.is_wanted(), "it has to take them");
     }
 }

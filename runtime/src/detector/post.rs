@@ -3,14 +3,19 @@
 use super::connection::{Connection, End};
 use super::counters::{add, count};
 use super::lookout::Lookout;
-use super::peer::{Peer, Role};
-use super::{Verdict, watch::Partners};
+use super::peer::{Peer, Purpose, Role};
+use super::sight::{Contact, Limits, Sight};
+use super::{DetectorSettings, Verdict, watch::Partners};
 use crate::protocol::{Membership, Notice, Standing};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How many connections there may be with one PE; one more, and the oldest goes.
-const CONNECTIONS_MAX: usize = 4;
+/// How many open connections there may be with one PE; one more, and the oldest goes.
+const OPEN_MAX: usize = 4;
+
+/// How many may be on their way to it. One that falls silent is dialled every 100 ms by default, so that
+/// an answer may take two seconds: on a network that is full it does.
+const DIALLED_MAX: usize = 20;
 
 impl Lookout {
     /// A handshake is done.
@@ -22,15 +27,13 @@ impl Lookout {
             if connection.is_dialled { &self.counters.dialled } else { &self.counters.accepted };
         count(way);
         let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
-        peer.heard = now;
+        peer.contact = Contact::at(now);
         peer.is_met = true;
         peer.dial_at = None;
         peer.connections.retain(|other| *other != number);
         peer.connections.push(number);
-        if peer.connections.len() > CONNECTIONS_MAX {
-            self.ended.push((peer.connections.remove(0), End::Spare));
-        }
         let waiting = std::mem::take(&mut peer.outbox);
+        self.limit_connections(pe);
         // What both know is compared at once.
         let first = [self.membership.heartbeat()];
         for notice in first.into_iter().chain(waiting) {
@@ -48,9 +51,13 @@ impl Lookout {
     pub(super) fn heard(&mut self, number: usize, pe: Pe, notice: Notice) {
         let now = self.now();
         if let Some(peer) = self.peers.get_mut(&pe) {
+            if std::mem::take(&mut peer.is_stalled) {
+                let silence = now.saturating_sub(peer.contact.heard);
+                tracing::info!("{pe} goes on after it had stalled for {silence:?}");
+            }
             peer.hear(now);
             if notice == Notice::Goodbye {
-                (peer.is_gone, peer.is_told) = (true, true);
+                (peer.purpose, peer.is_told) = (Purpose::None, true);
             }
         }
         if let Notice::Known { .. } = notice {
@@ -62,7 +69,7 @@ impl Lookout {
             }
         }
         let is_farewell = notice == Notice::Goodbye;
-        self.act(|membership, out| membership.handle(pe, notice, out));
+        self.act(|membership, out| membership.handle(now, pe, notice, out));
         // The root judges on, but its owner should know.
         if is_farewell && self.job.me == Pe::ROOT && !std::mem::replace(&mut self.is_settled, true)
         {
@@ -100,14 +107,15 @@ impl Lookout {
         match end {
             End::Refused if peer.connections.is_empty() => {
                 peer.is_told = true;
+                peer.contact.is_refused = true;
                 if is_judge && self.leaving_until.is_none() && !is_dead {
-                    return self.suspect(pe);
+                    return self.judge_one(pe);
                 }
-                peer.is_gone = true;
+                peer.purpose = Purpose::None;
                 peer.outbox.clear();
             }
-            // Nobody else is to blame.
-            End::Own => peer.heard = now,
+            // It says nothing about the other PE, for better or for worse.
+            End::Own => peer.postpone(now),
             _ => {}
         }
         if is_dead && peer.connections.is_empty() {
@@ -115,19 +123,79 @@ impl Lookout {
         }
     }
 
-    /// Gives a PE up.
-    pub(super) fn suspect(&mut self, pe: Pe) {
+    /// The link has had no answer of a PE for a while.
+    pub(super) fn look_for_link(&mut self, pe: Pe) {
+        self.look(pe, self.job.settings.dead_after / 4);
+    }
+
+    /// Somebody has had no contact with a PE for half of the time that it has.
+    fn look_for_agreement(&mut self, pe: Pe) {
+        let DetectorSettings { heartbeat, dead_after, .. } = self.job.settings;
+        self.look(pe, (dead_after / 2).saturating_sub(heartbeat / 2));
+    }
+
+    /// Finds out whether a PE can be reached.
+    fn look(&mut self, pe: Pe, head_start: Duration) {
         let now = self.now();
-        if let Some(peer) = self.peers.get_mut(&pe) {
-            peer.is_gone = true;
-            peer.outbox.clear();
+        let exists = pe != self.job.me && pe.number() < self.job.topology.pes();
+        if exists && !self.membership.is_dead(pe) {
+            let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
+            peer.look(now, head_start, &self.job.settings);
         }
-        let is_news = self.membership.standing() == Standing::Member
-            && !self.membership.is_dead(pe)
-            && pe != self.job.me;
-        if is_news {
-            count(&self.counters.suspicions);
-            self.act(|membership, out| membership.suspect(now, pe, out));
+    }
+
+    /// Tells the agreement what is seen of a PE, if that is news.
+    pub(super) fn judge_one(&mut self, pe: Pe) {
+        let (now, grace, settings) = (self.now(), self.grace(), self.job.settings);
+        let limits = Limits::of(self.job.me, pe, &settings);
+        let Some(peer) = self.peers.get_mut(&pe).filter(|peer| peer.is_wanted()) else { return };
+        if peer.purpose == Purpose::News {
+            if now.saturating_sub(peer.contact.last()) >= settings.dead_after {
+                // It cannot be told.
+                peer.purpose = Purpose::None;
+                peer.outbox.clear();
+            }
+            return;
+        }
+        let silence = now.saturating_sub(peer.contact.heard);
+        if peer.is_met && silence >= settings.dead_after && !peer.contact.is_refused {
+            let is_answered = now.saturating_sub(peer.contact.answered) < settings.dead_after / 2;
+            if is_answered && !std::mem::replace(&mut peer.is_stalled, true) {
+                let limit = limits.lose.unheard.unwrap_or(Duration::MAX);
+                tracing::warn!("{pe} has stalled: its host answers, it does not; it has {limit:?}");
+            }
+        }
+        match peer.judge(now, &limits, grace) {
+            None => {}
+            Some(Sight::Contact) => self.act(|membership, _| membership.reach(pe)),
+            Some(Sight::Suspected) => {
+                count(&self.counters.suspicions);
+                tracing::debug!("no contact with {pe} at the moment");
+                self.act(|membership, out| membership.suspect(now, pe, out));
+            }
+            Some(Sight::Lost(loss)) => {
+                count(&self.counters.losses);
+                tracing::info!("{pe} is lost: {loss}");
+                if pe == Pe::ROOT {
+                    self.root_loss = Some(loss);
+                }
+                self.act(|membership, out| membership.lose(now, pe, out));
+            }
+        }
+    }
+
+    /// Closes what there is too much of with one PE.
+    pub(super) fn limit_connections(&mut self, pe: Pe) {
+        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let is_open =
+            |number: &&usize| self.connections.get(number).is_some_and(Connection::is_open);
+        let (open, dialled): (Vec<_>, Vec<_>) = peer.connections.iter().partition(is_open);
+        let oldest = [(open, OPEN_MAX), (dialled, DIALLED_MAX)].into_iter().filter_map(
+            |(numbers, limit): (Vec<usize>, _)| (numbers.len() > limit).then(|| numbers[0]),
+        );
+        for number in oldest.collect::<Vec<_>>() {
+            peer.connections.retain(|other| *other != number);
+            self.ended.push((number, End::Spare));
         }
     }
 
@@ -135,7 +203,12 @@ impl Lookout {
     pub(super) fn act(&mut self, act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice))) {
         let mut mail = Vec::new();
         act(&mut self.membership, &mut |to, notice| mail.push((to, notice)));
-        mail.into_iter().for_each(|(to, notice)| self.post(to, notice));
+        for (to, notice) in mail {
+            match notice {
+                Notice::Look { pe } if to == self.job.me => self.look_for_agreement(pe),
+                notice => self.post(to, notice),
+            }
+        }
         self.follow();
     }
 
@@ -151,7 +224,7 @@ impl Lookout {
         let is_dismissed = self.membership.is_dead(to) && !peer.connections.is_empty();
         if has_open {
             self.send(to, notice);
-        } else if !peer.is_gone && !is_dismissed {
+        } else if peer.purpose != Purpose::None && !is_dismissed {
             peer.post(notice, now);
         }
     }
@@ -208,7 +281,10 @@ impl Lookout {
         let verdict = match standing {
             Standing::Member => return,
             Standing::Expelled => Verdict::Expelled,
-            Standing::RootLost(loss) => Verdict::RootLost { reason: loss.to_string() },
+            Standing::RootLost => {
+                let reason = self.root_loss.map_or_else(String::new, |loss| loss.to_string());
+                Verdict::RootLost { reason: format!("{} is lost: {reason}", Pe::ROOT) }
+            }
             Standing::Over { by } => Verdict::JobOver { by },
         };
         self.is_settled = true;
@@ -219,7 +295,7 @@ impl Lookout {
     /// Tells one that is dead, if it lives after all, and listens to it no more.
     fn dismiss(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(&pe) else { return };
-        peer.role = Role::None;
+        peer.bury();
         let bulletin = self.membership.bulletin();
         for number in &peer.connections {
             let Some(connection) = self.connections.get_mut(number) else { continue };
@@ -227,6 +303,9 @@ impl Lookout {
                 // If that fails, it is as good as told.
                 let _ = connection.send(&bulletin);
                 connection.end_sending();
+            } else {
+                // One more is dialled for the news; these only hold descriptors.
+                self.ended.push((*number, End::Spare));
             }
         }
     }

@@ -1,19 +1,18 @@
 //! Calling a task's function.
 
+use super::caught::{caught, discard_with};
 use super::context::{Context, Portable};
+use super::future::stopping;
 use super::processor::Processor;
 use crate::code::Stateless;
 use crate::error::TaskError;
-use std::any::Any;
+use async_task::Task;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 use ultramarine_topology::Pe;
-
-/// What is kept of a panic's message, so that it can always travel.
-const PANIC_MESSAGE_BYTES_MAX: usize = 2000;
 
 /// A function that a task runs on its argument.
 pub(super) trait Body<A>: Stateless {
@@ -23,9 +22,10 @@ pub(super) trait Body<A>: Stateless {
     /// The function's name, for people to read.
     fn name() -> &'static str;
 
-    /// Begins the task on this thread. `done` is called with the result once there is one: before
-    /// this returns, or later on any worker of this PE.
-    fn run<D>(self, pe: &Arc<Processor>, argument: A, done: D)
+    /// Begins the task on this thread, on behalf of `home`. `done` is called with the result once there
+    /// is one: before this returns, or later on any worker of this PE. Then the task is returned, and is
+    /// stopped when it is dropped.
+    fn run<D>(self, pe: &Arc<Processor>, home: Pe, argument: A, done: D) -> Option<Task<()>>
     where
         D: FnOnce(&Arc<Processor>, Result<Self::Output, TaskError>) + Send + 'static;
 }
@@ -46,12 +46,13 @@ where
         std::any::type_name::<F>()
     }
 
-    fn run<D>(self, pe: &Arc<Processor>, argument: A, done: D)
+    fn run<D>(self, pe: &Arc<Processor>, _home: Pe, argument: A, done: D) -> Option<Task<()>>
     where
         D: FnOnce(&Arc<Processor>, Result<R, TaskError>) + Send + 'static,
     {
-        let result = catch_unwind(AssertUnwindSafe(|| (self.0)(argument)));
-        done(pe, result.map_err(|payload| panicked(pe.me(), payload.as_ref())));
+        let result = caught(|| (self.0)(argument));
+        done(pe, result.map_err(|message| TaskError::Panicked { pe: pe.me(), message }));
+        None
     }
 }
 
@@ -72,23 +73,26 @@ where
         std::any::type_name::<F>()
     }
 
-    fn run<D>(self, pe: &Arc<Processor>, argument: A, done: D)
+    fn run<D>(self, pe: &Arc<Processor>, home: Pe, argument: A, done: D) -> Option<Task<()>>
     where
         D: FnOnce(&Arc<Processor>, Result<T::Output, TaskError>) + Send + 'static,
     {
         let end = End { pe: pe.clone(), done: Some(done), result: PhantomData };
-        match catch_unwind(AssertUnwindSafe(|| (self.0)(Context::of(pe), argument))) {
-            Err(payload) => end.with(Err(panicked(pe.me(), payload.as_ref()))),
-            Ok(future) => pe.run_async(async move {
-                let result = CatchPanic { pe: end.pe.me(), future }.await;
-                end.with(result);
-            }),
+        match caught(|| (self.0)(Context::of(pe, home), argument)) {
+            Err(message) => {
+                end.with(Err(TaskError::Panicked { pe: pe.me(), message }));
+                None
+            }
+            Ok(future) => {
+                let future = CatchPanic::new(pe.me(), future);
+                pe.run_async(async move { end.with(future.await) })
+            }
         }
     }
 }
 
 /// Sees to it that a task which is dropped before its end has one all the same: the job is
-/// shutting down.
+/// shutting down, or the PE that waits for the task has died.
 struct End<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> {
     pe: Arc<Processor>,
     done: Option<D>,
@@ -106,40 +110,55 @@ impl<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> End<R, D> {
 impl<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> Drop for End<R, D> {
     fn drop(&mut self) {
         if let Some(done) = self.done.take() {
+            if !self.pe.is_ending() {
+                self.pe.orphans.fetch_add(1, Ordering::Relaxed);
+            }
             done(&self.pe, Err(TaskError::ShuttingDown));
         }
     }
 }
 
 pin_project_lite::pin_project! {
-    /// Turns a panic inside a future into an error.
+    /// A task's own future: turns a panic inside it into an error, and has the futures in it abandoned
+    /// if it is dropped before its end. If it panics when it is dropped, that makes no difference.
     pub(super) struct CatchPanic<T> {
-        pub(super) pe: Pe,
+        pe: Pe,
+        // Until it has ended.
         #[pin]
-        pub(super) future: T,
+        future: Option<T>,
+    }
+
+    impl<T> PinnedDrop for CatchPanic<T> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut future = this.project().future;
+            if future.is_some() {
+                stopping(|| discard_with(|| future.set(None)));
+            }
+        }
+    }
+}
+
+impl<T> CatchPanic<T> {
+    pub(super) fn new(pe: Pe, future: T) -> Self {
+        CatchPanic { pe, future: Some(future) }
     }
 }
 
 impl<T: std::future::Future> std::future::Future for CatchPanic<T> {
     type Output = Result<T::Output, TaskError>;
 
+    /// # Panics
+    ///
+    /// If polled again after it was ready, which `.await` never does.
     fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let (pe, future) = (*this.pe, this.future);
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-            Ok(poll) => Poll::Ready(Ok(ready!(poll))),
-            Err(payload) => Poll::Ready(Err(panicked(pe, payload.as_ref()))),
-        }
+        let mut this = self.project();
+        let result = match this.future.as_mut().as_pin_mut().map(|f| caught(|| f.poll(cx))) {
+            Some(Ok(Poll::Pending)) => return Poll::Pending,
+            Some(Ok(Poll::Ready(value))) => Ok(value),
+            Some(Err(message)) => Err(TaskError::Panicked { pe: *this.pe, message }),
+            None => panic!("a future is polled again after it has ended"),
+        };
+        discard_with(|| this.future.set(None));
+        Poll::Ready(result)
     }
-}
-
-/// The error that a panic's payload stands for.
-pub(super) fn panicked(pe: Pe, payload: &(dyn Any + Send)) -> TaskError {
-    let message = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "(its payload is not a text)".to_owned());
-    let end = message.floor_char_boundary(PANIC_MESSAGE_BYTES_MAX);
-    TaskError::Panicked { pe, message: message[..end].to_owned() }
 }

@@ -32,9 +32,14 @@ pub struct Outlook {
 }
 
 /// A task's view of the PE that it runs on. Cheap to clone.
+///
+/// If the PE that waits for the task dies, the task is stopped where it awaits something, and with it the
+/// tasks on this PE whose futures it holds: another PE runs it again, if it was supervised.
 #[derive(Clone)]
 pub struct Context {
     pub(super) pe: Arc<Processor>,
+    /// The PE that waits for this task, or for the one on this PE from which it descends.
+    pub(super) home: Pe,
 }
 
 impl std::fmt::Debug for Context {
@@ -44,8 +49,8 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    pub(super) fn of(pe: &Arc<Processor>) -> Self {
-        Context { pe: pe.clone() }
+    pub(super) fn of(pe: &Arc<Processor>, home: Pe) -> Self {
+        Context { pe: pe.clone(), home }
     }
 
     /// The PE that this task runs on.
@@ -147,7 +152,8 @@ impl Context {
     pub fn look_around(&self) -> Option<Outlook> {
         breathe(&self.pe).then(|| Outlook {
             is_work_wanted: self.pe.queues.has_none_to_steal(),
-            is_turn_wanted: self.pe.queues.has_ready(),
+            // An orphan stops where it yields.
+            is_turn_wanted: self.pe.queues.has_ready() || self.pe.is_dead(self.home),
         })
     }
 
@@ -278,7 +284,7 @@ impl Spawner for Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(false, radius, Async(f), argument)
+        self.pe.spawn(self.home, false, radius, Async(f), argument)
     }
 
     fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
@@ -288,7 +294,7 @@ impl Spawner for Context {
         R: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(false, radius, Plain(f), argument)
+        self.pe.spawn(self.home, false, radius, Plain(f), argument)
     }
 
     fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
@@ -299,7 +305,7 @@ impl Spawner for Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.fork(false, radius, Async(f), argument)
+        self.pe.fork(self.home, false, radius, Async(f), argument)
     }
 
     fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
@@ -310,6 +316,6 @@ impl Spawner for Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn_at(false, pe, Async(f), argument)
+        self.pe.spawn_at(self.home, false, pe, Async(f), argument)
     }
 }

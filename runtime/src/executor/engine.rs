@@ -1,17 +1,18 @@
 //! Protocol, port and futures under one lock: what makes progress.
 
 use super::failure::JobError;
+use super::outgoing::Outgoing;
 use super::processor::Processor;
-use super::queues::{Common, Waiting, Work};
+use super::queues::{Common, Waiting};
 use super::task::{Departure, Fill, Guest};
 use crate::error::TaskError;
 use crate::protocol::{Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics};
-use crate::transport::link::{LinkCounters, LinkError};
-use crate::transport::{Connections, Lane, Port};
+use crate::transport::link::{LinkCounters, LinkError, Silence};
+use crate::transport::{Connections, Lane, LaneError, Port};
 use crate::wire;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
@@ -23,6 +24,10 @@ const LINGER: Duration = Duration::from_millis(50);
 /// Nor does a PE wait longer than this for others that may have left in the same way, or when it
 /// has heard that the job is over: whoever missed the news hears it from goodbyes.
 const LINGER_MAX: Duration = Duration::from_millis(500);
+
+/// How many letters a turn takes at most. Workers may write them as fast as a turn reads them, and
+/// what has come, and the timers, are waiting.
+const LETTERS_PER_TURN: usize = 1024;
 
 /// Something that workers leave for the next turn.
 pub(super) enum Letter {
@@ -51,7 +56,6 @@ pub(super) struct Engine {
     pub(super) node: Node,
     pub(super) port: Port,
     pub(super) desk: Desk,
-    encoded: Vec<u8>,
     /// The lane to go over to when the port's cannot be trusted any more.
     pub(super) lifeboat: Option<Box<dyn Lane>>,
     /// When the job's end began here.
@@ -72,7 +76,7 @@ pub(super) struct Desk {
     /// Futures whose tasks are elsewhere, by number.
     futures: HashMap<u64, Arc<dyn Fill>>,
     last_future: u64,
-    outgoing: VecDeque<(Pe, Message)>,
+    outgoing: Outgoing,
     results: Vec<(Arc<dyn Fill>, Outcome)>,
     tasks_came: bool,
     took_a_part: bool,
@@ -96,7 +100,7 @@ impl Engine {
             pool,
             futures: HashMap::new(),
             last_future: 0,
-            outgoing: VecDeque::new(),
+            outgoing: Outgoing::default(),
             results: Vec::new(),
             tasks_came: false,
             took_a_part: false,
@@ -107,7 +111,6 @@ impl Engine {
             node,
             port,
             desk,
-            encoded: Vec::new(),
             lifeboat,
             ending_since: None,
             over_since: None,
@@ -123,7 +126,8 @@ impl Engine {
     /// Whether this PE may go.
     pub(super) fn is_released(&mut self) -> bool {
         let needs_no_answer = self.node.is_bereaved() || self.is_let_go;
-        self.node.phase() == Phase::Released && (needs_no_answer || self.port.is_idle())
+        self.node.phase() == Phase::Released
+            && (needs_no_answer || self.desk.outgoing.is_empty() && self.port.is_idle())
     }
 
     /// Whether this PE leaves although others did not answer.
@@ -139,7 +143,7 @@ impl Engine {
 
     /// Takes leave when the job has ended and there is nothing to wait for any more.
     fn take_leave(&mut self, pe: &Arc<Processor>, now: Duration) {
-        if self.node.phase() == Phase::Running || !self.desk.outgoing.is_empty() {
+        if self.node.phase() == Phase::Running {
             return;
         }
         let since = *self.ending_since.get_or_insert(now);
@@ -149,7 +153,9 @@ impl Engine {
         let over_since = self.over_since.or(is_bereaved.then_some(since));
         if over_since.is_some_and(|over| now >= over.max(since) + LINGER_MAX) {
             self.let_go(pe);
-        } else if self.port.is_idle() || has_lingered && self.port.has_reached(self.node.heirs()) {
+        } else if self.desk.outgoing.is_empty()
+            && (self.port.is_idle() || has_lingered && self.port.has_reached(self.node.heirs()))
+        {
             self.node.take_leave(&mut Station { desk: &mut self.desk, pe });
         }
     }
@@ -165,11 +171,12 @@ impl Engine {
         self.look_out(pe, now);
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;
-        while let Some(letter) = pe.outbox.pop() {
+        for _ in 0..LETTERS_PER_TURN {
+            let Some(letter) = pe.outbox.pop() else { break };
             match letter {
                 // What a straggling task still has to say at the end, nobody waits for.
                 Letter::Message(to, message) if node.phase() == Phase::Running => {
-                    desk.outgoing.push_back((to, message));
+                    desk.outgoing.push(to, message);
                 }
                 Letter::Task(to, task) if node.phase() == Phase::Running => {
                     if let Some(parcel) = desk.depart(task, pe) {
@@ -198,43 +205,66 @@ impl Engine {
         if let Err(error) = polled {
             self.endure(pe, error)?;
         }
+        self.heed_silence(pe);
         let Engine { node, desk, .. } = self;
         // Once the job is ending, all that counts is that everybody hears of it.
         if let Some(failure) = desk.failure.take().filter(|_| node.phase() == Phase::Running) {
             return Err(failure);
         }
-        let sent = !desk.outgoing.is_empty();
-        self.post(pe, now)?;
-        let due = [fishing_due, self.port.next_deadline()].into_iter().flatten().min();
+        let sent = self.post(pe, now)?;
+        let more = (!pe.outbox.is_empty()).then_some(now);
+        let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
         let results = std::mem::take(&mut self.desk.results);
         let work_came = std::mem::take(&mut self.desk.tasks_came) || !results.is_empty();
         Ok(Turn { something_happened: sent || messages > 0, work_came, due, results })
     }
 
     /// Goes on after an error of the port, if that is possible.
-    fn endure(&mut self, pe: &Processor, error: LinkError) -> Result<(), JobError> {
+    fn endure(&mut self, pe: &Arc<Processor>, error: LinkError) -> Result<(), JobError> {
         match error {
-            LinkError::Lane(error) if self.survive(pe, &error) => Ok(()),
+            LinkError::Lane(LaneError::HasLeft(_)) if self.node.phase() != Phase::Running => Ok(()),
             // It is for the watch to say who is dead.
-            LinkError::Unresponsive { pe: silent, .. } if pe.suspect(silent) => Ok(()),
+            LinkError::Lane(LaneError::HasLeft(other)) if pe.suspect(other) => Ok(()),
+            LinkError::Lane(LaneError::HasLeft(Pe::ROOT)) => {
+                // It needs nobody any more, and did not wait for this PE to hear of the end.
+                self.node.end(&mut Station { desk: &mut self.desk, pe });
+                self.let_go(pe);
+                Ok(())
+            }
+            LinkError::Lane(error) if self.survive(pe, &error) => Ok(()),
             source => Err(JobError::Link { me: pe.me(), source }),
         }
     }
 
-    /// Hands the outgoing messages to the port.
-    fn post(&mut self, pe: &Processor, now: Duration) -> Result<(), JobError> {
-        if self.desk.outgoing.is_empty() {
-            return Ok(());
+    /// Has the watch look at PEs that do not answer; it is for the watch to say who is dead. Where
+    /// there is none, PEs are threads of one process: they may be slow, but none is lost.
+    fn heed_silence(&mut self, pe: &Arc<Processor>) {
+        for Silence { pe: silent, lasting } in self.port.take_silences() {
+            tracing::debug!(pe = pe.me().number(), ?lasting, "{silent} acknowledges nothing");
+            pe.suspect(silent);
+            if self.lifeboat.is_none() && lasting > pe.settings.port.patience() {
+                tracing::warn!(
+                    pe = pe.me().number(),
+                    "{silent} lives and acknowledges nothing: its connection is made anew"
+                );
+                self.port.reconnect(silent);
+            }
         }
-        let me = self.desk.me;
-        while let Some((to, message)) = self.desk.outgoing.pop_front() {
-            self.encoded.clear();
-            let encoded = wire::encode_into(&message, &mut self.encoded);
-            encoded.map_err(|source| JobError::Message { me, from: me, source })?;
-            let sent = self.port.send(to, &self.encoded);
-            sent.map_err(|source| JobError::Link { me, source })?;
+        if self.port.take_stuck() && self.lifeboat.is_some() {
+            let lane = self.port.lane_name();
+            tracing::warn!(pe = pe.me().number(), "the lane {lane} carries nothing: it is left");
+            pe.cast_off();
+            self.board(pe);
         }
-        self.port.flush(now).or_else(|error| self.endure(pe, error))
+    }
+
+    /// Hands the outgoing messages to the port, as far as it has room. Whether it took any.
+    fn post(&mut self, pe: &Arc<Processor>, now: Duration) -> Result<bool, JobError> {
+        if self.desk.outgoing.is_empty() || !self.desk.outgoing.post(pe.me(), &mut self.port)? {
+            return Ok(false);
+        }
+        self.port.flush(now).or_else(|error| self.endure(pe, error))?;
+        Ok(true)
     }
 
     /// The connections of the lane, and of the one in waiting.
@@ -254,10 +284,10 @@ impl Engine {
     }
 
     /// Tells the root that this PE cannot go on, if that can still be told.
-    pub(super) fn give_up(&mut self, pe: &Processor, error: &JobError, now: Duration) {
+    pub(super) fn give_up(&mut self, pe: &Arc<Processor>, error: &JobError, now: Duration) {
         let reason = error.to_string();
         if self.desk.me != Pe::ROOT && !error.is_desertion() {
-            self.desk.outgoing.push_back((Pe::ROOT, Message::Failed { reason }));
+            self.desk.outgoing.push(Pe::ROOT, Message::Failed { reason });
             // What broke may be the very channel to the root; then its own watch must tell it.
             let _ = self.post(pe, now);
         }
@@ -296,7 +326,7 @@ impl Host for Station<'_> {
     }
 
     fn send(&mut self, to: Pe, message: Message) {
-        self.desk.outgoing.push_back((to, message));
+        self.desk.outgoing.push(to, message);
     }
 
     fn queued(&self) -> usize {
@@ -326,7 +356,7 @@ impl Host for Station<'_> {
     }
 
     fn place(&mut self, parcel: Parcel) {
-        self.pe.queues.push_ready(Work::Start(Arc::new(Guest(parcel))));
+        self.pe.queues.place(Arc::new(Guest(parcel)));
         self.desk.tasks_came = true;
         self.pe.summon();
     }
@@ -347,6 +377,7 @@ impl Host for Station<'_> {
 
     fn shut_down(&mut self) {
         self.pe.start_ending();
+        self.desk.outgoing.forget_waiting();
         let futures = self.desk.futures.drain();
         self.desk.results.extend(futures.map(|(_, f)| (f, Err(TaskError::ShuttingDown))));
     }

@@ -1,11 +1,8 @@
 //! Why a job ends before its time.
 
-use super::body::panicked;
-use crate::error::TaskError;
 use crate::transport::LaneError;
 use crate::transport::link::LinkError;
 use crate::wire::WireError;
-use std::any::Any;
 use ultramarine_topology::Pe;
 
 /// Why a job cannot go on.
@@ -71,7 +68,7 @@ pub enum JobError {
         /// How that showed.
         reason: String,
     },
-    /// The runtime itself panicked, or a value of the program's did so when it was dropped.
+    /// The runtime itself panicked.
     #[error("{me} cannot go on: the thread that looks after its messages panicked: {message}")]
     DriverPanicked {
         /// Whose driver.
@@ -93,13 +90,6 @@ pub enum JobError {
 }
 
 impl JobError {
-    pub(super) fn driver_panicked(me: Pe, payload: &(dyn Any + Send)) -> Self {
-        match panicked(me, payload) {
-            TaskError::Panicked { message, .. } => JobError::DriverPanicked { me, message },
-            other => JobError::DriverPanicked { me, message: other.to_string() },
-        }
-    }
-
     /// Whether this PE leaves without a word: nobody would listen.
     pub(super) fn is_desertion(&self) -> bool {
         matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })

@@ -1,5 +1,6 @@
 //! Tasks that their parent takes back unless somebody has taken them first.
 
+use super::caught::discard;
 use super::future::{Future, Promise};
 use super::processor::Processor;
 use super::task::Start;
@@ -40,19 +41,28 @@ pub(super) trait Loan<A, R>: Promise<R> + Start {
 pub struct Fork<'pe, A, R> {
     pe: &'pe Arc<Processor>,
     shelf: usize,
+    /// Whether others can get at it.
+    is_queued: bool,
     /// `None` once it has been taken back, or found to be gone.
     task: Option<Arc<dyn Loan<A, R>>>,
 }
 
 impl<'pe, A, R> Fork<'pe, A, R> {
-    pub(super) fn new(pe: &'pe Arc<Processor>, shelf: usize, task: Arc<dyn Loan<A, R>>) -> Self {
-        Fork { pe, shelf, task: Some(task) }
+    pub(super) fn new(
+        pe: &'pe Arc<Processor>,
+        shelf: usize,
+        task: Arc<dyn Loan<A, R>>,
+        is_queued: bool,
+    ) -> Self {
+        Fork { pe, shelf, is_queued, task: Some(task) }
     }
 
     /// The argument, or the task that somebody has started.
     fn pull_back(&mut self) -> Option<Result<A, Arc<dyn Loan<A, R>>>> {
         let task = self.task.take()?;
-        self.pe.queues.pull_back(self.shelf, &*task);
+        if self.is_queued {
+            self.pe.queues.pull_back(self.shelf, &*task);
+        }
         Some(task.take_back().ok_or(task))
     }
 }
@@ -60,7 +70,8 @@ impl<'pe, A, R> Fork<'pe, A, R> {
 /// Whoever forgets a task that nobody has started does not want its result: after a panic, say.
 impl<A, R> Drop for Fork<'_, A, R> {
     fn drop(&mut self) {
-        drop(self.pull_back());
+        // After a panic another one would end the process.
+        self.pull_back().into_iter().for_each(discard);
     }
 }
 
@@ -84,10 +95,15 @@ impl<A, R: Send + 'static> Fork<'_, A, R> {
     /// Leaves the task to whoever gets to it first, like one that was spawned. That may be a worker of
     /// this PE.
     pub fn leave(mut self) -> Future<R> {
-        match self.task.take() {
-            Some(task) => Future::new(task),
-            None => unreachable!("a fork is left once"),
+        let Some(task) = self.task.take() else { unreachable!("a fork is left once") };
+        if !self.is_queued {
+            if self.pe.is_ending() {
+                return Future::failed(TaskError::ShuttingDown);
+            }
+            self.pe.queues.push(self.shelf, task.clone());
+            self.pe.summon();
         }
+        Future::new(task)
     }
 }
 

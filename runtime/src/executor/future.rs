@@ -1,6 +1,7 @@
 //! The handle by which a spawned task is awaited.
 
 use crate::error::TaskError;
+use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
@@ -11,6 +12,21 @@ pub(super) trait Promise<R>: Send + Sync {
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>>;
     /// Whether [`poll`](Promise::poll) would return the result.
     fn is_ready(&self) -> bool;
+    /// The only task that waits for the result has been stopped. The task that is to make it is dropped
+    /// if it has not been started, and stopped if it runs here on behalf of another PE.
+    fn abandon(&self) {}
+}
+
+thread_local! {
+    /// How many tasks the thread is dropping before their ends, one inside the other.
+    static STOPPING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Drops a task before its end: the futures in it are abandoned. `act` must not panic.
+pub(super) fn stopping(act: impl FnOnce()) {
+    STOPPING.set(STOPPING.get() + 1);
+    act();
+    STOPPING.set(STOPPING.get() - 1);
 }
 
 /// The result of a task, which may not be there yet (SymGridPar2 §3.2).
@@ -66,6 +82,15 @@ impl<R> std::future::Future for Future<R> {
     /// If polled again after it was ready, which `.await` never does.
     fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
         self.promise.poll(cx.waker())
+    }
+}
+
+/// That a program drops a future does not stop its task. That a task is stopped does.
+impl<R> Drop for Future<R> {
+    fn drop(&mut self) {
+        if STOPPING.get() > 0 {
+            self.promise.abandon();
+        }
     }
 }
 

@@ -5,10 +5,10 @@
 //! it come back, notices and goes. The thread that started the PE waits until some driver has
 //! brought it to its end.
 
+use super::caught::caught;
 use super::failure::JobError;
 use super::life::Leave;
 use super::processor::Processor;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
@@ -74,11 +74,10 @@ impl Processor {
         let name = format!("pe{}-driver", self.me().number());
         let drive = move || {
             // Nobody else would notice, and the starting thread wait for ever.
-            let left =
-                catch_unwind(AssertUnwindSafe(|| pe.drive(watch))).unwrap_or_else(|payload| {
-                    pe.fail(JobError::driver_panicked(pe.me(), payload.as_ref()));
-                    Some(Leave::Hasty)
-                });
+            let left = caught(|| pe.drive(watch)).unwrap_or_else(|message| {
+                pe.fail(JobError::DriverPanicked { me: pe.me(), message });
+                Some(Leave::Hasty)
+            });
             if let Some(leave) = left {
                 pe.helm.end(leave);
             }

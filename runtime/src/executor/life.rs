@@ -1,6 +1,7 @@
 //! The life of a PE: it starts, is driven, and takes leave.
 
-use super::body::{CatchPanic, panicked};
+use super::body::CatchPanic;
+use super::caught::caught;
 use super::context::Context;
 use super::engine::Engine;
 use super::failure::JobError;
@@ -8,7 +9,7 @@ use super::processor::{Job, Processor};
 use super::vigil::Vigil;
 use crate::error::TaskError;
 use crate::settings::STRAGGLERS_MAX;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use async_task::Task;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,6 +24,9 @@ const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 
 /// How long it sleeps when nothing is due and the lane will wake it.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
+
+/// The longest that a PE waits while it takes leave, on a lane that wakes it when something comes.
+const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
 
 /// Of all PEs, each of which says goodbye at its end, the last does so after the first within this
 /// time.
@@ -87,16 +91,18 @@ where
     let outcome = Arc::new(Mutex::new(None));
     let (result, home) = (outcome.clone(), pe.clone());
     // Nothing may keep this thread from driving the PE: the others would wait for it.
-    let future = catch_unwind(AssertUnwindSafe(|| main(Context::of(&pe))));
-    pe.run_async(async move {
+    let me = pe.me();
+    let future = caught(|| CatchPanic::new(me, main(Context::of(&pe, me))));
+    let main = pe.run_async(async move {
         let ended = match future {
-            Ok(future) => CatchPanic { pe: home.me(), future }.await,
-            Err(payload) => Err(panicked(home.me(), payload.as_ref())),
+            Ok(future) => future.await,
+            Err(message) => Err(TaskError::Panicked { pe: me, message }),
         };
         *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         home.main_ended.store(true, Ordering::SeqCst);
         home.nudge();
     });
+    main.into_iter().for_each(Task::detach);
     let (failure, leave) = pe.run_to_the_end();
     let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     let result = match (failure, ended) {
@@ -144,15 +150,14 @@ impl Processor {
             }
             self.replace_stuck_worker();
             let timer = self.timers.fire(Instant::now());
-            if !self.queues.is_empty() {
-                self.summon();
-            }
+            self.remind_workers();
             if turn.work_came {
                 interval = POLL_INTERVAL_MIN;
             }
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
             let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
-            let busy = self.are_working();
+            // Those that are called may be inside rayon, and not come at once.
+            let busy = self.are_working() || !self.queues.is_empty();
             let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
             if let (false, Some(sleeper)) = (busy, sleeper) {
                 sleeper.sleep(due);
@@ -174,6 +179,7 @@ impl Processor {
             engine.end(self);
         }
         self.start_ending();
+        let mut interval = POLL_INTERVAL_MIN;
         let leave = loop {
             if !self.helm.is_held_by(watch) {
                 return None;
@@ -181,7 +187,7 @@ impl Processor {
             if self.is_deserting() {
                 break Leave::Bereaved;
             }
-            self.turn();
+            let turn = self.turn();
             let released = self.engine().as_mut().is_none_or(Engine::is_released);
             let is_late = Instant::now() >= deadline;
             if (released || is_late) && self.vigil.is_bereaved() {
@@ -194,7 +200,16 @@ impl Processor {
             if is_late {
                 break Leave::Hasty;
             }
-            std::thread::park_timeout(POLL_INTERVAL_MIN);
+            interval = if turn.something_happened { POLL_INTERVAL_MIN } else { interval * 2 };
+            let due = turn.due.map_or(interval, |due| due.saturating_sub(self.started.elapsed()));
+            let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
+            // Thousands of PEs in one process would take all its cores with looking.
+            let longest = sleeper.as_ref().map_or(RESTING_INTERVAL_MAX, |_| LEAVING_INTERVAL_MAX);
+            interval = interval.min(longest);
+            match sleeper {
+                Some(sleeper) => sleeper.sleep(interval.min(due)),
+                None => std::thread::park_timeout(interval.min(due)),
+            }
         };
         // Nobody waits for what tasks that still run will say. They go with the process.
         let patience = if leave == Leave::Bereaved { Duration::ZERO } else { STRAGGLERS_MAX };

@@ -13,9 +13,11 @@
 //! | `fork` | the handle of one that its parent takes back unless it is stolen |
 //! | `spawn` | how tasks come into a PE, and workers to them |
 //! | `task` | a task while it waits: at home with its future, or as a guest from elsewhere |
+//! | `guests` | those that run here for other PEs, until these die |
 //! | `body` | calling a task's function, plain or async, and catching its panic |
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
 //! | `worker` | what a worker thread does |
+//! | `nesting` | whether it does that while something else waits for it |
 //! | `supervised` | the spawner whose tasks are run again when they are lost |
 //! | `engine` | protocol, port and futures under one lock |
 //! | `processor` | one PE: what holds all of these together |
@@ -29,13 +31,17 @@
 
 mod airlock;
 mod body;
+mod caught;
 mod context;
 mod engine;
 mod failure;
 mod fork;
 mod future;
+mod guests;
 mod helm;
 mod life;
+mod nesting;
+mod outgoing;
 mod processor;
 mod queues;
 mod spawn;

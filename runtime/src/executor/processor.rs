@@ -3,6 +3,7 @@
 use super::airlock::Airlock;
 use super::engine::{Engine, Letter, Turn};
 use super::failure::JobError;
+use super::guests::Guests;
 use super::helm::Helm;
 use super::queues::Queues;
 use super::store::Store;
@@ -69,10 +70,18 @@ pub(super) struct Processor {
     pub(super) called: AtomicUsize,
     /// Of these, workers that look for work.
     pub(super) idle: AtomicUsize,
+    /// Workers that were called all at once and have not heard of it yet.
+    pub(super) called_all: AtomicUsize,
+    /// Whether one of those at work was asked to help out if it only waits, and has not heard of it yet.
+    pub(super) is_help_called: AtomicBool,
+    /// Whether a worker could not come when it was called, and work was left.
+    pub(super) was_declined: AtomicBool,
     /// `None` once the PE has left: then the lane must not be touched any more.
     engine: Mutex<Option<Engine>>,
     /// What its tasks share.
     pub(super) store: Store,
+    /// Tasks of other PEs that run here.
+    pub(super) guests: Guests,
     /// For what tasks choose at random.
     random: Mutex<Xoshiro256PlusPlus>,
     /// The workers. `None` once the PE has left, so that they end though a forgotten future may still
@@ -86,7 +95,7 @@ pub(super) struct Processor {
     pub(super) airlock: Airlock,
     /// What is known of deaths.
     pub(super) vigil: Arc<Vigil>,
-    /// Tasks dropped when their turn came, since their home had died.
+    /// Tasks dropped when their turn came, or stopped, since their home had died.
     pub(super) orphans: AtomicU64,
     pub(super) started: Instant,
     bootstrap: Exchanged,
@@ -140,8 +149,12 @@ impl Processor {
             active: AtomicUsize::new(0),
             called: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
+            called_all: AtomicUsize::new(0),
+            is_help_called: AtomicBool::new(false),
+            was_declined: AtomicBool::new(false),
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
+            guests: Guests::default(),
             random: Mutex::new(random),
             rayon: Mutex::new(Some(rayon)),
             sleeper: Mutex::new(sleeper),
@@ -248,10 +261,12 @@ impl Processor {
     }
 
     pub(super) fn fail(&self, error: JobError) {
-        tracing::error!(pe = self.me.number(), "{error}");
+        let said = error.to_string();
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.start_ending();
         self.nudge();
+        // Last, since the end does not depend on what can be said.
+        tracing::error!(pe = self.me.number(), "{said}");
     }
 
     pub(super) fn start_ending(&self) {
@@ -288,8 +303,13 @@ impl Processor {
 
     /// Has one of the workers run this. Whether there are any: not once the PE has left.
     pub(super) fn call_worker(&self, job: impl FnOnce() + Send + 'static) -> bool {
+        self.with_workers(|workers| workers.spawn(job))
+    }
+
+    /// Does something with the workers. Whether there are any: not once the PE has left.
+    pub(super) fn with_workers(&self, act: impl FnOnce(&rayon::ThreadPool)) -> bool {
         let rayon = self.rayon.lock().unwrap_or_else(PoisonError::into_inner);
-        rayon.as_ref().map(|workers| workers.spawn(job)).is_some()
+        rayon.as_ref().map(act).is_some()
     }
 
     /// Other threads are the workers from now on.
@@ -333,9 +353,11 @@ impl Processor {
         }
         let futures = engine.into_iter().flat_map(Engine::into_futures);
         futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
+        self.guests.clear();
         self.queues.clear();
         self.timers.clear();
         self.queues.clear();
+        self.store.forget(|_| true);
         self.is_closed.store(true, Ordering::SeqCst);
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(workers);

@@ -5,9 +5,10 @@
 //! put tasks into one common queue for each radius. Which shelf is looked at first is the
 //! protocol's [`Pool`] policy, here as everywhere.
 //!
-//! Before all shelves comes the ready queue: tasks placed here by name, and tasks that waited for
+//! Before all shelves come tasks placed here by name, and the ready queue: tasks that waited for
 //! something and can go on.
 
+use super::nesting::mark_base;
 use super::task::Start;
 use crate::protocol::{Pool, Radii, Shelf};
 use async_task::Runnable;
@@ -33,7 +34,10 @@ pub(super) struct Queues {
     pub(super) radii: Radii,
     /// Tasks put there by threads that are not workers, by radius.
     arrived: Box<[Arc<Injector<Waiting>>]>,
-    ready: SegQueue<Work>,
+    /// Tasks placed here by name.
+    placed: SegQueue<Waiting>,
+    /// Tasks that can go on, from threads that are not workers.
+    ready: SegQueue<Runnable>,
     workers: Box<[Ends]>,
     /// How many tasks were started by workers without deques of their own.
     started_standing: Started,
@@ -41,7 +45,7 @@ pub(super) struct Queues {
 
 /// What others see of a worker.
 struct Ends {
-    ready: Stealer<Work>,
+    ready: Stealer<Runnable>,
     shelves: Box<[Stealer<Waiting>]>,
     /// How many tasks it started. Written by the worker alone.
     started: Started,
@@ -55,7 +59,9 @@ struct Started(AtomicU64);
 /// A worker's own ends of its deques.
 pub(super) struct Deques {
     index: usize,
-    ready: Deque<Work>,
+    ready: Deque<Runnable>,
+    /// How often it has asked for something to do.
+    asked: u8,
     own: Pool<Own>,
     /// The shelves of everybody.
     common: Pool<Common>,
@@ -135,14 +141,15 @@ impl Queues {
     pub(super) fn new(radii: Radii, threads: usize) -> (Arc<Self>, Vec<Deques>) {
         let shelves = || (0..radii.count()).map(|_| Deque::new_lifo()).collect::<Vec<_>>();
         let own: Vec<Vec<Deque<Waiting>>> = (0..threads).map(|_| shelves()).collect();
-        let ready: Vec<Deque<Work>> = (0..threads).map(|_| Deque::new_fifo()).collect();
-        let ends = |(shelves, ready): (&Vec<Deque<Waiting>>, &Deque<Work>)| Ends {
+        let ready: Vec<Deque<Runnable>> = (0..threads).map(|_| Deque::new_fifo()).collect();
+        let ends = |(shelves, ready): (&Vec<Deque<Waiting>>, &Deque<Runnable>)| Ends {
             ready: ready.stealer(),
             shelves: shelves.iter().map(Deque::stealer).collect(),
             started: Started::default(),
         };
         let queues = Arc::new(Queues {
             arrived: (0..radii.count()).map(|_| Arc::default()).collect(),
+            placed: SegQueue::new(),
             ready: SegQueue::new(),
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
@@ -152,6 +159,7 @@ impl Queues {
             own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
                 index,
                 ready,
+                asked: 0,
                 own: Pool::new(shelves.into_iter().map(Own)),
                 common: queues.common(),
             });
@@ -169,11 +177,13 @@ impl Queues {
 
     /// Makes the calling thread a worker.
     pub(super) fn seat(self: &Arc<Self>, deques: Deques) {
+        mark_base();
         WORKER.set(Some(Seat { queues: self.clone(), place: Place::Own(deques) }));
     }
 
     /// Makes the calling thread a worker without deques of its own.
     pub(super) fn stand(self: &Arc<Self>) {
+        mark_base();
         WORKER.set(Some(Seat { queues: self.clone(), place: Place::Standing(self.common()) }));
     }
 
@@ -198,9 +208,22 @@ impl Queues {
         self.with_place(|_| ()).is_some()
     }
 
-    /// Puts a task on a shelf of the calling worker's own. Whether it has any.
-    pub(super) fn push_own(&self, shelf: usize, task: Waiting) -> bool {
-        self.with_own(|own| own.own.shelf(shelf).0.push(task)).is_some()
+    /// Puts a fork on a shelf, if it can be pulled back from there. Whether it was put there.
+    ///
+    /// A thread without deques cannot pull anything back, so that what its parent takes back would
+    /// pile up in the common queue. It puts a fork there only while no other task waits there: then
+    /// thieves find something, and at most one empty task is left behind.
+    pub(super) fn push_fork(&self, shelf: usize, task: Waiting) -> bool {
+        let mut task = Some(task);
+        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        match task {
+            None => true,
+            Some(task) if self.arrived[shelf].is_empty() => {
+                self.arrived[shelf].push(task);
+                true
+            }
+            Some(_) => false,
+        }
     }
 
     /// Puts a task on a shelf of the pool.
@@ -230,11 +253,16 @@ impl Queues {
         started.store(started.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Puts something before all shelves.
-    pub(super) fn push_ready(&self, work: Work) {
-        let mut work = Some(work);
-        self.with_own(|own| own.ready.push(work.take().expect("taken only here")));
-        work.into_iter().for_each(|work| self.ready.push(work));
+    /// Puts a task before all shelves.
+    pub(super) fn place(&self, task: Waiting) {
+        self.placed.push(task);
+    }
+
+    /// Puts a task that can go on before all shelves.
+    pub(super) fn push_ready(&self, runnable: Runnable) {
+        let mut runnable = Some(runnable);
+        self.with_own(|own| own.ready.push(runnable.take().expect("taken only here")));
+        runnable.into_iter().for_each(|runnable| self.ready.push(runnable));
     }
 
     /// What the calling worker should do next. `None` on any other thread.
@@ -242,7 +270,8 @@ impl Queues {
         self.with_place(|place| match place {
             Place::Own(own) => self.next_of(own),
             Place::Standing(common) => {
-                let work = (self.ready.pop())
+                let work = (self.next_placed())
+                    .or_else(|| self.next_ready(None))
                     .or_else(|| common.select_local().map(Work::Start))
                     .or_else(|| self.steal_ready())?;
                 if matches!(work, Work::Start(_)) {
@@ -253,16 +282,38 @@ impl Queues {
         })?
     }
 
+    /// A task that can go on, for a worker that must start none. `None` on any other thread.
+    pub(super) fn next_to_resume(&self) -> Option<Work> {
+        self.with_place(|place| match place {
+            Place::Own(own) => self.next_ready(Some(own)).or_else(|| self.steal_ready()),
+            Place::Standing(_) => self.next_ready(None).or_else(|| self.steal_ready()),
+        })?
+    }
+
+    fn next_placed(&self) -> Option<Work> {
+        // It is mostly empty, and looking takes no fence, as trying does.
+        if self.placed.is_empty() { None } else { self.placed.pop().map(Work::Start) }
+    }
+
+    fn next_ready(&self, own: Option<&Deques>) -> Option<Work> {
+        // First what others have put there, or a task that yields would always be before it.
+        (if self.ready.is_empty() { None } else { self.ready.pop() })
+            .or_else(|| own?.ready.pop())
+            .map(Work::Resume)
+    }
+
     fn steal_ready(&self) -> Option<Work> {
-        self.workers.iter().find_map(|worker| take(|| worker.ready.steal()))
+        let steal = |worker: &Ends| take(|| worker.ready.steal());
+        self.workers.iter().find_map(steal).map(Work::Resume)
     }
 
     /// What a worker with deques of its own should do next.
     fn next_of(&self, own: &mut Deques) -> Option<Work> {
-        // First what others have put there, or a task that yields would always be before it. It is mostly
-        // empty, and looking takes no fence, as trying does.
-        let work = (if self.ready.is_empty() { None } else { self.ready.pop() })
-            .or_else(|| own.ready.pop())
+        // Tasks that go on placing others must not keep those that can go on from ever doing so.
+        own.asked = own.asked.wrapping_add(1);
+        let work = (if own.asked == 0 { self.next_ready(Some(own)) } else { None })
+            .or_else(|| self.next_placed())
+            .or_else(|| self.next_ready(Some(own)))
             .or_else(|| own.own.select_local().map(Work::Start))
             .or_else(|| own.common.select_local().map(Work::Start))
             .or_else(|| self.steal_ready())?;
@@ -279,6 +330,11 @@ impl Queues {
 
     /// Whether something waits that comes before all shelves.
     pub(super) fn has_ready(&self) -> bool {
+        !self.placed.is_empty() || self.can_resume()
+    }
+
+    /// Whether a task can go on.
+    pub(super) fn can_resume(&self) -> bool {
         !self.ready.is_empty() || self.workers.iter().any(|worker| !worker.ready.is_empty())
     }
 
@@ -296,8 +352,11 @@ impl Queues {
 
     /// Takes out everything, from any thread.
     pub(super) fn clear(&self) {
-        while let Some(work) = self.ready.pop() {
-            discard(work);
+        while let Some(task) = self.placed.pop() {
+            task.cancel();
+        }
+        while let Some(runnable) = self.ready.pop() {
+            drop(runnable);
         }
         self.arrived.iter().for_each(|q| {
             while let Some(task) = take(|| q.steal()) {
@@ -305,8 +364,8 @@ impl Queues {
             }
         });
         for worker in &self.workers {
-            while let Some(work) = take(|| worker.ready.steal()) {
-                discard(work);
+            while let Some(runnable) = take(|| worker.ready.steal()) {
+                drop(runnable);
             }
             for shelf in &worker.shelves {
                 while let Some(task) = take(|| shelf.steal()) {
@@ -314,12 +373,5 @@ impl Queues {
                 }
             }
         }
-    }
-}
-
-fn discard(work: Work) {
-    match work {
-        Work::Start(task) => task.cancel(),
-        Work::Resume(runnable) => drop(runnable),
     }
 }

@@ -6,12 +6,11 @@ use super::engine::Letter;
 use super::fork::Fork;
 use super::future::Future;
 use super::processor::Processor;
-use super::queues::Work;
 use super::task::Local;
-use super::worker::work;
+use super::worker::{help, work, work_if_idle};
 use crate::error::TaskError;
 use crate::protocol::Message;
-use async_task::Runnable;
+use async_task::{Runnable, Task};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use ultramarine_topology::{Distance, Pe};
@@ -19,6 +18,7 @@ use ultramarine_topology::{Distance, Pe};
 impl Processor {
     pub(super) fn spawn<B, A>(
         self: &Arc<Self>,
+        home: Pe,
         is_supervised: bool,
         radius: Distance,
         body: B,
@@ -31,7 +31,7 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Arc::new(Local::new(body, radius, is_supervised, argument));
+        let task = Arc::new(Local::new(body, home, radius, is_supervised, argument));
         self.queues.push(self.queues.radii.shelf(radius), task.clone());
         self.summon();
         Future::new(task)
@@ -39,6 +39,7 @@ impl Processor {
 
     pub(super) fn spawn_at<B, A>(
         self: &Arc<Self>,
+        home: Pe,
         is_supervised: bool,
         pe: Pe,
         body: B,
@@ -56,9 +57,9 @@ impl Processor {
             return Future::failed(TaskError::ShuttingDown);
         }
         let task: Arc<Local<B, A>> =
-            Arc::new(Local::new(body, Distance::ZERO, is_supervised, argument));
+            Arc::new(Local::new(body, home, Distance::ZERO, is_supervised, argument));
         if pe == self.me() {
-            self.queues.push_ready(Work::Start(task.clone()));
+            self.queues.place(task.clone());
             self.summon();
         } else {
             self.leave_letter(Letter::Task(pe, task.clone()));
@@ -68,6 +69,7 @@ impl Processor {
 
     pub(super) fn fork<B, A>(
         self: &Arc<Self>,
+        home: Pe,
         is_supervised: bool,
         radius: Distance,
         body: B,
@@ -77,28 +79,33 @@ impl Processor {
         B: Body<A>,
         A: Portable,
     {
-        let task = Arc::new(Local::fork(body, radius, is_supervised, argument));
+        let task = Arc::new(Local::fork(body, home, radius, is_supervised, argument));
         let shelf = self.queues.radii.shelf(radius);
-        // Elsewhere it could not be pulled back, and what was taken back would pile up there.
-        if self.queues.push_own(shelf, task.clone()) {
+        let is_queued = self.queues.push_fork(shelf, task.clone());
+        if is_queued {
             self.summon();
         }
-        Fork::new(self, shelf, task)
+        Fork::new(self, shelf, task, is_queued)
     }
 
-    /// Runs a future as a task of this PE, beginning now if the calling thread is a worker.
-    pub(super) fn run_async<T>(self: &Arc<Self>, future: T)
+    /// Runs a future as a task of this PE, beginning now if the calling thread is a worker. Unless it has
+    /// ended by then, the task is returned, and is stopped when it is dropped.
+    pub(super) fn run_async<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
     where
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         let pe = self.clone();
         let (runnable, task) = async_task::spawn(future, move |runnable| pe.resume(runnable));
-        task.detach();
         if self.queues.is_worker() {
             runnable.run();
         } else {
             self.resume(runnable);
         }
+        if task.is_finished() {
+            task.detach();
+            return None;
+        }
+        Some(task)
     }
 
     fn resume(self: &Arc<Self>, runnable: Runnable) {
@@ -107,7 +114,7 @@ impl Processor {
         }
         // Also while the job ends, when nobody resumes anything: to be dropped one by one, rather
         // than here, where the drop of a future might wake the next, and so on, ever deeper.
-        self.queues.push_ready(Work::Resume(runnable));
+        self.queues.push_ready(runnable);
         if !self.is_ending() {
             self.summon();
         }
@@ -127,29 +134,63 @@ impl Processor {
         }
     }
 
-    /// Calls another worker, if there is one without work.
-    pub(super) fn summon(self: &Arc<Self>) {
+    /// Calls another worker, if there is one without work. Whether it was called.
+    pub(super) fn summon(self: &Arc<Self>) -> bool {
         if self.settings.threads == 1 && self.queues.is_worker() {
             // The only worker is the caller. It will look into the queues again.
-            return;
+            return false;
         }
         // After the push, before looking: either we see that the worker has gone, or it saw what
         // we pushed before it went (see `work`).
         fence(Ordering::SeqCst);
-        if self.enlist() {
+        let is_wanted = self.enlist();
+        if is_wanted {
             let pe = self.clone();
             self.called.fetch_add(1, Ordering::Relaxed);
             if !self.call_worker(move || work(&pe)) {
                 self.active.fetch_sub(1, Ordering::SeqCst);
             }
         }
+        is_wanted
+    }
+
+    /// Sees to it now and then that what waits is not forgotten.
+    pub(super) fn remind_workers(self: &Arc<Self>) {
+        if self.queues.is_empty() {
+            return;
+        }
+        let is_any_away = self.active.load(Ordering::Relaxed) < self.workers_max();
+        if self.was_declined.swap(false, Ordering::Relaxed) && is_any_away {
+            self.call_all();
+        } else if !self.summon() && self.queues.can_resume() {
+            // All workers are at work. But one may only wait for another, in rayon's `join`.
+            if !self.is_help_called.swap(true, Ordering::Relaxed) {
+                let pe = self.clone();
+                self.call_worker(move || help(&pe));
+            }
+        }
+    }
+
+    /// Calls all workers: some cannot come, since they wait in rayon's `join`, and rayon may have
+    /// called one of these first.
+    pub(super) fn call_all(self: &Arc<Self>) {
+        let pe = self.clone();
+        self.with_workers(|workers| {
+            let threads = workers.current_num_threads();
+            self.called_all.fetch_add(threads, Ordering::Relaxed);
+            workers.spawn_broadcast(move |_| work_if_idle(&pe));
+        });
     }
 
     /// Counts one more worker as active, unless all are.
     pub(super) fn enlist(&self) -> bool {
-        let most = self.settings.threads + self.airlock.kept();
+        let most = self.workers_max();
         let more = |active| (active < most).then_some(active + 1);
         self.active.load(Ordering::Relaxed) < most
             && self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    fn workers_max(&self) -> usize {
+        self.settings.threads + self.airlock.kept()
     }
 }

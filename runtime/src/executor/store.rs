@@ -1,5 +1,6 @@
 //! Values that the tasks on one PE share.
 
+use super::caught::discard;
 use super::context::Context;
 use serde::{Deserialize, Serialize};
 use std::any::{Any, TypeId};
@@ -32,7 +33,7 @@ impl Store {
     pub(super) fn forget(&self, which: impl Fn(&Key) -> bool) {
         let forgotten: Vec<_> = self.lock().1.extract_if(|name, _| which(&name.0)).collect();
         // After the lock: dropping runs code of the user's.
-        drop(forgotten);
+        forgotten.into_iter().for_each(discard);
     }
 }
 

@@ -41,7 +41,7 @@ impl Spawner for Supervised {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.cx.pe.spawn(true, radius, Async(f), argument)
+        self.cx.pe.spawn(self.cx.home, true, radius, Async(f), argument)
     }
 
     fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
@@ -51,7 +51,7 @@ impl Spawner for Supervised {
         R: Portable,
     {
         const { F::CHECKED };
-        self.cx.pe.spawn(true, radius, Plain(f), argument)
+        self.cx.pe.spawn(self.cx.home, true, radius, Plain(f), argument)
     }
 
     fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
@@ -62,7 +62,7 @@ impl Spawner for Supervised {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.cx.pe.fork(true, radius, Async(f), argument)
+        self.cx.pe.fork(self.cx.home, true, radius, Async(f), argument)
     }
 
     fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
@@ -73,6 +73,6 @@ impl Spawner for Supervised {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.cx.pe.spawn_at(true, pe, Async(f), argument)
+        self.cx.pe.spawn_at(self.cx.home, true, pe, Async(f), argument)
     }
 }

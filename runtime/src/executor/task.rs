@@ -6,6 +6,7 @@
 //! stays bytes until a worker starts it, so that the next thief costs nothing: [`Guest`].
 
 use super::body::Body;
+use super::caught::{caught, discard, discard_with};
 use super::context::Portable;
 use super::fork::Loan;
 use super::future::Promise;
@@ -15,8 +16,8 @@ use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Message, Outcome, Parcel, TaskId, Version};
 use crate::wire;
+use async_task::Task;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -79,9 +80,26 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
     fn arrive(self, at: &Arrival, argument: &[u8]) {
         let task = at.task;
         match decode("argument", argument) {
-            Ok(argument) => self.0.run(&at.pe, argument, move |pe, result| {
-                pe.report(task, result.and_then(|value| encode("result", &value, Vec::new())));
-            }),
+            Ok(argument) => {
+                let number = at.pe.guests.arrive(task.home);
+                // Either this sees that home has died, or its end sees that the task is here.
+                if at.pe.is_dead(task.home) {
+                    at.pe.guests.leave(number);
+                    at.pe.orphans.fetch_add(1, Ordering::Relaxed);
+                    return discard(argument);
+                }
+                let running = self.0.run(&at.pe, task.home, argument, move |pe, result| {
+                    pe.guests.leave(number);
+                    match result {
+                        Ok(value) => {
+                            pe.report(task, encode("result", &value, Vec::new()));
+                            discard(value);
+                        }
+                        Err(error) => pe.report(task, Err(error)),
+                    }
+                });
+                running.into_iter().for_each(|running| at.pe.guests.stay(number, running));
+            }
             Err(error) => at.pe.report(task, Err(error)),
         }
     }
@@ -90,6 +108,8 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
 /// A task on the PE that spawned it, with its future.
 pub(super) struct Local<B: Body<A>, A> {
     kind: Kind<B, A>,
+    /// On whose behalf it runs: of this PE itself, or of the home of the guest from which it descends.
+    home: Pe,
     radius: Distance,
     is_supervised: bool,
     is_fork: bool,
@@ -104,23 +124,39 @@ struct State<A, R> {
 
 enum Stage<A, R> {
     Waiting(A),
-    /// Running here, or away.
-    Started,
+    /// Running here, or away. The task is there if it runs here for another PE, and waits for something.
+    Started(Option<Task<()>>),
+    /// The only one that waited for it has been stopped.
+    Abandoned,
     /// The error is boxed to keep small the tasks that do not fail.
     Done(Result<R, Box<TaskError>>),
     Taken,
 }
 
 impl<B: Body<A>, A: Portable> Local<B, A> {
-    pub(super) fn new(body: B, radius: Distance, is_supervised: bool, argument: A) -> Self {
+    pub(super) fn new(
+        body: B,
+        home: Pe,
+        radius: Distance,
+        is_supervised: bool,
+        argument: A,
+    ) -> Self {
         let state = State { stage: Stage::Waiting(argument), waker: None };
         let kind = Kind(body, PhantomData);
-        Local { kind, radius, is_supervised, is_fork: false, state: Mutex::new(state) }
+        Local { kind, home, radius, is_supervised, is_fork: false, state: Mutex::new(state) }
     }
 
     /// A task that its parent means to take back.
-    pub(super) fn fork(body: B, radius: Distance, is_supervised: bool, argument: A) -> Self {
-        Local { is_fork: true, ..Local::new(body, radius, is_supervised, argument) }
+    pub(super) fn fork(
+        body: B,
+        home: Pe,
+        radius: Distance,
+        is_supervised: bool,
+        argument: A,
+    ) -> Self {
+        let mut task = Local::new(body, home, radius, is_supervised, argument);
+        task.is_fork = true;
+        task
     }
 
     fn state(&self) -> MutexGuard<'_, State<A, B::Output>> {
@@ -131,7 +167,7 @@ impl<B: Body<A>, A: Portable> Local<B, A> {
     /// Takes the argument out, as whoever starts the task. Nobody else does after that.
     fn begin(&self) -> Option<A> {
         let mut state = self.state();
-        match std::mem::replace(&mut state.stage, Stage::Started) {
+        match std::mem::replace(&mut state.stage, Stage::Started(None)) {
             Stage::Waiting(argument) => Some(argument),
             other => {
                 state.stage = other;
@@ -140,23 +176,70 @@ impl<B: Body<A>, A: Portable> Local<B, A> {
         }
     }
 
+    /// Ends the future, unless it has ended. No panic of the user's code passes.
     fn finish(&self, result: Result<B::Output, TaskError>) {
+        let mut ended = Stage::Done(result.map_err(Box::new));
         let mut state = self.state();
-        if matches!(state.stage, Stage::Waiting(_) | Stage::Started) {
-            // The old stage, with the user's argument in it, is dropped after the lock.
-            let _old = std::mem::replace(&mut state.stage, Stage::Done(result.map_err(Box::new)));
-            let waker = state.waker.take();
-            drop(state);
-            waker.into_iter().for_each(Waker::wake);
+        if matches!(state.stage, Stage::Waiting(_) | Stage::Started(_)) {
+            std::mem::swap(&mut state.stage, &mut ended);
+        }
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            discard_with(|| waker.wake());
+        }
+        ended.discard();
+    }
+
+    /// The task, which runs here for another PE, waits for something.
+    fn stay(&self, task: Task<()>) {
+        let mut state = self.state();
+        match &mut state.stage {
+            Stage::Started(waiting) => *waiting = Some(task),
+            Stage::Abandoned => {
+                drop(state);
+                discard(task);
+            }
+            _ => task.detach(),
+        }
+    }
+}
+
+impl<A, R> Stage<A, R> {
+    /// Lets a task that runs go on, and drops the user's value that may be here.
+    fn discard(self) {
+        match self {
+            Stage::Started(task) => task.into_iter().for_each(Task::detach),
+            value => discard(value),
+        }
+    }
+}
+
+/// The last owner may be a worker between two tasks, or the thread that holds the engine.
+impl<B: Body<A>, A> Drop for Local<B, A> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut state.stage, Stage::Taken).discard();
+        if let Some(waker) = state.waker.take() {
+            discard(waker);
         }
     }
 }
 
 impl<B: Body<A>, A: Portable> Start for Local<B, A> {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        if let Some(argument) = self.begin() {
-            let body = self.kind.0;
-            body.run(pe, argument, move |_, result| self.finish(result));
+        let Some(argument) = self.begin() else {
+            if matches!(self.state().stage, Stage::Abandoned) {
+                pe.orphans.fetch_add(1, Ordering::Relaxed);
+            }
+            return;
+        };
+        let (body, home) = (self.kind.0, self.home);
+        let guest = (home != pe.me()).then(|| self.clone());
+        let running = body.run(pe, home, argument, move |_, result| self.finish(result));
+        match (guest, running) {
+            (Some(guest), Some(running)) => guest.stay(running),
+            (_, running) => running.into_iter().for_each(Task::detach),
         }
     }
 
@@ -171,6 +254,7 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
                 let bytes = encode("argument", &argument, code.to_bytes().to_vec())?;
                 within("argument", bytes, way.argument_bytes_max)
             });
+            discard(argument);
             bytes.map_err(Some)
         });
         match body {
@@ -216,7 +300,10 @@ impl<B: Body<A>, A: Portable> Promise<B::Output> for Local<B, A> {
             running => {
                 state.stage = running;
                 if !state.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
-                    state.waker = Some(waker.clone());
+                    let old = state.waker.replace(waker.clone());
+                    // After the lock: a waker may own tasks.
+                    drop(state);
+                    drop(old);
                 }
                 Poll::Pending
             }
@@ -225,6 +312,16 @@ impl<B: Body<A>, A: Portable> Promise<B::Output> for Local<B, A> {
 
     fn is_ready(&self) -> bool {
         matches!(self.state().stage, Stage::Done(_))
+    }
+
+    fn abandon(&self) {
+        let mut state = self.state();
+        if matches!(state.stage, Stage::Waiting(_) | Stage::Started(_)) {
+            let old = std::mem::replace(&mut state.stage, Stage::Abandoned);
+            // After the lock: this drops the argument, or stops the task.
+            drop(state);
+            discard(old);
+        }
     }
 }
 
@@ -290,10 +387,10 @@ fn decode<T: Portable>(what: &str, bytes: &[u8]) -> Result<T, TaskError> {
 
 /// Runs code of the user's `Serialize` or `Deserialize`, which may fail and may even panic.
 fn codec<T>(what: &str, run: impl FnOnce() -> Result<T, wire::WireError>) -> Result<T, TaskError> {
-    let reason = match catch_unwind(AssertUnwindSafe(run)) {
+    let reason = match caught(run) {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) => error.to_string(),
-        Err(_) => "its serialisation panicked".to_owned(),
+        Err(message) => format!("its serialisation panicked: {message}"),
     };
     Err(TaskError::Codec { what: what.to_owned(), reason })
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use super::caught::discard_with;
 use super::processor::Processor;
 
 /// The sleepers of a PE by the time at which they wake; the number tells equal times apart.
@@ -36,14 +37,14 @@ impl Timers {
             }
             let waker = first.remove();
             drop(sleepers);
-            waker.wake();
+            discard_with(|| waker.wake());
         }
     }
 
-    /// Forgets all sleepers.
+    /// Wakes all sleepers, for them to be dropped: the job is ending.
     pub(super) fn clear(&self) {
         let sleepers = std::mem::take(&mut *self.sleepers());
-        drop(sleepers);
+        sleepers.by_time.into_values().for_each(|waker| discard_with(|| waker.wake()));
     }
 }
 

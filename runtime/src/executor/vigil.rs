@@ -32,7 +32,7 @@ pub type Beginning = Result<Box<dyn Watchman>, LaneError>;
 
 /// Who keeps the watch. When it is dropped without a goodbye, others take this PE for dead.
 pub trait Watchman: Send + Sync {
-    /// Others have reason to believe that this PE is dead.
+    /// This PE seems silent: the watch is to look at it.
     fn suspect(&self, pe: Pe);
     /// How many connections the watch has taken so far.
     fn connections(&self) -> Connections {
@@ -184,7 +184,7 @@ impl Processor {
 
     /// Somebody has died: the thread that drives this PE may be inside a call that will not return,
     /// so another takes over.
-    fn cast_off(self: &Arc<Self>) {
+    pub(super) fn cast_off(self: &Arc<Self>) {
         if self.airlock.has_pump() {
             self.airlock.seal();
             self.change_driver();
@@ -223,6 +223,7 @@ impl Engine {
                         tracing::info!(pe = me.number(), "{dead} has died");
                         self.port.close(dead);
                         pe.store.forget(|key| key.home == dead);
+                        pe.stop_orphans(dead);
                         self.node.bury(dead, &mut Station { desk: &mut self.desk, pe });
                     }
                 }
@@ -251,7 +252,7 @@ impl Engine {
     }
 
     /// Goes over to the lifeboat. What has not arrived is sent again there.
-    fn board(&mut self, pe: &Processor) {
+    pub(super) fn board(&mut self, pe: &Processor) {
         if let Some(lifeboat) = self.lifeboat.take() {
             pe.airlock.seal();
             pe.sleep_in(&lifeboat.sleeper());

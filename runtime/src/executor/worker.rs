@@ -9,10 +9,11 @@
 //! short ones.
 
 use super::airlock::Visitor;
+use super::caught::discard_with;
+use super::nesting::is_nested;
 use super::processor::Processor;
 use super::queues::{Queues, Work};
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -31,8 +32,14 @@ const TASKS_BETWEEN_TURNS_MAX: u32 = 128;
 const POLITE_AFTER: Duration = Duration::from_micros(10);
 
 thread_local! {
-    /// Whether the thread is inside [`work`].
+    /// Whether the thread is inside [`work_on`].
     static AT_WORK: Cell<bool> = const { Cell::new(false) };
+    /// Whether it is between two tasks, and lets rayon run a job.
+    static IS_YIELDING: Cell<bool> = const { Cell::new(false) };
+    /// Whether it was called meanwhile.
+    static HAS_DECLINED: Cell<bool> = const { Cell::new(false) };
+    /// Whether it resumes a task while another one waits for it.
+    static IS_HELPING: Cell<bool> = const { Cell::new(false) };
     /// Whether it is counted among the idle workers.
     static IS_IDLE: Cell<bool> = const { Cell::new(false) };
     /// How many more tasks it does before its next turn at the engine.
@@ -43,20 +50,93 @@ thread_local! {
 
 /// Works until there is nothing left to do.
 pub(super) fn work(pe: &Arc<Processor>) {
+    let is_inside = is_nested();
     pe.called.fetch_sub(1, Ordering::Relaxed);
-    if AT_WORK.replace(true) {
-        // A task of ours waits in rayon's `join`, and rayon gave us this job to pass the time. One
-        // task, so that the wait does not last until the pool is empty.
+    if is_inside || AT_WORK.get() {
         pe.active.fetch_sub(1, Ordering::SeqCst);
-        if let Some(work) = pe.queues.next() {
-            run(pe, work);
-        }
-        if !pe.queues.is_empty() {
-            // For whoever relied on this job to come.
-            pe.summon();
+        decline(pe);
+    } else {
+        work_on(pe);
+    }
+}
+
+/// The same, for a call to all workers: only one that is idle comes.
+pub(super) fn work_if_idle(pe: &Arc<Processor>) {
+    let is_inside = is_nested();
+    pe.called_all.fetch_sub(1, Ordering::Relaxed);
+    if is_inside || AT_WORK.get() {
+        pe.was_declined.store(true, Ordering::Relaxed);
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+        work_on(pe);
+    }
+}
+
+/// For a worker that may only wait for another: resumes a task that can go on.
+pub(super) fn help(pe: &Arc<Processor>) {
+    let is_inside = is_nested();
+    pe.is_help_called.store(false, Ordering::Relaxed);
+    if is_inside || AT_WORK.get() {
+        resume_one(pe);
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+        work_on(pe);
+    }
+}
+
+/// What a worker does while it waits for a result, in rayon's `join`, say. It starts no task, since the
+/// result would have to wait for its end. It does resume one: what can go on may be the main task. But
+/// only one at a time, or such waits would pile up. Whether this was not one inside another.
+fn resume_one(pe: &Arc<Processor>) -> bool {
+    let is_first = !IS_HELPING.replace(true);
+    if is_first {
+        pe.queues.next_to_resume().into_iter().for_each(|work| run(pe, work));
+        IS_HELPING.set(false);
+    }
+    is_first
+}
+
+/// What a worker does that is called and cannot come.
+fn decline(pe: &Arc<Processor>) {
+    if IS_YIELDING.get() {
+        // Mostly it looks for work, and will pass the call on. But what rayon gave it may be long.
+        if HAS_DECLINED.replace(true) {
+            pe.was_declined.store(true, Ordering::Relaxed);
+            resume_one(pe);
         }
         return;
     }
+    if resume_one(pe) && pe.queues.can_resume() {
+        pe.summon();
+        return;
+    }
+    if pe.queues.is_empty() {
+        return;
+    }
+    // Rayon has called one that cannot come, while others may sleep. They are called at once if that is
+    // not on its way already, else the driver does it in a while.
+    if pe.called_all.load(Ordering::Relaxed) == 0 {
+        pe.call_all();
+    } else {
+        pe.was_declined.store(true, Ordering::Relaxed);
+    }
+    if pe.active.load(Ordering::SeqCst) == 0 {
+        pe.nudge();
+    }
+}
+
+/// Lets rayon run a job of the user's, if there is one. Whether there was, or a call of ours.
+fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
+    let was_yielding = IS_YIELDING.replace(true);
+    let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
+    IS_YIELDING.set(was_yielding);
+    if HAS_DECLINED.take() && !pe.queues.is_empty() {
+        pe.summon();
+    }
+    has_run
+}
+
+/// Works, as one of the active.
+fn work_on(pe: &Arc<Processor>) {
+    AT_WORK.set(true);
     loop {
         while !pe.is_ending()
             && let Some(work) = pe.queues.next()
@@ -66,7 +146,7 @@ pub(super) fn work(pe: &Arc<Processor>) {
                 // What tasks have given to `rayon::spawn` is not to wait until our own queues are
                 // empty. (Not while a job of ours lies there, meant for a worker that still has to
                 // wake up.)
-                rayon::yield_now();
+                yield_to_rayon(pe);
             }
         }
         if !pe.is_ending() && look_for_work(pe) {
@@ -86,15 +166,11 @@ pub(super) fn work(pe: &Arc<Processor>) {
 }
 
 fn run(pe: &Arc<Processor>, work: Work) {
-    let ran = catch_unwind(AssertUnwindSafe(|| match work {
+    // The task's own panics are caught, and end its future. This is for what is dropped after that.
+    discard_with(|| match work {
         Work::Start(task) => task.start(pe),
         Work::Resume(runnable) => drop(runnable.run()),
-    }));
-    if ran.is_err() {
-        // The task's own panics are caught and reported to whoever awaits it. This one came when
-        // its argument or result was dropped, and has no one to be told.
-        tracing::error!(pe = pe.me().number(), "a value panicked when it was dropped");
-    }
+    });
 }
 
 /// What the calling thread is, on its way into the lane's library.
@@ -116,7 +192,7 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
         IS_IDLE.set(false);
         pe.idle.fetch_sub(1, Ordering::Relaxed);
         // What rayon gives us may be long, and then this worker is not idle.
-        something_happened |= rayon::yield_now() == Some(rayon::Yield::Executed);
+        something_happened |= yield_to_rayon(pe);
         if !pe.queues.is_empty() {
             break true;
         }

@@ -1,23 +1,20 @@
 //! Keys, and what is proved with them.
 
 use crate::transport::LaneError;
+use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hash128, SipHasher24};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-
-/// Where the operating system's random numbers are.
-const SOURCE: &str = "/dev/urandom";
+use std::io::{self, ErrorKind};
 
 /// The length of a seal, and of a proof, in bytes.
 pub const SEAL_BYTES: usize = 16;
 
-/// So many bytes that nobody can guess.
+/// Random bytes from the operating system. They take no file descriptor.
 pub(super) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
-    File::open(SOURCE)?.read_exact(&mut bytes)?;
-    Ok(bytes)
+    let filled = getrandom(&mut bytes[..], GetRandomFlags::empty())?;
+    if filled == BYTES { Ok(bytes) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
 /// What of a conversation is sealed; no seal for one holds for another.
@@ -46,14 +43,14 @@ fn keyed_hash(key: &[u8; 16], part: Part, texts: [&[u8]; 2]) -> Hash128 {
 pub struct JobKey([u8; 16]);
 
 impl JobKey {
-    /// A new key, from the operating system's random numbers (`/dev/urandom`).
+    /// A new key, from the operating system's random numbers.
     ///
     /// # Errors
     ///
     /// If the system has none to give.
     pub fn random() -> Result<JobKey, LaneError> {
-        let doing = || format!("reading a job key from {SOURCE}");
-        random().map(JobKey).map_err(|source| LaneError::Io { doing: doing(), source })
+        let doing = "drawing a key for the job".into();
+        random().map(JobKey).map_err(|source| LaneError::Io { doing, source })
     }
 
     pub(super) fn prove(&self, part: Part, texts: [&[u8]; 2]) -> [u8; SEAL_BYTES] {

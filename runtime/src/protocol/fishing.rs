@@ -45,14 +45,15 @@ impl Fishing {
 }
 
 impl Node {
-    /// Goes fishing if it is time to. `need`: how much this PE
-    /// needs work. Returns when to call again at the latest, whatever else happens until then.
+    /// Works off losses, and goes fishing if it is time to. To be called once in a turn. `need`:
+    /// how much this PE needs work. Returns when to call again at the latest, whatever else happens
+    /// until then.
     pub fn tick(&mut self, now: Duration, need: Need, host: &mut impl Host) -> Option<Duration> {
         if self.phase() != Phase::Running {
             return None;
         }
         self.fishing.need = need;
-        self.recover_alone(host);
+        let has_more_losses = self.work_off_losses(host);
         match self.fishing.line {
             Line::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
@@ -65,6 +66,7 @@ impl Node {
             self.cast(now, host);
         }
         match self.fishing.line {
+            _ if has_more_losses => Some(now),
             Line::Resting => None,
             Line::Out { until, .. } | Line::BackingOff { until } => Some(until),
         }

@@ -1,51 +1,76 @@
 //! Who is dead: the part of one PE in the agreement about it, as a state machine.
 //!
 //! ```text
-//!  any PE            the root                        the tree of the living
-//!    | suspects p       |
-//!    | ACCUSE p ------->| believes the first accusation
-//!    |                  |-- BULLETIN …, p -------------> child -> its children …
-//!    |<-- BULLETIN …, p-|                                (each that learns something from it)
-//!    |                  |-- BULLETIN …, p -> p           which leaves if it lives after all
+//!  any PE              the root                        the tree of the living
+//!    | loses sight of p   |
+//!    | ACCUSE p --------->| looks at p itself
+//!    |                    |   LOOK p -> a witness, which does the same
+//!    |                    | loses sight of p, too: p is dead
+//!    |                    |-- BULLETIN …, p -------------> child -> its children …
+//!    |<-- BULLETIN …, p --|                                (each that learns something from it)
+//!    |                    |-- BULLETIN …, p -> p           which leaves if it lives after all
 //! ```
 //!
 //! The root is the only judge: a job lives and dies with its root anyway (`SymGridPar2` §5.1), and
 //! with one judge there is one list of the dead, in the order in which they were declared, which
-//! only ever grows. Everybody has a beginning of it. So the dead are agreed on and stay dead, which
+//! only ever grows. All others have a beginning of it. So the dead are agreed on and stay dead, which
 //! supervision needs (`SymGridPar2` §5.3, `HdpH-RS` §4.6: a message is lost only if its sender or its
 //! receiver is dead; here that is made true by expelling those that are cut off).
 //!
+//! Hearsay convicts no PE. An accusation makes the judge look, and the news that the root is
+//! lost makes each PE look. (SWIM, Das et al. 2002, has others ping a suspect before it is given up;
+//! Lifeguard, Dadgar et al. 2018, distrusts the accuser that may be slow itself.)
+//!
 //! # Rules
 //!
-//! - Whoever **suspects** a PE accuses it at the root, and again from time to time until a bulletin
-//!   names it. The root adds the accused to its list and sends the whole list down the tree, to the
-//!   accuser and to the accused. One that is dead already changes nothing, but the accuser, who
-//!   has missed it, gets the list.
-//! - Whoever **learns** something from a bulletin passes its list on down the tree that follows from
+//! The owner (the detector) says what this PE sees for itself: [`suspect`](Membership::suspect) when
+//! contact with a PE fails, [`lose`](Membership::lose) when it has failed for good,
+//! [`reach`](Membership::reach) when it is there. It looks at those whom it is told to:
+//! [`Notice::Look`] sent to oneself.
+//!
+//! - A PE that **suspects** another accuses it at the root, and again from time to time until a
+//!   bulletin names it or contact is back. It **insists** once it has lost the other for good.
+//! - The root **looks** at the accused, and asks a witness to look at both. It adds to its list whom
+//!   it has lost itself. It sends the whole list down the tree, to the accusers and to the accused.
+//! - If the root reaches the accused, and the accuser still insists, the path between the two is
+//!   broken. The job needs all paths, so **one of the two leaves**: the one that has lost contact with
+//!   more PEs, else the one with the greater number. The root has to reach the accused *after* it has
+//!   heard the accuser insist: what it saw before may be outdated.
+//! - A PE that **learns** something from a bulletin passes its list on down the tree that follows from
 //!   that list. A bulletin with nothing new ends there; bulletins can overtake each other, because
 //!   each holds the whole list.
-//! - What comes **from the dead** is dropped and answered with the list. Whoever finds itself in it
+//! - What comes **from the dead** is dropped and answered with the list. A PE that finds itself in it
 //!   is [`Expelled`](Standing::Expelled) and says nothing more.
-//! - Whoever suspects **the root**, or gets no answer to an accusation for `patience`, is its own
-//!   witness that the root is lost, and says so as a herald: ORPHANED goes down a tree that begins with
-//!   the herald. With several heralds at once, each PE passes on the first that it hears, and after
-//!   that only those with smaller numbers: so the tree of the smallest is complete. (If each PE passed
-//!   on only the first, a PE could be left out of all the trees.)
-//! - [`Notice::Known`], how many dead one knows of, is what a **heartbeat** says. Whoever hears from one
-//!   that knows less sends it the list.
-//! - A PE that leaves in order says GOODBYE, and whoever hears that knows that the job is over. (The
+//! - A PE that suspects **the root** tells all as a herald: ORPHANED goes down a tree that begins with
+//!   the herald. Each PE that hears it looks at the root itself. It leaves when it has lost the root
+//!   itself, and only then. With several heralds at once, each PE passes on the first that it hears,
+//!   and after that only those with smaller numbers: so the tree of the smallest is complete. (If each
+//!   PE passed on only the first, a PE could be left out of all the trees.)
+//! - [`Notice::Known`], how many dead one knows of, is what a **heartbeat** says. A PE that hears from
+//!   one that knows less sends it the list.
+//! - A PE that leaves in order says GOODBYE, and one that hears that knows that the job is over. (The
 //!   root knows that by itself, and judges until its own end.)
+//!
+//! # Who leaves wrongly, at most
+//!
+//! A PE that lives is in the list only if the root lost contact with it, or if it is one end of a path
+//! that both the root and the other end's own eyes say is broken. So each broken path costs at most
+//! one PE, and a PE that no other has lost for good never leaves. A PE leaves for want of the root only
+//! if it has lost the root itself.
 //!
 //! # No two living PEs disagree for ever
 //!
 //! The trees are there for speed; a PE in them can die with the news in its hands. What makes sure is
 //! the ring: PEs watch each other such that those which a PE does not know to be dead form rings (all of
 //! a host, and the hosts), and send each other heartbeats. Say that nothing is declared any more,
-//! messages between two living PEs arrive when they are sent often enough, the root lives, and
-//! X lives and is a member. The next one in X's ring, as X sees it, is Y.
+//! no more paths break, messages between two living PEs whose path is whole arrive when they are sent
+//! often enough, the root lives, and X lives and is a member. The next one in X's ring, as X sees it,
+//! is Y.
 //!
-//! 1. If Y is dead, X suspects it sooner or later, and accuses it until the root answers with a list
-//!    that names Y. That happens at most once for each PE, so after some time all those are alive.
+//! 1. If Y is dead, X loses it sooner or later, and accuses it until it has a list that names Y:
+//!    the root looks, and loses Y as well. That happens at most once for each PE, so after some time
+//!    all those are alive. If Y lives and the path is broken, the root reaches Y and X insists, so one
+//!    of the two leaves. After some time all paths between neighbours are whole.
 //! 2. X and Y then tell each other what they know, and the one who knows more sends its list.
 //!    So after some time they know the same. (If one knows the other to be dead, it answers so, and
 //!    the other leaves: it was not a member that stays.)
@@ -53,105 +78,50 @@
 //!    along the rings, for all that X does not know to be dead, and the root is one of them. They
 //!    all have the root's list.
 //!
-//! If the root is dead, somebody next to it in the ring suspects it and leaves, with or without a tree;
-//! its neighbours suspect it in turn, get no answer from the root, and leave as well.
+//! If the root is dead, its neighbours in the ring lose it and leave, with or without a tree. The
+//! neighbours of those suspect them in turn. Whoever accuses looks at the root, too, and so loses it
+//! and leaves as well.
 //!
 //! # Using it
 //!
 //! There are no clocks, threads or sockets: the owner passes in the time, since any common beginning,
 //! and a function that sends. Messages may be lost, doubled and reordered. Time only serves to ask
-//! again and to give up, so a checker can leave it at zero.
+//! again and to forget, so a checker can leave it at zero.
 //!
 //! ```
 //! use std::time::Duration;
 //! use ultramarine_runtime::protocol::membership::{Membership, Notice};
 //! use ultramarine_topology::Pe;
 //! let [one, two] = [1, 2].map(Pe::new);
+//! let now = Duration::ZERO;
 //! let mut root = Membership::new(Pe::ROOT, 3, Duration::from_secs(2));
 //! let mut sent = Vec::new();
-//! root.handle(one, Notice::Accuse { pe: two }, &mut |to, notice| sent.push((to, notice)));
+//! let accusation = Notice::Accuse { pe: two, insists: false };
+//! root.handle(now, one, accusation, &mut |to, notice| sent.push((to, notice)));
+//! assert_eq!(sent, [(Pe::ROOT, Notice::Look { pe: two })]);
+//! // It looks, and PE 2 is gone indeed.
+//! sent.clear();
+//! root.lose(now, two, &mut |to, notice| sent.push((to, notice)));
 //! assert_eq!(root.dead(), [two]);
 //! let bulletin = Notice::Bulletin { dead: vec![two] };
 //! assert_eq!(sent, [(one, bulletin.clone()), (two, bulletin)]);
 //! ```
 
+mod docket;
 mod living;
+mod mutant;
+mod notice;
 #[cfg(test)]
 mod tests;
 
 pub use living::Living;
+pub use mutant::Mutant;
+pub use notice::{Notice, Standing};
 
-use serde::{Deserialize, Serialize};
+use docket::Docket;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::time::Duration;
 use ultramarine_topology::Pe;
-
-/// What PEs say to each other about who lives.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Notice {
-    /// The sender lives, and knows of so many dead.
-    Known {
-        /// The length of its list.
-        dead: u32,
-    },
-    /// To the root: the sender suspects this PE.
-    Accuse {
-        /// Who does not answer.
-        pe: Pe,
-    },
-    /// All that the sender knows to be dead.
-    Bulletin {
-        /// In the order in which the root declared them.
-        dead: Vec<Pe>,
-    },
-    /// The root is lost.
-    Orphaned {
-        /// Who found out.
-        herald: Pe,
-    },
-    /// The sender leaves because the job is over.
-    Goodbye,
-}
-
-/// Where a PE stands, as it sees it. It begins as a member, and each of the others is for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Standing {
-    /// It belongs to the job.
-    Member,
-    /// The others hold it for dead; it has to leave.
-    Expelled,
-    /// It cannot go on without the root.
-    RootLost(Loss),
-    /// The job has ended.
-    Over {
-        /// Who said so first.
-        by: Pe,
-    },
-}
-
-/// How a PE came to know that the root is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Loss {
-    /// Its own detector suspects the root.
-    Suspected,
-    /// The root does not answer an accusation against this PE.
-    Unanswered(Pe),
-    /// This PE said so.
-    Heard(Pe),
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Loss::Suspected => write!(f, "{} does not answer any more", Pe::ROOT),
-            Loss::Unanswered(pe) => {
-                write!(f, "{} does not answer to the news that {pe} is gone", Pe::ROOT)
-            }
-            Loss::Heard(herald) => write!(f, "{herald} says that {} is gone", Pe::ROOT),
-        }
-    }
-}
 
 /// One PE's part in the agreement. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -164,25 +134,29 @@ pub struct Membership {
     dead: Vec<Pe>,
     /// By the accused: my accusations without an answer. Empty unless I am a member, and on the root.
     accusations: BTreeMap<Pe, Accusation>,
+    /// On the root: whom others accuse.
+    docket: Docket,
     /// The smallest herald whose news I passed on.
     herald: Option<Pe>,
+    /// Breaks a rule, to see that the proofs notice.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<Mutant>,
 }
 
 /// What I told the root and have no answer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Accusation {
+    insists: bool,
     /// When to say it again.
     again_at: Duration,
-    /// When to give the root up.
-    until: Duration,
 }
 
 /// How often an accusation is repeated within `patience`.
-const REPEATS: u32 = 4;
+const REPEATS: u32 = 8;
 
 impl Membership {
-    /// A member of a job of `pes` PEs, in which nobody is dead yet. The root has `patience` to
-    /// answer an accusation.
+    /// A member of a job of `pes` PEs, in which nobody is dead yet. Accusations are repeated eight
+    /// times within `patience`; the root forgets one that has not been repeated for that long.
     ///
     /// # Panics
     /// When the job has no PE `me`.
@@ -195,7 +169,10 @@ impl Membership {
             standing: Standing::Member,
             dead: Vec::new(),
             accusations: BTreeMap::new(),
+            docket: Docket::default(),
             herald: None,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 
@@ -230,34 +207,73 @@ impl Membership {
         Notice::Bulletin { dead: self.dead.clone() }
     }
 
-    /// The detector has given `pe` up.
+    /// Contact with `pe` fails, as this PE sees for itself. It may come back.
     pub fn suspect(&mut self, now: Duration, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        let lives = pe != self.me && pe.number() < self.pes && !self.is_dead(pe);
-        if self.standing != Standing::Member || !lives {
+        if !self.concerns(pe) {
             return;
         }
-        if self.me == Pe::ROOT {
-            self.convict(pe, None, out);
-        } else if pe == Pe::ROOT {
-            self.lose_root(Loss::Suspected, self.me, out);
-        } else if !self.accusations.contains_key(&pe) {
-            let until = now.saturating_add(self.patience);
-            let again_at = now.saturating_add(self.patience / REPEATS);
-            self.accusations.insert(pe, Accusation { again_at, until });
-            out(Pe::ROOT, Notice::Accuse { pe });
+        if pe == Pe::ROOT {
+            self.pass_on(self.me, out);
+        } else if self.me != Pe::ROOT
+            && self.accusations.get(&pe).is_none_or(|former| former.insists)
+        {
+            self.accuse(now, pe, false, out);
         }
+    }
+
+    /// This PE has lost `pe` for good, as it sees for itself.
+    pub fn lose(&mut self, now: Duration, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
+        if !self.concerns(pe) {
+            return;
+        }
+        let insists = self.accusations.get(&pe).is_some_and(|former| former.insists);
+        if self.me == Pe::ROOT {
+            self.convict(pe, out);
+        } else if pe == Pe::ROOT {
+            self.lose_root(out);
+        } else if !insists {
+            self.accuse(now, pe, true, out);
+        }
+    }
+
+    /// This PE has contact with `pe`, or is not interested any more.
+    pub fn reach(&mut self, pe: Pe) {
+        self.accusations.remove(&pe);
+        self.docket.reached(pe);
+        if pe == Pe::ROOT {
+            self.herald = None;
+        }
+    }
+
+    /// Whether it matters if `pe` is gone.
+    fn concerns(&self, pe: Pe) -> bool {
+        let lives = pe != self.me && pe.number() < self.pes && !self.is_dead(pe);
+        lives && self.standing == Standing::Member
+    }
+
+    fn accuse(&mut self, now: Duration, pe: Pe, insists: bool, out: &mut dyn FnMut(Pe, Notice)) {
+        let again_at = now.saturating_add(self.patience / REPEATS);
+        self.accusations.insert(pe, Accusation { insists, again_at });
+        out(Pe::ROOT, Notice::Accuse { pe, insists });
+        out(self.me, Notice::Look { pe: Pe::ROOT });
     }
 
     /// Something arrived. What cannot be (who speaks of PEs that the job does not have, or of a list
     /// that is not the root's) has no effect.
-    pub fn handle(&mut self, from: Pe, notice: Notice, out: &mut dyn FnMut(Pe, Notice)) {
+    pub fn handle(
+        &mut self,
+        now: Duration,
+        from: Pe,
+        notice: Notice,
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
         if from == self.me || from.number() >= self.pes {
             return;
         }
         match self.standing {
             Standing::Member => {}
             // A smaller herald's news must be passed on, see above.
-            Standing::RootLost(_) => {
+            Standing::RootLost => {
                 if let Notice::Orphaned { herald } = notice
                     && !self.is_dead(from)
                 {
@@ -276,14 +292,16 @@ impl Membership {
                     out(from, self.bulletin());
                 }
             }
-            Notice::Accuse { pe } => self.handle_accusation(from, pe, out),
-            Notice::Bulletin { dead } => self.learn(dead, out),
-            Notice::Orphaned { herald } => {
-                // The root knows better, and a herald that is not in the tree cannot begin it.
-                if self.me != Pe::ROOT && herald != Pe::ROOT && self.living().contains(herald) {
-                    self.lose_root(Loss::Heard(herald), herald, out);
+            Notice::Accuse { pe, insists } => {
+                self.handle_accusation(now, from, (pe, insists), out);
+            }
+            Notice::Look { pe } => {
+                if from == Pe::ROOT && self.concerns(pe) {
+                    out(self.me, Notice::Look { pe });
                 }
             }
+            Notice::Bulletin { dead } => self.learn(dead, out),
+            Notice::Orphaned { herald } => self.handle_herald(herald, out),
             // The root knows itself whether the job is over, and judges until its own end.
             Notice::Goodbye if self.me == Pe::ROOT => {}
             Notice::Goodbye => {
@@ -293,47 +311,80 @@ impl Membership {
         }
     }
 
-    /// Repeats what has no answer, and gives up what had none for too long. Returns when this is
+    /// Repeats what has no answer, and forgets what is not repeated. Returns when this is
     /// [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
-        let late = self.accusations.iter().find(|(_, accusation)| now >= accusation.until);
-        if let Some((pe, _)) = late {
-            let loss = Loss::Unanswered(*pe);
-            self.lose_root(loss, self.me, out);
-        }
         for (pe, accusation) in &mut self.accusations {
             if now >= accusation.again_at {
                 accusation.again_at = now.saturating_add(self.patience / REPEATS);
-                out(Pe::ROOT, Notice::Accuse { pe: *pe });
+                out(Pe::ROOT, Notice::Accuse { pe: *pe, insists: accusation.insists });
             }
         }
+        self.docket.forget(now);
         self.due()
     }
 
     /// When to call [`tick`](Self::tick) at the latest; `None` if there is nothing to wait for.
     pub fn due(&self) -> Option<Duration> {
-        self.accusations.values().map(|a| a.again_at.min(a.until)).min()
+        let again_at = self.accusations.values().map(|accusation| accusation.again_at);
+        again_at.chain(self.docket.due()).min()
     }
 
-    /// Somebody living accuses `pe`.
-    fn handle_accusation(&mut self, accuser: Pe, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
+    /// A PE that lives accuses `pe`.
+    fn handle_accusation(
+        &mut self,
+        now: Duration,
+        accuser: Pe,
+        (pe, insists): (Pe, bool),
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
         let makes_sense = pe != accuser && pe != Pe::ROOT && pe.number() < self.pes;
         if self.me != Pe::ROOT || !makes_sense {
             return;
         }
         if self.is_dead(pe) {
-            out(accuser, self.bulletin());
+            return out(accuser, self.bulletin());
+        }
+        if self.is_mutant(Mutant::BelievesAccusers) {
+            return self.convict(pe, out);
+        }
+        let until = now.saturating_add(self.patience);
+        let trusts_old = self.is_mutant(Mutant::TrustsOldSights);
+        let hearing = self.docket.hear(accuser, (pe, insists), until, trusts_old);
+        if hearing.is_first
+            && let Some(witness) = self.witness(accuser, pe)
+        {
+            for at in [accuser, pe] {
+                out(witness, Notice::Look { pe: at });
+            }
+        }
+        if hearing.is_path_broken {
+            let leaves = self.docket.who_leaves(accuser, pe);
+            let stays = if leaves == pe { accuser } else { pe };
+            self.convict(leaves, out);
+            if self.is_mutant(Mutant::ExpelsBoth) {
+                self.convict(stays, out);
+            }
         } else {
-            self.convict(pe, Some(accuser), out);
+            out(self.me, Notice::Look { pe });
         }
     }
 
+    /// The next PE in the row that is a party to nothing.
+    fn witness(&self, accuser: Pe, accused: Pe) -> Option<Pe> {
+        let living = self.living();
+        let place = living.index_of(accused)?;
+        let next = |step| living.at((place + step) % living.count());
+        let is_free = |pe: &Pe| ![Pe::ROOT, accuser, accused].contains(pe);
+        (1..living.count().min(4)).filter_map(next).find(is_free)
+    }
+
     /// On the root: this PE is dead from now on.
-    fn convict(&mut self, pe: Pe, accuser: Option<Pe>, out: &mut dyn FnMut(Pe, Notice)) {
+    fn convict(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         self.dead.push(pe);
         let living = self.living();
         let mut told: BTreeSet<Pe> = living.children(self.me).collect();
-        told.extend(accuser);
+        told.extend(self.docket.close(pe).into_iter().filter(|accuser| living.contains(*accuser)));
         told.insert(pe);
         told.into_iter().for_each(|to| out(to, self.bulletin()));
     }
@@ -359,10 +410,24 @@ impl Membership {
         self.living().children(self.me).for_each(|child| out(child, self.bulletin()));
     }
 
-    fn lose_root(&mut self, loss: Loss, herald: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        self.standing = Standing::RootLost(loss);
-        self.accusations.clear();
+    /// A PE says that the root does not answer it.
+    fn handle_herald(&mut self, herald: Pe, out: &mut dyn FnMut(Pe, Notice)) {
+        // The root knows better, and a herald that is not in the tree cannot begin it.
+        if self.me == Pe::ROOT || herald == Pe::ROOT || !self.living().contains(herald) {
+            return;
+        }
         self.pass_on(herald, out);
+        if self.is_mutant(Mutant::BelievesHeralds) {
+            self.lose_root(out);
+        } else {
+            out(self.me, Notice::Look { pe: Pe::ROOT });
+        }
+    }
+
+    fn lose_root(&mut self, out: &mut dyn FnMut(Pe, Notice)) {
+        self.standing = Standing::RootLost;
+        self.accusations.clear();
+        self.pass_on(self.me, out);
     }
 
     /// Passes a herald's news on, unless I have done so for one as small.

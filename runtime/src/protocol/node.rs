@@ -3,6 +3,7 @@
 use super::ending::{Ending, Phase};
 use super::fishing::Fishing;
 use super::message::{Message, Outcome, Parcel, Version};
+use super::recovery::Losses;
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
 use super::supervision::{Location, Mutant, Supervision};
@@ -55,6 +56,7 @@ pub struct Node {
     pub(super) ending: Ending,
     pub(super) fishing: Fishing,
     pub(super) supervision: Supervision,
+    pub(super) losses: Losses,
     /// Who has died, as far as this PE was told.
     pub(super) dead: BTreeSet<Pe>,
     pub(super) statistics: Statistics,
@@ -67,7 +69,8 @@ impl Node {
             me,
             ending: Ending::NOT_YET,
             fishing: Fishing::new(&topology, me, &settings.fishing),
-            supervision: Supervision::default(),
+            supervision: Supervision::new(me),
+            losses: Losses::new(settings.losses_per_turn),
             dead: BTreeSet::new(),
             statistics: Statistics::new(topology.radii()),
             topology,
@@ -144,16 +147,15 @@ impl Node {
         }
     }
 
-    /// A PE has died: what it had is lost, and nothing more is expected of it.
+    /// A PE has died: what it had is lost, and nothing more is expected of it. If it had much, part
+    /// of that is lost only in the next [ticks](Node::tick).
     pub fn bury(&mut self, pe: Pe, host: &mut impl Host) {
         if pe == self.me || !self.dead.insert(pe) {
             return;
         }
         self.release_fish();
         self.end_anew(host);
-        for future in self.supervision.with(pe) {
-            self.lose(future, pe, host);
-        }
+        self.lose_all(pe, host);
     }
 
     /// Hears where a task of this PE is. If that is with the dead, it is lost.
@@ -195,6 +197,7 @@ impl PartialEq for Node {
             && self.ending == other.ending
             && self.fishing == other.fishing
             && self.supervision == other.supervision
+            && self.losses == other.losses
             && self.dead == other.dead
     }
 }
@@ -203,7 +206,7 @@ impl Eq for Node {}
 
 impl Hash for Node {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Node { me, ending, fishing, supervision, dead, .. } = self;
-        (me, ending, fishing, supervision, dead).hash(state);
+        let Node { me, ending, fishing, supervision, losses, dead, .. } = self;
+        (me, ending, fishing, supervision, losses, dead).hash(state);
     }
 }

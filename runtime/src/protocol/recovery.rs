@@ -4,14 +4,56 @@
 use super::fishing::fair;
 use super::message::{Fish, Need};
 use super::node::{Host, Node};
-use super::supervision::Fate;
+use super::supervision::{Fate, Suspicion};
 use crate::error::TaskError;
+use std::collections::VecDeque;
 use ultramarine_topology::{Distance, Pe};
 
-/// What was lost so often goes alone to a PE that has nothing else.
-const LOSSES_BEFORE_ALONE: usize = 2;
+/// What of a PE's losses is still to be worked off.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Losses {
+    /// The dead of whose tasks some may still be to be lost, in the order of their deaths.
+    dead: VecDeque<Pe>,
+    /// How many tasks may still be lost in this turn.
+    left: usize,
+}
+
+impl Losses {
+    pub(super) fn new(per_turn: usize) -> Self {
+        Losses { dead: VecDeque::new(), left: per_turn }
+    }
+}
 
 impl Node {
+    /// The tasks of this PE that may be lost with that one are lost, as many as this turn may lose.
+    pub(super) fn lose_all(&mut self, with: Pe, host: &mut impl Host) {
+        self.losses.dead.push_back(with);
+        self.lose_more(host);
+    }
+
+    /// Loses what is still to be lost, as much as this turn may. Whether that was not all.
+    fn lose_more(&mut self, host: &mut impl Host) -> bool {
+        while let Some(with) = self.losses.dead.front().copied() {
+            let Some(future) = self.supervision.first_with(with) else {
+                self.losses.dead.pop_front();
+                continue;
+            };
+            if self.losses.left == 0 {
+                return true;
+            }
+            self.losses.left -= 1;
+            self.lose(future, with, host);
+        }
+        false
+    }
+
+    /// Works off losses, as many as a turn may. Whether there is more to do, in the next turn.
+    pub(super) fn work_off_losses(&mut self, host: &mut impl Host) -> bool {
+        let is_more_lost = self.lose_more(host);
+        self.losses.left = self.settings.losses_per_turn;
+        is_more_lost | self.recover_alone(host)
+    }
+
     /// A task of this PE was lost with that one.
     pub(super) fn lose(&mut self, future: u64, with: Pe, host: &mut impl Host) {
         match self.supervision.lose(future, with, self.settings.max_replicas) {
@@ -31,49 +73,55 @@ impl Node {
         if waiting == 0 || fish.thief == Pe::ROOT {
             return false;
         }
-        let home = self.me;
-        let distance = self.topology.distance(home, fish.thief);
+        let radii = self.topology.distance(self.me, fish.thief)..=Distance::ONE;
         let alone = fish.need == Need::Idle && fish.queued == 0;
         let given = self.give(fish, usize::from(alone), host, |node, _| {
-            node.supervision
-                .recover(home, |radius, losses| radius >= distance && losses >= LOSSES_BEFORE_ALONE)
+            let mut recover = |suspicion| node.supervision.recover(suspicion, radii.clone());
+            recover(Suspicion::Medium).or_else(|| recover(Suspicion::High))
         });
         let wanted = fair(waiting, fish);
         given > 0
             || self.give(fish, wanted, host, |node, _| {
-                node.supervision.recover(home, |radius, losses| {
-                    radius >= distance && losses < LOSSES_BEFORE_ALONE
-                })
+                node.supervision.recover(Suspicion::Low, radii.clone())
             }) > 0
     }
 
-    /// Runs the lost tasks of this PE here, if nobody else is left who could. What was lost twice even
-    /// while it ran alone is given up instead: it would take this PE, too, and all other tasks with it.
-    /// (Once alone is not enough: of 200 jobs in which processes were killed at random two gave up a
-    /// task that was innocent.)
-    pub(super) fn recover_alone(&mut self, host: &mut impl Host) {
-        let (me, topology, dead) = (self.me, self.topology.clone(), &self.dead);
-        let is_left =
-            |pe: &u32| ![me, Pe::ROOT].contains(&Pe::new(*pe)) && !dead.contains(&Pe::new(*pe));
-        let is_alone =
-            |radius: Distance| !topology.ball(me, radius).numbers().any(|pe| is_left(&pe));
-        // Mostly somebody is near, and then there is no need to look at each task.
-        let is_anywhere_alone = || topology.radii().iter().skip(1).any(|radius| is_alone(*radius));
-        if self.supervision.waiting() == 0 || topology.pes() > 1 && !is_anywhere_alone() {
-            return;
+    /// Runs the lost tasks of this PE here, if no other PE is left that could, as many as a turn
+    /// may take. What was lost twice even while it ran alone is given up instead: it would take
+    /// this PE, too, and all other tasks with it. Whether there is more to do.
+    fn recover_alone(&mut self, host: &mut impl Host) -> bool {
+        if self.supervision.waiting() == 0 {
+            return false;
         }
-        let is_tame = |losses| losses <= LOSSES_BEFORE_ALONE + 1;
-        while let Some(parcel) =
-            self.supervision.recover(me, |radius, losses| is_alone(radius) && is_tame(losses))
-        {
-            host.accept(parcel);
+        let radii = Distance::ZERO..=self.alone_within();
+        for _ in 0..self.settings.losses_per_turn {
+            let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());
+            if let Some(parcel) = recover(Suspicion::Low).or_else(|| recover(Suspicion::Medium)) {
+                host.accept(parcel);
+            } else if let Some(future) = self.supervision.first_lost(Suspicion::High, radii.clone())
+            {
+                if *radii.end() == Distance::ONE {
+                    give_up(future, self.supervision.give_up(future), host);
+                } else {
+                    // Somebody further away may try it first.
+                    self.supervision.unbind(future);
+                }
+            } else {
+                return false;
+            }
         }
-        // Somebody further away may try it first.
-        self.supervision.unbound(|radius, losses| is_alone(radius) && !is_tame(losses));
-        while let Some(parcel) = self.supervision.recover(me, |radius, _| is_alone(radius)) {
-            let future = parcel.task.future;
-            give_up(future, self.supervision.give_up(future), host);
-        }
+        true
+    }
+
+    /// The largest radius within which no PE is left but this one and the root.
+    fn alone_within(&self) -> Distance {
+        let is_left = |pe: Pe| ![self.me, Pe::ROOT].contains(&pe) && !self.dead.contains(&pe);
+        let has_company = |radius: &&Distance| {
+            self.topology.ball(self.me, **radius).numbers().map(Pe::new).any(is_left)
+        };
+        let nearest = self.topology.radii().iter().find(has_company);
+        // There is no other radius between a power of two and its half.
+        nearest.map_or(Distance::ONE, |radius| radius.half())
     }
 }
 

@@ -32,6 +32,19 @@
 //! is dead; and then record `m` names a dead PE, and home runs the task again. If home does hear of
 //! it, there is a greater age recorded, and the argument begins anew.
 //!
+//! # A death that costs many tasks
+//!
+//! A PE may die with a million tasks. To lose them all at once would keep the engine from its
+//! messages for a second. So home loses at most `losses_per_turn` of them in a turn, and goes on in
+//! the next. Meanwhile the record of a task that is still to be lost names a dead PE. That is
+//! harmless: such a record does what every record does. If there is a newer step to hear of, it
+//! comes from a living PE, which has the task or has handed it on; the record then names those, and
+//! is not lost with the dead any more. If a result comes, the record goes. If neither comes, its
+//! turn comes. No record comes to name a PE known to be dead without being lost at once. So all
+//! that is still to be lost is what the index has under the dead PE, and that only shrinks.
+//!
+//! Loss, news, result and the choice of a task for a thief each take O(log n) for n records.
+//!
 //! # Tasks that kill their hosts
 //!
 //! A copy of a lost task is never run by its supervisor, nor by the root, while anybody else could
@@ -43,9 +56,15 @@
 //!
 //! The price: while only lost tasks are left to do, their supervisor does none of them.
 
+mod index;
+
+pub(super) use self::index::Suspicion;
+
+use self::index::Index;
 use super::message::{Bytes, Parcel, TaskId, Version};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use ultramarine_topology::{Distance, Pe};
 
 /// Where a task is, as far as its home knows.
@@ -62,17 +81,6 @@ pub enum Location {
     },
     /// The last copy is lost, and the next one waits at home for a thief.
     Lost,
-}
-
-impl Location {
-    /// Whether the task may be lost when this PE is.
-    fn names(self, pe: Pe) -> bool {
-        match self {
-            Location::At(at) => at == pe,
-            Location::InTransit { from, to } => from == pe || to == pe,
-            Location::Lost => false,
-        }
-    }
 }
 
 /// What home knows about a task that is away.
@@ -110,30 +118,51 @@ pub enum Mutant {
 }
 
 /// The records of a PE.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Supervision {
+    me: Pe,
     /// By the number of the future.
     away: BTreeMap<u64, Record>,
-    /// The tasks among them whose next copy waits here for a thief.
-    lost: VecDeque<u64>,
+    index: Index,
 }
 
 impl Supervision {
+    /// This PE has no tasks elsewhere yet.
+    pub(super) fn new(me: Pe) -> Self {
+        Supervision { me, away: BTreeMap::new(), index: Index::new(me) }
+    }
+
+    /// Changes a record, if there is one, and its place in the index.
+    fn change<R>(&mut self, future: u64, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
+        let record = self.away.get_mut(&future)?;
+        self.index.remove(future, record);
+        let result = change(record);
+        self.index.insert(future, record);
+        Some(result)
+    }
+
+    fn insert(&mut self, future: u64, record: Record) {
+        self.index.insert(future, &record);
+        self.away.insert(future, record);
+    }
+
+    fn remove(&mut self, future: u64) -> Option<Record> {
+        let record = self.away.remove(&future)?;
+        self.index.remove(future, &record);
+        Some(record)
+    }
+
     /// A task of this PE leaves it, `from` here `to` there.
     pub(super) fn leaves(&mut self, parcel: &mut Parcel, from: Pe, to: Pe) {
         parcel.version.age += 1;
         let Parcel { task, radius, supervised, version, ref body } = *parcel;
         let location = Location::InTransit { from, to };
-        self.away
-            .entry(task.future)
-            .and_modify(|record| (record.version, record.location) = (version, location))
-            .or_insert_with(|| Record {
-                version,
-                location,
-                lost_with: Vec::new(),
-                radius,
-                backup: supervised.then(|| body.clone()),
-            });
+        let update = |record: &mut Record| (record.version, record.location) = (version, location);
+        if self.change(task.future, update).is_none() {
+            let backup = supervised.then(|| body.clone());
+            let lost_with = Vec::new();
+            self.insert(task.future, Record { version, location, lost_with, radius, backup });
+        }
     }
 
     /// A supervised task of this PE was meant for one that is dead: it waits for a thief.
@@ -141,20 +170,25 @@ impl Supervision {
         let Parcel { task, radius, version, body, .. } = parcel;
         let (location, lost_with) = (Location::Lost, Vec::new());
         let record = Record { version, location, lost_with, radius, backup: Some(body) };
-        self.away.insert(task.future, record);
-        self.lost.push_back(task.future);
+        self.insert(task.future, record);
     }
 
     /// A task of this PE comes back to it as stolen work. Whether it still counts.
     pub(super) fn comes_home(&mut self, parcel: &mut Parcel) -> bool {
-        let Some(record) = self.away.get_mut(&parcel.task.future) else { return false };
-        if record.version.replica != parcel.version.replica {
-            return false;
+        let version = Version { age: parcel.version.age + 1, ..parcel.version };
+        let me = self.me;
+        let counts = self.change(parcel.task.future, |record| {
+            let counts = record.version.replica == version.replica;
+            if counts {
+                (record.version, record.location) = (version, Location::At(me));
+            }
+            counts
+        });
+        let counts = counts.unwrap_or(false);
+        if counts {
+            parcel.version = version;
         }
-        parcel.version.age += 1;
-        record.version = parcel.version;
-        record.location = Location::At(parcel.task.home);
-        true
+        counts
     }
 
     /// Takes note of where a task is said to be, unless that is outdated. Whether it was news.
@@ -165,90 +199,89 @@ impl Supervision {
         location: Location,
         believes_all: bool,
     ) -> bool {
-        let Some(record) = self.away.get_mut(&future) else { return false };
-        let is_news = version.replica == record.version.replica
-            && (version.age > record.version.age || believes_all);
-        if is_news {
-            (record.version, record.location) = (version, location);
-        }
-        is_news
+        let is_news = self.change(future, |record| {
+            let is_news = version.replica == record.version.replica
+                && (version.age > record.version.age || believes_all);
+            if is_news {
+                (record.version, record.location) = (version, location);
+            }
+            is_news
+        });
+        is_news.unwrap_or(false)
     }
 
-    /// The tasks that may be lost with this PE, in the order in which they were spawned.
-    pub(super) fn with(&self, pe: Pe) -> Vec<u64> {
-        let named = self.away.iter().filter(|(_, record)| record.location.names(pe));
-        named.map(|(future, _)| *future).collect()
+    /// The first task, in the order in which they were spawned, of those that may be lost with
+    /// this PE.
+    pub(super) fn first_with(&self, pe: Pe) -> Option<u64> {
+        self.index.first_with(pe)
     }
 
     /// This task was lost with that PE.
     pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> Fate {
-        let Some(record) = self.away.get_mut(&future) else { return Fate::Recovered };
-        // Some other PE, which had not heard of the death yet, may have sent it another copy.
-        if !record.lost_with.contains(&with) {
-            record.lost_with.push(with);
+        let lost = self.change(future, |record| {
+            // Some other PE, which had not heard of the death yet, may have sent it another copy.
+            if !record.lost_with.contains(&with) {
+                record.lost_with.push(with);
+            }
+            record.version = Version { replica: record.version.replica + 1, age: 0 };
+            record.location = Location::Lost;
+            (record.backup.is_some(), record.lost_with.len())
+        });
+        match lost {
+            Some((false, _)) => {
+                self.remove(future);
+                Fate::Unsupervised
+            }
+            Some((true, losses)) if losses > max_replicas as usize => {
+                Fate::TooOften(self.give_up(future))
+            }
+            _ => Fate::Recovered,
         }
-        if record.backup.is_none() {
-            self.away.remove(&future);
-            return Fate::Unsupervised;
-        }
-        if record.lost_with.len() > max_replicas as usize {
-            let with = std::mem::take(&mut record.lost_with);
-            self.away.remove(&future);
-            return Fate::TooOften(with);
-        }
-        record.version = Version { replica: record.version.replica + 1, age: 0 };
-        record.location = Location::Lost;
-        self.lost.push_back(future);
-        Fate::Recovered
     }
 
-    /// Lets thieves from anywhere take the lost tasks that fit: by radius, and by how often they were
-    /// lost.
-    pub(super) fn unbound(&mut self, fits: impl Fn(Distance, usize) -> bool) {
-        for future in &self.lost {
-            if let Some(record) = self.away.get_mut(future)
-                && fits(record.radius, record.lost_with.len())
-            {
-                record.radius = Distance::ONE;
-            }
-        }
+    /// Lets thieves from anywhere take a lost task.
+    pub(super) fn unbind(&mut self, future: u64) {
+        self.change(future, |record| record.radius = Distance::ONE);
     }
 
     /// Gives a task up. The PEs that its copies were lost with.
     pub(super) fn give_up(&mut self, future: u64) -> Vec<Pe> {
-        self.away.remove(&future).map(|record| record.lost_with).unwrap_or_default()
+        self.remove(future).map(|record| record.lost_with).unwrap_or_default()
     }
 
     /// The task has ended: what else is heard of it does not matter.
     pub(super) fn forget(&mut self, future: u64) {
-        if self.away.remove(&future).is_some_and(|record| record.location == Location::Lost) {
-            self.lost.retain(|lost| *lost != future);
-        }
+        self.remove(future);
     }
 
     /// How many tasks wait for a thief.
     pub(super) fn waiting(&self) -> usize {
-        self.lost.len()
+        self.index.lost()
     }
 
-    /// Takes the next copy of a lost task, of those that fit: by radius, and by how often they
-    /// were lost.
+    /// The lost task to take next of those that are so suspicious and have such a radius: the
+    /// smallest radius, of these the oldest task.
+    pub(super) fn first_lost(
+        &self,
+        suspicion: Suspicion,
+        radii: RangeInclusive<Distance>,
+    ) -> Option<u64> {
+        self.index.first_lost(suspicion, radii)
+    }
+
+    /// Takes the next copy of that task.
     pub(super) fn recover(
         &mut self,
-        home: Pe,
-        fits: impl Fn(Distance, usize) -> bool,
+        suspicion: Suspicion,
+        radii: RangeInclusive<Distance>,
     ) -> Option<Parcel> {
-        let Supervision { away, lost } = self;
-        let is_fit = |future: &u64| {
-            let record = &away[future];
-            fits(record.radius, record.lost_with.len())
-        };
-        let future = lost.remove(lost.iter().position(is_fit)?)?;
-        let record = away.get_mut(&future)?;
-        record.location = Location::At(home);
-        let body = record.backup.clone()?;
-        let task = TaskId { home, future };
-        let (radius, version) = (record.radius, record.version);
-        Some(Parcel { task, radius, supervised: true, version, body })
+        let (home, future) = (self.me, self.first_lost(suspicion, radii)?);
+        self.change(future, |record| {
+            record.location = Location::At(home);
+            let body = record.backup.clone()?;
+            let task = TaskId { home, future };
+            let (radius, version) = (record.radius, record.version);
+            Some(Parcel { task, radius, supervised: true, version, body })
+        })?
     }
 }

@@ -3,6 +3,7 @@
 mod ending;
 mod fishing;
 mod laws;
+mod losses;
 mod sharing;
 mod supervision;
 mod world;

@@ -1,5 +1,6 @@
 //! A port on which others call, as seen by a thread that epoll tells of the calls.
 
+use super::descriptors;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind};
@@ -54,6 +55,7 @@ impl Listener {
                 // There may be others behind it.
                 ErrorKind::Interrupted | ErrorKind::ConnectionAborted => Ok(None),
                 _ => {
+                    descriptors::warn_of_shortage("taking a call from another PE", &error);
                     self.is_short = true;
                     Err(error)
                 }

@@ -23,7 +23,7 @@
 
 use super::{Lane, LaneError, Sleeper};
 use crossbeam_queue::ArrayQueue;
-use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -34,15 +34,18 @@ const FRAME_BYTES_MAX: usize = 64 << 10;
 /// How many frames an inbox holds.
 const INBOX_FRAMES_MAX: usize = 1024;
 
-/// How many empty buffers wait for their next use, per PE.
+/// How many empty buffers wait for their next use, per PE and in the whole network: 256 MiB at most
+/// where there are not thousands of PEs.
 const SPARE_BUFFERS_MAX: usize = 64;
+const SPARE_BUFFERS_IN_ALL: usize = 4096;
 
 /// How many frames one poll delivers at most.
 const POLL_FRAMES_MAX: usize = 256;
 
 /// The lanes of a job of `pes` PEs in this process; the index is the PE's number.
 pub fn network(pes: u32) -> Vec<MemoryLane> {
-    let stations: Arc<[Arc<Station>]> = (0..pes).map(|_| Arc::new(Station::new())).collect();
+    let spare = (SPARE_BUFFERS_IN_ALL / pes.max(1) as usize).clamp(1, SPARE_BUFFERS_MAX);
+    let stations: Arc<[Arc<Station>]> = (0..pes).map(|_| Arc::new(Station::new(spare))).collect();
     (0..pes).map(|pe| MemoryLane { me: Pe::new(pe), stations: Arc::clone(&stations) }).collect()
 }
 
@@ -58,6 +61,7 @@ struct Station {
     /// Empty buffers for this PE's next frames.
     spare: ArrayQueue<Vec<u8>>,
     bell: AtomicU8,
+    has_left: AtomicBool,
     lock: Mutex<()>,
     rung: Condvar,
 }
@@ -70,11 +74,12 @@ const ASLEEP: u8 = 1;
 const RUNG: u8 = 2;
 
 impl Station {
-    fn new() -> Self {
+    fn new(spare: usize) -> Self {
         Station {
             inbox: ArrayQueue::new(INBOX_FRAMES_MAX),
-            spare: ArrayQueue::new(SPARE_BUFFERS_MAX),
+            spare: ArrayQueue::new(spare),
             bell: AtomicU8::new(QUIET),
+            has_left: AtomicBool::new(false),
             lock: Mutex::new(()),
             rung: Condvar::new(),
         }
@@ -94,6 +99,9 @@ impl Lane for MemoryLane {
         let receiver = self.stations.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
         if frame.len() > FRAME_BYTES_MAX {
             return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
+        }
+        if receiver.has_left.load(Ordering::Relaxed) {
+            return Err(LaneError::HasLeft(to));
         }
         // Only senders add to an inbox, so this may refuse a frame for which there is just room
         // again, but saves copying most of those for which there is none.
@@ -135,8 +143,18 @@ impl Lane for MemoryLane {
         true
     }
 
+    fn is_lossless(&self) -> bool {
+        true
+    }
+
     fn sleeper(&self) -> Arc<dyn Sleeper> {
         Arc::<Station>::clone(&self.stations[self.me.index()])
+    }
+}
+
+impl Drop for MemoryLane {
+    fn drop(&mut self) {
+        self.stations[self.me.index()].has_left.store(true, Ordering::Relaxed);
     }
 }
 
@@ -254,6 +272,15 @@ mod tests {
         assert_eq!(sent, INBOX_FRAMES_MAX);
         assert_eq!(receiver.poll(&mut |_, _| {}).unwrap(), POLL_FRAMES_MAX);
         assert!(sender.send(Pe::new(1), b"frame").unwrap());
+    }
+
+    #[test]
+    fn a_pe_that_has_left_is_an_error() {
+        let [mut lane, other] = boxed();
+        assert!(lane.send(Pe::new(1), b"frame").unwrap());
+        drop(other);
+        let left = lane.send(Pe::new(1), b"frame");
+        assert!(matches!(left, Err(LaneError::HasLeft(pe)) if pe == Pe::new(1)));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! Nobody here owns a thread. Whoever makes progress calls [`Port::poll`]; a thread that has
 //! nothing to do sleeps in the lane's [`Sleeper`].
 
+pub mod descriptors;
 pub mod link;
 pub(crate) mod listener;
 pub mod memory;
@@ -56,6 +57,12 @@ pub trait Lane: Send {
     /// whoever will see to it that frames move: without pumping none does.
     fn take_pump(&mut self) -> Option<Box<dyn Pump>> {
         None
+    }
+
+    /// Whether it delivers every frame that it takes, once and undamaged, for as long as there are
+    /// PEs to deliver to. Then nothing is ever sent again.
+    fn is_lossless(&self) -> bool {
+        false
     }
 
     /// How many connections it has made and taken so far; a lane without connections has none.
@@ -114,6 +121,9 @@ pub enum LaneError {
     /// The job has no such PE.
     #[error("{0} does not exist in this job")]
     NoSuchPe(Pe),
+    /// A PE of this process is no longer there. Told once to each that sends to it.
+    #[error("{0} has left the job before its end; what it said itself stands above")]
+    HasLeft(Pe),
     /// A frame longer than the lane carries; a defect of the layer above.
     #[error("a frame of {bytes} bytes is longer than the {limit} bytes that the lane carries")]
     FrameTooLong {
@@ -123,12 +133,27 @@ pub enum LaneError {
         limit: usize,
     },
     /// The operating system refused a socket operation.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {source}{}", descriptors::hint(.source))]
     Io {
         /// What was being done, and towards whom.
         doing: String,
         /// The system's answer.
         source: std::io::Error,
+    },
+    /// This process may not open as many files as it must.
+    #[error(
+        "out of file descriptors: RLIMIT_NOFILE is {limit}, which leaves {left}, and at least {needed} \
+         are needed. Raise it with `ulimit -n {enough}` (or more) before the start"
+    )]
+    Descriptors {
+        /// How many it may have.
+        limit: u64,
+        /// How many are left.
+        left: u64,
+        /// How many must be left.
+        needed: u64,
+        /// The limit that would be enough.
+        enough: u64,
     },
     /// Every port that may be used is in use.
     #[error(

@@ -25,6 +25,18 @@ impl Pieces {
         self.partial.is_empty()
     }
 
+    /// Puts another buffer, an empty one, in the place of its own, which it returns. To be called
+    /// [between](Self::is_between) two pieces.
+    pub(crate) fn exchange_buffer(&mut self, buffer: Vec<u8>) -> Vec<u8> {
+        debug_assert!(self.partial.is_empty() && buffer.is_empty(), "no byte is lost");
+        std::mem::replace(&mut self.partial, buffer)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.partial.capacity()
+    }
+
     /// Takes the stream's next bytes and hands on each piece that they complete. A piece that lies
     /// within `bytes` is not copied.
     pub(crate) fn cut(

@@ -15,8 +15,12 @@ use ultramarine_topology::{Pe, Topology};
 
 pub(crate) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-pub(crate) const SETTINGS: DetectorSettings =
-    DetectorSettings { heartbeat: Duration::from_millis(50), dead_after: Duration::from_secs(1) };
+pub(crate) const SETTINGS: DetectorSettings = DetectorSettings {
+    heartbeat: Duration::from_millis(50),
+    dead_after: Duration::from_secs(1),
+    stalled_after: Duration::from_secs(3),
+    root_after: Duration::from_secs(3),
+};
 
 /// A detector within the test, and what it reports.
 pub(crate) struct Watcher {

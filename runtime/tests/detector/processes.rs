@@ -21,8 +21,12 @@ const VARIABLE: &str = "ULTRAMARINE_TEST_DETECTOR_PE";
 /// What a PE says begins with this; whatever else is on its standard output is not from it.
 const MARK: &str = "detector: ";
 
-const SETTINGS: DetectorSettings =
-    DetectorSettings { heartbeat: Duration::from_millis(100), dead_after: Duration::from_secs(2) };
+const SETTINGS: DetectorSettings = DetectorSettings {
+    heartbeat: Duration::from_millis(100),
+    dead_after: Duration::from_secs(2),
+    stalled_after: Duration::from_secs(5),
+    root_after: Duration::from_secs(5),
+};
 
 /// What the PEs are told.
 type Bootstrap = (Vec<u32>, Vec<SocketAddr>, JobKey);
@@ -284,7 +288,8 @@ fn one_that_is_stopped_for_a_while_is_not_dead() {
     let job = Job::start(&[0, 0, 1, 1]);
     for stopped in [2, 0] {
         job.signal(stopped, Signal::STOP);
-        std::thread::sleep(SETTINGS.dead_after.mul_f64(0.8));
+        // Its host answers, so it may be silent for longer than a host may.
+        std::thread::sleep(SETTINGS.dead_after * 2);
         job.signal(stopped, Signal::CONT);
         std::thread::sleep(SETTINGS.dead_after);
         for (number, process) in job.processes.iter().enumerate() {

@@ -4,6 +4,10 @@
 //! Dividing is a plain recursion, which awaits nothing as long as nobody else takes part. If tasks wait
 //! that come before all others, it pauses: what it has forked is left to whoever gets to it first, and
 //! what it has begun becomes a future, which goes on after the others.
+//!
+//! It also pauses when it is [`LEVELS_MAX`] deep: the part that it has come to becomes a task, which
+//! begins with an empty stack. So a problem may be divided as often as memory allows; a stack holds that
+//! many levels, be it of the recursion, of futures that poll each other or of their drops.
 
 use super::Algorithm;
 use crate::parts::Parts;
@@ -14,6 +18,10 @@ use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{self, Context, Fork, Portable, Spawner};
 use ultramarine_topology::{Distance, Pe};
+
+/// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB leaves
+/// 32 KiB to each level. What wakes the task polls at most that many futures inside each other.
+const LEVELS_MAX: u32 = 500;
 
 type Ending<R> = Pin<Box<dyn Future<Output = Result<R, TaskError>> + Send>>;
 
@@ -110,13 +118,30 @@ where
     S: Spawner,
     A: Algorithm,
 {
-    let task = move |cx, problem| solve(&S::on(cx), whither, algorithm, problem).into_future();
-    spawner.spawn(Distance::ZERO, task, problem).await?
+    begin(spawner, whither, algorithm, problem).await
+}
+
+/// Has a task solve a problem.
+fn begin<S, A, W>(spawner: &S, whither: W, algorithm: A, problem: A::Problem) -> Ending<A::Solution>
+where
+    S: Spawner,
+    A: Algorithm,
+    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+{
+    let task = move |cx, problem| solve(&S::on(cx), whither, algorithm, problem, 0).into_future();
+    wait_for(spawner.spawn(Distance::ZERO, task, problem))
 }
 
 /// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
-/// there are any, or others are to have a turn, does anything have to be awaited.
-fn solve<S, A, W>(spawner: &S, whither: W, algorithm: A, problem: A::Problem) -> Solved<A::Solution>
+/// there are any, or others are to have a turn, does anything have to be awaited. The problem is a part of
+/// a part and so on, `level` times, of the one that the task began with.
+fn solve<S, A, W>(
+    spawner: &S,
+    whither: W,
+    algorithm: A,
+    problem: A::Problem,
+    level: u32,
+) -> Solved<A::Solution>
 where
     S: Spawner,
     A: Algorithm,
@@ -125,16 +150,20 @@ where
     if algorithm.is_trivial(&problem) {
         return Solved::Now(algorithm.solve(problem));
     }
+    if level == LEVELS_MAX {
+        // A pause: else all problems of this level would become tasks before one of them is solved.
+        return Solved::Paused(begin(spawner, whither, algorithm, problem));
+    }
     let cx = spawner.context();
     if cx.look_around().is_some_and(|outlook| outlook.is_turn_wanted) {
         let cx = cx.clone();
         return Solved::Paused(Box::pin(async move {
             cx.yield_now().await;
             // Without another look: two tasks would do nothing but let each other go first.
-            divide(&S::on(cx), whither, algorithm, problem).into_future().await
+            divide(&S::on(cx), whither, algorithm, problem, level).into_future().await
         }));
     }
-    divide(spawner, whither, algorithm, problem)
+    divide(spawner, whither, algorithm, problem, level)
 }
 
 /// Solves a problem that is not trivial.
@@ -143,6 +172,7 @@ fn divide<S, A, W>(
     whither: W,
     algorithm: A,
     problem: A::Problem,
+    level: u32,
 ) -> Solved<A::Solution>
 where
     S: Spawner,
@@ -150,7 +180,7 @@ where
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
     let cx = spawner.context();
-    let task = move |cx, part| solve(&S::on(cx), whither, algorithm, part).into_future();
+    let task = move |cx, part| solve(&S::on(cx), whither, algorithm, part, 0).into_future();
     let mut is_first = true;
     let mut branches = algorithm.divide(&problem).map_each(|part| {
         if mem::take(&mut is_first) {
@@ -165,11 +195,14 @@ where
             }
         }
     });
-    let solve = |part| solve(spawner, whither, algorithm, part);
+    let below = level + 1;
     let put_off = |part| -> Ending<A::Solution> {
         let cx = cx.clone();
-        Box::pin(async move { task(cx, part).await })
+        Box::pin(
+            async move { solve(&S::on(cx), whither, algorithm, part, below).into_future().await },
+        )
     };
+    let solve = |part| solve(spawner, whither, algorithm, part, below);
     if let Some((first, others)) = branches.as_mut().split_first_mut() {
         let is_paused = first.settle(false, solve, put_off);
         // The youngest first: the oldest is the likeliest to be stolen.

@@ -61,8 +61,8 @@ where
     /// the parts' solutions, which come in the order of the parts.
     ///
     /// Parts are an array (then dividing allocates nothing) or a vector. Every problem must become
-    /// trivial sooner or later; how deep the division goes is limited by the stack of a thread, and
-    /// thousands are fine.
+    /// trivial sooner or later; how often it is divided is limited by memory alone, not by a thread's
+    /// stack.
     ///
     /// ```
     /// use ultramarine_skeletons::{DivideAndConquer, fork_divide_and_conquer};
@@ -148,12 +148,34 @@ where
 ///
 /// If one of the algorithm's functions panics: with what it says.
 pub fn fork_divide_and_conquer<A: Algorithm>(algorithm: A, problem: A::Problem) -> A::Solution {
+    fork(algorithm, problem, 0)
+}
+
+/// Looking at the stack takes 1 ns or so: it is done once for this many levels.
+const LEVELS_BETWEEN_LOOKS: u32 = 16;
+
+/// What must be left of the stack for these levels: 64 KiB for each. A thread of rayon's global pool has
+/// 2 MiB.
+const STACK_LEFT_BYTES_MIN: usize = 1 << 20;
+
+/// The recursion goes on in pieces of memory of this size.
+const STACK_PIECE_BYTES: usize = 16 << 20;
+
+/// Solves a part of a part and so on, `level` times.
+fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solution {
     if algorithm.is_trivial(&problem) {
         return algorithm.solve(problem);
     }
-    let parts = algorithm.divide(&problem);
-    let solutions = parts.join_each(&|part| fork_divide_and_conquer(algorithm, part));
-    algorithm.combine(problem, solutions)
+    let divide = move || {
+        let parts = algorithm.divide(&problem);
+        let solutions = parts.join_each(&|part| fork(algorithm, part, level.wrapping_add(1)));
+        algorithm.combine(problem, solutions)
+    };
+    if level % LEVELS_BETWEEN_LOOKS == LEVELS_BETWEEN_LOOKS - 1 {
+        stacker::maybe_grow(STACK_LEFT_BYTES_MIN, STACK_PIECE_BYTES, divide)
+    } else {
+        divide()
+    }
 }
 
 /// Divides and conquers wherever a PE is free: each part but the first waits to be stolen, by PEs

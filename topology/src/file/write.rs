@@ -1,6 +1,6 @@
 //! The way back: a topology file that says where the hosts of a job stand.
 
-use super::{HostGroup, Names, TopologyFile};
+use super::{HostGroup, Names, TopologyFile, first_repeated};
 use crate::LevelKind::{Host, Site, Switch};
 use crate::{Label, LevelKind, Pe, Place, Topology, host_list};
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub struct Inexpressible {
 ///
 /// # Errors
 /// When a PE is on no host, or below its host or a switch there is what a file has only above it; when
-/// the name of a host means something else in a host range; when two hosts have the same name.
+/// two switches above a host have the same name; when the name of a host means something else in a host range; when two hosts have the same name.
 pub fn written(topology: &Topology) -> Result<String, Inexpressible> {
     let mut groups: Vec<(Above<'_>, Vec<&str>)> = Vec::new();
     let mut known: HashMap<Above<'_>, usize> = HashMap::new();
@@ -84,6 +84,9 @@ fn cut(place: &Place) -> Result<(Above<'_>, &str), &'static str> {
     };
     if switches.iter().any(|label| label.kind != Switch) {
         return Err("above a host there is at most one site, and then only switches");
+    }
+    if first_repeated(switches).is_some() {
+        return Err("two switches above it have the same name");
     }
     let is_inside = |kind: LevelKind| kind > Host;
     if !labels[host + 1..].iter().all(|label| is_inside(label.kind)) {
@@ -145,6 +148,8 @@ mod tests {
         );
         assert!(error(&[&[(Switch, "s"), (Site, "x"), (Host, "a")]]).contains("at most one site"));
         assert!(error(&[&[(Host, "a"), (Switch, "s")]]).contains("only parts of it"));
+        let twice = [(Switch, "s"), (Switch, "t"), (Switch, "s"), (Host, "a")];
+        assert!(error(&[&twice]).contains("two switches above it have the same name"));
         assert!(error(&[&[(Host, "a[1]")]]).contains("`host a[1]`: brackets and commas"));
         let twins: [&[_]; 2] = [&[(Site, "x"), (Host, "a")], &[(Site, "y"), (Host, "a")]];
         assert!(error(&twins).contains("`site y, host a`: another host has the same name"));
@@ -158,7 +163,9 @@ mod tests {
             })
         };
         let host = "[a-c]?[0-9]{1,2}[a-cé]?[0-9]{0,2}|[^\\[\\], ][^\\[\\],\\pC]{0,4}";
-        let above = (prop::option::of("\\PC{0,3}"), labels(Switch, "[a-b]|\\PC{0,3}"));
+        let switches = labels(Switch, "[a-b]|\\PC{0,3}")
+            .prop_filter("no switch is above itself", |names| first_repeated(names).is_none());
+        let above = (prop::option::of("\\PC{0,3}"), switches);
         let pes = prop::collection::vec(labels(Numa, "[0-1]"), 1..3);
         prop::collection::btree_map(host, (above, pes), 1..12).prop_map(|hosts| {
             let mut places = Vec::new();

@@ -1,37 +1,27 @@
-//! What is drawn: who is killed, and when.
+//! Random numbers that a seed repeats, and who is killed by them.
 
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// A kill, after the job has begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Kill {
-    pub(crate) after: Duration,
-    pub(crate) pe: u32,
-}
-
-impl fmt::Display for Kill {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PE {} at {:.3} s", self.pe, self.after.as_secs_f64())
-    }
-}
+use super::deed::{Act, Deed, Target};
 
 /// One in so many jobs loses all its victims at once, as when a switch fails (HdpH-RS §6.5.1).
 const AT_ONCE_ONE_IN: u64 = 4;
 
 /// Kills one to all PEs but the root, at moments up to the usual end of such a job, so that some
 /// die while it ends.
-pub(crate) fn kills(random: &mut Random, pes: u32, usual: Duration) -> Vec<Kill> {
+pub(crate) fn kills(random: &mut Random, pes: u32, usual: Duration) -> Vec<Deed> {
     let mut left: Vec<u32> = (1..pes).collect();
     let count = 1 + random.below(u64::from(pes - 1));
     let at_once = random.below(AT_ONCE_ONE_IN) == 0;
     let mut after = Duration::ZERO;
     let mut kill = |n| {
         if n == 0 || !at_once {
-            after = Duration::from_micros(random.below(usual.as_micros().max(1) as u64));
+            after = random.moment(usual);
         }
-        Kill { after, pe: left.swap_remove(random.below(left.len() as u64) as usize) }
+        let pe = left.swap_remove(random.below(left.len() as u64) as usize);
+        Deed { after, act: Act::Kill(Target::Pe(pe)) }
     };
     let mut kills: Vec<_> = (0..count).map(&mut kill).collect();
     kills.sort();
@@ -47,9 +37,9 @@ pub(crate) fn any_seed() -> u64 {
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A stream of its own for each run, so that one can be repeated without those before it.
-    pub(crate) fn new(seed: u64, run: u32) -> Self {
-        let mut random = Random(seed ^ (u64::from(run) << 32));
+    /// A stream of its own for each number, so that one can be repeated without those before it.
+    pub(crate) fn new(seed: u64, number: u32) -> Self {
+        let mut random = Random(seed ^ (u64::from(number) << 32));
         random.next();
         random
     }
@@ -66,6 +56,21 @@ impl Random {
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
+
+    pub(crate) fn among(&mut self, range: RangeInclusive<u32>) -> u32 {
+        let (first, last) = range.into_inner();
+        first + self.below(u64::from(last - first) + 1) as u32
+    }
+
+    /// A moment before `end`.
+    pub(crate) fn moment(&mut self, end: Duration) -> Duration {
+        Duration::from_micros(self.below(end.as_micros().max(1) as u64))
+    }
+
+    /// Whether a coin shows heads.
+    pub(crate) fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
 }
 
 #[cfg(test)]
@@ -76,8 +81,15 @@ mod tests {
 
     const USUAL: Duration = Duration::from_secs(2);
 
-    fn drawn(run: u32) -> Vec<Kill> {
+    fn drawn(run: u32) -> Vec<Deed> {
         kills(&mut Random::new(7, run), 5, USUAL)
+    }
+
+    fn victim(kill: &Deed) -> u32 {
+        match kill.act {
+            Act::Kill(Target::Pe(pe)) => pe,
+            ref other => panic!("{other:?} is no kill"),
+        }
     }
 
     #[test]
@@ -85,7 +97,7 @@ mod tests {
         let mut counts = BTreeSet::new();
         for run in 0..300 {
             let kills = drawn(run);
-            let victims: BTreeSet<u32> = kills.iter().map(|kill| kill.pe).collect();
+            let victims: BTreeSet<u32> = kills.iter().map(victim).collect();
             assert_eq!(victims.len(), kills.len());
             assert!(victims.iter().all(|pe| (1..5).contains(pe)));
             assert!(kills.is_sorted() && kills.iter().all(|kill| kill.after < USUAL));
@@ -109,5 +121,12 @@ mod tests {
         assert_eq!(drawn(3), drawn(3));
         assert_ne!(drawn(3), drawn(4));
         assert_ne!(drawn(3), kills(&mut Random::new(8, 3), 5, USUAL));
+    }
+
+    #[test]
+    fn a_range_is_drawn_from_end_to_end() {
+        let mut random = Random::new(7, 0);
+        let drawn: BTreeSet<u32> = (0..200).map(|_| random.among(3..=6)).collect();
+        assert_eq!(drawn, BTreeSet::from([3, 4, 5, 6]));
     }
 }

@@ -1,6 +1,6 @@
 //! One job: it is started, listened to, disturbed, and waited for, but not for ever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,10 +8,15 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::draw::Kill;
+use super::class::{Expected, Plan};
+use super::deed::Deed;
+use super::ended::{Ended, Verdict};
+use super::hosts::Hosts;
 use super::leftover::{self, Folder};
-use super::proc;
-use crate::process::{Result, cannot_start};
+use super::log::Log;
+use super::scene::{Outcome, Scene};
+use super::{interrupt, proc};
+use crate::process::{Failure, Result, cannot_start};
 
 /// How precisely moments are kept.
 const TICK: Duration = Duration::from_millis(1);
@@ -27,43 +32,22 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const LINES_SHOWN: usize = 40;
 
 /// A job to be run.
-pub(crate) struct Job {
+pub(crate) struct Job<'a> {
     pub(crate) command: Command,
-    pub(crate) pes: u32,
+    /// The file of its program.
+    pub(crate) program: PathBuf,
+    pub(crate) plan: Plan,
     /// What should come out.
     pub(crate) result: i64,
     /// No other job of this run of xtask has it.
     pub(crate) name: String,
-    pub(crate) kills: Vec<Kill>,
-    /// How long it takes if nobody is killed, if that is known.
+    /// How long it takes if it is left alone, if that is known.
     pub(crate) usual: Option<Duration>,
+    /// Where it runs, if not here.
+    pub(crate) hosts: Option<&'a Hosts>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Right,
-    /// And why.
-    Wrong(String),
-    Hung,
-}
-
-/// How a job ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) verdict: Verdict,
-    /// From the time all PEs had begun until the launcher had ended.
-    pub(crate) took: Duration,
-    /// Who was killed, in order, and when.
-    pub(crate) killed: Vec<Kill>,
-    /// Tasks that were given out again, if the program says.
-    pub(crate) replicas: Option<u64>,
-    /// What should not be there any more.
-    pub(crate) left: Vec<String>,
-    /// What helps to find out why it failed; nothing if it has not.
-    details: String,
-}
-
-impl Job {
+impl Job<'_> {
     pub(crate) fn run(mut self, folder: &Folder) -> Result<Ended> {
         let mark = format!("{}-{}", std::process::id(), self.name);
         scrub(&mut self.command);
@@ -72,26 +56,45 @@ impl Job {
         self.command.env("ULTRAMARINE_LOG", "info").env("NO_COLOR", "1");
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn().map_err(|error| cannot_start(&self.command, &error))?;
-        let mut watch = Watch::over(child, &mark);
-        let ended = watch.until_the_end(&self);
-        let left = leftover::of_job(&mark, folder, &watch.shared_memory);
+        let mut watch = Watch::over(child);
+        let mut scene = Scene::new(&mark, &self.program, self.hosts, watch.child.id());
+        let ended = watch.until_the_end(&self, &mut scene);
+        let is_session_left = scene.is_session_left;
+        // Whatever was done to the machine ends here.
+        drop(scene);
+        let mut left = leftover::of_job(&mark, folder, &watch.shared_memory);
+        if let Some(hosts) = self.hosts {
+            hosts.heal()?;
+            left.extend(hosts.clear()?);
+        }
+        let ended = ended?;
+        if is_session_left || ended.verdict == Verdict::Hung {
+            left.retain(|what| !leftover::is_session_of_open_mpi(what));
+        }
         Ok(Ended { left, ..ended })
     }
 
     fn patience(&self) -> Duration {
-        PATIENCE + self.usual.unwrap_or_default().mul_f64(PATIENCE_FACTOR)
+        let usual = self.usual.unwrap_or_default();
+        PATIENCE + usual.mul_f64(PATIENCE_FACTOR) + self.plan.delay
     }
 
     /// What to think of a job that has ended by itself.
-    fn judge(&self, status: ExitStatus, report: Option<&serde_json::Value>) -> Verdict {
+    fn judge(&self, status: ExitStatus, log: &Log, is_disturbed: bool) -> Verdict {
         let wrong = |why: String| Verdict::Wrong(why);
         if !status.success() {
-            return wrong(status.to_string());
+            let may_fail = self.plan.expected == Expected::End && is_disturbed;
+            return if may_fail { Verdict::Ended } else { wrong(status.to_string()) };
         }
-        let Some(report) = report else { return wrong("it prints no result".to_owned()) };
+        let Some(report) = &log.report else { return wrong("it prints no result".to_owned()) };
         match &report["result"] {
-            result if result.as_i64() == Some(self.result) => Verdict::Right,
-            result => wrong(format!("the result is {result} instead of {}", self.result)),
+            result if result.as_i64() != Some(self.result) => {
+                wrong(format!("the result is {result} instead of {}", self.result))
+            }
+            _ if self.plan.is_heard && log.processes.len() < self.plan.pes as usize => {
+                wrong("not all PEs were heard to begin".to_owned())
+            }
+            _ => Verdict::Right,
         }
     }
 }
@@ -112,72 +115,91 @@ enum Line {
 }
 
 /// A job that runs.
-struct Watch<'a> {
+struct Watch {
     child: Child,
-    mark: &'a str,
     lines: Receiver<Line>,
-    /// What it has said.
-    said: Vec<String>,
-    /// The processes, by PE.
-    processes: BTreeMap<u32, u32>,
-    /// Files of shared memory that they use.
+    log: Log,
+    /// Files of shared memory that its processes use.
     shared_memory: BTreeSet<PathBuf>,
-    /// The object that the program prints at its end.
-    report: Option<serde_json::Value>,
 }
 
-impl<'a> Watch<'a> {
-    fn over(mut child: Child, mark: &'a str) -> Self {
+impl Watch {
+    fn over(mut child: Child) -> Self {
         let (sender, lines) = mpsc::channel();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         listen(stdout, sender.clone(), Line::Out);
         listen(stderr, sender, Line::Err);
-        let (said, processes, shared_memory) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-        Watch { child, mark, lines, said, processes, shared_memory, report: None }
+        Watch { child, lines, log: Log::default(), shared_memory: BTreeSet::new() }
     }
 
-    fn until_the_end(&mut self, job: &Job) -> Ended {
+    fn until_the_end(&mut self, job: &Job<'_>, scene: &mut Scene<'_>) -> Result<Ended> {
         let start = Instant::now();
         let mut begun = None;
-        let mut kills = job.kills.iter().copied().peekable();
-        let mut killed = Vec::new();
+        let mut deeds: VecDeque<Deed> = job.plan.deeds.iter().copied().collect();
         let status = loop {
             self.hear(TICK);
-            if begun.is_none() && self.processes.len() == job.pes as usize {
-                self.shared_memory = leftover::shared_memory_of(self.mark);
+            if begun.is_none() && self.log.processes.len() == job.plan.pes as usize {
+                self.shared_memory = leftover::shared_memory_of(scene.mark);
                 begun = Some(Instant::now());
             }
-            let age = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
-            while let Some(kill) = kills.next_if(|kill| begun.is_some() && kill.after <= age) {
-                // Whoever has left by then was faster.
-                if self.processes.get(&kill.pe).is_some_and(|pid| proc::kill(*pid, self.mark)) {
-                    killed.push(kill);
-                }
+            let disturbed = self.disturb(scene, &mut deeds, (start, begun));
+            if interrupt::is_asked() || disturbed.is_err() {
+                self.kill_all(scene.mark);
+                return Err(disturbed.err().unwrap_or_else(|| Failure("interrupted".to_owned())));
             }
             match self.child.try_wait() {
                 Ok(None) if start.elapsed() > job.patience() => break None,
                 Ok(None) => {}
-                Ok(status) => break status,
+                Ok(status) => break status.filter(|_| scene.is_over()),
                 Err(_) => break None,
             }
         };
         let took = begun.unwrap_or(start).elapsed();
+        if status.is_some() {
+            self.hear_the_rest();
+        }
+        let is_disturbed = !scene.done.is_empty() || job.plan.before.is_some();
         let (verdict, details) = match status {
-            None => (Verdict::Hung, self.end()),
-            Some(status) => {
-                self.hear_the_rest();
-                match job.judge(status, self.report.as_ref()) {
-                    Verdict::Right if self.processes.len() < job.pes as usize => {
-                        let reason = "not all PEs were heard to begin".to_owned();
-                        (Verdict::Wrong(reason), self.last_lines())
-                    }
-                    Verdict::Right => (Verdict::Right, String::new()),
-                    verdict => (verdict, self.last_lines()),
-                }
-            }
+            None => (Verdict::Hung, self.end(scene.mark)),
+            Some(status) => (job.judge(status, &self.log, is_disturbed), self.last_lines()),
         };
-        let replicas = self.report.as_ref().and_then(|report| report["replicas"].as_u64());
-        Ended { verdict, took, killed, replicas, left: Vec::new(), details }
+        let dead = self.log.number("dead").unwrap_or(0);
+        Ok(Ended {
+            // A job that may end is lost to all.
+            innocents: if verdict == Verdict::Ended { 0 } else { scene.innocents(&self.log, dead) },
+            verdict,
+            started: begun.map(|begun| begun - start),
+            took,
+            done: std::mem::take(&mut scene.done),
+            before: job.plan.before.as_ref().map(|(what, _)| what.clone()),
+            killed: scene.killed.len() as u64,
+            replicas: self.log.number("replicas"),
+            left: Vec::new(),
+            details,
+        })
+    }
+
+    /// Does what is due, given when the launcher was started, and when the job had begun.
+    fn disturb(
+        &mut self,
+        scene: &mut Scene<'_>,
+        deeds: &mut VecDeque<Deed>,
+        (start, begun): (Instant, Option<Instant>),
+    ) -> Result<()> {
+        scene.resume();
+        while let Some(deed) = deeds.front().copied() {
+            let is_early = deed.act.is_early();
+            let since = if is_early { Some(start) } else { begun };
+            if since.is_none_or(|since| since.elapsed() < deed.after) {
+                break;
+            }
+            let is_late = is_early && begun.is_some();
+            if !is_late && scene.perform(deed, &self.log)? == Outcome::TooEarly {
+                break;
+            }
+            deeds.pop_front();
+        }
+        Ok(())
     }
 
     /// Takes in what is said by the end of the job.
@@ -190,16 +212,8 @@ impl<'a> Watch<'a> {
     /// more will come.
     fn hear(&mut self, within: Duration) -> bool {
         match self.lines.recv_timeout(within) {
-            Ok(Line::Out(line)) => {
-                if line.starts_with('{') {
-                    self.report = serde_json::from_str(&line).ok().or(self.report.take());
-                }
-                self.said.push(line);
-            }
-            Ok(Line::Err(line)) => {
-                self.processes.extend(begins(&line));
-                self.said.push(line);
-            }
+            Ok(Line::Out(line)) => self.log.hear_out(line),
+            Ok(Line::Err(line)) => self.log.hear_err(line),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 thread::sleep(within);
@@ -209,27 +223,32 @@ impl<'a> Watch<'a> {
         true
     }
 
-    /// Ends a job that hangs, the launcher last; returns what is known about it.
-    fn end(&mut self) -> String {
-        let pids = proc::marked(self.mark);
-        let mut text: String = pids.iter().map(|pid| proc::describe(*pid)).collect();
+    /// Ends a job that hangs; returns what is known about it.
+    fn end(&mut self, mark: &str) -> String {
+        let pids = proc::marked(mark);
+        let text: String = pids.iter().map(|pid| proc::describe(*pid)).collect();
+        self.kill_all(mark);
+        self.hear_the_rest();
+        text + &self.last_lines()
+    }
+
+    /// The launcher last.
+    fn kill_all(&mut self, mark: &str) {
         let launcher = self.child.id();
-        for pid in pids.into_iter().filter(|pid| *pid != launcher) {
-            proc::kill(pid, self.mark);
+        for pid in proc::marked(mark).into_iter().filter(|pid| *pid != launcher) {
+            proc::kill(pid, mark);
         }
         // Fails if it has ended by now, which is as well.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        self.hear_the_rest();
-        text += &self.last_lines();
-        text
     }
 
     fn last_lines(&self) -> String {
-        let kept = self.said.len().saturating_sub(LINES_SHOWN);
-        let pids = self.processes.iter().map(|(pe, pid)| format!("PE {pe} is {pid}, "));
+        let Log { lines, processes, .. } = &self.log;
+        let kept = lines.len().saturating_sub(LINES_SHOWN);
+        let pids = processes.iter().map(|(pe, pid)| format!("PE {pe} is {pid}, "));
         let pids: String = pids.collect();
-        let last = self.said[kept..].iter().fold(String::new(), |all, line| all + line + "\n");
+        let last = lines[kept..].iter().fold(String::new(), |all, line| all + line + "\n");
         format!("{}\nits last lines:\n{last}", pids.trim_end_matches(", "))
     }
 }
@@ -250,69 +269,26 @@ fn listen(pipe: Option<impl Read + Send + 'static>, to: Sender<Line>, kind: fn(S
     });
 }
 
-/// The PE and its process, if the line says that a PE begins.
-fn begins(line: &str) -> Option<(u32, u32)> {
-    let (_, rest) = line.split_once("the job begins: PE ")?;
-    let (pe, rest) = rest.split_once(" of ")?;
-    let (_, process) = rest.split_once(" is process ")?;
-    Some((pe.parse().ok()?, process.trim().parse().ok()?))
-}
-
-impl Ended {
-    /// One of which nothing else is known.
-    #[cfg(test)]
-    pub(crate) fn new(verdict: Verdict, took: Duration, replicas: u64) -> Self {
-        Ended {
-            verdict,
-            took,
-            killed: Vec::new(),
-            replicas: Some(replicas),
-            left: Vec::new(),
-            details: String::new(),
-        }
-    }
-
-    /// What happened, in a line.
-    pub(crate) fn summary(&self) -> String {
-        let mut text = match &self.verdict {
-            Verdict::Right => format!("{:.2} s", self.took.as_secs_f64()),
-            Verdict::Wrong(why) => format!("WRONG: {why}"),
-            Verdict::Hung => format!("HUNG after {:.0} s", self.took.as_secs_f64()),
-        };
-        let killed: Vec<_> = self.killed.iter().map(Kill::to_string).collect();
-        let parts = [
-            (!killed.is_empty()).then(|| format!("killed {}", killed.join(" and "))),
-            self.replicas.map(|replicas| format!("{replicas} replicas")),
-            (!self.left.is_empty()).then(|| format!("{} LEFT BEHIND", self.left.len())),
-        ];
-        for part in parts.into_iter().flatten() {
-            text += ", ";
-            text += &part;
-        }
-        text
-    }
-
-    /// What helps to find out what is wrong, if anything is.
-    pub(crate) fn print_details(&self) {
-        let all = std::iter::once(&self.details).chain(&self.left);
-        for line in all.flat_map(|text| text.lines()) {
-            println!("       | {line}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chaos::deed::{Act, Target};
 
-    fn job(script: &str, kills: Vec<Kill>) -> Job {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        Job { command, pes: 2, result: -3, name: script.len().to_string(), kills, usual: None }
+    fn plan(deeds: Vec<Deed>) -> Plan {
+        Plan { deeds, ..Plan::undisturbed(2) }
     }
 
-    fn run(job: Job) -> Ended {
+    fn run_by(plan: Plan, script: &str) -> Ended {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let (program, name) = (PathBuf::from("/bin/sh"), script.len().to_string());
+        let (hosts, usual) = (None, None);
+        let job = Job { command, program, plan, result: -3, name, usual, hosts };
         job.run(&Folder::make().expect("there is room")).expect("sh is everywhere")
+    }
+
+    fn deed(millis: u64, act: Act) -> Deed {
+        Deed { after: Duration::from_millis(millis), act }
     }
 
     /// A root and a mortal, which has a child of its own.
@@ -325,28 +301,47 @@ mod tests {
         echo '{\"result\": -3, \"replicas\": 2}'";
 
     #[test]
-    fn a_line_says_which_process_is_which_pe() {
-        let line = "2026-01-01T00:00:00Z  INFO x: the job begins: PE 3 of 8 is process 4711";
-        assert_eq!(begins(line), Some((3, 4711)));
-        assert_eq!(begins("the job begins: PE x of 8 is process 4711"), None);
-        assert_eq!(begins("something else"), None);
-    }
-
-    #[test]
     fn victims_are_killed_and_the_result_is_read() {
-        let kill = Kill { after: Duration::from_millis(30), pe: 1 };
-        let ended = run(job(SCRIPT, vec![kill]));
-        assert_eq!(ended.killed, [kill], "{}", ended.details);
+        let kill = deed(30, Act::Kill(Target::Pe(1)));
+        let ended = run_by(plan(vec![kill]), SCRIPT);
+        assert_eq!(ended.done, [kill], "{}", ended.details);
         assert_eq!(ended.verdict, Verdict::Right, "{}", ended.details);
-        assert_eq!(ended.replicas, Some(2));
+        assert_eq!((ended.replicas, ended.killed, ended.innocents), (Some(2), 1, 0));
         assert!(ended.took >= kill.after);
         // The victim's child outlived it.
         assert!(ended.left.len() == 1 && ended.left[0].contains("sleep 1000"), "{:?}", ended.left);
     }
 
     #[test]
+    fn what_is_stopped_goes_on_after_its_time() {
+        let script = "
+            sh -c 'sleep 0.3' &
+            echo the job begins: PE 1 of 2 is process $! >&2
+            echo the job begins: PE 0 of 2 is process $$ >&2
+            wait; echo '{\"result\": -3}'";
+        let time = Duration::from_secs(1);
+        let stop = deed(0, Act::Stop(Target::Pe(1), Some(time)));
+        let ended = run_by(plan(vec![stop]), script);
+        assert_eq!((ended.verdict, ended.done), (Verdict::Right, vec![stop]));
+        assert!(ended.took >= time);
+    }
+
+    #[test]
+    fn a_job_may_end_with_its_launcher_but_must_end() {
+        let kill = deed(30, Act::Kill(Target::Launcher));
+        let killed = || Plan { expected: Expected::End, ..plan(vec![kill]) };
+        let begins = "for pe in 0 1; do echo the job begins: PE $pe of 2 is process $$ >&2; done;";
+        let ended = run_by(killed(), &format!("{begins} sleep 1 & {begins} wait"));
+        assert_eq!((ended.verdict, ended.left.len()), (Verdict::Ended, 0));
+        let orphan = run_by(killed(), &format!("{begins} sleep 1000 & {begins} wait; true"));
+        assert_eq!(orphan.verdict, Verdict::Hung);
+        let failing = run_by(plan(Vec::new()), &format!("{begins} exit 3"));
+        assert_eq!(failing.verdict, Verdict::Wrong("exit status: 3".to_owned()));
+    }
+
+    #[test]
     fn what_comes_out_is_judged() {
-        let verdict = |script: &str| run(job(script, Vec::new())).verdict;
+        let verdict = |script: &str| run_by(plan(Vec::new()), script).verdict;
         let wrong = |why: &str| Verdict::Wrong(why.to_owned());
         let begins = |pe: u32| format!("echo the job begins: PE {pe} of 2 is process $$ >&2;");
         let right = begins(0) + &begins(1) + "echo '{\"result\": -3}'";
@@ -368,7 +363,7 @@ mod tests {
         while proc::marked(&mark).len() < 2 {
             thread::sleep(Duration::from_millis(1));
         }
-        let text = Watch::over(child, &mark).end();
+        let text = Watch::over(child).end(&mark);
         assert!(text.contains("sleep 1000") && text.contains("last words"), "{text}");
         // A signal is heard in its own time.
         let killed = Instant::now();

@@ -79,6 +79,12 @@ pub(crate) fn of_job(
     left
 }
 
+/// Whether this is part of the folder that Open MPI's mpiexec, or its orted, makes for a session, and
+/// cannot remove if it is killed.
+pub(crate) fn is_session_of_open_mpi(what: &str) -> bool {
+    what.starts_with("the file ") && what.contains("/ompi.")
+}
+
 /// The files of shared memory that processes with this mark use now.
 pub(crate) fn shared_memory_of(mark: &str) -> BTreeSet<PathBuf> {
     let maps = |pid: u32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();

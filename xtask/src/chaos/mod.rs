@@ -1,38 +1,75 @@
-//! `cargo xtask chaos`: real jobs under a launcher, of which processes are killed from outside, at
-//! random moments, with a signal that cannot be caught. Each job must end in time, with the right
-//! result, and leave nothing behind. The table at the end is that of HdpH-RS §6.5 (table 6.5).
+//! `cargo xtask chaos`: real jobs under a launcher, to which something is done from outside at random
+//! moments: processes are killed or stopped, the network between hosts is spoilt, and so on. The
+//! [classes](class) say what, and what must hold then. Each job must end in time and leave nothing behind.
 //!
-//! A job's root is never killed (the job ends with it), nor is anybody before the job has begun
-//! (MPI cannot start without one of its processes). From the log one learns when that is, and which
-//! process is which PE: a rank, and not the guard that stands between it and the launcher.
+//! | file | what |
+//! |---|---|
+//! | `class` | the classes of faults, and what is drawn for a job of each |
+//! | `configuration` | the ways to run a job: launcher, lane, program, skeleton |
+//! | `draw` | random numbers, and who is killed by them |
+//! | `deed`, `scene` | what is done to a job, and to which of its processes |
+//! | `hosts`, `burners` | four hosts whose network can be spoilt; busy processes |
+//! | `job`, `log`, `ended` | one job: run, listened to, judged |
+//! | `proc`, `leftover` | what the system knows of its processes, and what it left |
+//! | `table`, `tally` | the tables at the end: that of HdpH-RS §6.5 (table 6.5), and one of classes |
+//! | `interrupt` | Ctrl-C |
+//!
+//! A PE is not killed before the job has begun, except in the class `start-up`. From the log one learns
+//! when that is, and which process is which PE: a rank, and not the guard that stands between it and
+//! the launcher. PEs that are lost without a reason are read from the log as well (`PE 3 has died`,
+//! `PE 3 leaves: …`), and from the number of the dead in the program's report.
 
+mod burners;
+mod class;
+mod configuration;
+mod deed;
 mod draw;
+mod ended;
+mod hosts;
+mod interrupt;
 mod job;
 mod leftover;
+mod log;
 mod proc;
+mod scene;
 mod table;
+mod tally;
 
-use std::fmt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
 
-use self::draw::{Kill, Random};
-use self::job::{Ended, Job, Verdict};
+use self::class::{Class, Place, Plan, Shape};
+use self::configuration::{Configuration, LaneChoice, PROGRAMS, ProgramChoice};
+use self::draw::Random;
+use self::ended::{Ended, Verdict};
+use self::hosts::Hosts;
+use self::job::Job;
 use self::leftover::Folder;
 use self::table::Row;
+use self::tally::Tally;
 use crate::mpi::{Family, Mpi};
 use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
 use crate::step;
 
+/// The most jobs of a class.
+const RUNS_MAX: u32 = 100_000;
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How many jobs to disturb, in turn over all configurations
-    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// How many jobs of each class to disturb, in turn over all configurations
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = number_of_runs)]
     runs: u32,
+    /// What is done to them, and how often if not --runs times: kill, stop, cut, loss, overload,
+    /// stderr, descriptors, launcher, proxy, guard, start-up [default: all]
+    #[arg(long, value_name = "CLASS[=N],…", value_delimiter = ',')]
+    classes: Vec<Share>,
+    /// Draw the shortest times of those that are drawn
+    #[arg(long)]
+    brief: bool,
     /// Under whose launcher
     #[arg(long, value_enum, default_value_t = MpiChoice::All)]
     mpi: MpiChoice,
@@ -42,10 +79,10 @@ pub(crate) struct Arguments {
     /// Which example
     #[arg(long, value_enum, default_value_t = ProgramChoice::All)]
     program: ProgramChoice,
-    /// Draw the same victims and moments again [default: another one each time, which is printed]
+    /// Draw the same faults and moments again [default: another one each time, which is printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Processes of each job
+    /// Processes of each job, where the class does not say
     #[arg(long, value_name = "P", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=64))]
     pes: u32,
     /// Cargo's profile; `dev` takes the programs as the tests build them
@@ -56,27 +93,35 @@ pub(crate) struct Arguments {
     no_build: bool,
 }
 
+/// How many jobs of a class are wanted, if not as many as of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    class: Class,
+    runs: Option<u32>,
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (name, runs) = text.split_once('=').map_or((text, None), |(n, runs)| (n, Some(runs)));
+        let class = Class::from_str(name, false).map_err(|_| {
+            let names: Vec<_> = Class::value_variants().iter().map(|class| class.name()).collect();
+            format!("there is no class `{name}`; there are {}", names.join(", "))
+        })?;
+        Ok(Share { class, runs: runs.map(number_of_runs).transpose()? })
+    }
+}
+
+fn number_of_runs(text: &str) -> std::result::Result<u32, String> {
+    let number = text.parse().ok().filter(|runs| (1..=RUNS_MAX).contains(runs));
+    number.ok_or_else(|| format!("`{text}` is not a number from 1 to {RUNS_MAX}"))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MpiChoice {
     Mpich,
     Openmpi,
-    All,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LaneChoice {
-    Mpi,
-    Tcp,
-    All,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum ProgramChoice {
-    SumEuler,
-    Liouville,
-    Queens,
-    Uts,
     All,
 }
 
@@ -86,94 +131,33 @@ enum Profile {
     Release,
 }
 
-/// A computation with a known result, of about a second on one core or two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Program {
-    name: &'static str,
-    flags: &'static str,
-    /// Lazy, and eager where there is such a thing.
-    skeletons: &'static [&'static str],
-    /// Of about so many tasks some may be lost and have to be run again.
-    tasks: u64,
-    result: i64,
-}
-
-const MAPS: &[&str] = &["par-map", "push-map"];
-const SUM_EULER: Program = Program {
-    name: "sum_euler",
-    flags: "--upto 10000 --tasks 300",
-    skeletons: MAPS,
-    tasks: 300,
-    result: 30_397_486,
-};
-const LIOUVILLE: Program = Program {
-    name: "liouville",
-    flags: "--upto 100000000 --tasks 200",
-    skeletons: MAPS,
-    tasks: 200,
-    result: -3884,
-};
-const QUEENS: Program = Program {
-    name: "queens",
-    flags: "--board 15",
-    skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
-    tasks: 100,
-    result: 2_279_184,
-};
-const UTS: Program = Program {
-    name: "uts",
-    flags: "-t 1 -a 3 -d 11 -b 4 -r 19",
-    skeletons: &["par-enumerate"],
-    tasks: 100,
-    result: 16_526_523,
-};
-const PROGRAMS: [Program; 4] = [SUM_EULER, LIOUVILLE, QUEENS, UTS];
-
-/// A job that hangs holds everything up; after so many the rest is not tried.
+/// A job that hangs holds everything up. After this number of them the rest of the class is not tried.
 const HANGS_MAX: usize = 5;
-
-/// One way to run a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Configuration {
-    mpi: Mpi,
-    lane: &'static str,
-    program: Program,
-    skeleton: &'static str,
-}
-
-impl fmt::Display for Configuration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Configuration { mpi, lane, program, skeleton } = self;
-        let launcher = mpi.family.name();
-        write!(f, "{launcher:<8}  {lane:<4}  {:<9}  {skeleton:<23}", program.name)
-    }
-}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mpis = chosen_mpis(arguments.mpi)?;
     for mpi in mpis.iter().filter(|_| !arguments.no_build) {
         build(mpi, arguments.profile)?;
     }
-    let all = configurations(&mpis, arguments);
     let seed = arguments.seed.unwrap_or_else(draw::any_seed);
-    let folder = Folder::make()?;
-    println!(
-        "{} jobs of {} PEs; seed {seed} (again by --seed {seed})",
-        arguments.runs, arguments.pes
-    );
-    let mut chaos = Chaos { arguments, seed, folder, rows: Vec::new(), hangs: 0 };
-    let kept = arguments.runs.min(all.len() as u32) as usize;
-    for configuration in all.into_iter().take(kept) {
-        chaos.measure(configuration)?;
-    }
-    for run in 0..arguments.runs {
-        if chaos.hangs >= HANGS_MAX {
-            println!("{HANGS_MAX} jobs have hung: the others are not tried");
-            break;
-        }
-        chaos.disturb(run)?;
+    println!("seed {seed} (again by --seed {seed})");
+    interrupt::catch()?;
+    let configurations = configuration::all(&mpis, arguments.lane, arguments.program);
+    let (folder, hosts) = (Folder::make()?, None);
+    let (bases, rows, tallies) = (Vec::new(), Vec::new(), Vec::new());
+    let mut chaos = Chaos { arguments, seed, configurations, folder, hosts, bases, rows, tallies };
+    for share in shares(&arguments.classes) {
+        chaos.try_class(share)?;
     }
     Ok(chaos.conclude())
+}
+
+/// What is wanted of each class.
+fn shares(chosen: &[Share]) -> Vec<Share> {
+    if !chosen.is_empty() {
+        return chosen.to_vec();
+    }
+    Class::value_variants().iter().map(|class| Share { class: *class, runs: None }).collect()
 }
 
 /// The installations to test.
@@ -208,157 +192,219 @@ fn build(mpi: &Mpi, profile: Profile) -> Result<()> {
     process::run(&mut build)
 }
 
-fn configurations(mpis: &[Mpi], arguments: &Arguments) -> Vec<Configuration> {
-    let lanes: &[&str] = match arguments.lane {
-        LaneChoice::Mpi => &["mpi"],
-        LaneChoice::Tcp => &["tcp"],
-        LaneChoice::All => &["mpi", "tcp"],
-    };
-    let programs: &[Program] = match arguments.program {
-        ProgramChoice::SumEuler => &[SUM_EULER],
-        ProgramChoice::Liouville => &[LIOUVILLE],
-        ProgramChoice::Queens => &[QUEENS],
-        ProgramChoice::Uts => &[UTS],
-        ProgramChoice::All => &PROGRAMS,
-    };
-    let mut all = Vec::new();
-    // What differs most changes fastest, so that a few runs see much.
-    for nth in 0..2 {
-        for program in programs {
-            let Some(skeleton) = program.skeletons.get(nth) else { continue };
-            for lane in lanes {
-                for mpi in mpis {
-                    let (mpi, program) = (mpi.clone(), *program);
-                    all.push(Configuration { mpi, lane, program, skeleton });
-                }
-            }
-        }
-    }
-    all
-}
-
 struct Chaos<'a> {
     arguments: &'a Arguments,
     seed: u64,
+    configurations: Vec<Configuration>,
     folder: Folder,
-    /// One for each configuration.
+    /// Or why there are none; nothing while no job needed them.
+    hosts: Option<std::result::Result<Hosts, String>>,
+    /// Jobs that were left alone.
+    bases: Vec<Base>,
+    /// One for each configuration in which PEs were killed.
     rows: Vec<Row>,
-    hangs: usize,
+    /// One for each class and launcher.
+    tallies: Vec<Tally>,
+}
+
+/// What a job takes that is left alone.
+#[derive(Clone)]
+struct Base {
+    configuration: Configuration,
+    place: Place,
+    start: Duration,
+    usual: Duration,
 }
 
 impl Chaos<'_> {
-    /// Runs a job without failures: what the others are compared with.
-    fn measure(&mut self, configuration: Configuration) -> Result<()> {
-        let job = self.job(&configuration, format!("free-{}", self.rows.len()), Vec::new(), None);
-        let ended = job.run(&self.folder)?;
-        if ended.verdict != Verdict::Right || !ended.left.is_empty() {
+    /// Disturbs jobs in this way.
+    fn try_class(&mut self, Share { class, runs }: Share) -> Result<()> {
+        let fits = |one: &&Configuration| one.lane == "tcp" || !class.needs_tcp();
+        let fitting: Vec<_> = self.configurations.iter().filter(fits).cloned().collect();
+        if fitting.is_empty() {
+            println!("{}: skipped: it is for the tcp lane", class.name());
+            return Ok(());
+        }
+        // A short draw begins elsewhere with each seed, at the same MPI.
+        let numbered = class as u32 * RUNS_MAX;
+        let first = Random::new(self.seed, numbered + RUNS_MAX - 1).below(fitting.len() as u64);
+        let mut hangs = 0;
+        for run in 0..runs.unwrap_or(self.arguments.runs) {
+            let mut random = Random::new(self.seed, numbered + run);
+            let index = (first as usize + run as usize) % fitting.len();
+            let place = class.place(fitting[index].mpi.family, &mut random);
+            if let Err(reason) = self.prepare(place)? {
+                println!("{}: skipped: {reason}", class.name());
+                break;
+            }
+            let ended = self.disturb(class, run, (&fitting[index], place), &mut random)?;
+            hangs += usize::from(ended.verdict == Verdict::Hung);
+            if hangs >= HANGS_MAX {
+                println!("{HANGS_MAX} jobs have hung: the others of this class are not tried");
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that jobs can run there; or says why they cannot.
+    fn prepare(&mut self, place: Place) -> Result<std::result::Result<(), String>> {
+        if place == Place::Hosts && self.hosts.is_none() {
+            self.hosts = Some(Hosts::up()?);
+        }
+        Ok(match &self.hosts {
+            Some(Err(reason)) if place == Place::Hosts => Err(reason.clone()),
+            _ => Ok(()),
+        })
+    }
+
+    /// Runs a job that is left alone: what the others are compared with.
+    fn measure(&mut self, configuration: &Configuration, place: Place) -> Result<Base> {
+        let is_it = |base: &&Base| base.place == place && base.configuration == *configuration;
+        if let Some(base) = self.bases.iter().find(is_it) {
+            return Ok(base.clone());
+        }
+        let plan = Plan::undisturbed(self.pes(place));
+        let name = format!("free-{}", self.bases.len());
+        let ended = self.job((configuration, place), name, plan, None).run(&self.folder)?;
+        if ended.verdict != Verdict::Right || ended.has_failed() {
             ended.print_details();
             let text = format!("{configuration}: fails without failures: {}", ended.summary());
             return Err(Failure(text));
         }
-        println!("{configuration}  without failures {:.2} s", ended.took.as_secs_f64());
-        self.rows.push(Row::new(configuration, ended.took));
-        Ok(())
+        let (start, usual) = (ended.started.unwrap_or_default(), ended.took);
+        println!("{configuration}  without failures {:.2} s", usual.as_secs_f64());
+        let base = Base { configuration: configuration.clone(), place, start, usual };
+        self.bases.push(base.clone());
+        Ok(base)
     }
 
-    /// Runs a job and kills some of its processes.
-    fn disturb(&mut self, run: u32) -> Result<()> {
-        let index = run as usize % self.rows.len();
-        let (configuration, usual) = (&self.rows[index].configuration, self.rows[index].usual);
-        let mut random = Random::new(self.seed, run);
-        let kills = draw::kills(&mut random, self.arguments.pes, usual);
-        let job = self.job(configuration, run.to_string(), kills, Some(usual));
-        let ended = job.run(&self.folder)?;
+    /// Runs a job and does to it what is drawn.
+    fn disturb(
+        &mut self,
+        class: Class,
+        run: u32,
+        (configuration, place): (&Configuration, Place),
+        random: &mut Random,
+    ) -> Result<Ended> {
+        let Base { start, usual, .. } = self.measure(configuration, place)?;
+        let (pes, is_brief) = (self.pes(place), self.arguments.brief);
+        let plan = class.plan(random, Shape { pes, usual, start, is_brief });
+        let (pes, delay) = (plan.pes, plan.delay);
+        let name = format!("{}-{run}", class.name());
+        let ended = self.job((configuration, place), name, plan, Some(usual)).run(&self.folder)?;
         let is_right = ended.verdict == Verdict::Right;
-        let slow = is_right && ended.took > self.expected(configuration, usual, &ended);
-        let remark = if slow { ", slow" } else { "" };
-        println!("{:>5}  {configuration}  {}{remark}", run + 1, ended.summary());
+        let expected = expected(configuration, (usual, pes), &ended) + delay;
+        let slow = is_right && ended.took > expected;
+        let hosts = if place == Place::Hosts { ", on hosts" } else { "" };
+        let slow_text = if slow { ", slow" } else { "" };
+        let (class_name, summary) = (class.name(), ended.summary());
+        println!("{class_name:<11} {:>5}  {configuration}  {summary}{hosts}{slow_text}", run + 1);
         ended.print_details();
-        self.hangs += usize::from(ended.verdict == Verdict::Hung);
-        self.rows[index].add(&ended, slow);
-        Ok(())
+        if class == Class::Kill {
+            table::add(&mut self.rows, configuration, usual, &ended, slow);
+        }
+        tally::add(&mut self.tallies, (class, configuration.mpi.family), &ended, slow);
+        Ok(ended)
     }
 
-    /// How long a job may take before it is called slow: the survivors do the lost work again, on
-    /// the cores that they can use, and a second comes on top.
-    fn expected(&self, configuration: &Configuration, usual: Duration, ended: &Ended) -> Duration {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let used = |pes: u32| (pes as usize).clamp(1, cores) as f64;
-        let pes = self.arguments.pes;
-        let fewer = used(pes) / used(pes.saturating_sub(ended.killed.len() as u32));
-        let again = ended.replicas.unwrap_or(0) as f64 / configuration.program.tasks as f64;
-        usual.mul_f64(fewer * (1.0 + again)) + Duration::from_secs(1)
+    /// How many PEs a job has there, where the class does not say.
+    fn pes(&self, place: Place) -> u32 {
+        match place {
+            Place::Here => self.arguments.pes,
+            Place::Hosts => hosts::COUNT,
+        }
     }
 
     fn job(
         &self,
-        configuration: &Configuration,
+        (configuration, place): (&Configuration, Place),
         name: String,
-        kills: Vec<Kill>,
+        plan: Plan,
         usual: Option<Duration>,
-    ) -> Job {
-        let Configuration { mpi, lane, program, skeleton } = configuration;
+    ) -> Job<'_> {
         let folder = match self.arguments.profile {
             Profile::Dev => "debug",
             Profile::Release => "release",
         };
-        let path: PathBuf = mpi.target_dir().join(folder).join(program.name);
-        let pes = self.arguments.pes;
-        let mut command = Command::new(&mpi.mpiexec);
+        let mpi = &configuration.mpi;
+        let hosts = self.hosts.as_ref().and_then(|hosts| hosts.as_ref().ok());
+        let hosts = hosts.filter(|_| place == Place::Hosts);
+        let here = || {
+            let mut command = Command::new(&mpi.mpiexec);
+            command.args(["-n", &plan.pes.to_string()]);
+            command
+        };
+        let mut command = hosts.map_or_else(here, |hosts| hosts.mpiexec(mpi));
         mpi.apply_to(&mut command);
-        command.args(["-n", &pes.to_string()]).arg(path);
-        command.args(program.flags.split(' '));
-        command.args(["--threads", "1", "--lane", lane, "--skeleton", skeleton]);
-        command.args(["--supervised", "--json"]);
-        Job { command, pes, result: program.result, name, kills, usual }
+        if let Some((_, line)) = &plan.before {
+            command.args(["sh", "-c", &format!("{line}; exec \"$0\" \"$@\"")]);
+        }
+        let program = configuration.file(folder);
+        command.arg(&program).args(configuration.arguments()).args(plan.flags);
+        let result = configuration.program.result;
+        Job { command, program, plan, result, name, usual, hosts }
     }
 
     fn conclude(self) -> ExitCode {
-        println!("\n{}", table::table(&self.rows));
-        let failed = self.rows.iter().any(Row::has_failed) || self.hangs >= HANGS_MAX;
-        let is_idle = self.arguments.runs > 0 && self.rows.iter().all(|row| row.killed() == 0);
-        if is_idle {
-            println!("nobody was killed: this has tested nothing");
+        if !self.rows.is_empty() {
+            println!("\n{}", table::table(&self.rows));
         }
-        println!("{}; seed {}", table::total(&self.rows), self.seed);
+        println!("\n{}", tally::table(&self.tallies));
+        let is_idle = self.tallies.iter().all(Tally::is_idle);
+        if is_idle {
+            println!("nothing was done to any job: this has tested nothing");
+        }
+        println!("{}; seed {}", tally::total(&self.tallies), self.seed);
+        let failed = self.tallies.iter().any(Tally::has_failed);
         if failed || is_idle { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
+}
+
+/// How long a job of this number of PEs, which usually takes this, may take before it is called slow:
+/// the survivors do the lost work again, on the cores that they can use, and a second comes on top.
+fn expected(
+    configuration: &Configuration,
+    (usual, pes): (Duration, u32),
+    ended: &Ended,
+) -> Duration {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let used = |pes: u32| (pes as usize).clamp(1, cores) as f64;
+    let fewer = used(pes) / used(pes.saturating_sub(ended.killed as u32));
+    let again = ended.replicas.unwrap_or(0) as f64 / configuration.program.tasks as f64;
+    usual.mul_f64(fewer * (1.0 + again)) + Duration::from_secs(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn arguments(words: &[&str]) -> Arguments {
+    fn arguments(words: &[&str]) -> std::result::Result<Arguments, String> {
         #[derive(clap::Parser)]
         struct Program {
             #[command(flatten)]
             arguments: Arguments,
         }
         let words = std::iter::once(&"chaos").chain(words);
-        <Program as clap::Parser>::try_parse_from(words).expect("they are right").arguments
-    }
-
-    fn mpis() -> [Mpi; 2] {
-        Family::ALL.map(|family| Mpi { family, mpicc: "mpicc".into(), mpiexec: "mpiexec".into() })
+        let program = <Program as clap::Parser>::try_parse_from(words);
+        program.map(|program| program.arguments).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn all_means_every_combination_once() {
-        let all = configurations(&mpis(), &arguments(&[]));
-        assert_eq!(all.len(), 28);
-        let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..28).all(unequal));
-        // The first few differ in launcher and lane.
-        assert_ne!(all[0].mpi.family, all[1].mpi.family);
-        assert_ne!(all[0].lane, all[2].lane);
+    fn all_classes_are_tried_unless_some_are_chosen() {
+        let chosen = |words: &[&str]| shares(&arguments(words).expect("they are right").classes);
+        let all: Vec<_> = chosen(&[]).into_iter().map(|share| share.class).collect();
+        assert_eq!(all, Class::value_variants());
+        let (kill, start) = (Class::Kill, Class::StartUp);
+        let two = [Share { class: kill, runs: Some(28) }, Share { class: start, runs: None }];
+        assert_eq!(chosen(&["--classes", "kill=28,start-up"]), two);
     }
 
     #[test]
-    fn choices_narrow_it_down() {
-        let words = ["--lane", "tcp", "--program", "sum_euler"];
-        let all = configurations(&mpis()[..1], &arguments(&words));
-        assert_eq!(all.len(), MAPS.len());
-        assert!(all.iter().all(|one| one.lane == "tcp" && one.program == SUM_EULER));
+    fn a_class_that_does_not_exist_is_named() {
+        let error = |classes| arguments(&["--classes", classes]).err().expect("it is wrong");
+        let text = error("kil");
+        assert!(text.contains("there is no class `kil`; there are kill, stop, cut"), "{text}");
+        assert!(error("kill=0").contains("`0` is not a number from 1 to 100000"));
     }
 }

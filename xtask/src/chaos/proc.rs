@@ -1,8 +1,10 @@
 //! What the system knows of the processes of a job: those that have its mark in the environment that
 //! they were started with, whoever their parent is by now.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable that marks the processes of a job.
 pub(crate) const MARK: &str = "CHAOS_JOB";
+
+/// The variables by which launchers tell a process its rank.
+const RANKS: [&str; 2] = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"];
 
 /// Longest time for a debugger to show the stacks of a process.
 const DEBUGGER_TIME: Duration = Duration::from_secs(10);
@@ -26,15 +31,51 @@ pub(crate) fn marked(mark: &str) -> Vec<u32> {
 
 /// Whether this process lives and has the mark.
 pub(crate) fn is_marked(pid: u32, mark: &str) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let wanted = format!("{MARK}={mark}");
-    environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    variable(pid, MARK).is_some_and(|value| value == mark)
+}
+
+/// The value of a variable in the environment that the process was started with.
+fn variable(pid: u32, name: &str) -> Option<String> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = |text: &[u8]| {
+        let text = std::str::from_utf8(text).ok()?;
+        text.strip_prefix(name)?.strip_prefix('=').map(str::to_owned)
+    };
+    environment.split(|byte| *byte == 0).find_map(value)
+}
+
+/// Sends the signal if the process is still there and has the mark. Whether it was.
+pub(crate) fn signal(pid: u32, mark: &str, signal: Signal) -> bool {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    is_marked(pid, mark) && raw.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
 /// Kills the process if it is still there and has the mark. Whether it was.
 pub(crate) fn kill(pid: u32, mark: &str) -> bool {
-    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    is_marked(pid, mark) && raw.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+    signal(pid, mark, Signal::KILL)
+}
+
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// The first 15 letters of the name of its program.
+pub(crate) fn name(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+/// The file that it runs.
+pub(crate) fn program(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// The ranks of the processes with the mark that this one has started, or its children have.
+pub(crate) fn ranks_below(pid: u32, mark: &str) -> BTreeSet<u32> {
+    let ancestors = |pid| std::iter::successors(parent(pid), |pid| parent(*pid));
+    let below = marked(mark).into_iter().filter(|below| ancestors(*below).any(|one| one == pid));
+    let rank = |pid| RANKS.iter().find_map(|name| variable(pid, name)?.parse().ok());
+    below.filter_map(rank).collect()
 }
 
 /// Everything that tells why a process does not end: what it is, what each of its threads waits
@@ -107,5 +148,24 @@ mod tests {
         assert!(!kill(own.id(), &mark), "it has ended");
         assert!(kill(foreign.id(), &other));
         foreign.wait().expect("it was killed");
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_parent_and_its_rank() {
+        let mark = format!("c-{}", std::process::id());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "PMI_RANK=3 sleep 1000 & wait"]).env(MARK, &mark);
+        let mut shell = shell.spawn().expect("sh is everywhere");
+        let start = Instant::now();
+        while ranks_below(shell.id(), &mark).is_empty() && start.elapsed().as_secs() < 20 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(ranks_below(shell.id(), &mark), BTreeSet::from([3]));
+        let sleeper = marked(&mark).into_iter().find(|pid| parent(*pid) == Some(shell.id()));
+        let sleeper = sleeper.expect("it is there");
+        assert_eq!(name(sleeper), "sleep");
+        assert!(program(sleeper).is_some_and(|file| file.is_absolute()));
+        assert!(kill(sleeper, &mark));
+        shell.wait().expect("it is our child");
     }
 }

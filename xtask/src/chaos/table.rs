@@ -1,15 +1,15 @@
-//! The table at the end, with a line for each configuration.
+//! The table of jobs in which PEs were killed, with a line for each configuration.
 
 use std::time::Duration;
 
-use super::Configuration;
-use super::job::{Ended, Verdict};
+use super::configuration::Configuration;
+use super::ended::{Ended, Verdict};
 
 /// What became of the jobs of one configuration.
 pub(crate) struct Row {
-    pub(crate) configuration: Configuration,
+    configuration: Configuration,
     /// What a job takes if nobody is killed.
-    pub(crate) usual: Duration,
+    usual: Duration,
     runs: usize,
     /// How many PEs were killed, job by job.
     killed: Vec<u64>,
@@ -23,19 +23,20 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(configuration: Configuration, usual: Duration) -> Self {
+    fn new(configuration: Configuration, usual: Duration) -> Self {
         let (killed, replicas, took) = (Vec::new(), Vec::new(), Vec::new());
         let (runs, slow, wrong, hung, left) = (0, 0, 0, 0, 0);
         Row { configuration, usual, runs, killed, replicas, took, slow, wrong, hung, left }
     }
 
-    pub(crate) fn add(&mut self, ended: &Ended, slow: bool) {
+    fn add(&mut self, ended: &Ended, slow: bool) {
         self.runs += 1;
-        self.killed.push(ended.killed.len() as u64);
+        self.killed.push(ended.killed);
         self.replicas.extend(ended.replicas);
         match ended.verdict {
             Verdict::Right => self.took.push(ended.took.as_millis() as u64),
-            Verdict::Wrong(_) => self.wrong += 1,
+            // None of these may end with an error.
+            Verdict::Wrong(_) | Verdict::Ended => self.wrong += 1,
             Verdict::Hung => self.hung += 1,
         }
         self.slow += usize::from(slow);
@@ -66,15 +67,6 @@ impl Row {
             self.hung.to_string(),
             self.left.to_string(),
         ]
-    }
-
-    /// How many PEs were killed.
-    pub(crate) fn killed(&self) -> u64 {
-        self.killed.iter().sum()
-    }
-
-    pub(crate) fn has_failed(&self) -> bool {
-        self.wrong + self.hung + self.left > 0
     }
 }
 
@@ -109,14 +101,36 @@ const HEADINGS: [&str; 16] = [
 /// How many columns of text there are; numbers follow.
 const TEXT_COLUMNS: usize = 4;
 
+/// Counts a job of this configuration, which `usual`ly takes so long.
+pub(crate) fn add(
+    rows: &mut Vec<Row>,
+    configuration: &Configuration,
+    usual: Duration,
+    ended: &Ended,
+    slow: bool,
+) {
+    let is_it = |row: &Row| row.configuration == *configuration;
+    let index = rows.iter().position(is_it).unwrap_or_else(|| {
+        rows.push(Row::new(configuration.clone(), usual));
+        rows.len() - 1
+    });
+    rows[index].add(ended, slow);
+}
+
 pub(crate) fn table(rows: &[Row]) -> String {
-    let head = HEADINGS.map(str::to_owned);
-    let lines: Vec<_> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
+    let head = HEADINGS.map(str::to_owned).to_vec();
+    let cells = rows.iter().map(|row| row.cells().to_vec());
+    aligned(&std::iter::once(head).chain(cells).collect::<Vec<_>>(), TEXT_COLUMNS)
+}
+
+/// The lines in columns, all of one width: the first ones to the left, the others to the right.
+pub(crate) fn aligned(lines: &[Vec<String>], text_columns: usize) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
-    let widths: Vec<_> = (0..HEADINGS.len()).map(width).collect();
-    let line = |cells: &[String; 16]| {
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let line = |cells: &Vec<String>| {
         let cells = cells.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            if column < TEXT_COLUMNS {
+            if column < text_columns {
                 format!("{cell:<width$}")
             } else {
                 format!("{cell:>width$}")
@@ -127,28 +141,10 @@ pub(crate) fn table(rows: &[Row]) -> String {
     lines.iter().map(line).collect()
 }
 
-/// All in one sentence.
-pub(crate) fn total(rows: &[Row]) -> String {
-    let sum = |of: fn(&Row) -> usize| rows.iter().map(of).sum::<usize>();
-    let killed: u64 = rows.iter().map(Row::killed).sum();
-    let bereaved = rows.iter().flat_map(|row| &row.killed).filter(|killed| **killed > 0).count();
-    format!(
-        "{} jobs, {killed} PEs killed in {bereaved} of them: {} right results, {} wrong, {} hung, {} left \
-         behind, {} slow",
-        sum(|row| row.runs),
-        sum(|row| row.took.len()),
-        sum(|row| row.wrong),
-        sum(|row| row.hung),
-        sum(|row| row.left),
-        sum(|row| row.slow),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::SUM_EULER;
-    use crate::chaos::draw::Kill;
+    use crate::chaos::configuration::SUM_EULER;
     use crate::mpi::{Family, Mpi};
 
     fn ended(verdict: Verdict, millis: u64, replicas: u64) -> Ended {
@@ -162,23 +158,14 @@ mod tests {
             Configuration { mpi, lane: "tcp", program: SUM_EULER, skeleton: "par-map" };
         let mut row = Row::new(configuration, Duration::from_millis(900));
         row.add(&ended(Verdict::Right, 1000, 2), false);
-        let mut bereaved = ended(Verdict::Right, 3250, 7);
-        bereaved.killed = [2, 4].map(|pe| Kill { after: Duration::ZERO, pe }).to_vec();
-        row.add(&bereaved, true);
-        assert!(!row.has_failed());
+        row.add(&Ended { killed: 2, ..ended(Verdict::Right, 3250, 7) }, true);
         row.add(&ended(Verdict::Right, 1500, 0), false);
         row.add(&ended(Verdict::Hung, 30_000, 9), false);
-        assert!(row.has_failed());
-        let rows = [row];
-        let table = table(&rows);
+        let table = table(&[row]);
         let words: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
         let numbers = "4 0 2 7 9 0.90 1.50 3.25 1 0 1 0";
         assert_eq!(words.join(" "), format!("Open MPI tcp sum_euler par-map {numbers}"));
         let lengths: Vec<_> = table.lines().map(str::len).collect();
         assert_eq!(lengths[0], lengths[1], "{table}");
-        assert_eq!(
-            total(&rows),
-            "4 jobs, 2 PEs killed in 1 of them: 3 right results, 0 wrong, 1 hung, 0 left behind, 1 slow"
-        );
     }
 }

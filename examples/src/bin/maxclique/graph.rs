@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
-use ultramarine::{Error, Result};
+use ultramarine::{Error, Result, log_line};
 
 /// An undirected graph: for each vertex, which others it is joined to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -104,9 +104,9 @@ impl Graph {
         let (graph, announced, found) = Graph::parse(&String::from_utf8_lossy(&bytes))
             .map_err(|e| Error::other(format!("the graph {name} is malformed: {e}")))?;
         if found < announced {
-            eprintln!(
+            log_line(format_args!(
                 "warning: the graph {name} announces {announced} edges and has {found}: is it whole?"
-            );
+            ));
         }
         Ok(graph)
     }

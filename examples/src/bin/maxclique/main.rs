@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
+use ultramarine_examples::{JobFlags, Report, print, splitting, with_progress};
 
 /// Find the largest clique of an undirected graph.
 #[derive(Parser)]
@@ -51,7 +51,7 @@ async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { file, skeleton, splitting, job } = arguments;
     let graph = Graph::read(&file)?;
     if job.show_topology {
-        print!("{}", cx.topology());
+        print(cx.topology())?;
     }
     let start = Instant::now();
     let graph = graph.sorted();

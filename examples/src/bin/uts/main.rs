@@ -14,7 +14,7 @@ use std::time::Instant;
 use tree::{Node, Uts};
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
+use ultramarine_examples::{JobFlags, Report, print, splitting, with_progress};
 
 /// Count the nodes of an unbalanced tree.
 #[derive(Parser)]
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
 async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { tree, skeleton, splitting, job } = arguments;
     if job.show_topology {
-        print!("{}", cx.topology());
+        print(cx.topology())?;
     }
     let start = Instant::now();
     let found = match skeleton {

@@ -4,9 +4,10 @@
 use rustix::system::uname;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::time::{Duration, Instant, SystemTime};
 use ultramarine::prelude::*;
-use ultramarine::{Options, Result};
+use ultramarine::{Error, Options, Result};
 
 /// How it is called.
 pub(crate) const NAME: &str = "probe";
@@ -63,8 +64,7 @@ async fn world(cx: Context) -> Result<()> {
     let hosts = clocks.iter().map(|(name, clock)| {
         json!({ "name": name, "ahead_us": clock.ahead_us, "took_us": clock.took_us })
     });
-    println!("{}", json!({ "pes": cx.pes(), "hosts": hosts.collect::<Vec<_>>() }));
-    Ok(())
+    print(&json!({ "pes": cx.pes(), "hosts": hosts.collect::<Vec<_>>() }))
 }
 
 fn host_name() -> String {
@@ -97,6 +97,9 @@ async fn deaths(cx: Context) -> Result<()> {
         is_right = squares.iter().sum::<u64>() == expected;
         rounds_left -= u32::from(cx.dead() > 0);
     }
-    println!("{}", json!({ "dead": cx.dead(), "right": is_right }));
-    Ok(())
+    print(&json!({ "dead": cx.dead(), "right": is_right }))
+}
+
+fn print(found: &serde_json::Value) -> Result<()> {
+    writeln!(std::io::stdout(), "{found}").map_err(Error::Output)
 }

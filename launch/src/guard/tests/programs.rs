@@ -17,6 +17,8 @@ pub(in super::super) fn before_main() {
         Some("fail") => fail(),
         Some("leave_with_3") => leave_with_3(),
         Some("look_around") => look_around(),
+        Some("defy") => defy(),
+        Some("linger_at_the_start") => linger_at_the_start(),
         Some("end_before_the_start") => end_before_the_start(),
         Some("stand_inside") => stand_inside(),
         Some(other) => panic!("{other} is no program"),
@@ -58,19 +60,35 @@ fn wait_at_work() {
 /// Goes through a job without MPI, and leaves as if somebody had died.
 fn work() {
     assert!(sys::is_alone(), "this process is to split");
-    let (ward, _universe) = begin();
-    ward.joined();
+    let (mut ward, _universe) = begin();
+    ward.joined(STALLED_AFTER);
     wait_at_work();
     println!("rank {} leaves", rank());
     ward.leaves();
     std::process::exit(0)
 }
 
+/// As `work`, but a request to end passes it by.
+fn defy() {
+    crate::request::leave_to_the_root();
+    work();
+}
+
+/// Has a file in shared memory as MPI has while it starts, and does not get further.
+fn linger_at_the_start() {
+    let (_ward, _universe) = begin();
+    let name = format!("mpich_shar_tmp-guard-test-{}", std::process::id());
+    let file = PathBuf::from("/dev/shm").join(name);
+    std::fs::write(&file, "something").expect("there is room");
+    sys::map(&file).expect("it can be mapped");
+    wait_at_work();
+}
+
 fn work_with_threads() {
     let (send, receive) = std::sync::mpsc::channel::<()>();
     let thread = thread::spawn(move || receive.recv());
-    let (ward, _universe) = begin();
-    ward.joined();
+    let (mut ward, _universe) = begin();
+    ward.joined(STALLED_AFTER);
     let guard = std::fs::read_to_string(format!("/proc/{}/status", parent_id()));
     let guard = guard.expect("the guard is there");
     assert!(guard.contains("\nThreads:\t1\n"), "{guard}");
@@ -84,8 +102,8 @@ fn work_with_threads() {
 }
 
 fn finalise() {
-    let (ward, universe) = begin();
-    ward.joined();
+    let (mut ward, universe) = begin();
+    ward.joined(STALLED_AFTER);
     wait_at_work();
     drop(ManuallyDrop::into_inner(universe));
     ward.finalised();
@@ -122,8 +140,8 @@ fn end_before_the_start() {
 }
 
 fn fail() {
-    let (ward, _universe) = begin();
-    ward.joined();
+    let (mut ward, _universe) = begin();
+    ward.joined(STALLED_AFTER);
     wait_at_work();
     if rank() == 1 {
         sys::exit(7);
@@ -133,8 +151,8 @@ fn fail() {
 }
 
 fn leave_with_3() {
-    let (ward, _universe) = begin();
-    ward.joined();
+    let (mut ward, _universe) = begin();
+    ward.joined(STALLED_AFTER);
     wait_at_work();
     ward.leaves();
     std::process::exit(if rank() == 0 { 3 } else { 0 })
@@ -142,8 +160,8 @@ fn leave_with_3() {
 
 fn look_around() {
     let (mut reader, writer) = io::pipe().expect("there is room");
-    let (ward, universe) = begin();
-    ward.joined();
+    let (mut ward, universe) = begin();
+    ward.joined(STALLED_AFTER);
     drop(writer);
     let mut nothing = Vec::new();
     reader.read_to_end(&mut nothing).expect("no copy of the other end is open");

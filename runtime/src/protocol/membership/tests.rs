@@ -20,7 +20,15 @@ fn bulletin(dead: &[u32]) -> Notice {
 }
 
 fn accuse(number: u32) -> Notice {
-    Notice::Accuse { pe: pe(number) }
+    Notice::Accuse { pe: pe(number), insists: false }
+}
+
+fn insist(number: u32) -> Notice {
+    Notice::Accuse { pe: pe(number), insists: true }
+}
+
+fn look(number: u32) -> Notice {
+    Notice::Look { pe: pe(number) }
 }
 
 fn orphaned(herald: u32) -> Notice {
@@ -41,7 +49,7 @@ impl Played {
     fn knowing(me: u32, pes: u32, dead: &[u32]) -> Self {
         let mut played = Played::new(me, pes);
         if me == 0 {
-            dead.iter().for_each(|number| drop(played.suspect(ZERO, *number)));
+            dead.iter().for_each(|number| drop(played.lose(*number)));
         } else {
             played.hear(0, bulletin(dead));
         }
@@ -51,7 +59,7 @@ impl Played {
 
     fn hear(&mut self, from: u32, notice: Notice) -> Sent {
         let mut sent = Vec::new();
-        self.0.handle(pe(from), notice, &mut |to, notice| sent.push((to.number(), notice)));
+        self.0.handle(ZERO, pe(from), notice, &mut |to, notice| sent.push((to.number(), notice)));
         sent
     }
 
@@ -59,6 +67,16 @@ impl Played {
         let mut sent = Vec::new();
         self.0.suspect(now, pe(whom), &mut |to, notice| sent.push((to.number(), notice)));
         sent
+    }
+
+    fn lose(&mut self, whom: u32) -> Sent {
+        let mut sent = Vec::new();
+        self.0.lose(ZERO, pe(whom), &mut |to, notice| sent.push((to.number(), notice)));
+        sent
+    }
+
+    fn reach(&mut self, whom: u32) {
+        self.0.reach(pe(whom));
     }
 
     fn tick(&mut self, now: Duration) -> (Sent, Option<Duration>) {
@@ -84,17 +102,81 @@ impl Played {
 }
 
 #[test]
-fn an_accusation_becomes_a_bulletin_down_the_tree_to_the_accuser_and_to_the_accused() {
+fn an_accusation_makes_the_root_look_and_what_it_loses_goes_down_the_tree() {
     let mut root = Played::new(0, 8);
+    // The witness is the next in the row that is not a party.
+    let to_witness = [(4, look(6)), (4, look(3))];
+    let asked = [&to_witness[..], &[(0, look(3))]].concat();
+    assert_eq!(root.hear(6, accuse(3)), asked);
+    assert_eq!(root.hear(6, accuse(3)), [(0, look(3))], "one witness is enough");
+    assert_eq!(root.dead(), []);
     // The row is 0 1 2 4 5 6 7: the root's children are 1 and 2.
-    let sent = root.hear(6, accuse(3));
-    assert_eq!(sent, [1, 2, 3, 6].map(|to| (to, bulletin(&[3]))));
+    assert_eq!(root.lose(3), [1, 2, 3, 6].map(|to| (to, bulletin(&[3]))));
     let mut one = Played::new(1, 8);
     assert_eq!(one.hear(0, bulletin(&[3])), [4, 5].map(|to| (to, bulletin(&[3]))));
     assert_eq!(one.hear(2, bulletin(&[3])), [], "nothing new");
     assert_eq!(one.dead(), [3]);
-    // The root suspects somebody itself. The row is 0 1 4 5 6 7.
-    assert_eq!(root.suspect(ZERO, 2), [1, 2, 4].map(|to| (to, bulletin(&[3, 2]))));
+    // The root loses one that nobody has accused. The row is 0 1 4 5 6 7.
+    assert_eq!(root.lose(2), [1, 2, 4].map(|to| (to, bulletin(&[3, 2]))));
+}
+
+#[test]
+fn one_word_convicts_nobody() {
+    let mut root = Played::new(0, 6);
+    for accuser in 1..5 {
+        root.hear(accuser, insist(5));
+        root.hear(accuser, insist(5));
+    }
+    assert_eq!(root.suspect(ZERO, 5), [], "not even the root's own doubts");
+    assert_eq!(root.dead(), []);
+}
+
+#[test]
+fn one_end_of_a_broken_path_leaves() {
+    let mut root = Played::new(0, 6);
+    root.hear(2, accuse(4));
+    // What the root saw before it heard the accuser insist does not count.
+    root.reach(4);
+    assert_eq!(root.hear(2, insist(4)), [(0, look(4))]);
+    root.reach(4);
+    let told = root.hear(2, insist(4));
+    assert_eq!(told, [1, 2, 4].map(|to| (to, bulletin(&[4]))), "the greater number");
+}
+
+#[test]
+fn of_two_the_one_leaves_that_has_lost_more() {
+    let mut root = Played::new(0, 6);
+    root.hear(2, accuse(5));
+    root.hear(2, insist(4));
+    root.reach(4);
+    root.hear(2, insist(4));
+    assert_eq!(root.dead(), [2], "it accuses two");
+    // Its other accusation is void.
+    root.reach(5);
+    root.hear(3, insist(5));
+    root.reach(5);
+    root.hear(3, insist(5));
+    assert_eq!(root.dead(), [2, 5]);
+}
+
+#[test]
+fn a_case_that_is_not_repeated_is_forgotten() {
+    let mut root = Played::new(0, 6);
+    root.hear(2, insist(4));
+    root.reach(4);
+    assert_eq!(root.0.due(), Some(PATIENCE));
+    assert_eq!(root.tick(PATIENCE), (vec![], None));
+    assert_eq!(root.hear(2, insist(4)).last(), Some(&(0, look(4))), "it begins anew");
+    assert_eq!(root.dead(), []);
+}
+
+#[test]
+fn a_witness_looks_only_for_the_root() {
+    let mut three = Played::knowing(3, 6, &[5]);
+    assert_eq!(three.hear(0, look(4)), [(3, look(4))]);
+    for (from, whom) in [(1, 4), (0, 5), (0, 3), (0, 6)] {
+        three.ignores(from, &look(whom));
+    }
 }
 
 #[test]
@@ -143,6 +225,7 @@ fn the_dead_get_nothing_but_the_list() {
         let mut played = Played::knowing(me, 6, &[4]);
         for notice in [
             accuse(2),
+            look(2),
             bulletin(&[4, 2]),
             orphaned(2),
             Notice::Goodbye,
@@ -170,46 +253,46 @@ fn whoever_is_in_the_list_leaves_without_a_word() {
 }
 
 #[test]
-fn an_accusation_is_repeated_until_a_bulletin_names_the_accused() {
+fn an_accusation_is_repeated_until_a_bulletin_names_the_accused_or_contact_is_back() {
     let mut one = Played::new(1, 6);
-    let quarter = PATIENCE / 4;
-    assert_eq!(one.suspect(ZERO, 3), [(0, accuse(3))]);
-    assert_eq!(one.suspect(quarter, 3), [], "said already");
-    assert_eq!(one.tick(ZERO), (vec![], Some(quarter)));
-    assert_eq!(one.tick(quarter), (vec![(0, accuse(3))], Some(quarter * 2)));
+    let eighth = PATIENCE / 8;
+    assert_eq!(one.suspect(ZERO, 3), [(0, accuse(3)), (1, look(0))]);
+    assert_eq!(one.suspect(eighth, 3), [], "said already");
+    assert_eq!(one.tick(ZERO), (vec![], Some(eighth)));
+    assert_eq!(one.tick(eighth), (vec![(0, accuse(3))], Some(eighth * 2)));
+    assert_eq!(one.lose(3), [(0, insist(3)), (1, look(0))]);
+    assert_eq!(one.lose(3), [], "said already");
     one.hear(0, bulletin(&[5]));
-    assert_eq!(one.tick(quarter * 2), (vec![(0, accuse(3))], Some(quarter * 3)));
+    assert_eq!(one.tick(eighth * 2), (vec![(0, insist(3))], Some(eighth * 3)));
     one.hear(0, bulletin(&[5, 3]));
     assert_eq!(one.tick(PATIENCE * 2), (vec![], None));
+    one.suspect(ZERO, 2);
+    one.reach(2);
+    assert_eq!(one.tick(PATIENCE), (vec![], None));
     assert_eq!(one.standing(), Standing::Member);
 }
 
 #[test]
-fn a_root_that_does_not_answer_is_lost() {
-    let mut one = Played::new(1, 6);
-    one.suspect(ZERO, 3);
-    one.tick(PATIENCE.mul_f64(0.999));
-    assert_eq!(one.standing(), Standing::Member);
-    // The row without the root is 1 2 3 4 5.
-    assert_eq!(one.tick(PATIENCE), (vec![(2, orphaned(1)), (3, orphaned(1))], None));
-    assert_eq!(one.standing(), Standing::RootLost(Loss::Unanswered(pe(3))));
-}
-
-#[test]
-fn a_lost_root_is_told_from_its_herald_on() {
+fn who_hears_of_a_lost_root_looks_and_leaves_only_for_what_it_sees() {
     let mut four = Played::knowing(4, 7, &[2]);
     // The row from the herald on is 4 5 6 1 3.
     assert_eq!(four.suspect(ZERO, 0), [(5, orphaned(4)), (6, orphaned(4))]);
-    assert_eq!(four.standing(), Standing::RootLost(Loss::Suspected));
+    assert_eq!(four.standing(), Standing::Member);
     let mut five = Played::knowing(5, 7, &[2]);
-    assert_eq!(five.hear(4, orphaned(4)), [(1, orphaned(4)), (3, orphaned(4))]);
-    assert_eq!(five.standing(), Standing::RootLost(Loss::Heard(pe(4))));
-    five.ignores(4, &orphaned(4));
-    five.ignores(6, &orphaned(6));
+    assert_eq!(five.hear(4, orphaned(4)), [(1, orphaned(4)), (3, orphaned(4)), (5, look(0))]);
+    assert_eq!(five.standing(), Standing::Member);
+    assert_eq!(five.hear(4, orphaned(4)), [(5, look(0))], "passed on already");
+    // It reaches the root, and forgets it; the next herald is heard again.
+    five.reach(0);
+    assert_eq!(five.hear(6, orphaned(6)).last(), Some(&(5, look(0))));
+    // It does not: it leaves, and passes on what smaller heralds say.
+    assert_eq!(five.lose(0), [(6, orphaned(5)), (1, orphaned(5))]);
+    assert_eq!(five.standing(), Standing::RootLost);
+    five.ignores(4, &orphaned(6));
     // The row from 3 on is 3 4 5 6 1.
     assert_eq!(five.hear(3, orphaned(3)), []);
     assert_eq!(five.hear(3, orphaned(1)), [], "the row from 1 on is 1 3 4 5 6");
-    assert_eq!(five.standing(), Standing::RootLost(Loss::Heard(pe(4))));
+    assert_eq!(five.standing(), Standing::RootLost);
 }
 
 #[test]
@@ -226,7 +309,7 @@ fn a_root_judges_though_others_leave() {
     let mut root = Played::new(0, 5);
     root.ignores(2, &Notice::Goodbye);
     assert_eq!(root.standing(), Standing::Member);
-    root.suspect(ZERO, 3);
+    root.lose(3);
     assert_eq!(root.0.dead(), [pe(3)]);
 }
 

@@ -33,6 +33,11 @@ pub(super) struct Seat {
 }
 
 impl Seat {
+    /// What was sent goes nowhere.
+    pub(super) fn forget_sent(&mut self) {
+        self.sent.clear();
+    }
+
     pub(super) fn put(&mut self, parcel: Parcel) {
         let shelf = self.radii.shelf(parcel.radius);
         self.pool.shelf(shelf).push_back(parcel);

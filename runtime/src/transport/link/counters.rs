@@ -1,5 +1,8 @@
 //! What a port has seen.
 
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
 /// What a [`Port`](super::Port) has seen since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LinkCounters {
@@ -45,4 +48,13 @@ impl Progress {
     pub fn is_any(self) -> bool {
         self != Progress::default()
     }
+}
+
+/// A peer that has not acknowledged what the lane took for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Silence {
+    /// The peer.
+    pub pe: Pe,
+    /// For how long, at least.
+    pub lasting: Duration,
 }

@@ -1,7 +1,6 @@
 //! Why a port cannot do what was asked.
 
 use super::LaneError;
-use std::time::Duration;
 use ultramarine_topology::Pe;
 
 /// Why a [`Port`](super::Port) cannot do what was asked.
@@ -32,28 +31,6 @@ pub enum LinkError {
         bytes: usize,
         /// The limit, in bytes.
         limit: usize,
-    },
-    /// Too much is waiting for a peer.
-    #[error(
-        "{bytes} bytes would be waiting for {pe}, over the limit of {limit} bytes: \
-         it takes messages more slowly than they are sent. Send less at a time, or raise \
-         `backlog_bytes_max`"
-    )]
-    Backlog {
-        /// The peer.
-        pe: Pe,
-        /// How much would be waiting with the message that was refused.
-        bytes: usize,
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// A peer does not acknowledge what it is sent.
-    #[error("{pe} has acknowledged nothing for {silent:?}: it is dead, stopped, or cut off")]
-    Unresponsive {
-        /// The peer.
-        pe: Pe,
-        /// For how long, at least.
-        silent: Duration,
     },
     /// The lane failed.
     #[error(transparent)]

@@ -1,11 +1,12 @@
 //! What a frame looks like on a lane.
 //!
 //! ```text
-//! 0         8           16              24
-//! | checksum | sequence | acknowledged | bytes of the stream ... |
+//! 0         8           16              24       28        32
+//! | checksum | sequence | acknowledged | credit | waiting | bytes of the stream ... |
 //! ```
 //!
-//! All numbers are little endian and 64 bits wide, so none ever wraps in the life of a job.
+//! All numbers are little endian. Positions are 64 bits wide, so none ever wraps in the life of a
+//! job; amounts are 32 bits wide, and a larger one is sent as the largest.
 //! The checksum covers what follows it and, through its seed, who sent the frame to whom: a frame
 //! that a lane delivers to the wrong PE, or under the wrong name, is as corrupt as a flipped bit.
 
@@ -13,17 +14,27 @@ use ultramarine_topology::Pe;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes in front of the stream's bytes.
-pub(super) const HEADER_BYTES: usize = 24;
+pub(super) const HEADER_BYTES: usize = 32;
 
 const CHECKSUM_BYTES: usize = 8;
+
+/// What a frame says beside the bytes that it carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Header {
+    /// The position in the sender's stream of the frame's first byte.
+    pub(super) sequence: u64,
+    /// The sender has every byte of the receiver's stream before this position.
+    pub(super) acknowledged: u64,
+    /// How many bytes the receiver may send beyond `acknowledged`, though one frame it always may.
+    pub(super) credit: u32,
+    /// How many bytes of the sender's stream come after those of this frame.
+    pub(super) waiting: u32,
+}
 
 /// A frame that passed its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Frame<'a> {
-    /// The position in the sender's stream of the first byte of `payload`.
-    pub(super) sequence: u64,
-    /// The sender has every byte of the receiver's stream before this position.
-    pub(super) acknowledged: u64,
+    pub(super) header: Header,
     /// Bytes of the stream; none in a frame that only acknowledges.
     pub(super) payload: &'a [u8],
 }
@@ -33,11 +44,19 @@ impl<'a> Frame<'a> {
     pub(super) fn decode(from: Pe, to: Pe, bytes: &'a [u8]) -> Option<Self> {
         let (checksum, covered) = bytes.split_first_chunk::<CHECKSUM_BYTES>()?;
         let (sequence, rest) = covered.split_first_chunk()?;
-        let (acknowledged, payload) = rest.split_first_chunk()?;
+        let (acknowledged, rest) = rest.split_first_chunk()?;
+        let (credit, rest) = rest.split_first_chunk()?;
+        let (waiting, payload) = rest.split_first_chunk()?;
         let sequence = u64::from_le_bytes(*sequence);
         sequence.checked_add(payload.len() as u64)?;
+        let header = Header {
+            sequence,
+            acknowledged: u64::from_le_bytes(*acknowledged),
+            credit: u32::from_le_bytes(*credit),
+            waiting: u32::from_le_bytes(*waiting),
+        };
         (u64::from_le_bytes(*checksum) == xxh3_64_with_seed(covered, seed(from, to)))
-            .then_some(Frame { sequence, acknowledged: u64::from_le_bytes(*acknowledged), payload })
+            .then_some(Frame { header, payload })
     }
 }
 
@@ -46,14 +65,16 @@ impl<'a> Frame<'a> {
 pub(super) fn encode(
     out: &mut Vec<u8>,
     (from, to): (Pe, Pe),
-    sequence: u64,
-    acknowledged: u64,
+    header: Header,
     payload: (&[u8], &[u8]),
 ) {
+    let mut front = [0; HEADER_BYTES];
+    front[8..16].copy_from_slice(&header.sequence.to_le_bytes());
+    front[16..24].copy_from_slice(&header.acknowledged.to_le_bytes());
+    front[24..28].copy_from_slice(&header.credit.to_le_bytes());
+    front[28..].copy_from_slice(&header.waiting.to_le_bytes());
     out.clear();
-    out.extend_from_slice(&[0; CHECKSUM_BYTES]);
-    out.extend_from_slice(&sequence.to_le_bytes());
-    out.extend_from_slice(&acknowledged.to_le_bytes());
+    out.extend_from_slice(&front);
     out.extend_from_slice(payload.0);
     out.extend_from_slice(payload.1);
     let checksum = xxh3_64_with_seed(&out[CHECKSUM_BYTES..], seed(from, to));
@@ -76,13 +97,14 @@ mod tests {
         #[test]
         fn what_is_encoded_is_decoded(
             sequence in 0..u64::MAX / 2,
-            acknowledged: u64,
-            payload: (Vec<u8>, Vec<u8>),
+            (acknowledged, credit, waiting) in any::<(u64, u32, u32)>(),
+            payload in any::<(Vec<u8>, Vec<u8>)>(),
         ) {
+            let header = Header { sequence, acknowledged, credit, waiting };
             let mut bytes = vec![9; 3];
-            encode(&mut bytes, (A, B), sequence, acknowledged, (&payload.0, &payload.1));
+            encode(&mut bytes, (A, B), header, (&payload.0, &payload.1));
             let payload = [payload.0, payload.1].concat();
-            let frame = Frame { sequence, acknowledged, payload: &payload };
+            let frame = Frame { header, payload: &payload };
             prop_assert_eq!(Frame::decode(A, B, &bytes), Some(frame));
             prop_assert_eq!(Frame::decode(B, B, &bytes), None);
             prop_assert_eq!(Frame::decode(A, A, &bytes), None);
@@ -91,7 +113,8 @@ mod tests {
         #[test]
         fn a_flipped_bit_is_noticed(payload: Vec<u8>, bit: prop::sample::Index) {
             let mut bytes = Vec::new();
-            encode(&mut bytes, (A, B), 7, 8, (&payload, &[]));
+            let header = Header { sequence: 7, acknowledged: 8, credit: 9, waiting: 10 };
+            encode(&mut bytes, (A, B), header, (&payload, &[]));
             let bit = bit.index(bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert_eq!(Frame::decode(A, B, &bytes), None);
@@ -106,7 +129,8 @@ mod tests {
     #[test]
     fn a_stream_position_past_the_end_of_counting_is_no_frame() {
         let mut bytes = Vec::new();
-        encode(&mut bytes, (A, B), u64::MAX, 0, (&[1], &[]));
+        let header = Header { sequence: u64::MAX, ..Header::default() };
+        encode(&mut bytes, (A, B), header, (&[1], &[]));
         assert_eq!(Frame::decode(A, B, &bytes), None);
     }
 }

@@ -1,5 +1,6 @@
 //! The receiving half of one pair: the peer's stream, which arrives in order or not at all.
 
+use super::buffers::Buffers;
 use crate::transport::pieces::{Pieces, TooLong};
 
 /// Where the peer's stream stands.
@@ -22,6 +23,11 @@ pub(super) enum Taken {
 }
 
 impl Inbound {
+    #[cfg(test)]
+    pub(super) fn buffer_bytes(&self) -> usize {
+        self.messages.buffer_bytes()
+    }
+
     pub(super) fn position(&self) -> u64 {
         self.position
     }
@@ -33,6 +39,7 @@ impl Inbound {
         sequence: u64,
         payload: &[u8],
         message_bytes_max: usize,
+        buffers: &mut Buffers,
         deliver: &mut dyn FnMut(&[u8]),
     ) -> Result<Taken, TooLong> {
         if sequence > self.position {
@@ -44,7 +51,13 @@ impl Inbound {
         }
         let new = &payload[known as usize..];
         self.position += new.len() as u64;
+        if self.messages.is_between() {
+            self.messages.exchange_buffer(buffers.take());
+        }
         self.messages.cut(new, message_bytes_max, deliver)?;
+        if self.messages.is_between() {
+            buffers.give(self.messages.exchange_buffer(Vec::new()));
+        }
         Ok(Taken::New)
     }
 }
@@ -61,7 +74,7 @@ mod tests {
             cuts in prop::collection::vec((1..40_usize, 0..60_usize), 1..50),
         ) {
             let stream = [&(message.len() as u32).to_le_bytes()[..], &message].concat();
-            let mut inbound = Inbound::default();
+            let (mut inbound, mut buffers) = (Inbound::default(), Buffers::default());
             let mut delivered = Vec::new();
             for &(forward, back) in cuts.iter().cycle() {
                 let at = inbound.position as usize;
@@ -70,9 +83,9 @@ mod tests {
                 }
                 let from = at.saturating_sub(back);
                 let to = (at + forward).min(stream.len());
-                let taken = inbound.take(from as u64, &stream[from..to], 200, &mut |message| {
-                    delivered.push(message.to_vec());
-                });
+                let mut deliver = |message: &[u8]| delivered.push(message.to_vec());
+                let payload = &stream[from..to];
+                let taken = inbound.take(from as u64, payload, 200, &mut buffers, &mut deliver);
                 prop_assert_eq!(taken, Ok(Taken::New));
             }
             prop_assert_eq!(delivered, [message]);
@@ -81,8 +94,9 @@ mod tests {
 
     #[test]
     fn what_is_known_or_out_of_order_is_not_taken() {
-        let mut inbound = Inbound::default();
-        let mut take = |sequence, bytes: &[u8]| inbound.take(sequence, bytes, 9, &mut |_| {});
+        let (mut inbound, mut buffers) = (Inbound::default(), Buffers::default());
+        let mut take =
+            |sequence, bytes: &[u8]| inbound.take(sequence, bytes, 9, &mut buffers, &mut |_| {});
         assert_eq!(take(1, &[0, 0]), Ok(Taken::Gap));
         assert_eq!(take(0, &[9, 0]), Ok(Taken::New));
         assert_eq!(take(0, &[9, 0]), Ok(Taken::Duplicate));

@@ -7,6 +7,9 @@
 //! arrived, and a checksum. What is not acknowledged for a while is sent again, from there on
 //! (go-back-N); what arrives twice, out of order or damaged is dropped and counted.
 //!
+//! How much may be in flight is bounded twice: towards each peer by a window, and towards a
+//! receiver by the credit that it gives to all who send to it (`credit.rs`).
+//!
 //! Because positions count bytes and not frames, a port can [change its lane](Port::switch_lane)
 //! between any two frames, also for one with shorter frames, and nothing is lost or doubled.
 //!
@@ -31,39 +34,45 @@
 //! # Ok::<(), ultramarine_runtime::transport::link::LinkError>(())
 //! ```
 
+mod buffers;
 mod counters;
+mod credit;
 mod error;
 mod frame;
 mod inbound;
 mod outbound;
 mod peer;
+mod receiving;
+mod sending;
 mod settings;
+mod silence;
 #[cfg(test)]
 mod tests;
 
-pub use counters::{LinkCounters, Progress};
+pub use counters::{LinkCounters, Progress, Silence};
 pub use error::LinkError;
 pub use settings::PortSettings;
 
-use super::pieces::{PREFIX_BYTES, Pieces, TooLong};
+use super::pieces::{PREFIX_BYTES, Pieces};
 use super::{Connections, Lane, LaneError, Sleeper};
-use frame::{Frame, HEADER_BYTES};
-use peer::{Peer, Receipt};
+use buffers::Buffers;
+use credit::Budget;
+use frame::HEADER_BYTES;
+use peer::{Common, Limits, Peer};
+use silence::Silences;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
-
-/// When to try again on a lane that was full: no lane says when it no longer is.
-const RETRY_AFTER: Duration = Duration::from_millis(1);
 
 /// One PE's end of the channels to all others. See the [module](self).
 pub struct Port {
     me: Pe,
     lane: Box<dyn Lane>,
     settings: PortSettings,
-    /// Bytes of the stream that fit into a frame of the lane.
-    payload_bytes_max: usize,
+    limits: Limits,
     counters: LinkCounters,
+    common: Common,
+    silences: Silences,
     /// The streams, made when first needed.
     peers: Vec<Option<Box<Peer>>>,
     /// The peers for whom a frame can go out now; those, and only those, have `is_ready` set.
@@ -85,14 +94,20 @@ impl Port {
     ///
     /// # Panics
     ///
-    /// If the lane's frames have no room for anything but a frame's header (24 bytes).
+    /// If the lane's frames have no room for anything but a frame's header (32 bytes).
     pub fn new(me: Pe, pes: u32, lane: Box<dyn Lane>, settings: PortSettings) -> Port {
+        let settings = settings.within_range();
         Port {
             me,
-            payload_bytes_max: payload_bytes_max(&*lane),
+            limits: limits(&*lane, &settings),
             lane,
-            settings: settings.within_range(),
+            settings,
             counters: LinkCounters::default(),
+            common: Common {
+                buffers: Buffers::default(),
+                budget: Budget::new(settings.credit_bytes_max),
+            },
+            silences: Silences::default(),
             peers: std::iter::repeat_with(|| None).take(pes as usize).collect(),
             ready: Vec::new(),
             timed: Vec::new(),
@@ -107,47 +122,42 @@ impl Port {
     /// [`flush`](Self::flush) sends it. A message to oneself is delivered by the next `poll`; one
     /// to a peer that was [closed](Self::close) goes nowhere.
     ///
+    /// `Ok(false)`: too much is waiting for that PE already. Nothing was queued; try again after a
+    /// `poll` in which it has acknowledged some. A message always fits where nothing waits.
+    ///
     /// # Errors
     ///
-    /// There is no such PE, the message is too long, or too much is waiting for that PE already.
-    /// Nothing was queued, and the port can go on.
-    pub fn send(&mut self, to: Pe, message: &[u8]) -> Result<(), LinkError> {
+    /// There is no such PE, or the message is too long. Nothing was queued, and the port can go on.
+    pub fn send(&mut self, to: Pe, message: &[u8]) -> Result<bool, LinkError> {
         let limit = self.settings.message_bytes_max;
         if message.len() > limit {
             return Err(LinkError::TooLongToSend { to, bytes: message.len(), limit });
         }
-        let backlog = PREFIX_BYTES + message.len();
+        let room = |waiting: usize| {
+            waiting == 0
+                || waiting + PREFIX_BYTES + message.len() <= self.settings.backlog_bytes_max
+        };
         if to == self.me {
-            self.check_backlog(to, self.own.len() + backlog)?;
+            if !room(self.own.len()) {
+                return Ok(false);
+            }
             self.own.extend_from_slice(&(message.len() as u32).to_le_bytes());
             self.own.extend_from_slice(message);
         } else {
-            let limit = self.settings.backlog_bytes_max;
-            let window_bytes = self.window_bytes();
             let slot =
                 self.peers.get_mut(to.index()).ok_or(LinkError::Lane(LaneError::NoSuchPe(to)))?;
-            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(window_bytes)));
+            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits)));
             if peer.is_closed {
-                return Ok(());
+                return Ok(true);
             }
-            let backlog = peer.outbound.backlog_bytes() + backlog;
-            if backlog > limit {
-                return Err(LinkError::Backlog { pe: to, bytes: backlog, limit });
+            if !room(peer.outbound.backlog_bytes()) {
+                return Ok(false);
             }
-            peer.outbound.push(message);
+            peer.outbound.push(message, &mut self.common.buffers);
             peer.enlist_ready(to, &mut self.ready);
         }
         self.counters.messages_sent += 1;
-        Ok(())
-    }
-
-    fn check_backlog(&self, pe: Pe, bytes: usize) -> Result<(), LinkError> {
-        let limit = self.settings.backlog_bytes_max;
-        if bytes > limit { Err(LinkError::Backlog { pe, bytes, limit }) } else { Ok(()) }
-    }
-
-    fn window_bytes(&self) -> usize {
-        self.payload_bytes_max.saturating_mul(self.settings.window_frames as usize)
+        Ok(true)
     }
 
     /// Takes what has arrived, hands every complete message to `deliver`, in order, and sends what
@@ -156,10 +166,8 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// The lane failed, a peer announced a message over the limit (which closes its stream), or a
-    /// peer has been silent too long (said again after each further
-    /// [`resend_after`](PortSettings::resend_after) until the peer is heard or
-    /// [closed](Self::close)). Other peers are unaffected, and the port can go on.
+    /// The lane failed, or a peer announced a message over the limit (which closes its stream).
+    /// Other peers are unaffected, and the port can go on.
     pub fn poll(
         &mut self,
         now: Duration,
@@ -168,10 +176,9 @@ impl Port {
         let before = self.counters;
         self.deliver_own(deliver);
         let received = self.receive(now, deliver);
-        let timed = self.check_timers(now);
+        self.check_timers(now);
         self.flush(now)?;
         received?;
-        timed?;
         let after = &self.counters;
         Ok(Progress {
             messages: (after.messages_received - before.messages_received) as usize,
@@ -195,156 +202,36 @@ impl Port {
         self.own_spare.shrink_to(1 << 20);
     }
 
-    fn receive(
-        &mut self,
-        now: Duration,
-        deliver: &mut dyn FnMut(Pe, &[u8]),
-    ) -> Result<(), LinkError> {
-        let mut failure = None;
-        let window_bytes = self.window_bytes();
-        let Port { me, lane, settings, counters, peers, ready, timed, due, .. } = self;
-        lane.poll(&mut |from, bytes| {
-            counters.frames_received += 1;
-            counters.bytes_received += bytes.len() as u64;
-            let Some(slot) = peers.get_mut(from.index()).filter(|_| from != *me) else {
-                counters.corrupt += 1;
-                return;
-            };
-            let Some(frame) = Frame::decode(from, *me, bytes) else {
-                counters.corrupt += 1;
-                return;
-            };
-            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(window_bytes)));
-            let limit = settings.message_bytes_max;
-            let mut messages = 0;
-            let receipt = peer.receive(frame, window_bytes, limit, now, &mut |message| {
-                messages += 1;
-                deliver(from, message);
-            });
-            counters.messages_received += messages;
-            match receipt {
-                Receipt::Good => {}
-                Receipt::Duplicate => counters.duplicates += 1,
-                Receipt::Gap => counters.gaps += 1,
-                Receipt::Impossible => counters.corrupt += 1,
-                Receipt::Refused => counters.refused += 1,
-                Receipt::TooLong(TooLong(bytes)) => {
-                    counters.oversized += 1;
-                    failure = Some(LinkError::MessageTooLong { from, bytes, limit });
-                }
-            }
-            if peer.may_send(now) {
-                peer.enlist_ready(from, ready);
-            } else if let Some(deadline) = peer.deadline(now, settings.resend_after) {
-                *due = deadline.min(*due);
-                peer.enlist_timed(from, timed);
-            }
-        })?;
-        failure.map_or(Ok(()), Err)
-    }
-
-    /// Looks at the clock of every peer that has one running, if any may be due.
-    fn check_timers(&mut self, now: Duration) -> Result<(), LinkError> {
-        if now < self.due {
-            return Ok(());
-        }
-        self.due = Duration::MAX;
-        let mut failure = None;
-        let Port { settings, peers, ready, timed, due, payload_bytes_max, .. } = self;
-        timed.retain(|&pe| {
-            let Some(peer) = peers[pe.index()].as_mut() else { return false };
-            if peer.outbound.resend_at(now, settings.resend_after).is_some_and(|at| at <= now) {
-                let resends = peer.outbound.resend(*payload_bytes_max, now);
-                if resends > settings.resends_max {
-                    let silent = settings.resend_after.saturating_mul(resends);
-                    failure = Some(LinkError::Unresponsive { pe, silent });
-                }
-            }
-            // Whoever is sent to gets a new clock then.
-            let deadline = if peer.may_send(now) {
-                peer.enlist_ready(pe, ready);
-                None
-            } else {
-                peer.deadline(now, settings.resend_after)
-            };
-            *due = deadline.map_or(*due, |deadline| deadline.min(*due));
-            peer.is_timed = deadline.is_some();
-            peer.is_timed
-        });
-        failure.map_or(Ok(()), Err)
-    }
-
-    /// Sends what is to be sent as far as the lane takes it.
-    ///
-    /// # Errors
-    ///
-    /// The lane failed.
-    pub fn flush(&mut self, now: Duration) -> Result<(), LinkError> {
-        let mut at = 0;
-        while let Some(&to) = self.ready.get(at) {
-            if self.flush_peer(to, now)? {
-                self.ready.swap_remove(at);
-            } else {
-                at += 1;
-            }
-        }
-        if !self.ready.is_empty() {
-            self.due = self.due.min(now + RETRY_AFTER);
-        }
-        Ok(())
-    }
-
-    /// Sends to one peer. Returns whether the lane took everything.
-    fn flush_peer(&mut self, to: Pe, now: Duration) -> Result<bool, LinkError> {
-        let Some(peer) = self.peers[to.index()].as_mut() else { return Ok(true) };
-        let mut is_done = true;
-        while peer.may_send(now) {
-            let (sequence, payload) = peer.outbound.next(self.payload_bytes_max);
-            let payload_bytes = payload.0.len() + payload.1.len();
-            let position = peer.inbound.position();
-            frame::encode(&mut self.frame, (self.me, to), sequence, position, payload);
-            if !self.lane.send(to, &self.frame)? {
-                is_done = false;
-                break;
-            }
-            self.counters.frames_sent += 1;
-            self.counters.bytes_sent += self.frame.len() as u64;
-            self.counters.bytes_resent += peer.outbound.advance(payload_bytes) as u64;
-            peer.has_acknowledged(position);
-        }
-        if let Some(deadline) = peer.deadline(now, self.settings.resend_after) {
-            // What the lane did not take now may have been due already.
-            self.due = self.due.min(deadline.max(now + RETRY_AFTER));
-            peer.enlist_timed(to, &mut self.timed);
-        }
-        peer.is_ready = !is_done;
-        Ok(is_done)
-    }
-
     /// Goes on with another lane: everything that is not acknowledged is sent again over it. What
     /// the old lane still delivers, it delivers no more.
     ///
     /// # Panics
     ///
-    /// If the lane's frames have no room for anything but a frame's header (24 bytes).
+    /// If the lane's frames have no room for anything but a frame's header (32 bytes).
     pub fn switch_lane(&mut self, lane: Box<dyn Lane>) {
-        self.payload_bytes_max = payload_bytes_max(&*lane);
+        self.limits = limits(&*lane, &self.settings);
         self.lane = lane;
+        self.silences = Silences::default();
         for (slot, pe) in self.peers.iter_mut().zip(0..) {
             let Some(peer) = slot else { continue };
-            peer.outbound.restart(self.payload_bytes_max);
+            peer.outbound.restart(self.limits.frame_bytes);
             if peer.outbound.may_send() {
                 peer.enlist_ready(Pe::new(pe), &mut self.ready);
             }
         }
     }
 
+    /// Has the lane make its connection with a PE anew; what is lost with the old one is sent again.
+    pub fn reconnect(&mut self, pe: Pe) {
+        self.lane.forget(pe);
+    }
+
     /// Ends the channel to a PE that is dead: what waits for it is dropped, and whatever it may
     /// still send, and is sent to it, is dropped from now on.
     pub fn close(&mut self, pe: Pe) {
-        let window_bytes = self.window_bytes();
         if let Some(slot) = self.peers.get_mut(pe.index()) {
-            slot.get_or_insert_with(|| Box::new(Peer::new(window_bytes))).close();
+            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits)));
+            peer.close(&mut self.common);
         }
         self.lane.forget(pe);
     }
@@ -369,7 +256,8 @@ impl Port {
     /// The moment, in the caller's time, at which [`poll`](Self::poll) should be called although
     /// nothing arrives. It may turn out that nothing is due then.
     pub fn next_deadline(&self) -> Option<Duration> {
-        (self.due < Duration::MAX).then_some(self.due)
+        let due = if self.own.is_empty() { self.due } else { Duration::ZERO };
+        (due < Duration::MAX).then_some(due)
     }
 
     /// The lane's sleeper; another one after [`switch_lane`](Self::switch_lane).
@@ -387,14 +275,26 @@ impl Port {
         self.lane.connections()
     }
 
+    /// What its streams' buffers hold, those in use and those kept.
+    #[cfg(test)]
+    fn buffer_bytes(&self) -> usize {
+        let of = |peer: &Peer| peer.outbound.buffer_bytes() + peer.inbound.buffer_bytes();
+        let peers = self.peers.iter().flatten().map(|peer| of(peer)).sum::<usize>();
+        peers + self.common.buffers.bytes()
+    }
+
     /// What this port has seen since it was made.
     pub fn counters(&self) -> LinkCounters {
         self.counters
     }
 }
 
-fn payload_bytes_max(lane: &dyn Lane) -> usize {
+fn limits(lane: &dyn Lane, settings: &PortSettings) -> Limits {
     let frame_bytes_max = lane.frame_bytes_max();
     assert!(frame_bytes_max > HEADER_BYTES, "the lane's frames hold no more than a header");
-    frame_bytes_max - HEADER_BYTES
+    let frame_bytes = frame_bytes_max - HEADER_BYTES;
+    let window_bytes = frame_bytes.saturating_mul(settings.window_frames as usize);
+    let resend_after = if lane.is_lossless() { Duration::MAX } else { settings.resend_after };
+    let message_bytes_max = settings.message_bytes_max;
+    Limits { frame_bytes, window_bytes, message_bytes_max, resend_after }
 }

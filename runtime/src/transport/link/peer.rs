@@ -1,6 +1,8 @@
 //! Both streams of one pair, and the acknowledgements between them.
 
-use super::frame::Frame;
+use super::buffers::Buffers;
+use super::credit::{Budget, Loan};
+use super::frame::{Frame, Header};
 use super::inbound::{Inbound, Taken};
 use super::outbound::{Heard, Outbound};
 use crate::transport::pieces::TooLong;
@@ -10,9 +12,32 @@ use ultramarine_topology::Pe;
 /// How long an acknowledgement may wait for a frame that goes the same way.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(1);
 
-/// How many acknowledgements a sender gets, at the least, while it fills its window, so that a
-/// steady flow never waits for one.
-const ACKNOWLEDGEMENTS_PER_WINDOW: u64 = 4;
+/// How many acknowledgements a sender gets, at the least, while it uses up its credit, so that a
+/// steady flow never waits for one: when more of it waits, and when nothing does.
+const ACKNOWLEDGEMENTS_PER_WINDOW: [u64; 2] = [4, 2];
+
+/// What is the same for all peers of a port.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Bytes of the stream that fit into a frame of the lane.
+    pub(super) frame_bytes: usize,
+    /// The most that may be in flight between two PEs, one way.
+    pub(super) window_bytes: usize,
+    pub(super) message_bytes_max: usize,
+    pub(super) resend_after: Duration,
+}
+
+impl Limits {
+    fn flow(&self) -> (usize, usize) {
+        (self.frame_bytes, self.window_bytes)
+    }
+}
+
+/// What all peers of a port share.
+pub(super) struct Common {
+    pub(super) buffers: Buffers,
+    pub(super) budget: Budget,
+}
 
 /// What a port keeps about a PE that it talks to.
 pub(super) struct Peer {
@@ -20,8 +45,13 @@ pub(super) struct Peer {
     pub(super) inbound: Inbound,
     /// The position in the peer's stream that our last frame acknowledged.
     acknowledged: u64,
+    /// The credit that it gave.
+    credited: u32,
+    loan: Loan,
     /// When an acknowledgement has to go out, if one is owed.
     acknowledge_by: Option<Duration>,
+    /// When its last frame came.
+    pub(super) heard: Duration,
     /// Nothing more is sent to this peer or taken from it.
     pub(super) is_closed: bool,
     /// Whether the port's list of peers to send to has this peer.
@@ -45,12 +75,15 @@ pub(super) enum Receipt {
 }
 
 impl Peer {
-    pub(super) fn new(window_bytes: usize) -> Self {
+    pub(super) fn new(limits: &Limits) -> Self {
         Peer {
-            outbound: Outbound::new(window_bytes),
+            outbound: Outbound::new(limits.flow()),
             inbound: Inbound::default(),
             acknowledged: 0,
+            credited: 0,
+            loan: Loan::default(),
             acknowledge_by: None,
+            heard: Duration::ZERO,
             is_closed: false,
             is_ready: false,
             is_timed: false,
@@ -60,30 +93,29 @@ impl Peer {
     /// Takes a frame of this peer.
     pub(super) fn receive(
         &mut self,
-        frame: Frame<'_>,
-        window_bytes: usize,
-        message_bytes_max: usize,
+        Frame { header, payload }: Frame<'_>,
+        limits: &Limits,
+        common: &mut Common,
         now: Duration,
         deliver: &mut dyn FnMut(&[u8]),
     ) -> Receipt {
         if self.is_closed {
             return Receipt::Refused;
         }
-        let heard = self.outbound.acknowledge(frame.acknowledged, window_bytes, now);
+        self.heard = now;
+        let Limits { window_bytes, message_bytes_max, .. } = *limits;
+        let (position, credit) = (header.acknowledged, header.credit);
+        let buffers = &mut common.buffers;
+        let heard = self.outbound.acknowledge(position, credit, window_bytes, now, buffers);
         if heard == Heard::Impossible {
             return Receipt::Impossible;
         }
-        if frame.payload.is_empty() {
+        if payload.is_empty() {
             return Receipt::Good;
         }
-        match self.inbound.take(frame.sequence, frame.payload, message_bytes_max, deliver) {
+        match self.inbound.take(header.sequence, payload, message_bytes_max, buffers, deliver) {
             Ok(Taken::New) => {
-                let owed_bytes = self.inbound.position() - self.acknowledged;
-                if owed_bytes >= window_bytes as u64 / ACKNOWLEDGEMENTS_PER_WINDOW {
-                    self.acknowledge_by = Some(now);
-                } else {
-                    self.acknowledge_by.get_or_insert(now + ACKNOWLEDGE_AFTER);
-                }
+                self.owe(header.waiting, limits, &mut common.budget, now);
                 Receipt::Good
             }
             // The acknowledgement of the first copy may be lost: the peer needs another.
@@ -93,10 +125,34 @@ impl Peer {
             }
             Ok(Taken::Gap) => Receipt::Gap,
             Err(too_long) => {
-                self.close();
+                self.close(common);
                 Receipt::TooLong(too_long)
             }
         }
+    }
+
+    /// New bytes have come, and at least `waiting` more are to come: the peer is owed an
+    /// acknowledgement, and credit.
+    fn owe(&mut self, waiting: u32, limits: &Limits, budget: &mut Budget, now: Duration) {
+        let position = self.inbound.position();
+        budget.renew(&mut self.loan, position, waiting, limits.flow());
+        let owed_bytes = position - self.acknowledged;
+        let may_bytes = u64::from(self.credited).max(limits.frame_bytes as u64);
+        let may_bytes = may_bytes.min(limits.window_bytes as u64);
+        if owed_bytes >= may_bytes / ACKNOWLEDGEMENTS_PER_WINDOW[usize::from(waiting == 0)] {
+            self.acknowledge_by = Some(now);
+        } else {
+            self.acknowledge_by.get_or_insert(now + ACKNOWLEDGE_AFTER);
+        }
+    }
+
+    /// The next frame for this peer: its header, and the bytes that it carries, if any.
+    pub(super) fn next(&self) -> (Header, (&[u8], &[u8])) {
+        let (sequence, payload, waiting) = self.outbound.next();
+        let acknowledged = self.inbound.position();
+        let credit = self.loan.credit(acknowledged);
+        let waiting = waiting.try_into().unwrap_or(u32::MAX);
+        (Header { sequence, acknowledged, credit, waiting }, payload)
     }
 
     /// Whether a frame can go out now, be it only to acknowledge.
@@ -104,15 +160,18 @@ impl Peer {
         self.outbound.may_send() || self.acknowledge_by.is_some_and(|by| by <= now)
     }
 
-    /// A frame went out that acknowledges the peer's stream up to `position`.
-    pub(super) fn has_acknowledged(&mut self, position: u64) {
-        self.acknowledged = position;
+    /// The lane took a frame with this header and so many bytes. Returns how many of them had been
+    /// sent before.
+    pub(super) fn has_sent(&mut self, header: &Header, bytes: usize, now: Duration) -> usize {
+        self.acknowledged = header.acknowledged;
+        self.credited = header.credit;
         self.acknowledge_by = None;
+        self.outbound.advance(bytes, now)
     }
 
-    /// When something falls due; starts the clock of what is not acknowledged where needed.
-    pub(super) fn deadline(&mut self, now: Duration, resend_after: Duration) -> Option<Duration> {
-        let resend_at = self.outbound.resend_at(now, resend_after);
+    /// When something falls due.
+    pub(super) fn deadline(&self, resend_after: Duration) -> Option<Duration> {
+        let resend_at = self.outbound.resend_at(resend_after);
         match (resend_at, self.acknowledge_by) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -125,7 +184,8 @@ impl Peer {
     }
 
     /// Drops what waits, and whatever may come.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, common: &mut Common) {
+        common.budget.end(&mut self.loan);
         self.is_closed = true;
         self.outbound = Outbound::default();
         self.inbound = Inbound::default();

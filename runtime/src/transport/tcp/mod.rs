@@ -4,12 +4,15 @@
 //! Each PE listens on one [`TcpEndpoint`]. The addresses of all, and a random [`JobKey`], are
 //! handed out at bootstrap; then [`TcpEndpoint::into_lane`] makes the lane.
 //!
-//! - **One direction per connection.** A PE dials another when it first has a frame for it, and
-//!   only writes to the connections that it dialled; it only reads from those that it accepted. A
-//!   pair that talks both ways uses two connections, and no two dials ever have to be reconciled.
-//! - **A connection begins with a [handshake](crate::handshake)**, which proves to both ends that the other
-//!   is the PE it should be. What begins otherwise, or does not come to its end in time, is closed and
-//!   counted, without effect. Frames wait until it is done.
+//! - **One connection for each pair.** A PE dials another when it first has a frame for it, and
+//!   both send on what comes of it. If two dial each other at once, one connection stays
+//!   (`settle.rs`).
+//! - **No more connections than there is room for.** Each takes a file descriptor. Beyond a limit
+//!   the one that was used least recently is closed in order, and dialled again when it is needed
+//!   (`room.rs`).
+//! - **A connection begins with a [handshake](crate::handshake)**, which proves to both ends that
+//!   the other is the PE it should be. What begins otherwise, or does not come to its end in time,
+//!   is closed and counted, without effect. Frames wait until it is done.
 //! - **Then frames**, each behind its length as a little-endian `u32`. A length over the limit
 //!   closes the connection; nothing is ever allocated because of a length that was received.
 //! - **A broken connection loses frames.** That is allowed to a lane; the link above sends them
@@ -17,23 +20,27 @@
 //!
 //! Nothing here blocks, and nothing here knows what a frame means.
 
+mod callers;
+mod connection;
 mod counters;
-mod incoming;
-mod outgoing;
+mod peer;
+mod room;
+mod settle;
 mod sleeper;
+mod sockets;
 #[cfg(test)]
 mod tests;
 
 pub use crate::handshake::JobKey;
 pub use counters::TcpCounters;
+pub use room::CONNECTIONS_MIN;
 
 use super::listener::Listener;
-use super::{Connections, Lane, LaneError, Sleeper, ports};
-use incoming::Incoming;
+use super::{Connections, Lane, LaneError, Sleeper, descriptors, ports};
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
-use outgoing::Outgoing;
 use sleeper::PollSleeper;
+use sockets::Sockets;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -50,14 +57,25 @@ const EVENTS_MAX: usize = 256;
 
 const LISTENER: Token = Token(0);
 
-/// The connection dialled to a PE has an odd token.
-fn dialled_token(to: Pe) -> Token {
-    Token(2 * to.index() + 1)
+/// The descriptors that a lane takes beside its connections.
+pub const DESCRIPTORS: u64 = 4;
+
+/// How many descriptors are left to others, at least: three for the lane itself to wait with, two
+/// for the detector and a few for its connections. Of those that there are it is a quarter, for the
+/// program.
+const LEFT_TO_OTHERS_MIN: u64 = 10;
+
+/// What the limit on connections is by default, for each of the `lanes` of this process: as many as
+/// it may have files open beside those that are, with some left to others.
+pub fn connections_max(lanes: u64) -> usize {
+    let left = descriptors::left();
+    let for_lanes = left.saturating_sub(LEFT_TO_OTHERS_MIN.max(left / 4));
+    usize::try_from(for_lanes / lanes.max(1)).unwrap_or(usize::MAX).max(CONNECTIONS_MIN)
 }
 
-/// The connection accepted into a place has an even one.
-fn accepted_token(place: usize) -> Token {
-    Token(2 * place + 2)
+/// The token of the connection at this place.
+fn token(place: usize) -> Token {
+    Token(place + 1)
 }
 
 /// Where a PE can be called, before it knows where the others can be.
@@ -85,7 +103,8 @@ impl TcpEndpoint {
     }
 
     /// The lane of PE `me`, in a job whose PEs have these addresses (the index is the PE's number)
-    /// and this key. Others may have called already.
+    /// and this key, which has at most `connections_max` connections (at least
+    /// [`CONNECTIONS_MIN`]). Others may have called already.
     ///
     /// # Errors
     ///
@@ -95,20 +114,20 @@ impl TcpEndpoint {
         me: Pe,
         addresses: Vec<SocketAddr>,
         key: JobKey,
+        connections_max: usize,
     ) -> Result<TcpLane, LaneError> {
         if me.index() >= addresses.len() {
             return Err(LaneError::NoSuchPe(me));
         }
         let io = |source| LaneError::Io { doing: "setting up the TCP lane".into(), source };
         let poll = Poll::new().map_err(io)?;
-        let listener = Listener::new(self.listener, poll.registry(), LISTENER).map_err(io)?;
+        let registry = Arc::new(poll.registry().try_clone().map_err(io)?);
+        let listener = Listener::new(self.listener, &registry, LISTENER).map_err(io)?;
         Ok(TcpLane {
-            sleeper: Arc::new(PollSleeper::new(poll.registry())?),
+            sleeper: Arc::new(PollSleeper::new(Arc::clone(&registry))?),
             poll,
             events: Events::with_capacity(EVENTS_MAX),
-            incoming: Incoming::new(me, key, addresses.len(), listener),
-            outgoing: Outgoing::new(me, key, addresses),
-            counters: Arc::default(),
+            sockets: Sockets::new((me, key), addresses, registry, listener, connections_max),
         })
     }
 }
@@ -117,16 +136,14 @@ impl TcpEndpoint {
 pub struct TcpLane {
     poll: Poll,
     events: Events,
-    incoming: Incoming,
-    outgoing: Outgoing,
+    sockets: Sockets,
     sleeper: Arc<PollSleeper>,
-    counters: Arc<TcpCounters>,
 }
 
 impl TcpLane {
     /// What this lane sees, for as long as it lives.
     pub fn counters(&self) -> Arc<TcpCounters> {
-        Arc::clone(&self.counters)
+        Arc::clone(&self.sockets.counters)
     }
 }
 
@@ -143,7 +160,7 @@ impl Lane for TcpLane {
         if frame.len() > FRAME_BYTES_MAX {
             return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
         }
-        self.outgoing.send(to, frame, self.poll.registry(), &self.counters)
+        self.sockets.send(to, frame)
     }
 
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
@@ -156,30 +173,27 @@ impl Lane for TcpLane {
         }
         for event in &self.events {
             match event.token() {
-                LISTENER => self.incoming.on_call(),
-                Token(odd) if odd % 2 == 1 => {
-                    self.outgoing.on_event(odd / 2, event, &self.counters);
-                }
-                Token(even) => self.incoming.on_readable(even / 2 - 1),
+                LISTENER => self.sockets.listener.on_call(),
+                Token(connection) => self.sockets.on_event(connection - 1, event),
             }
         }
-        let frames = self.incoming.round(self.poll.registry(), &self.counters, deliver);
-        self.sleeper.set_unread(self.incoming.has_unread());
+        let frames = self.sockets.round(deliver);
+        self.sleeper.set(self.sockets.has_unread(), self.sockets.is_restless());
         Ok(frames)
     }
 
     fn forget(&mut self, pe: Pe) {
-        self.outgoing.forget(pe);
+        self.sockets.forget(pe);
     }
 
     fn is_flushed(&mut self) -> bool {
-        self.outgoing.is_flushed()
+        self.sockets.is_flushed()
     }
 
     fn connections(&self) -> Connections {
         Connections {
-            opened: self.counters.dialled.load(Ordering::Relaxed),
-            accepted: self.counters.accepted.load(Ordering::Relaxed),
+            opened: self.sockets.counters.dialled.load(Ordering::Relaxed),
+            accepted: self.sockets.counters.accepted.load(Ordering::Relaxed),
         }
     }
 

@@ -2,8 +2,10 @@
 
 use super::LaneError;
 use crate::transport::Sleeper;
+use mio::Registry;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,29 +13,36 @@ use std::time::Duration;
 /// that the lane has not taken, and a bell. The bell is not in the epoll, because another thread
 /// that polls the lane meanwhile would take its ringing away from the sleeper.
 pub(super) struct PollSleeper {
-    epoll: OwnedFd,
+    epoll: Arc<Registry>,
     bell: OwnedFd,
     /// The bell was rung and nobody has answered: ringing again needs no system call.
     is_rung: AtomicBool,
     /// The lane stopped reading with something left to read, of which epoll will not tell again.
     has_unread: AtomicBool,
+    /// The lane waits for something of which epoll may not tell.
+    is_restless: AtomicBool,
 }
 
+/// How long to sleep at most while the lane is restless.
+const RESTLESS_SLEEP_MAX: Duration = Duration::from_millis(5);
+
 impl PollSleeper {
-    /// A sleeper on (a duplicate of) the lane's epoll.
-    pub(super) fn new(epoll: impl AsFd) -> Result<Self, LaneError> {
+    /// A sleeper on the lane's epoll.
+    pub(super) fn new(epoll: Arc<Registry>) -> Result<Self, LaneError> {
         let io = |source| LaneError::Io { doing: "making the TCP lane's sleeper".into(), source };
         Ok(PollSleeper {
-            epoll: epoll.as_fd().try_clone_to_owned().map_err(io)?,
+            epoll,
             bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
                 .map_err(|errno| io(errno.into()))?,
             is_rung: AtomicBool::new(false),
             has_unread: AtomicBool::new(false),
+            is_restless: AtomicBool::new(false),
         })
     }
 
-    pub(super) fn set_unread(&self, has_unread: bool) {
+    pub(super) fn set(&self, has_unread: bool, is_restless: bool) {
         self.has_unread.store(has_unread, Ordering::Release);
+        self.is_restless.store(is_restless, Ordering::Release);
     }
 }
 
@@ -42,6 +51,8 @@ impl Sleeper for PollSleeper {
         if self.has_unread.load(Ordering::Acquire) {
             return;
         }
+        let is_restless = self.is_restless.load(Ordering::Acquire);
+        let at_most = if is_restless { at_most.min(RESTLESS_SLEEP_MAX) } else { at_most };
         let mut sources =
             [PollFd::new(&self.epoll, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
         let at_most = Timespec::try_from(at_most).ok();

@@ -104,7 +104,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     plan.is_ready(&arguments.job.wish, flags).map_err(Error::other)?;
     if let Some(reason) = &plan.launcher.not_srun {
-        eprintln!("ultramarine: {reason}: {} starts the job", plan.launcher.path.display());
+        let launcher = plan.launcher.path.display();
+        let _ = writeln!(std::io::stderr(), "ultramarine: {reason}: {launcher} starts the job");
     }
     let source = plan.command().exec();
     Err(Error::other(RunError::Exec { launcher: plan.launcher.path, source }))

@@ -12,6 +12,7 @@ mod picture;
 
 use draft::Draft;
 use findings::Findings;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use ultramarine::{Context, Error, Options, Result, TaskError, latency, topology_file};
 
@@ -104,24 +105,25 @@ impl Drafts {
     }
 
     fn finish(self, findings: &Findings<'_>, wishes: &Wishes) -> Result<()> {
+        let mut stdout = std::io::stdout();
         if wishes.json {
-            println!("{}", findings.json());
+            writeln!(stdout, "{}", findings.json()).map_err(Error::Output)?;
         } else if !wishes.takes_stdout() {
-            print!("{findings}");
+            write!(stdout, "{findings}").map_err(Error::Output)?;
         }
         findings.warn(&mut std::io::stderr())?;
         if wishes.svg.is_some() {
             let svg = picture::draw(findings.topology, &findings.latency);
             match self.svg {
                 Some(draft) => draft.finish(&svg)?,
-                None => print!("{svg}"),
+                None => write!(stdout, "{svg}").map_err(Error::Output)?,
             }
         }
         if wishes.write.is_some() {
             let file = topology_file::written(findings.topology).map_err(Error::other)?;
             match self.write {
                 Some(draft) => draft.finish(&file)?,
-                None => print!("{file}"),
+                None => write!(stdout, "{file}").map_err(Error::Output)?,
             }
         }
         Ok(())

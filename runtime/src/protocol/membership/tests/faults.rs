@@ -13,6 +13,10 @@ enum Step {
     Lose(usize),
     /// A PE suspects another.
     Suspect { by: u32, whom: u32 },
+    /// A PE takes another for lost.
+    Forsake { by: u32, whom: u32 },
+    /// A PE has contact with another.
+    Reach { by: u32, whom: u32 },
     /// A PE crashes, the root only if the case allows it.
     Crash(u32),
     /// Time goes on by an eighth of the patience, for one PE.
@@ -28,6 +32,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(which, keeps)| Step::Deliver { which, keeps }),
         1 => any::<usize>().prop_map(Step::Lose),
         2 => (pe.clone(), pe.clone()).prop_map(|(by, whom)| Step::Suspect { by, whom }),
+        1 => (pe.clone(), pe.clone()).prop_map(|(by, whom)| Step::Forsake { by, whom }),
+        2 => (pe.clone(), pe.clone()).prop_map(|(by, whom)| Step::Reach { by, whom }),
         1 => pe.clone().prop_map(Step::Crash),
         1 => pe.clone().prop_map(Step::Tick),
         1 => (pe.clone(), pe).prop_map(|(one, other)| Step::Heartbeats(one, other)),
@@ -41,6 +47,8 @@ struct Job {
     crashed: BTreeSet<Pe>,
     /// From, to, what.
     in_flight: Vec<(Pe, Pe, Notice)>,
+    /// Who is to look at whom.
+    looks: BTreeSet<(Pe, Pe)>,
 }
 
 impl Job {
@@ -48,7 +56,13 @@ impl Job {
         let machines: Vec<_> =
             (0..size).map(|me| Membership::new(pe(me), size, PATIENCE)).collect();
         let clocks = vec![ZERO; machines.len()];
-        Job { machines, clocks, crashed: BTreeSet::new(), in_flight: Vec::new() }
+        Job {
+            machines,
+            clocks,
+            crashed: BTreeSet::new(),
+            in_flight: Vec::new(),
+            looks: BTreeSet::new(),
+        }
     }
 
     /// Lets one PE do something, unless it has crashed, and checks what must always hold.
@@ -58,7 +72,10 @@ impl Job {
         }
         let machine = &mut self.machines[who.index()];
         let before = machine.clone();
-        act(machine, &mut |to, notice| self.in_flight.push((who, to, notice)));
+        act(machine, &mut |to, notice| match notice {
+            Notice::Look { pe } if to == who => drop(self.looks.insert((who, pe))),
+            notice => self.in_flight.push((who, to, notice)),
+        });
         assert!(machine.dead().starts_with(before.dead()), "{who} forgets");
         assert!(!machine.is_dead(Pe::ROOT));
         if before.standing() != Standing::Member {
@@ -85,7 +102,9 @@ impl Job {
         if !keeps {
             self.in_flight.swap_remove(which);
         }
-        self.with(to, |machine, out| machine.handle(from, notice, out));
+        self.with(to, |machine, out| {
+            machine.handle(ZERO, from, notice, out);
+        });
     }
 
     /// Delivers all that is in flight and all that follows from it.
@@ -121,11 +140,20 @@ impl Job {
             }
             Step::Suspect { by, whom } => {
                 let (by, whom) = (pe(by % size), pe(whom % size));
-                // The root does not crash, so nobody suspects it.
+                let now = self.clocks[by.index()];
+                self.with(by, |machine, out| machine.suspect(now, whom, out));
+            }
+            Step::Forsake { by, whom } => {
+                let (by, whom) = (pe(by % size), pe(whom % size));
+                // The root does not crash, so nobody loses it.
                 if whom != Pe::ROOT || root_may_crash {
                     let now = self.clocks[by.index()];
-                    self.with(by, |machine, out| machine.suspect(now, whom, out));
+                    self.with(by, |machine, out| machine.lose(now, whom, out));
                 }
+            }
+            Step::Reach { by, whom } => {
+                let (by, whom) = (pe(by % size), pe(whom % size));
+                self.with(by, |machine, _| machine.reach(whom));
             }
             Step::Crash(who) => {
                 if who % size != 0 || root_may_crash {
@@ -135,10 +163,7 @@ impl Job {
             Step::Tick(who) => {
                 let who = pe(who % size);
                 let clock = &mut self.clocks[who.index()];
-                // Short of giving up, unless the root may be lost.
-                if root_may_crash || *clock < PATIENCE * 7 / 8 {
-                    *clock += PATIENCE / 8;
-                }
+                *clock += PATIENCE / 8;
                 let now = *clock;
                 self.tick(who, now);
             }
@@ -150,8 +175,24 @@ impl Job {
         }
     }
 
+    /// Whether a PE is not there: one that has left or is expelled has closed its port.
+    fn is_gone(&self, whom: Pe) -> bool {
+        self.crashed.contains(&whom) || self.machines[whom.index()].standing() != Standing::Member
+    }
+
+    /// A PE looks at another: it is there, or lost.
+    fn see(&mut self, by: Pe, whom: Pe) {
+        let (now, is_gone) = (self.clocks[by.index()], self.is_gone(whom));
+        self.with(
+            by,
+            |machine, out| {
+                if is_gone { machine.lose(now, whom, out) } else { machine.reach(whom) }
+            },
+        );
+    }
+
     /// What the detectors do as time goes on: each PE watches the next in the ring that it sees,
-    /// hears from it or suspects it, and repeats what has no answer.
+    /// hears from it or loses it, looks where it is told to, and repeats what has no answer.
     fn calm(&mut self) {
         let size = self.machines.len();
         for _ in 0..2 * size + 2 {
@@ -163,14 +204,12 @@ impl Job {
                     continue;
                 }
                 let next = living.at((index + 1) % living.count()).expect("within");
-                // Who has left or is expelled has closed its port like one that crashed.
-                let gone = self.crashed.contains(&next)
-                    || self.machines[next.index()].standing() != Standing::Member;
-                let now = self.clocks[me.index()];
-                if gone {
-                    self.with(me, |machine, out| machine.suspect(now, next, out));
-                } else {
+                self.see(me, next);
+                if !self.is_gone(next) {
                     self.heartbeats(me, next);
+                }
+                for (by, whom) in std::mem::take(&mut self.looks) {
+                    self.see(by, whom);
                 }
                 self.settle();
                 self.clocks[me.index()] += PATIENCE / 4;
@@ -227,7 +266,7 @@ proptest! {
     ) {
         // Nothing is lost and nobody dies: whatever the order, the news reaches all, without heartbeats.
         let mut job = Job::new(size);
-        job.with(Pe::ROOT, |root, out| root.suspect(ZERO, pe(size - 1), out));
+        job.with(Pe::ROOT, |root, out| root.lose(ZERO, pe(size - 1), out));
         order.iter().for_each(|which| job.deliver(*which, false));
         job.settle();
         let told = job.machines.iter().filter(|machine| machine.dead() == [pe(size - 1)]).count();
@@ -240,8 +279,9 @@ proptest! {
         }
         order.iter().for_each(|which| job.deliver(*which, false));
         job.settle();
-        for machine in &job.machines[1..] {
-            prop_assert!(matches!(machine.standing(), Standing::RootLost(_)));
+        for me in 1..size {
+            let is_told = heralds.contains(&me) || job.looks.contains(&(pe(me), Pe::ROOT));
+            prop_assert!(is_told || heralds.iter().any(|herald| 1 + herald % (size - 1) == me));
         }
     }
 }

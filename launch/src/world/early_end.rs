@@ -1,0 +1,65 @@
+//! A process that fails before it takes part in the job: it was given a bad flag, say, or cannot read what
+//! it works on.
+//!
+//! The others wait for it inside MPI, and not every launcher ends them. (Measured, for a process that ends
+//! with code 2: Open MPI's mpiexec ends the job after 1.3 s, hydra and `srun --kill-on-bad-exit=0` never do, so
+//! that the others wait for `start_deadline`, a minute.) So such a process starts MPI at its
+//! exit, and tells the others, as for any other error at the start.
+//!
+//! One that ends with 0 has been asked for its version, or such, as have all others. And one that a script
+//! has started, and not the launcher, may be there for something else than the job.
+
+use super::bootstrap;
+use super::deadline::StartDeadline;
+use super::mpi_thread::MpiThread;
+use super::{FAILED_WITHIN, start_deadline};
+use crate::error::StartError;
+use crate::guard;
+use crate::launcher::{Launched, launched};
+use crate::options::utf8_variable;
+use std::ffi::c_void;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The process that is expected to take part in a job and has not yet begun to; 0 if there is none.
+static EXPECTED: AtomicU32 = AtomicU32::new(0);
+
+/// From now on the others hear of it if this process fails. Called before `main`.
+pub(crate) fn expect_run() {
+    EXPECTED.store(std::process::id(), Ordering::SeqCst);
+    guard::at_exit(tell_the_others);
+}
+
+/// This process takes part, and the others hear otherwise what is wrong with it from now on; or it is of
+/// no job at all.
+pub(crate) fn takes_part() {
+    EXPECTED.store(0, Ordering::SeqCst);
+}
+
+extern "C" fn tell_the_others(code: i32, _: *mut c_void) {
+    // What this process has started without a new program ends here, too.
+    let was_expected = EXPECTED.swap(0, Ordering::SeqCst) == std::process::id();
+    if let Some(launched) = launched(utf8_variable).filter(|_| was_expected && code != 0) {
+        refuse(launched, code);
+    }
+}
+
+/// Takes part in making up the job, only to refuse.
+fn refuse(launched: Launched, code: i32) {
+    let _deadline = StartDeadline::or_else(start_deadline(None), move || guard::exit(code));
+    let why = format!("it has ended with code {code} before it joined the job: see what it says");
+    let join =
+        move |world: &_| bootstrap::join(world, Err(StartError::Options(why)), launched).err();
+    // Where MPI does not start, or was started before by the program, there is no way to tell.
+    let Ok((mpi, error)) = MpiThread::start(join) else { return };
+    match error {
+        None | Some(StartError::SaidElsewhere) => {}
+        // At the exit of the process there is no other way to say it, nor to say that it failed.
+        Some(error) => {
+            let _ = writeln!(std::io::stderr(), "ultramarine: the job did not start: {error}");
+        }
+    }
+    if !mpi.finalise(FAILED_WITHIN, || true) {
+        guard::exit(code);
+    }
+}

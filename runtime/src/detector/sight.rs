@@ -1,0 +1,187 @@
+//! What one detector sees of another PE: whether there is contact, and when there is none.
+//!
+//! Two things can be seen. The PE itself is **heard** when a frame of its detector comes. Its host
+//! **answers** when a connection to the detector's port is made: the system does that for a process
+//! that is stopped or gets no core, and refuses it once the process is gone. So
+//!
+//! | heard | host | the PE | is lost |
+//! |---|---|---|---|
+//! | yes | | lives | |
+//! | no | answers | has stalled | after `stalled_after` |
+//! | no | refuses | is gone | at once |
+//! | no | silent | cannot be reached | after `dead_after` |
+//!
+//! One that is not heard is dialled again and again: a lost packet, or a connection that has ended
+//! unnoticed, is no proof. At a loss of 30 % each way one dial in two fails, and ten in a row once in
+//! a thousand.
+
+use super::DetectorSettings;
+use std::fmt;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// How much longer than the root a PE waits before it insists: the root is to decide first.
+const INSIST_AFTER: Duration = Duration::from_millis(300);
+
+/// What a detector sees of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    Contact,
+    Suspected,
+    Lost(Loss),
+}
+
+impl Sight {
+    /// Whether both are the same, for whatever reason.
+    pub(super) fn is_like(self, other: Sight) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+}
+
+/// Why a PE is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Its host refuses connections: the process is gone.
+    Refused,
+    /// Its host has not answered for this long.
+    Unreached(Duration),
+    /// It has not been heard for this long, though its host answers.
+    Unheard(Duration),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Loss::Refused => write!(f, "its process is gone"),
+            Loss::Unreached(time) => write!(f, "its host has not answered for {time:?}"),
+            Loss::Unheard(time) => {
+                write!(f, "it has said nothing for {time:?}, though its host answers")
+            }
+        }
+    }
+}
+
+/// The last contacts with a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Contact {
+    /// When it was last heard.
+    pub(super) heard: Duration,
+    /// When its host last answered.
+    pub(super) answered: Duration,
+    /// Its host has refused a connection since.
+    pub(super) is_refused: bool,
+}
+
+impl Contact {
+    /// Both at this moment.
+    pub(super) fn at(now: Duration) -> Self {
+        Contact { heard: now, answered: now, is_refused: false }
+    }
+
+    /// Its host answers.
+    pub(super) fn answer(&mut self, now: Duration) {
+        (self.answered, self.is_refused) = (now, false);
+    }
+
+    /// The last sign of any kind.
+    pub(super) fn last(&self) -> Duration {
+        self.heard.max(self.answered)
+    }
+
+    /// Whether there was contact after this moment. Of the root only what it says itself counts.
+    pub(super) fn is_after(&self, moment: Duration, limits: &Limits) -> bool {
+        let last = if limits.suspect.unreached.is_some() { self.last() } else { self.heard };
+        last > moment && !self.is_refused
+    }
+
+    /// What these contacts mean now. Before `grace` no PE is suspected.
+    pub(super) fn sight(&self, now: Duration, limits: &Limits, grace: Duration) -> Sight {
+        let (unreached, unheard) =
+            (now.saturating_sub(self.last()), now.saturating_sub(self.heard));
+        let exceeds = |time, limit: Option<Duration>| limit.is_some_and(|limit| time >= limit);
+        if now < grace {
+            Sight::Contact
+        } else if exceeds(unreached, limits.lose.unreached) {
+            Sight::Lost(Loss::Unreached(unreached))
+        } else if exceeds(unheard, limits.lose.unheard) {
+            Sight::Lost(Loss::Unheard(unheard))
+        } else if exceeds(unreached, limits.suspect.unreached)
+            || exceeds(unheard, limits.suspect.unheard)
+        {
+            Sight::Suspected
+        } else {
+            Sight::Contact
+        }
+    }
+
+    /// When that may change next, if nothing comes.
+    pub(super) fn next_limit(
+        &self,
+        now: Duration,
+        limits: &Limits,
+        grace: Duration,
+    ) -> Option<Duration> {
+        let silences = [&limits.suspect, &limits.lose];
+        let moments = silences.into_iter().flat_map(|silence| {
+            [
+                silence.unreached.map(|time| self.last() + time),
+                silence.unheard.map(|t| self.heard + t),
+            ]
+        });
+        moments.flatten().map(|moment| moment.max(grace)).filter(|moment| *moment > now).min()
+    }
+}
+
+/// How long a silence may last; `None`: for ever.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence {
+    pub(super) unreached: Option<Duration>,
+    pub(super) unheard: Option<Duration>,
+}
+
+/// When a PE is suspected, and when it is lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) suspect: Silence,
+    pub(super) lose: Silence,
+}
+
+impl Limits {
+    /// How patient PE `me` is with `pe`.
+    pub(super) fn of(me: Pe, pe: Pe, settings: &DetectorSettings) -> Self {
+        let DetectorSettings { dead_after, .. } = *settings;
+        let stalled_after = settings.stalled_after.max(dead_after);
+        let both =
+            |unreached, unheard| Silence { unreached: Some(unreached), unheard: Some(unheard) };
+        let suspect = both(dead_after / 2, dead_after);
+        if pe == Pe::ROOT {
+            let unheard = |time| Silence { unreached: None, unheard: Some(time) };
+            let root_after = settings.root_after.max(dead_after);
+            Limits { suspect: unheard(dead_after), lose: unheard(root_after) }
+        } else if me == Pe::ROOT {
+            Limits { suspect, lose: both(dead_after, stalled_after) }
+        } else {
+            let lose = both(dead_after + INSIST_AFTER, stalled_after + dead_after);
+            Limits { suspect, lose }
+        }
+    }
+}
+
+/// How a PE is dialled that has fallen silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// How long after the last contact the dialling begins.
+    pub(super) after: Duration,
+    /// How often it is repeated.
+    pub(super) every: Duration,
+}
+
+impl Pace {
+    /// Dense enough that the loss of packets is not mistaken for silence. All may have to look at the
+    /// root at once, so it is dialled ten times less often.
+    pub(super) fn towards(pe: Pe, settings: &DetectorSettings) -> Self {
+        let every = (settings.heartbeat / 2).min(settings.dead_after / 20);
+        let every = if pe == Pe::ROOT { every * 10 } else { every };
+        Pace { after: settings.dead_after * 2 / 5, every }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a PE has to say to others, until the port takes it.
+//!
+//! The port takes only so much for each peer (`backlog_bytes_max`). What it has no room for waits
+//! here, so that a PE that spawns faster than the network carries needs memory, and nothing else
+//! happens. Messages to one peer stay in the order in which they were sent.
+
+use super::failure::JobError;
+use crate::protocol::Message;
+use crate::transport::Port;
+use crate::wire;
+use std::collections::{BTreeMap, VecDeque};
+use ultramarine_topology::Pe;
+
+/// The buffer for encoding is kept unless it is larger than this, in bytes.
+const BUFFER_KEPT_MAX: usize = 1 << 20;
+
+/// Messages on their way to the port.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    sent: VecDeque<(Pe, Message)>,
+    /// Encoded messages for which the port had no room, the oldest first. No queue is empty.
+    waiting: BTreeMap<Pe, VecDeque<Vec<u8>>>,
+    encoded: Vec<u8>,
+}
+
+impl Outgoing {
+    pub(super) fn push(&mut self, to: Pe, message: Message) {
+        self.sent.push_back((to, message));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sent.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Drops what the port had no room for: the job is ending, and nobody waits for it any more.
+    pub(super) fn forget_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Hands the port what it takes. Whether it took anything.
+    pub(super) fn post(&mut self, me: Pe, port: &mut Port) -> Result<bool, JobError> {
+        let mut has_posted = false;
+        let mut post = |to: Pe, message: &[u8]| {
+            let taken = port.send(to, message).map_err(|source| JobError::Link { me, source })?;
+            has_posted |= taken;
+            Ok::<_, JobError>(taken)
+        };
+        let mut failure = None;
+        self.waiting.retain(|to, messages| {
+            while failure.is_none()
+                && let Some(message) = messages.front()
+            {
+                match post(*to, message) {
+                    Ok(true) => drop(messages.pop_front()),
+                    Ok(false) => break,
+                    Err(error) => failure = Some(error),
+                }
+            }
+            !messages.is_empty()
+        });
+        failure.map_or(Ok(()), Err)?;
+        while let Some((to, message)) = self.sent.pop_front() {
+            self.encoded.clear();
+            let encoded = wire::encode_into(&message, &mut self.encoded);
+            encoded.map_err(|source| JobError::Message { me, from: me, source })?;
+            // The message itself may be large, too.
+            drop(message);
+            let has_to_wait = self.waiting.contains_key(&to) || !post(to, &self.encoded)?;
+            if has_to_wait {
+                let message = std::mem::take(&mut self.encoded);
+                self.waiting.entry(to).or_default().push_back(message);
+            } else if self.encoded.capacity() > BUFFER_KEPT_MAX {
+                self.encoded = Vec::new();
+            }
+        }
+        Ok(has_posted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::message::{Bytes, Message};
+    use crate::transport::{PortSettings, memory};
+    use std::time::Duration;
+
+    const THERE: Pe = Pe::new(1);
+
+    fn message(number: u64, bytes: usize) -> Message {
+        Message::Result { future: number, outcome: Ok(Bytes(vec![number as u8; bytes])) }
+    }
+
+    /// Two ports with room for so many bytes, of which the second is PE 1's.
+    fn ports(backlog_bytes_max: usize) -> [Port; 2] {
+        let mut lanes = memory::network(2).into_iter();
+        [Pe::ROOT, THERE].map(|pe| {
+            let lane = Box::new(lanes.next().expect("two lanes"));
+            Port::new(pe, 2, lane, PortSettings { backlog_bytes_max, ..PortSettings::default() })
+        })
+    }
+
+    #[test]
+    fn what_the_port_has_no_room_for_waits_and_arrives_in_order() {
+        let [mut port, mut peer] = ports(1 << 20);
+        let mut outgoing = Outgoing::default();
+        for number in 0..40 {
+            // Large ones, and small ones that must not overtake them; some to this PE itself.
+            outgoing.push(THERE, message(number, if number % 2 == 0 { 300 << 10 } else { 3 }));
+            outgoing.push(Pe::ROOT, message(number, 300 << 10));
+        }
+        assert!(outgoing.post(Pe::ROOT, &mut port).expect("nothing is too long"));
+        assert!(!outgoing.is_empty());
+        let (mut there, mut here) = (Vec::new(), Vec::new());
+        let number = |bytes: &[u8]| match wire::decode(bytes).expect("as it was sent") {
+            Message::Result { future, .. } => future,
+            other => panic!("{other:?}"),
+        };
+        for round in 0..10_000 {
+            let now = Duration::from_millis(round);
+            port.poll(now, &mut |_, bytes| here.push(number(bytes))).expect("it goes on");
+            peer.poll(now, &mut |_, bytes| there.push(number(bytes))).expect("it goes on");
+            outgoing.post(Pe::ROOT, &mut port).expect("nothing is too long");
+            if outgoing.is_empty() && port.is_idle() && peer.is_idle() {
+                break;
+            }
+        }
+        assert!(outgoing.is_empty(), "all have found room");
+        assert_eq!(there, (0..40).collect::<Vec<_>>());
+        assert_eq!(here, there);
+    }
+
+    #[test]
+    fn nothing_is_posted_while_there_is_no_room_and_the_dead_need_none() {
+        let [mut port, _] = ports(1000);
+        let mut outgoing = Outgoing::default();
+        (0..3).for_each(|number| outgoing.push(THERE, message(number, 800)));
+        assert!(outgoing.post(Pe::ROOT, &mut port).expect("one fits"));
+        assert!(!outgoing.post(Pe::ROOT, &mut port).expect("none fits"));
+        port.close(THERE);
+        assert!(outgoing.post(Pe::ROOT, &mut port).expect("they go nowhere"));
+        assert!(outgoing.is_empty());
+    }
+
+    #[test]
+    fn a_message_that_is_longer_than_the_room_goes_alone() {
+        let [mut port, _] = ports(100);
+        let mut outgoing = Outgoing::default();
+        outgoing.push(THERE, message(0, 5000));
+        assert!(outgoing.post(Pe::ROOT, &mut port).expect("nothing waits before it"));
+        assert!(outgoing.is_empty());
+    }
+}

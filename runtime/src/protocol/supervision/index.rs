@@ -1,0 +1,92 @@
+//! Finding records by what they say: which may be lost with a PE, and which wait for a thief.
+
+use super::{Location, Record};
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use ultramarine_topology::{Distance, Pe};
+
+/// How much speaks for it that a lost task kills its hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::protocol) enum Suspicion {
+    /// It was lost once at most.
+    Low,
+    /// It was lost twice or thrice, and goes alone to a PE that has nothing else.
+    Medium,
+    /// It was lost twice or more while it was alone, and is not run by its supervisor.
+    High,
+}
+
+impl Suspicion {
+    /// After so many losses. (Once alone is not enough: of 200 jobs in which processes were killed
+    /// at random two gave up a task that was innocent.)
+    fn after(losses: usize) -> Self {
+        match losses {
+            0 | 1 => Suspicion::Low,
+            2 | 3 => Suspicion::Medium,
+            _ => Suspicion::High,
+        }
+    }
+}
+
+/// The records by PE, and those of lost tasks by who may take them. Each operation takes O(log n).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Index {
+    me: Pe,
+    /// Each task under each PE that its location names, apart from home itself.
+    named: BTreeSet<(Pe, u64)>,
+    /// The tasks whose next copy waits here for a thief.
+    lost: BTreeSet<(Suspicion, Distance, u64)>,
+}
+
+impl Index {
+    pub(super) fn new(me: Pe) -> Self {
+        Index { me, named: BTreeSet::new(), lost: BTreeSet::new() }
+    }
+
+    pub(super) fn insert(&mut self, future: u64, record: &Record) {
+        match record.location {
+            Location::Lost => _ = self.lost.insert(key(future, record)),
+            _ => self.named.extend(self.names(record.location).map(|pe| (pe, future))),
+        }
+    }
+
+    pub(super) fn remove(&mut self, future: u64, record: &Record) {
+        match record.location {
+            Location::Lost => _ = self.lost.remove(&key(future, record)),
+            _ => self.names(record.location).for_each(|pe| _ = self.named.remove(&(pe, future))),
+        }
+    }
+
+    /// The other PEs with which a task is lost that is there.
+    fn names(&self, location: Location) -> impl Iterator<Item = Pe> + use<> {
+        let me = self.me;
+        let named = match location {
+            Location::At(at) => [Some(at), None],
+            Location::InTransit { from, to } => [Some(from), Some(to)],
+            Location::Lost => [None, None],
+        };
+        named.into_iter().flatten().filter(move |pe| *pe != me)
+    }
+
+    pub(super) fn first_with(&self, pe: Pe) -> Option<u64> {
+        self.named.range((pe, 0)..=(pe, u64::MAX)).next().map(|(_, future)| *future)
+    }
+
+    pub(super) fn first_lost(
+        &self,
+        suspicion: Suspicion,
+        radii: RangeInclusive<Distance>,
+    ) -> Option<u64> {
+        let least = (suspicion, *radii.start(), 0);
+        let most = (suspicion, *radii.end(), u64::MAX);
+        self.lost.range(least..=most).next().map(|(_, _, future)| *future)
+    }
+
+    pub(super) fn lost(&self) -> usize {
+        self.lost.len()
+    }
+}
+
+fn key(future: u64, record: &Record) -> (Suspicion, Distance, u64) {
+    (Suspicion::after(record.lost_with.len()), record.radius, future)
+}

@@ -1,0 +1,204 @@
+//! Deaths that cost many tasks.
+
+use super::world::{World, pe, settings};
+use crate::error::TaskError;
+use crate::protocol::message::Bytes;
+use crate::protocol::settings::LOSSES_PER_TURN;
+use crate::protocol::{Fish, Message, Need, Parcel, TaskId, Version};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+use ultramarine_topology::{Distance, Topology};
+
+/// Tasks of PE 0, numbered from 1, that are on PE 1.
+fn away(pes: u32, tasks: u64, supervised: bool) -> World {
+    let mut world = World::new(Topology::flat(pes), &settings(), 1);
+    for future in 1..=tasks {
+        let task = TaskId { home: pe(0), future };
+        let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
+        world.place(0, 1, Parcel { task, radius, supervised, version, body });
+        world.flying.clear();
+    }
+    world
+}
+
+fn fish(thief: u32) -> Message {
+    Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need: Need::Idle, queued: 0 })
+}
+
+/// Lets PE 0 take turns until it has no losses to work off. How many tasks each turn lost, or
+/// ended, or took back.
+fn turns(world: &mut World, count: impl Fn(&World) -> usize) -> Vec<usize> {
+    let (mut counts, mut last) = (vec![count(world)], count(world));
+    while world.tick(0, true) == Some(world.now) {
+        counts.push(count(world) - last);
+        last = count(world);
+    }
+    counts.push(count(world) - last);
+    counts
+}
+
+#[test]
+fn a_turn_loses_a_limited_number_of_tasks() {
+    let tasks = 3 * LOSSES_PER_TURN + 7;
+    for supervised in [true, false] {
+        let mut world = away(4, tasks as u64, supervised);
+        world.bury(0, 1);
+        let counts = turns(&mut world, |world| {
+            let statistics = world.nodes[0].statistics();
+            assert_eq!(statistics.lost as usize, world.seats[0].filled.len());
+            (statistics.replicas + statistics.lost) as usize
+        });
+        assert_eq!(counts.iter().sum::<usize>(), tasks, "all, and each once");
+        assert!(counts.iter().all(|count| *count <= LOSSES_PER_TURN), "{counts:?}");
+    }
+}
+
+#[test]
+fn a_turn_takes_back_a_limited_number_of_tasks() {
+    let tasks = 3 * LOSSES_PER_TURN + 7;
+    let mut world = away(2, tasks as u64, true);
+    world.bury(0, 1);
+    let counts = turns(&mut world, |world| world.queued(0));
+    assert_eq!(counts.iter().sum::<usize>(), tasks);
+    assert!(counts.iter().all(|count| *count <= LOSSES_PER_TURN), "{counts:?}");
+}
+
+#[test]
+fn a_second_death_waits_for_the_losses_of_the_first() {
+    let tasks = 2 * LOSSES_PER_TURN as u64;
+    let mut world = away(4, tasks, false);
+    let task = TaskId { home: pe(0), future: tasks + 1 };
+    let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
+    world.place(0, 2, Parcel { task, radius, supervised: false, version, body });
+    world.bury(0, 1);
+    world.bury(0, 2);
+    assert_eq!(world.seats[0].filled.len(), LOSSES_PER_TURN);
+    turns(&mut world, |_| 0);
+    assert_eq!(world.seats[0].filled.len() as u64, tasks + 1);
+    let last = world.seats[0].filled.last();
+    assert_eq!(last, Some(&(task.future, Err(TaskError::Lost { pe: pe(2) }))));
+}
+
+/// Until its turn has come a task may turn out to be elsewhere, or to have ended.
+#[test]
+fn what_is_still_to_be_lost_is_heard_of_all_the_same() {
+    let tasks = LOSSES_PER_TURN as u64 + 3;
+    let mut world = away(4, tasks, true);
+    world.bury(0, 1);
+    let [at_another, home_again, ended] = [tasks - 2, tasks - 1, tasks];
+    // PE 1 had handed them on, and its NOTIFYs were lost with it.
+    let version = Version { replica: 0, age: 3 };
+    world.handle(0, 2, Message::Ack { future: at_another, version });
+    let task = TaskId { home: pe(0), future: home_again };
+    let (radius, body) = (Distance::ONE, Bytes::default());
+    let version = Version { replica: 0, age: 2 };
+    let parcel = Parcel { task, radius, supervised: true, version, body };
+    world.handle(0, 2, Message::Schedule { serial: 1, tasks: vec![parcel] });
+    world.handle(0, 2, Message::Result { future: ended, outcome: Ok(Bytes::default()) });
+    turns(&mut world, |_| 0);
+    assert_eq!(world.nodes[0].statistics().replicas, LOSSES_PER_TURN as u64);
+    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
+    // The one that is at PE 2 is lost with PE 2.
+    world.bury(0, 2);
+    turns(&mut world, |_| 0);
+    assert_eq!(world.nodes[0].statistics().replicas, LOSSES_PER_TURN as u64 + 1);
+}
+
+/// A hundred thousand tasks wait that this thief may not have, before a hundred thousand that it
+/// may: who looks at each of them for each FISH does not come to an end here.
+#[test]
+fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
+    const TASKS: u64 = 100_000;
+    let mut world = away(4, TASKS, true);
+    for dead in [1, 2] {
+        world.bury(0, dead);
+        turns(&mut world, |_| 0);
+        // All are lost twice, and each goes alone only to who has nothing else.
+        give_all(&mut world, 2, TASKS * u64::from(dead == 1));
+    }
+    for future in TASKS + 1..=2 * TASKS {
+        let task = TaskId { home: pe(0), future };
+        let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
+        world.place(0, 2, Parcel { task, radius, supervised: true, version, body });
+    }
+    let busy = Fish { thief: pe(3), serial: 1, hops_left: 0, need: Need::Ahead, queued: 0 };
+    let mut given = 0;
+    while given < TASKS {
+        world.flying.clear();
+        world.handle(0, 3, Message::Fish(busy));
+        given += scheduled(&world);
+    }
+    assert_eq!(world.nodes[0].statistics().replicas, 2 * TASKS);
+}
+
+/// How many tasks are on their way.
+fn scheduled(world: &World) -> u64 {
+    let tasks = world.flying.iter().map(|letter| match &letter.message {
+        Message::Schedule { tasks, .. } => tasks.len() as u64,
+        other => panic!("no task: {other:?}"),
+    });
+    tasks.sum()
+}
+
+/// Gives a thief this number of tasks.
+fn give_all(world: &mut World, thief: u32, tasks: u64) {
+    let mut given = 0;
+    while given < tasks {
+        world.flying.clear();
+        world.handle(0, thief, fish(thief));
+        given += scheduled(world);
+    }
+    world.flying.clear();
+}
+
+/// How long this thread has computed. (Other programs on the machine make no difference to it.)
+fn computed() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Run by hand: `cargo test -p ultramarine-runtime --lib -- --ignored --nocapture longest_turn`.
+#[test]
+#[ignore = "it measures, and says nothing about right or wrong"]
+fn longest_turn() {
+    for (tasks, supervised) in [100_000, 1_000_000].map(|n| [(n, true), (n, false)]).concat() {
+        let mut world = away(4, tasks, supervised);
+        let (node, host) = (&mut world.nodes[0], &mut world.seats[0]);
+        let (mut losing, mut giving, mut ending) = (Vec::new(), Vec::new(), Vec::new());
+        let turn = |turns: &mut Vec<Duration>, act: &mut dyn FnMut()| {
+            let begin = computed();
+            act();
+            turns.push(computed().saturating_sub(begin));
+        };
+        host.filled.reserve(tasks as usize);
+        turn(&mut losing, &mut || node.bury(pe(1), host));
+        while node.statistics().replicas + node.statistics().lost < tasks {
+            turn(&mut losing, &mut || _ = node.tick(Duration::ZERO, Need::Ahead, host));
+        }
+        for future in 1..=if supervised { tasks } else { 0 } {
+            if future % 32 == 0 {
+                let thief = 2 + (future / 32 % 2) as u32;
+                turn(&mut giving, &mut || {
+                    node.handle(Duration::ZERO, pe(thief), fish(thief), host);
+                });
+                host.forget_sent();
+            }
+            if future % 2 == 0 {
+                let message = || Message::Result { future, outcome: Ok(Bytes::default()) };
+                turn(&mut ending, &mut || node.handle(Duration::ZERO, pe(2), message(), host));
+            }
+        }
+        println!("{tasks} tasks, supervised: {supervised}");
+        for (what, mut turns) in [("lost", losing), ("given out", giving), ("ended", ending)] {
+            turns.sort();
+            let at = |share: usize| turns.get(turns.len() * share / 1000);
+            if let (Some(half), Some(most), Some(last)) = (at(500), at(999), turns.last()) {
+                let (sum, count) = (turns.iter().sum::<Duration>(), turns.len());
+                println!(
+                    "  {what} in {count} turns: {sum:.1?} in all, half below {half:.1?}, 99.9 % below \
+                     {most:.1?}, longest {last:.1?}"
+                );
+            }
+        }
+    }
+}

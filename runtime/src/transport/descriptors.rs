@@ -1,0 +1,139 @@
+//! File descriptors: how many this process may open, and what to say when there are none left.
+//!
+//! The limit is `RLIMIT_NOFILE`, which `ulimit -n` shows: each process has a soft one, which
+//! counts, and a hard one, up to which it may raise the soft one.
+
+use super::LaneError;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many descriptors a process is taken to need beside its connections with other PEs.
+pub const APART: u64 = 128;
+
+/// The limit is raised no further than this. Some hosts have a hard limit of 10^9, and some
+/// programs that a job may start go through all numbers below the soft one.
+const RAISED_MAX: u64 = 1 << 20;
+
+/// How many a process is taken to have open if the system does not say.
+const OPEN_GUESS: u64 = 64;
+
+/// How often a shortage is warned of, at most.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+
+/// Raises the soft limit as far as the hard one allows, unless it is enough for `needed`
+/// descriptors already. Returns the soft limit then; `None`: there is none.
+pub fn raise(needed: u64) -> Option<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let soft = current?;
+    let raised = maximum.unwrap_or(RAISED_MAX).min(RAISED_MAX);
+    if soft >= needed.min(raised) {
+        return Some(soft);
+    }
+    let is_raised = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_ok();
+    Some(if is_raised { raised } else { soft })
+}
+
+/// How many more descriptors this process may open.
+pub fn left() -> u64 {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return u64::MAX };
+    limit.saturating_sub(open_below(limit))
+}
+
+/// How many are open whose numbers are below the limit. The limit is on the numbers: a process may
+/// have inherited more from a launcher that had a higher one.
+fn open_below(limit: u64) -> u64 {
+    let is_below = |name: &std::ffi::OsStr| {
+        name.to_str().and_then(|name| name.parse::<u64>().ok()).is_some_and(|fd| fd < limit)
+    };
+    match std::fs::read_dir("/proc/self/fd") {
+        // The folder itself is one of them while it is being read.
+        Ok(files) => {
+            let open = files.flatten().filter(|file| is_below(&file.file_name())).count();
+            (open as u64).saturating_sub(1)
+        }
+        Err(error) if is_shortage(&error) => limit,
+        Err(_) => OPEN_GUESS,
+    }
+}
+
+/// Makes sure, before the job begins, that there are this many left.
+///
+/// # Errors
+/// There are fewer.
+pub fn demand(needed: u64) -> Result<(), LaneError> {
+    let left = left();
+    if left >= needed {
+        return Ok(());
+    }
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    Err(LaneError::Descriptors { limit, left, needed, enough: limit - left + needed })
+}
+
+/// Whether the system has refused something for lack of descriptors.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
+/// What to add to the system's words, which do not say what to do.
+pub(crate) fn hint(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => {
+            let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+            format!(
+                ": out of file descriptors (RLIMIT_NOFILE is {limit}). Raise the limit with `ulimit -n` \
+                 before the start, or open fewer files at a time"
+            )
+        }
+        Some(Errno::NFILE) => {
+            ": the host is out of file descriptors (fs.file-max limits them). Run \
+                               fewer processes on it, or ask its administrator for more"
+                .to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Warns if the system refused something for lack of descriptors, but not all the time.
+pub(crate) fn warn_of_shortage(doing: &str, error: &io::Error) {
+    static WARNED: Mutex<Option<Instant>> = Mutex::new(None);
+    if !is_shortage(error) {
+        return;
+    }
+    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    if warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+        *warned = Some(Instant::now());
+        tracing::warn!("{doing} must wait: {error}{}", hint(error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_enough_is_left_alone() {
+        let before = getrlimit(Resource::Nofile);
+        assert_eq!(raise(0), before.current);
+        assert_eq!(getrlimit(Resource::Nofile), before);
+    }
+
+    #[test]
+    fn a_demand_that_cannot_be_met_names_the_limit_and_the_way_out() {
+        demand(1).expect("one is always left");
+        let Some(limit) = getrlimit(Resource::Nofile).current else { return };
+        let error = demand(limit + 1).expect_err("some are open").to_string();
+        assert!(error.contains(&format!("RLIMIT_NOFILE is {limit}")), "{error}");
+        assert!(error.contains("ulimit -n"), "{error}");
+    }
+
+    #[test]
+    fn only_a_lack_of_descriptors_is_one() {
+        for (errno, is_one) in [(Errno::MFILE, true), (Errno::NFILE, true), (Errno::PIPE, false)] {
+            let error = io::Error::from(errno);
+            assert_eq!((is_shortage(&error), hint(&error).is_empty()), (is_one, !is_one));
+        }
+    }
+}

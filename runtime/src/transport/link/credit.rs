@@ -1,0 +1,138 @@
+//! Receive credit: how much all peers together may have in flight towards this port.
+//!
+//! Each peer may always have one frame in flight. What it sends beyond that, it borrows from the
+//! port's budget. Each frame says how many bytes wait behind it, so the port lends a peer no more
+//! than the peer can use; an acknowledgement carries the loan to the peer. A loan is a position in
+//! the peer's stream and never goes back, so a lost or late frame does no harm. As the bytes arrive
+//! the loan shrinks to nothing: a peer that has sent everything owes nothing, and nothing has to be
+//! called back.
+//!
+//! The peers that wait for credit get equal shares. A peer that finds the budget lent out goes on
+//! with one frame for each acknowledgement.
+
+/// What a port lends to its peers.
+pub(super) struct Budget {
+    bytes: u64,
+    /// How much is lent at the moment; not more than `bytes`.
+    lent: u64,
+    /// How many peers have more to send than the frame that each may always send.
+    borrowers: u64,
+}
+
+/// What one peer has borrowed.
+#[derive(Default)]
+pub(super) struct Loan {
+    /// The peer may send its stream up to this position.
+    limit: u64,
+    /// How much of the budget it takes.
+    lent: u64,
+    is_borrower: bool,
+}
+
+impl Loan {
+    /// What the peer may send beyond `position`, apart from the frame that it always may.
+    pub(super) fn credit(&self, position: u64) -> u32 {
+        self.limit.saturating_sub(position).try_into().unwrap_or(u32::MAX)
+    }
+}
+
+impl Budget {
+    pub(super) fn new(bytes: usize) -> Self {
+        Budget { bytes: bytes as u64, lent: 0, borrowers: 0 }
+    }
+
+    /// The peer's stream has arrived up to `position`, and at least `waiting` bytes come after.
+    pub(super) fn renew(
+        &mut self,
+        loan: &mut Loan,
+        position: u64,
+        waiting: u32,
+        (frame_bytes, window_bytes): (usize, usize),
+    ) {
+        let frame_bytes = frame_bytes as u64;
+        let wanted = u64::from(waiting).min(window_bytes as u64).saturating_sub(frame_bytes);
+        if wanted == 0 && loan.lent == 0 && !loan.is_borrower {
+            return;
+        }
+        self.borrowers -= u64::from(std::mem::replace(&mut loan.is_borrower, wanted > 0));
+        self.borrowers += u64::from(wanted > 0);
+        let others = self.lent - loan.lent;
+        let share = (self.bytes / self.borrowers.max(1)).min(self.bytes.saturating_sub(others));
+        let held = loan.limit.saturating_sub(position + frame_bytes);
+        let granted = wanted.min(share);
+        if granted > held {
+            loan.limit = position + frame_bytes + granted;
+        }
+        loan.lent = held.max(granted);
+        self.lent = others + loan.lent;
+    }
+
+    /// The peer will send nothing more.
+    pub(super) fn end(&mut self, loan: &mut Loan) {
+        let loan = std::mem::take(loan);
+        self.lent -= loan.lent;
+        self.borrowers -= u64::from(loan.is_borrower);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FRAME: u64 = 10;
+    const WINDOW: u64 = 400;
+    const BOTH: (usize, usize) = (FRAME as usize, WINDOW as usize);
+
+    #[test]
+    fn one_peer_alone_gets_the_window_or_the_budget() {
+        for (budget, credit) in [(1000, WINDOW), (100, 100 + FRAME)] {
+            let (mut budget, mut loan) = (Budget::new(budget), Loan::default());
+            budget.renew(&mut loan, 7, 5000, BOTH);
+            assert_eq!(u64::from(loan.credit(7)), credit);
+        }
+    }
+
+    #[test]
+    fn a_peer_without_much_to_send_borrows_nothing() {
+        let (mut budget, mut loan) = (Budget::new(100), Loan::default());
+        for position in (0..100).step_by(10) {
+            budget.renew(&mut loan, position, FRAME as u32, BOTH);
+        }
+        assert_eq!((loan.credit(90), budget.lent, budget.borrowers), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_peer_that_is_gone_gives_its_loan_back() {
+        let (mut budget, mut loan) = (Budget::new(100), Loan::default());
+        budget.renew(&mut loan, 0, 5000, BOTH);
+        assert_eq!((budget.lent, budget.borrowers), (100, 1));
+        budget.end(&mut loan);
+        assert_eq!((budget.lent, budget.borrowers), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_than_the_budget_is_ever_lent(
+            bytes in 0..2000_usize,
+            frames in prop::collection::vec((0..5_usize, 0..50_u64, 0..600_u32), 0..200),
+        ) {
+            let mut budget = Budget::new(bytes);
+            let mut peers: [(Loan, u64, u64); 5] = Default::default();
+            for (peer, arrived, more) in frames {
+                let (loan, position, end) = &mut peers[peer];
+                // A peer sends what it may: one frame, or up to its limit.
+                *end = (*end).max(*position + u64::from(more));
+                let may = FRAME.max(loan.limit.saturating_sub(*position));
+                *position = (*position + arrived.min(may)).min(*end);
+                budget.renew(loan, *position, (*end - *position) as u32, BOTH);
+                let lent = |(loan, position, _): &(Loan, u64, u64)| {
+                    loan.limit.saturating_sub(*position + FRAME)
+                };
+                prop_assert!(peers.iter().all(|peer| peer.0.limit <= peer.2.max(FRAME)));
+                prop_assert_eq!(peers.iter().map(lent).sum::<u64>(), budget.lent);
+                prop_assert!(budget.lent <= bytes as u64);
+            }
+        }
+    }
+}

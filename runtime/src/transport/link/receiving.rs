@@ -1,0 +1,57 @@
+//! What a port does with the frames that arrive.
+
+use super::frame::Frame;
+use super::peer::{Peer, Receipt};
+use super::{LinkError, Port};
+use crate::transport::pieces::TooLong;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+impl Port {
+    pub(super) fn receive(
+        &mut self,
+        now: Duration,
+        deliver: &mut dyn FnMut(Pe, &[u8]),
+    ) -> Result<(), LinkError> {
+        let mut failure = None;
+        let Port { me, lane, limits, common, counters, peers, ready, timed, due, .. } = self;
+        lane.poll(&mut |from, bytes| {
+            counters.frames_received += 1;
+            counters.bytes_received += bytes.len() as u64;
+            let Some(slot) = peers.get_mut(from.index()).filter(|_| from != *me) else {
+                counters.corrupt += 1;
+                return;
+            };
+            let Some(frame) = Frame::decode(from, *me, bytes) else {
+                counters.corrupt += 1;
+                return;
+            };
+            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(limits)));
+            let mut messages = 0;
+            let receipt = peer.receive(frame, limits, common, now, &mut |message| {
+                messages += 1;
+                deliver(from, message);
+            });
+            counters.messages_received += messages;
+            match receipt {
+                Receipt::Good => {}
+                Receipt::Duplicate => counters.duplicates += 1,
+                Receipt::Gap => counters.gaps += 1,
+                Receipt::Impossible => counters.corrupt += 1,
+                Receipt::Refused => counters.refused += 1,
+                Receipt::TooLong(TooLong(bytes)) => {
+                    counters.oversized += 1;
+                    let limit = limits.message_bytes_max;
+                    failure = Some(LinkError::MessageTooLong { from, bytes, limit });
+                }
+            }
+            if peer.may_send(now) {
+                peer.enlist_ready(from, ready);
+            } else if let Some(deadline) = peer.deadline(limits.resend_after) {
+                *due = deadline.min(*due);
+                peer.enlist_timed(from, timed);
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+}

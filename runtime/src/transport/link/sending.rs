@@ -1,0 +1,101 @@
+//! How a port sends: what waits, what it owes, and again what was not acknowledged.
+
+use super::{LaneError, LinkError, Port};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// When to try again on a lane that was full: no lane says when it no longer is.
+const RETRY_AFTER: Duration = Duration::from_millis(1);
+
+impl Port {
+    /// Looks at the clock of every peer that has one running, if any may be due.
+    pub(super) fn check_timers(&mut self, now: Duration) {
+        if now < self.due {
+            return;
+        }
+        self.due = Duration::MAX;
+        let Port { settings, limits, peers, ready, timed, due, silences, .. } = self;
+        timed.retain(|&pe| {
+            let Some(peer) = peers[pe.index()].as_mut() else { return false };
+            if peer.outbound.resend_at(limits.resend_after).is_some_and(|at| at <= now) {
+                let unheard = now.saturating_sub(peer.heard);
+                silences.note(pe, peer.outbound.resend(), unheard, settings);
+            }
+            // Whoever is sent to gets a new clock then.
+            let deadline = if peer.may_send(now) {
+                peer.enlist_ready(pe, ready);
+                None
+            } else {
+                peer.deadline(limits.resend_after)
+            };
+            *due = deadline.map_or(*due, |deadline| deadline.min(*due));
+            peer.is_timed = deadline.is_some();
+            peer.is_timed
+        });
+    }
+
+    /// Sends what is to be sent as far as the lane takes it.
+    ///
+    /// # Errors
+    ///
+    /// The lane failed.
+    pub fn flush(&mut self, now: Duration) -> Result<(), LinkError> {
+        let before = self.counters.frames_sent;
+        let mut at = 0;
+        while let Some(&to) = self.ready.get(at) {
+            if self.flush_peer(to, now)? {
+                self.ready.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        if self.ready.is_empty() {
+            self.silences.lane_has_taken();
+        } else {
+            self.due = self.due.min(now + RETRY_AFTER);
+            if self.counters.frames_sent == before {
+                self.silences.lane_has_refused(now, &self.settings);
+            } else {
+                self.silences.lane_has_taken();
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends to one peer. Returns whether the lane took everything.
+    fn flush_peer(&mut self, to: Pe, now: Duration) -> Result<bool, LinkError> {
+        let Some(peer) = self.peers[to.index()].as_mut() else { return Ok(true) };
+        let mut is_done = true;
+        while peer.may_send(now) {
+            let (header, payload) = peer.next();
+            let payload_bytes = payload.0.len() + payload.1.len();
+            super::frame::encode(&mut self.frame, (self.me, to), header, payload);
+            match self.lane.send(to, &self.frame) {
+                Ok(true) => {}
+                Ok(false) => {
+                    is_done = false;
+                    break;
+                }
+                Err(error) => {
+                    if matches!(error, LaneError::HasLeft(_)) {
+                        // Or what is for others would never get its turn.
+                        peer.close(&mut self.common);
+                    }
+                    // Nor is the rest forgotten until something else falls due.
+                    self.due = self.due.min(now + RETRY_AFTER);
+                    return Err(error.into());
+                }
+            }
+            self.counters.frames_sent += 1;
+            self.counters.bytes_sent += self.frame.len() as u64;
+            self.counters.bytes_resent += peer.has_sent(&header, payload_bytes, now) as u64;
+        }
+        if let Some(deadline) = peer.deadline(self.limits.resend_after) {
+            // What the lane did not take now may have been due already.
+            self.due = self.due.min(deadline.max(now + RETRY_AFTER));
+            peer.enlist_timed(to, &mut self.timed);
+        }
+        peer.is_ready = !is_done;
+        Ok(is_done)
+    }
+}

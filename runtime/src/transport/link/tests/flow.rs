@@ -1,0 +1,109 @@
+//! How much is in flight, and what buffers keep.
+
+use super::*;
+use crate::transport::link::buffers::POOL_BYTES_MAX;
+
+const FRAME_BYTES_MAX: usize = 1000;
+const FRAME_BYTES: usize = FRAME_BYTES_MAX - HEADER_BYTES;
+const SENDERS: u32 = 1000;
+
+/// A root and its senders, who have a message of so many bytes each for it.
+fn incast(message_bytes: usize, settings: PortSettings) -> (Port, Vec<Port>, BadLane) {
+    let lanes = bad_network(SENDERS + 1, FRAME_BYTES_MAX, Faults::default(), 1);
+    let network = lanes[0].clone();
+    let mut ports = lanes.into_iter().map(|lane| lane.port(settings));
+    let root = ports.next().unwrap();
+    let mut senders: Vec<Port> = ports.collect();
+    for (sender, number) in senders.iter_mut().zip(0..) {
+        sender.send(Pe::ROOT, &vec![number as u8; message_bytes]).unwrap();
+    }
+    (root, senders, network)
+}
+
+/// Polls those that send once, and the root as often as it takes to empty its inbox.
+fn step(root: &mut Port, senders: &mut [Port], ms: u32, deliver: &mut dyn FnMut(Pe, &[u8])) {
+    for sender in senders {
+        sender.poll(MS * ms, &mut |_, _| {}).unwrap();
+    }
+    for _ in 0..50 {
+        root.poll(MS * ms, deliver).unwrap();
+    }
+}
+
+fn are_idle(root: &mut Port, senders: &mut [Port]) -> bool {
+    root.is_idle() && senders.iter_mut().all(Port::is_idle)
+}
+
+/// Bytes of streams that are on their way to the root.
+fn in_flight(network: &BadLane) -> usize {
+    let inboxes = network.inboxes.lock().unwrap();
+    inboxes[0].iter().map(|(_, frame)| frame.len() - HEADER_BYTES).sum()
+}
+
+#[test]
+fn a_thousand_senders_have_no_more_in_flight_than_the_budget_and_a_frame_each() {
+    const BUDGET: usize = 50_000;
+    const MESSAGE_BYTES: usize = 20_000;
+    let settings = PortSettings { credit_bytes_max: BUDGET, ..settings() };
+    let settings = PortSettings { resend_after: Duration::from_hours(1), ..settings };
+    let (mut root, mut senders, network) = incast(MESSAGE_BYTES, settings);
+    let (mut arrived, mut most) = (0, 0);
+    for ms in 0.. {
+        assert!(ms < 10_000, "waited in vain: {arrived} have arrived");
+        step(&mut root, &mut senders, ms, &mut |from, message| {
+            assert_eq!(message, vec![(from.number() - 1) as u8; MESSAGE_BYTES]);
+            arrived += 1;
+        });
+        for sender in &mut senders {
+            sender.poll(MS * ms, &mut nothing).unwrap();
+        }
+        most = most.max(in_flight(&network));
+        assert!(most <= BUDGET + SENDERS as usize * FRAME_BYTES, "{most} bytes");
+        if arrived == SENDERS && are_idle(&mut root, &mut senders) {
+            break;
+        }
+    }
+    assert!(most >= SENDERS as usize * FRAME_BYTES, "each may send a frame at once: {most} bytes");
+    assert_eq!(root.counters().gaps, 0);
+}
+
+#[test]
+fn one_sender_alone_gets_the_whole_window_also_after_others_have_sent() {
+    let settings = PortSettings { window_frames: 50, ..settings() };
+    let (mut root, mut senders, network) = incast(5000, settings);
+    let mut now = 0;
+    let mut run = |root: &mut Port, senders: &mut [Port]| {
+        let mut most = 0;
+        while !are_idle(root, senders) {
+            now += 1;
+            assert!(now < 10_000, "waited in vain");
+            for sender in &mut *senders {
+                sender.poll(MS * now, &mut nothing).unwrap();
+            }
+            most = most.max(in_flight(&network));
+            step(root, senders, now, &mut |_, _| {});
+        }
+        most
+    };
+    run(&mut root, &mut senders);
+    senders[7].send(Pe::ROOT, &vec![7; 1_000_000]).unwrap();
+    assert_eq!(run(&mut root, &mut senders), 50 * FRAME_BYTES);
+}
+
+#[test]
+fn what_buffers_keep_does_not_grow_with_the_number_of_peers() {
+    let (mut root, mut senders, _) = incast(200_000, settings());
+    for peer in 1..=SENDERS {
+        root.send(Pe::new(peer), &vec![1; 100_000]).unwrap();
+    }
+    assert!(root.buffer_bytes() > 5 * POOL_BYTES_MAX, "each stream waits in a buffer");
+    for ms in 0.. {
+        assert!(ms < 10_000, "waited in vain");
+        step(&mut root, &mut senders, ms, &mut |_, _| {});
+        if are_idle(&mut root, &mut senders) {
+            break;
+        }
+    }
+    assert_eq!(root.counters().messages_received, u64::from(SENDERS));
+    assert!(root.buffer_bytes() <= POOL_BYTES_MAX, "{} bytes", root.buffer_bytes());
+}

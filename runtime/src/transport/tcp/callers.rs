@@ -1,0 +1,66 @@
+//! Taking calls, from PEs and from strangers.
+
+use super::connection::{Connection, End};
+use super::sockets::Sockets;
+use super::{TcpCounters, token};
+use crate::handshake::{Handshake, Purpose};
+use mio::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How many connections one round accepts.
+const ROUND_ACCEPTS_MAX: usize = 64;
+
+/// How long a handshake may go on while others wait that there is no room for.
+const HELLO_WITHIN_IF_PRESSED: Duration = Duration::from_millis(100);
+
+impl Sockets {
+    /// Takes those who call, as far as there is room.
+    pub(super) fn accept(&mut self, now: Instant) {
+        for _ in 0..ROUND_ACCEPTS_MAX {
+            if !self.listener.is_called() || !self.may_accept(now) {
+                return;
+            }
+            match self.listener.accept() {
+                Ok(Some(stream)) => self.take_call(stream),
+                Ok(None) => return,
+                Err(error) => {
+                    TcpCounters::count(&self.counters.not_accepted);
+                    return self.refused(&error, now);
+                }
+            }
+        }
+    }
+
+    fn take_call(&mut self, stream: TcpStream) {
+        let pes = self.peers.len() as u32;
+        let handshake = Handshake::accept(self.key, Purpose::Lane, self.me, pes);
+        let (place, event) = (self.next_place(), self.event());
+        let at = (&*self.registry, token(place));
+        match Connection::new(stream, handshake, at, event) {
+            Ok(connection) => {
+                self.keep(connection);
+                self.strangers.insert(event, place);
+                self.room.has_accepted();
+            }
+            Err(_) => TcpCounters::count(&self.counters.broken),
+        }
+    }
+
+    /// Closes the connections whose handshake has not ended in time: the oldest of them after less
+    /// if others are waiting.
+    pub(super) fn dismiss_strangers(&mut self, now: Instant) {
+        while let Some((_, &place)) = self.strangers.first_key_value() {
+            let is_pressed = self.listener.is_called() && !self.may_accept(now);
+            let within = if is_pressed {
+                HELLO_WITHIN_IF_PRESSED.min(self.hello_within)
+            } else {
+                self.hello_within
+            };
+            let Some(stranger) = self.connection(place) else { return };
+            if now.duration_since(stranger.since) <= within {
+                return;
+            }
+            self.close(place, End::NoHello);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a lane knows about the way to one other PE.
+
+use std::time::{Duration, Instant};
+
+/// How long to wait before dialling again after a connection broke; doubles with each that does
+/// not last.
+const REDIAL_AFTER_MIN: Duration = Duration::from_millis(10);
+
+/// The longest such wait. A connection that lasted longer than this counts as one that lasted.
+const REDIAL_AFTER_MAX: Duration = Duration::from_secs(1);
+
+/// The connections with one PE, by their places.
+pub(super) struct Peer {
+    /// The one that frames go out on.
+    pub(super) open: Option<usize>,
+    /// The one that is being dialled.
+    pub(super) dialling: Option<usize>,
+    /// Those that are being closed, the oldest first.
+    pub(super) ending: Vec<usize>,
+    /// Not to be dialled again before this.
+    pub(super) redial_at: Instant,
+    /// How many connections in a row did not last.
+    pub(super) failures: u32,
+}
+
+impl Peer {
+    pub(super) fn new(now: Instant) -> Self {
+        Peer { open: None, dialling: None, ending: Vec::new(), redial_at: now, failures: 0 }
+    }
+
+    /// The only connection of which frames are delivered: what is in an older one was sent before.
+    pub(super) fn first(&self) -> Option<usize> {
+        self.ending.first().copied().or(self.open)
+    }
+
+    /// The connection at this place is no more.
+    pub(super) fn remove(&mut self, place: usize) {
+        self.open.take_if(|open| *open == place);
+        self.dialling.take_if(|dialling| *dialling == place);
+        self.ending.retain(|ending| *ending != place);
+    }
+
+    /// A connection, made at this moment, broke, or could not be made.
+    pub(super) fn fail(&mut self, since: Instant) {
+        let now = Instant::now();
+        if now.duration_since(since) > REDIAL_AFTER_MAX {
+            self.failures = 0;
+        }
+        let doubled = REDIAL_AFTER_MIN.saturating_mul(1 << self.failures.min(16));
+        self.redial_at = now + doubled.min(REDIAL_AFTER_MAX);
+        self.failures += 1;
+    }
+}

@@ -1,0 +1,352 @@
+//! All connections of a lane: who is at their other ends, and what is sent and read on them.
+
+use super::connection::{Connection, End, Heard, Phase};
+use super::peer::Peer;
+use super::room::Room;
+use super::{LaneError, TcpCounters, token};
+use crate::handshake::JobKey;
+use crate::transport::descriptors;
+use crate::transport::listener::Listener;
+use mio::Registry;
+use mio::event::Event;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ultramarine_topology::Pe;
+
+/// How many frames one round of reading delivers before it leaves the rest to the next; it may
+/// exceed this by the frames of one turn of one connection.
+const ROUND_FRAMES_MAX: usize = 256;
+
+/// How much is read at once, in bytes: a few frames of full length.
+const READ_BYTES: usize = 256 << 10;
+
+/// How long a connection that is dialled may take to be there, handshake and all, before it counts
+/// as broken.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is usual for `strangers_max`.
+const STRANGERS_MAX: usize = 1024;
+
+/// What is usual for `hello_within`.
+const HELLO_WITHIN: Duration = Duration::from_secs(5);
+
+/// See the [module](self).
+pub(super) struct Sockets {
+    pub(super) me: Pe,
+    pub(super) key: JobKey,
+    addresses: Vec<SocketAddr>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) listener: Listener,
+    pub(super) counters: Arc<TcpCounters>,
+    pub(super) connections: Vec<Option<Box<Connection>>>,
+    /// The empty places in `connections`.
+    free: Vec<usize>,
+    pub(super) peers: Vec<Option<Box<Peer>>>,
+    /// Where the accepted connections within the handshake are, the oldest first.
+    pub(super) strangers: BTreeMap<u64, usize>,
+    /// How long the handshake on an accepted connection may take.
+    pub(super) hello_within: Duration,
+    /// How many accepted connections may be within the handshake at a time; at least 1.
+    pub(super) strangers_max: usize,
+    /// Where those that are being closed are, the oldest first.
+    pub(super) ending: VecDeque<usize>,
+    /// How many are being dialled.
+    pub(super) dialling: usize,
+    /// Those in which there may be something to read.
+    unread: VecDeque<usize>,
+    /// How many events there were that [`Connection`] dates by this count.
+    events: u64,
+    pub(super) room: Room,
+    /// What was just read.
+    pub(super) scratch: Box<[u8]>,
+}
+
+impl Sockets {
+    pub(super) fn new(
+        (me, key): (Pe, JobKey),
+        addresses: Vec<SocketAddr>,
+        registry: Arc<Registry>,
+        listener: Listener,
+        connections_max: usize,
+    ) -> Self {
+        Sockets {
+            me,
+            key,
+            peers: std::iter::repeat_with(|| None).take(addresses.len()).collect(),
+            addresses,
+            registry,
+            listener,
+            counters: Arc::default(),
+            connections: Vec::new(),
+            free: Vec::new(),
+            strangers: BTreeMap::new(),
+            hello_within: HELLO_WITHIN,
+            strangers_max: STRANGERS_MAX,
+            ending: VecDeque::new(),
+            dialling: 0,
+            unread: VecDeque::new(),
+            events: 0,
+            room: Room::new(connections_max),
+            scratch: vec![0; READ_BYTES].into(),
+        }
+    }
+
+    /// How many connections there are, of any kind.
+    pub(super) fn total(&self) -> usize {
+        self.connections.len() - self.free.len()
+    }
+
+    /// The number of the next event.
+    pub(super) fn event(&mut self) -> u64 {
+        self.events += 1;
+        self.events
+    }
+
+    pub(super) fn connection(&mut self, place: usize) -> Option<&mut Connection> {
+        self.connections.get_mut(place)?.as_deref_mut()
+    }
+
+    pub(super) fn peer(&mut self, pe: Pe) -> Option<&mut Peer> {
+        self.peers.get_mut(pe.index())?.as_deref_mut()
+    }
+
+    /// There is such a PE: it has been called, or has proved itself.
+    pub(super) fn peer_or_new(&mut self, pe: Pe, now: Instant) -> &mut Peer {
+        self.peers[pe.index()].get_or_insert_with(|| Box::new(Peer::new(now)))
+    }
+
+    /// Where the next connection will be.
+    pub(super) fn next_place(&self) -> usize {
+        self.free.last().copied().unwrap_or(self.connections.len())
+    }
+
+    /// Keeps a connection at the next place.
+    pub(super) fn keep(&mut self, connection: Connection) {
+        let kept = Some(Box::new(connection));
+        match self.free.pop() {
+            Some(place) => self.connections[place] = kept,
+            None => self.connections.push(kept),
+        }
+    }
+
+    /// There is no connection at this place any more.
+    pub(super) fn release(&mut self, place: usize) {
+        self.free.push(place);
+    }
+
+    /// Hands over a frame. `Ok(false)`: not now.
+    pub(super) fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+        let slot = self.peers.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
+        let open = slot.as_ref().and_then(|peer| peer.open);
+        let event = self.event();
+        let Some(place) = open else { return Ok(self.dial(to, frame, event)) };
+        let Some(connection) = self.connection(place) else { return Ok(false) };
+        connection.used = event;
+        let is_taken = connection.send(frame);
+        if is_taken.is_err() {
+            self.broke(place);
+        }
+        Ok(is_taken.unwrap_or(false))
+    }
+
+    /// Dials a PE with which there is no open connection, or lets a frame wait for one. Whether it
+    /// was taken.
+    fn dial(&mut self, to: Pe, frame: &[u8], event: u64) -> bool {
+        let now = Instant::now();
+        let peer = self.peer_or_new(to, now);
+        let (dialling, is_redial) = (peer.dialling, peer.failures > 0);
+        // Frames that are still coming on an old connection come before those on a new one.
+        let must_wait = !peer.ending.is_empty() || now < peer.redial_at;
+        if let Some(place) = dialling {
+            let is_late = |begun: &Connection| now.duration_since(begun.since) > HANDSHAKE_WITHIN;
+            match self.connection(place) {
+                Some(begun) if !is_late(begun) => return begun.send(frame).unwrap_or(false),
+                _ => {
+                    self.close(place, End::Broken);
+                    return false;
+                }
+            }
+        }
+        if must_wait {
+            return false;
+        }
+        if !self.may_dial(now) {
+            self.wish_to_dial(now);
+            return false;
+        }
+        let place = self.next_place();
+        let (address, pair) = (self.addresses[to.index()], (self.me, to));
+        let at = (&*self.registry, token(place));
+        let dialled = Connection::dial(self.key, pair, address, at, event);
+        let mut connection = match dialled {
+            Ok(connection) => connection,
+            Err(error) if descriptors::is_shortage(&error) => {
+                TcpCounters::count(&self.counters.not_dialled);
+                descriptors::warn_of_shortage("calling another PE", &error);
+                self.room.wish(now);
+                self.refused(&error, now);
+                return false;
+            }
+            Err(_) => {
+                TcpCounters::count(&self.counters.broken);
+                self.peer(to).into_iter().for_each(|peer| peer.fail(now));
+                return false;
+            }
+        };
+        if is_redial {
+            TcpCounters::count(&self.counters.redials);
+        }
+        let is_taken = connection.send(frame).unwrap_or(false);
+        self.keep(connection);
+        self.dialling += 1;
+        self.peer(to).into_iter().for_each(|peer| peer.dialling = Some(place));
+        self.room.has_dialled();
+        is_taken
+    }
+
+    /// Something happened on a connection.
+    pub(super) fn on_event(&mut self, place: usize, event: &Event) {
+        let Some(connection) = self.connection(place) else { return };
+        if connection.on_event(event).is_err() {
+            return self.broke(place);
+        }
+        if connection.is_over() {
+            self.close(place, End::Orderly);
+        } else if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.on_readable(place);
+        }
+    }
+
+    /// A connection has something to read.
+    pub(super) fn on_readable(&mut self, place: usize) {
+        if let Some(connection) = self.connection(place)
+            && !std::mem::replace(&mut connection.is_unread, true)
+        {
+            self.unread.push_back(place);
+        }
+    }
+
+    /// Whether the next round finds something although epoll tells of nothing new.
+    pub(super) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Reads and delivers what there is, up to a bound, and takes calls. Returns how many frames
+    /// there were.
+    pub(super) fn round(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> usize {
+        let mut frames = 0;
+        for _ in 0..self.unread.len() {
+            if frames >= ROUND_FRAMES_MAX {
+                break;
+            }
+            let Some(place) = self.unread.pop_front() else { break };
+            frames += self.read(place, deliver);
+        }
+        if self.is_restless() {
+            let now = Instant::now();
+            self.dismiss_strangers(now);
+            self.dismiss_ending(now);
+            self.accept(now);
+            self.make_room(now);
+        }
+        frames
+    }
+
+    /// Gives a connection its turn. Returns how many frames it brought.
+    fn read(&mut self, place: usize, deliver: &mut dyn FnMut(Pe, &[u8])) -> usize {
+        let Some(connection) = self.connections[place].as_deref_mut() else { return 0 };
+        if matches!(connection.phase, Phase::Greeting(_)) {
+            connection.is_unread = false;
+            match connection.greet() {
+                Ok(None) => return 0,
+                Ok(Some(pe)) => self.opened(place, pe),
+                Err(end) => {
+                    self.close(place, end);
+                    return 0;
+                }
+            }
+        }
+        let Some(connection) = self.connections[place].as_deref_mut() else { return 0 };
+        let Some(pe) = connection.peer else { return 0 };
+        let peer = self.peers[pe.index()].as_deref();
+        if peer.is_none_or(|peer| peer.first() != Some(place)) {
+            // Its turn comes once the older one has been read to its end.
+            connection.is_unread = true;
+            return 0;
+        }
+        connection.is_unread = false;
+        let mut frames = 0;
+        let heard = connection.read(&mut self.scratch, &mut |frame| {
+            frames += 1;
+            deliver(pe, frame);
+        });
+        if frames > 0 {
+            self.events += 1;
+            connection.used = self.events;
+            connection.first_heard.get_or_insert(self.events);
+        }
+        match heard {
+            Ok(Heard::All) => {}
+            Ok(Heard::Some) => self.on_readable(place),
+            Ok(Heard::Last) => self.heard_last(place),
+            Err(end) => self.close(place, end),
+        }
+        frames
+    }
+
+    /// Closes a connection; what waits on it is lost.
+    pub(super) fn close(&mut self, place: usize, end: End) {
+        let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else {
+            return;
+        };
+        self.release(place);
+        match connection.phase {
+            Phase::Greeting(_) if connection.is_dialled => self.dialling -= 1,
+            Phase::Greeting(_) => drop(self.strangers.remove(&connection.begun)),
+            Phase::Open => {}
+            Phase::Ending { .. } => self.ending.retain(|ending| *ending != place),
+        }
+        // If it was being closed anyway, that was counted where it was due.
+        let end = if matches!(connection.phase, Phase::Ending { .. }) { End::Orderly } else { end };
+        match end {
+            End::Orderly => {}
+            End::Broken => TcpCounters::count(&self.counters.broken),
+            End::NoHello => TcpCounters::count(&self.counters.strangers),
+            End::Forged => TcpCounters::count(&self.counters.forged),
+            End::Oversized => TcpCounters::count(&self.counters.oversized),
+        }
+        let Some(peer) = connection.peer.and_then(|pe| self.peer(pe)) else { return };
+        peer.remove(place);
+        if end != End::Orderly {
+            peer.fail(connection.since);
+        }
+        // What came on the next one has waited for the end of this one.
+        if let Some(next) = peer.first()
+            && self.connection(next).is_some_and(|next| next.is_unread)
+        {
+            self.unread.push_back(next);
+        }
+    }
+
+    /// The next round reads this connection, whether or not epoll tells of it.
+    pub(super) fn read_soon(&mut self, place: usize) {
+        if let Some(connection) = self.connection(place) {
+            connection.is_unread = true;
+            self.unread.push_back(place);
+        }
+    }
+
+    /// Drops the connections with a PE, with whatever waits.
+    pub(super) fn forget(&mut self, pe: Pe) {
+        let Some(peer) = self.peers.get_mut(pe.index()).and_then(Option::take) else { return };
+        let all = peer.ending.into_iter().chain(peer.open).chain(peer.dialling);
+        all.for_each(|place| self.close(place, End::Orderly));
+    }
+
+    /// Whether the system has taken everything.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.connections.iter().flatten().all(|connection| connection.is_flushed())
+    }
+}

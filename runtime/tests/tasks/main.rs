@@ -1,0 +1,66 @@
+//! What a few PEs, which are threads of this process, do with their tasks: with those that are forked,
+//! with those that wait inside rayon, and with those that have lost their supervisor.
+
+mod forks;
+mod joins;
+mod orphans;
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use ultramarine_runtime::executor::{Context, Exchanged, Job, Watch, lead};
+use ultramarine_runtime::settings::Settings;
+use ultramarine_runtime::transport::memory;
+use ultramarine_topology::{Pe, Topology};
+
+/// The longest that any wait in a test lasts; reached only when the test fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until `condition` holds.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The jobs of PEs with so many workers each.
+fn jobs(pes: u32, threads: usize, mut watch: impl FnMut(Pe) -> Option<Watch>) -> Vec<Job> {
+    let topology = Arc::new(Topology::flat(pes));
+    let job = |(lane, n): (memory::MemoryLane, u32)| {
+        let me = Pe::new(n);
+        let mut settings = Settings::for_threads(threads);
+        // A PE that waits for others that do not answer fails the test.
+        settings.shutdown_grace = PATIENCE * 4;
+        let (lane, topology, bootstrap) = (Box::new(lane), topology.clone(), Exchanged::default());
+        Job { me, topology, lane, settings, watch: watch(me), bootstrap }
+    };
+    memory::network(pes).into_iter().zip(0..).map(job).collect()
+}
+
+/// Runs a root and its main task, which may neither panic nor hang.
+fn run_root<F, T>(root: Job, main: F)
+where
+    F: FnOnce(Context) -> T + Send + 'static,
+    T: Future<Output = ()> + Send + 'static,
+{
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        let (result, parting) = lead(root, main);
+        parting.goodbye();
+        drop(done.send(result));
+    });
+    let result = is_done.recv_timeout(PATIENCE * 2).expect("the job panicked above, or hangs");
+    result.expect("the job is well");
+}
+
+/// Runs a main task on a PE that is alone, with so many workers.
+fn alone<F, T>(threads: usize, main: F)
+where
+    F: FnOnce(Context) -> T + Send + 'static,
+    T: Future<Output = ()> + Send + 'static,
+{
+    let mut jobs = jobs(1, threads, |_| None);
+    run_root(jobs.pop().expect("there is one"), main);
+}

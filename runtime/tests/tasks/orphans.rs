@@ -1,0 +1,158 @@
+//! Tasks whose supervisor has died: they and what they have spawned end.
+
+use crate::{PATIENCE, eventually, jobs, run_root};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use ultramarine_runtime::detector::Verdict;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Report, Spawner, Watch, Watchman, serve};
+use ultramarine_topology::{Distance, Pe};
+
+const SUPERVISOR: Pe = Pe::new(1);
+const WORKER: Pe = Pe::new(2);
+const TICK: Duration = Duration::from_millis(1);
+
+type Reports = Arc<Mutex<Vec<(Pe, Report)>>>;
+
+struct Silent;
+
+impl Watchman for Silent {
+    fn suspect(&self, _: Pe) {}
+    fn goodbye(self: Box<Self>) {}
+}
+
+/// Runs `main` on the root of three PEs. It gets what tells the others that PE 1 is dead.
+fn among_three<T>(main: impl FnOnce(Context, Box<dyn Fn() + Send + Sync>) -> T + Send + 'static)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
+    let reports = Reports::default();
+    let watch = |me| {
+        let reports = reports.clone();
+        let begin = move |report| {
+            reports.lock().unwrap().push((me, report));
+            Ok(Box::new(Silent) as Box<dyn Watchman>)
+        };
+        Some(Watch { lifeboat: None, begin: Box::new(begin) })
+    };
+    let mut jobs = jobs(3, 1, watch).into_iter();
+    let root = jobs.next().unwrap();
+    jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
+    let bury = move || {
+        for (pe, report) in &*reports.lock().unwrap() {
+            let is_dead = *pe == SUPERVISOR;
+            report(if is_dead { Verdict::Expelled } else { Verdict::Dead(vec![SUPERVISOR]) });
+        }
+    };
+    run_root(root, move |cx| main(cx, Box::new(bury)));
+}
+
+/// Has PE 1 spawn a task on PE 2, and buries PE 1 when `has_begun` says so.
+async fn orphan<F, T>(cx: &Context, bury: &(dyn Fn() + Send + Sync), f: F, has_begun: fn() -> bool)
+where
+    F: Fn(Context, ()) -> T + ultramarine_runtime::code::Stateless,
+    T: Future<Output = ()> + Send + 'static,
+{
+    let supervise = move |cx: Context, ()| async move {
+        drop(cx.supervised().spawn_at(WORKER, f, ()).await);
+    };
+    let lost = cx.spawn_at(SUPERVISOR, supervise, ());
+    eventually("the task has begun", has_begun);
+    bury();
+    assert_eq!(lost.await, Err(TaskError::Lost { pe: SUPERVISOR }));
+}
+
+/// Waits until the living have counted so many orphans.
+async fn are_counted(cx: &Context, orphans: u64) {
+    let start = Instant::now();
+    while cx.statistics().await.expect("nobody else dies").orphans < orphans {
+        assert!(start.elapsed() < PATIENCE, "there are not so many orphans");
+        cx.sleep(TICK).await;
+    }
+}
+
+#[test]
+fn an_orphan_is_stopped_where_it_awaits() {
+    static TICKS: AtomicU32 = AtomicU32::new(0);
+    among_three(async |cx, bury| {
+        let task = async |cx: Context, ()| loop {
+            TICKS.fetch_add(1, SeqCst);
+            cx.sleep(TICK).await;
+        };
+        orphan(&cx, &*bury, task, || TICKS.load(SeqCst) > 5).await;
+        are_counted(&cx, 1).await;
+        let ticks = TICKS.load(SeqCst);
+        cx.sleep(TICK * 50).await;
+        assert_eq!(TICKS.load(SeqCst), ticks);
+    });
+}
+
+#[test]
+fn what_only_an_orphan_waits_for_ends_with_it() {
+    static TICKS: AtomicU32 = AtomicU32::new(0);
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    static IS_OPEN: AtomicBool = AtomicBool::new(false);
+    among_three(async |cx, bury| {
+        let task = async |cx: Context, ()| {
+            // A child that spawns, which the orphan waits for; behind it many that are not started.
+            let child = async |cx: Context, ()| {
+                let tick = async |_: Context, ()| TICKS.fetch_add(1, SeqCst);
+                while cx.spawn(Distance::ZERO, tick, ()).await.is_ok() {
+                    cx.sleep(TICK).await;
+                }
+            };
+            let first = cx.spawn(Distance::ZERO, child, ());
+            while TICKS.load(SeqCst) < 5 {
+                cx.sleep(TICK).await;
+            }
+            let count = async |cx: Context, ()| {
+                STARTED.fetch_add(1, SeqCst);
+                while !IS_OPEN.load(SeqCst) {
+                    cx.sleep(TICK).await;
+                }
+                TICKS.fetch_add(1, SeqCst);
+            };
+            let others: Vec<_> = (0..5).map(|_| cx.spawn(Distance::ZERO, count, ())).collect();
+            first.await.expect("it never ends");
+            drop(others);
+        };
+        orphan(&cx, &*bury, task, || STARTED.load(SeqCst) == 5).await;
+        // The orphan, its first child and the five others.
+        are_counted(&cx, 7).await;
+        let ticks = TICKS.load(SeqCst);
+        IS_OPEN.store(true, SeqCst);
+        cx.sleep(TICK * 50).await;
+        assert_eq!(TICKS.load(SeqCst), ticks);
+    });
+}
+
+#[test]
+fn what_others_wait_for_goes_on() {
+    static IS_SPAWNED: AtomicBool = AtomicBool::new(false);
+    static IS_OPEN: AtomicBool = AtomicBool::new(false);
+    static DONE: AtomicU32 = AtomicU32::new(0);
+    among_three(async |cx, bury| {
+        let task = async |cx: Context, ()| {
+            let wait = async |cx: Context, ()| {
+                while !IS_OPEN.load(SeqCst) {
+                    cx.sleep(TICK).await;
+                }
+                DONE.fetch_add(1, SeqCst);
+            };
+            // The program does not wait for this one at all.
+            drop(cx.spawn(Distance::ZERO, wait, ()));
+            IS_SPAWNED.store(true, SeqCst);
+            wait(cx, ()).await;
+        };
+        orphan(&cx, &*bury, task, || IS_SPAWNED.load(SeqCst)).await;
+        are_counted(&cx, 1).await;
+        IS_OPEN.store(true, SeqCst);
+        while DONE.load(SeqCst) < 1 {
+            cx.sleep(TICK).await;
+        }
+        cx.sleep(TICK * 50).await;
+        assert_eq!(DONE.load(SeqCst), 1, "the orphan itself is gone");
+    });
+}

@@ -1,0 +1,159 @@
+//! The ways to run a job that are tried in turn: launcher, lane, program, skeleton.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::mpi::Mpi;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LaneChoice {
+    Mpi,
+    Tcp,
+    All,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum ProgramChoice {
+    SumEuler,
+    Liouville,
+    Queens,
+    Uts,
+    All,
+}
+
+/// A computation with a known result, of about a second on one core or two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    flags: &'static str,
+    /// Lazy, and eager where there is such a thing.
+    skeletons: &'static [&'static str],
+    /// Of about so many tasks some may be lost and have to be run again.
+    pub(crate) tasks: u64,
+    pub(crate) result: i64,
+}
+
+const MAPS: &[&str] = &["par-map", "push-map"];
+pub(crate) const SUM_EULER: Program = Program {
+    name: "sum_euler",
+    flags: "--upto 10000 --tasks 300",
+    skeletons: MAPS,
+    tasks: 300,
+    result: 30_397_486,
+};
+const LIOUVILLE: Program = Program {
+    name: "liouville",
+    flags: "--upto 100000000 --tasks 200",
+    skeletons: MAPS,
+    tasks: 200,
+    result: -3884,
+};
+const QUEENS: Program = Program {
+    name: "queens",
+    flags: "--board 15",
+    skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
+    tasks: 100,
+    result: 2_279_184,
+};
+const UTS: Program = Program {
+    name: "uts",
+    flags: "-t 1 -a 3 -d 11 -b 4 -r 19",
+    skeletons: &["par-enumerate"],
+    tasks: 100,
+    result: 16_526_523,
+};
+pub(crate) const PROGRAMS: [Program; 4] = [SUM_EULER, LIOUVILLE, QUEENS, UTS];
+
+/// One way to run a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Configuration {
+    pub(crate) mpi: Mpi,
+    pub(crate) lane: &'static str,
+    pub(crate) program: Program,
+    pub(crate) skeleton: &'static str,
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Configuration { mpi, lane, program, skeleton } = self;
+        let launcher = mpi.family.name();
+        write!(f, "{launcher:<8}  {lane:<4}  {:<9}  {skeleton:<23}", program.name)
+    }
+}
+
+impl Configuration {
+    /// The program's file, in this folder of a build.
+    pub(crate) fn file(&self, folder: &str) -> PathBuf {
+        let path = self.mpi.target_dir().join(folder).join(self.program.name);
+        // As the system knows it.
+        path.canonicalize().unwrap_or(path)
+    }
+
+    /// The program's arguments.
+    pub(crate) fn arguments(&self) -> Vec<&'static str> {
+        let mut words: Vec<_> = self.program.flags.split(' ').collect();
+        words.extend(["--threads", "1", "--lane", self.lane, "--skeleton", self.skeleton]);
+        words.extend(["--supervised", "--json"]);
+        words
+    }
+}
+
+/// All that are chosen. What differs most changes fastest, so that a few runs see much.
+pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: ProgramChoice) -> Vec<Configuration> {
+    let lanes: &[&str] = match lane {
+        LaneChoice::Mpi => &["mpi"],
+        LaneChoice::Tcp => &["tcp"],
+        LaneChoice::All => &["mpi", "tcp"],
+    };
+    let programs: &[Program] = match program {
+        ProgramChoice::SumEuler => &[SUM_EULER],
+        ProgramChoice::Liouville => &[LIOUVILLE],
+        ProgramChoice::Queens => &[QUEENS],
+        ProgramChoice::Uts => &[UTS],
+        ProgramChoice::All => &PROGRAMS,
+    };
+    let mut all = Vec::new();
+    for nth in 0..2 {
+        for program in programs {
+            let Some(skeleton) = program.skeletons.get(nth) else { continue };
+            for lane in lanes {
+                for mpi in mpis {
+                    let (mpi, program) = (mpi.clone(), *program);
+                    all.push(Configuration { mpi, lane, program, skeleton });
+                }
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mpi::Family;
+
+    fn mpis() -> [Mpi; 2] {
+        Family::ALL.map(|family| Mpi { family, mpicc: "mpicc".into(), mpiexec: "mpiexec".into() })
+    }
+
+    #[test]
+    fn all_means_every_combination_once() {
+        let all = all(&mpis(), LaneChoice::All, ProgramChoice::All);
+        assert_eq!(all.len(), 28);
+        let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
+        assert!((0..28).all(unequal));
+        // The first few differ in launcher and lane.
+        assert_ne!(all[0].mpi.family, all[1].mpi.family);
+        assert_ne!(all[0].lane, all[2].lane);
+    }
+
+    #[test]
+    fn choices_narrow_it_down() {
+        let all = all(&mpis()[..1], LaneChoice::Tcp, ProgramChoice::SumEuler);
+        assert_eq!(all.len(), MAPS.len());
+        assert!(all.iter().all(|one| one.lane == "tcp" && one.program == SUM_EULER));
+    }
+}
