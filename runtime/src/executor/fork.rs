@@ -3,9 +3,11 @@
 use super::caught::discard;
 use super::future::{Future, Promise};
 use super::processor::Processor;
+use super::spawn::Berth;
 use super::task::Start;
 use crate::error::TaskError;
 use std::sync::Arc;
+use ultramarine_topology::Pe;
 
 /// A task whose argument is still there as long as nobody has started it.
 pub(super) trait Loan<A, R>: Promise<R> + Start {
@@ -40,6 +42,8 @@ pub(super) trait Loan<A, R>: Promise<R> + Start {
 #[must_use = "a fork that is dropped is not run, unless somebody has begun it"]
 pub struct Fork<'pe, A, R> {
     pe: &'pe Arc<Processor>,
+    /// On whose behalf the task runs.
+    home: Pe,
     shelf: usize,
     /// Whether others can get at it.
     is_queued: bool,
@@ -50,11 +54,12 @@ pub struct Fork<'pe, A, R> {
 impl<'pe, A, R> Fork<'pe, A, R> {
     pub(super) fn new(
         pe: &'pe Arc<Processor>,
+        home: Pe,
         shelf: usize,
         task: Arc<dyn Loan<A, R>>,
         is_queued: bool,
     ) -> Self {
-        Fork { pe, shelf, is_queued, task: Some(task) }
+        Fork { pe, home, shelf, is_queued, task: Some(task) }
     }
 
     /// The argument, or the task that somebody has started.
@@ -75,7 +80,7 @@ impl<A, R> Drop for Fork<'_, A, R> {
     }
 }
 
-impl<A, R: Send + 'static> Fork<'_, A, R> {
+impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
     /// The task's argument, if nobody has started the task: it is the caller's from now on. Else
     /// the future of its result.
     ///
@@ -100,8 +105,7 @@ impl<A, R: Send + 'static> Fork<'_, A, R> {
             if self.pe.is_ending() {
                 return Future::failed(TaskError::ShuttingDown);
             }
-            self.pe.queues.push(self.shelf, task.clone());
-            self.pe.summon();
+            return self.pe.submit(self.home, Berth::Shelf(self.shelf), task);
         }
         Future::new(task)
     }

@@ -2,12 +2,19 @@
 //!
 //! A task whose home has died is an *orphan*: its result goes nowhere, and its replica does the same work
 //! again elsewhere. It is stopped where it awaits something, and with it what only it waits for (see
-//! [`Promise::abandon`](super::future::Promise::abandon)). A function that only computes runs to its end.
+//! [`Promise::abandon`]). What it spawns before that is [put off](PutOff). A function that only computes
+//! runs to its end.
 
+use super::fork::Loan;
+use super::future::Promise;
 use super::processor::Processor;
+use super::spawn::Berth;
+use crate::error::TaskError;
 use async_task::Task;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
 /// The guests of a PE.
@@ -76,5 +83,48 @@ impl Processor {
     /// Stops the tasks that a dead PE had waited for.
     pub(super) fn stop_orphans(&self, dead: Pe) {
         self.guests.stop(|home| home == dead);
+    }
+
+    /// Whether a task that runs here on behalf of `home` is an orphan.
+    pub(super) fn is_orphaned(&self, home: Pe) -> bool {
+        home != self.me() && self.is_dead(home)
+    }
+}
+
+/// A task that an orphan has spawned. It waits until somebody asks for its result. The orphan itself is
+/// stopped when it does; but its future may be one that it shares with tasks that are no orphans.
+pub(super) struct PutOff<A, R> {
+    pe: Arc<Processor>,
+    berth: Berth,
+    task: Arc<dyn Loan<A, R>>,
+    is_wanted: AtomicBool,
+}
+
+impl<A: 'static, R: 'static> PutOff<A, R> {
+    pub(super) fn new(pe: &Arc<Processor>, berth: Berth, task: Arc<dyn Loan<A, R>>) -> Self {
+        PutOff { pe: pe.clone(), berth, task, is_wanted: AtomicBool::new(false) }
+    }
+
+    fn want(&self) -> &dyn Loan<A, R> {
+        if self.pe.is_ending() {
+            self.task.cancel();
+        } else if !self.is_wanted.swap(true, Ordering::Relaxed) {
+            self.pe.enqueue(self.berth, self.task.clone());
+        }
+        &*self.task
+    }
+}
+
+impl<A: 'static, R: 'static> Promise<R> for PutOff<A, R> {
+    fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>> {
+        self.want().poll(waker)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.want().is_ready()
+    }
+
+    fn abandon(&self) {
+        self.task.abandon();
     }
 }

@@ -3,10 +3,11 @@
 use super::body::Body;
 use super::context::Portable;
 use super::engine::Letter;
-use super::fork::Fork;
+use super::fork::{Fork, Loan};
 use super::future::Future;
+use super::guests::PutOff;
 use super::processor::Processor;
-use super::task::Local;
+use super::task::{Local, Start};
 use super::worker::{help, work, work_if_idle};
 use crate::error::TaskError;
 use crate::protocol::Message;
@@ -14,6 +15,15 @@ use async_task::{Runnable, Task};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use ultramarine_topology::{Distance, Pe};
+
+/// Where a task waits for a worker.
+#[derive(Clone, Copy)]
+pub(super) enum Berth {
+    /// Here, on the shelf of its radius.
+    Shelf(usize),
+    /// On this PE only.
+    On(Pe),
+}
 
 impl Processor {
     pub(super) fn spawn<B, A>(
@@ -31,10 +41,8 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Arc::new(Local::new(body, home, radius, is_supervised, argument));
-        self.queues.push(self.queues.radii.shelf(radius), task.clone());
-        self.summon();
-        Future::new(task)
+        let task = Local::new(body, home, radius, is_supervised, argument);
+        self.submit(home, Berth::Shelf(self.queues.radii.shelf(radius)), Arc::new(task))
     }
 
     pub(super) fn spawn_at<B, A>(
@@ -56,15 +64,36 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task: Arc<Local<B, A>> =
-            Arc::new(Local::new(body, home, Distance::ZERO, is_supervised, argument));
-        if pe == self.me() {
-            self.queues.place(task.clone());
-            self.summon();
-        } else {
-            self.leave_letter(Letter::Task(pe, task.clone()));
+        let task = Local::new(body, home, Distance::ZERO, is_supervised, argument);
+        self.submit(home, Berth::On(pe), Arc::new(task))
+    }
+
+    /// Has a task wait for a worker. What an [orphan](super::guests) spawns is put off.
+    pub(super) fn submit<A, R>(
+        self: &Arc<Self>,
+        home: Pe,
+        berth: Berth,
+        task: Arc<dyn Loan<A, R>>,
+    ) -> Future<R>
+    where
+        A: 'static,
+        R: 'static,
+    {
+        if self.is_orphaned(home) {
+            return Future::new(Arc::new(PutOff::new(self, berth, task)));
         }
+        self.enqueue(berth, task.clone());
         Future::new(task)
+    }
+
+    /// Puts a task where it waits for a worker, and calls one.
+    pub(super) fn enqueue(self: &Arc<Self>, berth: Berth, task: Arc<dyn Start>) {
+        match berth {
+            Berth::On(pe) if pe != self.me() => return self.leave_letter(Letter::Task(pe, task)),
+            Berth::On(_) => self.queues.place(task),
+            Berth::Shelf(shelf) => self.queues.push(shelf, task),
+        }
+        self.summon();
     }
 
     pub(super) fn fork<B, A>(
@@ -81,11 +110,11 @@ impl Processor {
     {
         let task = Arc::new(Local::fork(body, home, radius, is_supervised, argument));
         let shelf = self.queues.radii.shelf(radius);
-        let is_queued = self.queues.push_fork(shelf, task.clone());
+        let is_queued = !self.is_orphaned(home) && self.queues.push_fork(shelf, task.clone());
         if is_queued {
             self.summon();
         }
-        Fork::new(self, shelf, task, is_queued)
+        Fork::new(self, home, shelf, task, is_queued)
     }
 
     /// Runs a future as a task of this PE, beginning now if the calling thread is a worker. Unless it has

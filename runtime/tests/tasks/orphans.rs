@@ -129,6 +129,38 @@ fn what_only_an_orphan_waits_for_ends_with_it() {
 }
 
 #[test]
+fn what_an_orphan_spawns_is_put_off_until_somebody_asks() {
+    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    static KEPT: Mutex<Option<ultramarine_runtime::executor::Future<u32>>> = Mutex::new(None);
+    among_three(async |cx, bury| {
+        let task = async |cx: Context, ()| {
+            HAS_BEGUN.store(true, SeqCst);
+            eventually("the supervisor is dead", || cx.is_dead(SUPERVISOR));
+            let count = async |_: Context, ()| STARTED.fetch_add(1, SeqCst);
+            for _ in 0..100 {
+                drop(cx.spawn(Distance::ONE, count, ()));
+                drop(cx.spawn_at(Pe::ROOT, count, ()));
+                drop(cx.fork(Distance::ONE, count, ()).leave());
+            }
+            *KEPT.lock().unwrap() = Some(cx.spawn(Distance::ONE, count, ()));
+            IS_DONE.store(true, SeqCst);
+        };
+        orphan(&cx, &*bury, task, || HAS_BEGUN.load(SeqCst)).await;
+        eventually("the orphan has ended", || IS_DONE.load(SeqCst));
+        cx.sleep(TICK * 50).await;
+        assert_eq!(STARTED.load(SeqCst), 0);
+        // One that is no orphan may have got at what the orphan spawned.
+        let ask = async |_: Context, ()| {
+            let kept = KEPT.lock().unwrap().take();
+            kept.expect("the orphan has left it").await
+        };
+        assert_eq!(cx.spawn_at(WORKER, ask, ()).await, Ok(Ok(0)));
+    });
+}
+
+#[test]
 fn what_others_wait_for_goes_on() {
     static IS_SPAWNED: AtomicBool = AtomicBool::new(false);
     static IS_OPEN: AtomicBool = AtomicBool::new(false);

@@ -8,7 +8,7 @@
 //! | `loss` | 10 to 30 % of all packets between hosts are lost | … no PE lost |
 //! | `overload` | 100 to 300 busy processes compute beside it | … no PE lost |
 //! | `stderr` | standard error is full, closed, or not read | … no PE lost |
-//! | `descriptors` | 16 to 24 PEs on the TCP lane may open 64 files each | … no PE lost |
+//! | `descriptors` | 16 to 24 PEs on the TCP lane may open 40 files more | … no PE lost |
 //! | `launcher` | mpiexec is killed | the job ends |
 //! | `proxy` | what mpiexec has on a host is killed | the right result, or the job ends |
 //! | `guard` | the guard of a PE, the root's too, is killed | the right result, or the job ends |
@@ -161,7 +161,7 @@ impl Class {
             }
             Class::Descriptors => {
                 plan.pes = random.among(16..=24);
-                plan.before = Some(("64 descriptors".to_owned(), "ulimit -n 64".to_owned()));
+                plan.before = Some(few_descriptors());
             }
             Class::Launcher => plan.end_by_killing(random.moment(before_the_end), Target::Launcher),
             Class::Proxy => {
@@ -231,6 +231,13 @@ fn spoilt_stderr(random: &mut Random) -> (String, String) {
     };
     // Then there is more to write.
     (format!("stderr is {name}"), format!("export ULTRAMARINE_LOG=debug; {line}"))
+}
+
+/// So few that there cannot be a connection with each PE. Those that the launcher leaves open do not
+/// count: MPICH's leaves two in each process for each that it has started before.
+fn few_descriptors() -> (String, String) {
+    let line = "ulimit -n $((40 + $(ls /proc/self/fd | wc -l)))";
+    ("40 descriptors".to_owned(), line.to_owned())
 }
 
 /// A process that ends before it has become a PE, some with an error.
