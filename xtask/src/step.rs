@@ -21,9 +21,9 @@ pub(crate) enum Step {
     ClippyNoMpi,
     /// The documentation, warnings as errors
     Docs,
-    /// All tests, MPI programs launched by MPICH
+    /// All tests, programs launched by MPICH
     TestMpich,
-    /// All tests, MPI programs launched by Open MPI
+    /// The tests that launch programs, by Open MPI; all if there is no other MPI
     TestOpenMpi,
     /// Jobs survive what is done to them at random moments, under each MPI
     Chaos,
@@ -31,7 +31,7 @@ pub(crate) enum Step {
     Proof,
     /// The examples in the documentation
     DocTests,
-    /// All tests of the build without MPI and hwloc
+    /// The tests of what is built otherwise without MPI and hwloc
     TestNoMpi,
     /// Licences, bans and sources of the dependencies (cargo-deny)
     Deny,
@@ -85,8 +85,12 @@ impl Step {
             Self::Clippy => with_mpi(mpis.first(), clippy(&[])),
             Self::ClippyNoMpi => Work::Run(without_mpi(clippy(&["--no-default-features"]))),
             Self::Docs => with_mpi(mpis.first(), docs()),
-            Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(&[])),
-            Self::TestOpenMpi => with_mpi(of(mpis, Family::OpenMpi), tests(&[])),
+            Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(&ALL_BUT_PROOFS, &[])),
+            Self::TestOpenMpi => {
+                let is_only = mpis.iter().all(|mpi| mpi.family == Family::OpenMpi);
+                let packages: &[_] = if is_only { &ALL_BUT_PROOFS } else { &LAUNCHING };
+                with_mpi(of(mpis, Family::OpenMpi), tests(packages, &[]))
+            }
             Self::Chaos if mpis.is_empty() => with_mpi(None, cargo(&[])),
             // It chooses the MPIs itself, and takes the programs that the tests have built.
             Self::Chaos => {
@@ -100,7 +104,9 @@ impl Step {
             Self::DocTests => {
                 with_mpi(mpis.first(), cargo(&["test", "--workspace", "--exclude", PROOF, "--doc"]))
             }
-            Self::TestNoMpi => Work::Run(without_mpi(tests(&["--no-default-features"]))),
+            Self::TestNoMpi => {
+                Work::Run(without_mpi(tests(&WITH_FEATURES, &["--no-default-features"])))
+            }
             Self::Deny => match deny::find() {
                 Some(command) => Work::Run(command),
                 // Nobody waits at the keyboard there, so that it may take its minutes.
@@ -162,14 +168,28 @@ const PROOF: &str = "ultramarine-proof";
 /// again.
 pub(crate) const ALL_BUT_PROOFS: [&str; 3] = ["--workspace", "--exclude", PROOF];
 
-fn tests(features: &[&str]) -> Command {
-    tests_by(has_nextest(), features)
+/// The crates whose tests launch programs. To the others one MPI is like another.
+const LAUNCHING: [&str; 4] = ["--package", "ultramarine", "--package", "ultramarine-examples"];
+
+/// The crates that are not the same without MPI or hwloc, without the examples: their programs are built
+/// by clippy then, and the crates below run their jobs inside one process in any case.
+const WITH_FEATURES: [&str; 6] = [
+    "--package",
+    "ultramarine-topology",
+    "--package",
+    "ultramarine-runtime",
+    "--package",
+    "ultramarine",
+];
+
+fn tests(packages: &[&str], features: &[&str]) -> Command {
+    tests_by(has_nextest(), packages, features)
 }
 
 /// Tests that find nothing to test here say so, and some print tables: nextest's configuration shows
 /// those that matter.
-fn tests_by(has_nextest: bool, features: &[&str]) -> Command {
-    let mut command = runner(has_nextest, &ALL_BUT_PROOFS);
+fn tests_by(has_nextest: bool, packages: &[&str], features: &[&str]) -> Command {
+    let mut command = runner(has_nextest, packages);
     command.args(features);
     if !has_nextest {
         command.args(SHOW_OUTPUT);
@@ -238,7 +258,7 @@ mod tests {
     #[test]
     fn without_nextest_what_tests_print_is_shown() {
         let words = |has_nextest| {
-            let command = tests_by(has_nextest, &["--no-default-features"]);
+            let command = tests_by(has_nextest, &ALL_BUT_PROOFS, &["--no-default-features"]);
             process::shown(&command).split_once(' ').map(|(_, words)| words.to_owned())
         };
         let common = "--workspace --exclude ultramarine-proof --all-targets --no-fail-fast \
