@@ -54,7 +54,7 @@ enum Branch<'pe, P, R> {
     Taken,
 }
 
-impl<P, R: Portable> Branch<'_, P, R> {
+impl<P: Portable, R: Portable> Branch<'_, P, R> {
     /// Sees to it that the part is solved sooner or later: now by `solve`, if it is this task's; or else,
     /// if there is a pause, when the task goes on, by `put_off`. Whether there is one from now on.
     fn settle(
