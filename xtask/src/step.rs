@@ -1,5 +1,6 @@
 //! The steps of `cargo xtask test`: their order, what each runs, what each needs.
 
+use std::num::NonZero;
 use std::process::Command;
 
 use clap::ValueEnum;
@@ -31,7 +32,7 @@ pub(crate) enum Step {
     Proof,
     /// The examples in the documentation
     DocTests,
-    /// The tests of what is built otherwise without MPI and hwloc
+    /// The tests that would notice that MPI and hwloc are left out
     TestNoMpi,
     /// Licences, bans and sources of the dependencies (cargo-deny)
     Deny,
@@ -83,12 +84,14 @@ impl Step {
             Self::Format => Work::Run(cargo(&["fmt", "--all", "--check"])),
             Self::Tidy => Work::Tidy,
             Self::Clippy => with_mpi(mpis.first(), clippy(&[])),
-            Self::ClippyNoMpi => Work::Run(without_mpi(clippy(&["--no-default-features"]))),
+            Self::ClippyNoMpi => {
+                Work::Run(without_mpi(mpis.first(), clippy(&["--no-default-features"])))
+            }
             Self::Docs => with_mpi(mpis.first(), docs()),
             Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(&ALL_BUT_PROOFS, &[])),
             Self::TestOpenMpi => {
                 let is_only = mpis.iter().all(|mpi| mpi.family == Family::OpenMpi);
-                let packages: &[_] = if is_only { &ALL_BUT_PROOFS } else { &LAUNCHING };
+                let packages = if is_only { &ALL_BUT_PROOFS } else { LAUNCHING };
                 with_mpi(of(mpis, Family::OpenMpi), tests(packages, &[]))
             }
             Self::Chaos if mpis.is_empty() => with_mpi(None, cargo(&[])),
@@ -100,12 +103,13 @@ impl Step {
                 Work::Run(command)
             }
             // SPIN is installed by setup where that is allowed; without it its own tests say so.
-            Self::Proof => Work::Run(without_mpi(proofs())),
+            Self::Proof => Work::Run(without_mpi(mpis.first(), proofs())),
             Self::DocTests => {
                 with_mpi(mpis.first(), cargo(&["test", "--workspace", "--exclude", PROOF, "--doc"]))
             }
             Self::TestNoMpi => {
-                Work::Run(without_mpi(tests(&WITH_FEATURES, &["--no-default-features"])))
+                let tests = tests(WITH_FEATURES, &["--no-default-features"]);
+                Work::Run(without_mpi(mpis.first(), tests))
             }
             Self::Deny => match deny::find() {
                 Some(command) => Work::Run(command),
@@ -137,9 +141,10 @@ fn with_mpi(mpi: Option<&Mpi>, mut command: Command) -> Work {
     }
 }
 
-/// A folder of its own, or switching features would rebuild the dependencies each time.
-fn without_mpi(mut command: Command) -> Command {
-    command.env("CARGO_TARGET_DIR", process::target_root().join("no-mpi"));
+/// In the folder of an MPI if there is one, where most of the dependencies are built already.
+fn without_mpi(mpi: Option<&Mpi>, mut command: Command) -> Command {
+    let own = || process::target_root().join("no-mpi");
+    command.env("CARGO_TARGET_DIR", mpi.map_or_else(own, Mpi::target_dir));
     command
 }
 
@@ -166,20 +171,18 @@ const PROOF: &str = "ultramarine-proof";
 
 /// What is built for the tests. The proofs have features of their own, with which all would be built
 /// again.
-pub(crate) const ALL_BUT_PROOFS: [&str; 3] = ["--workspace", "--exclude", PROOF];
+pub(crate) const ALL_BUT_PROOFS: [&str; 4] = ["--workspace", "--exclude", PROOF, "--all-targets"];
 
 /// The crates whose tests launch programs. To the others one MPI is like another.
-const LAUNCHING: [&str; 4] = ["--package", "ultramarine", "--package", "ultramarine-examples"];
+const LAUNCHING: &[&str] =
+    &["--package", "ultramarine", "--package", "ultramarine-examples", "--all-targets"];
 
-/// The crates that are not the same without MPI or hwloc, without the examples: their programs are built
-/// by clippy then, and the crates below run their jobs inside one process in any case.
-const WITH_FEATURES: [&str; 6] = [
-    "--package",
-    "ultramarine-topology",
-    "--package",
-    "ultramarine-runtime",
-    "--package",
-    "ultramarine",
+/// The crates that are not the same without MPI or hwloc, and of their tests those that would notice:
+/// inside one process a job runs the same code either way.
+#[rustfmt::skip]
+const WITH_FEATURES: &[&str] = &[
+    "--package", "ultramarine-topology", "--package", "ultramarine-runtime", "--package", "ultramarine",
+    "--lib", "--bins", "--test", "command", "--test", "endings", "--test", "output", "--test", "topo",
 ];
 
 fn tests(packages: &[&str], features: &[&str]) -> Command {
@@ -203,15 +206,20 @@ const SHOW_OUTPUT: [&str; 2] = ["--", "--show-output"];
 /// How many states there are is worth reading: what the tests print is shown.
 fn proofs() -> Command {
     let has_nextest = has_nextest();
-    let mut command = runner(has_nextest, &["--package", PROOF]);
+    let mut command = runner(has_nextest, &["--package", PROOF, "--all-targets"]);
     command.args(if has_nextest { ["--success-output", "final"] } else { SHOW_OUTPUT });
     command
 }
 
-/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
+/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other. Most
+/// tests wait more than they compute, so that two for each core take little longer than one.
 fn runner(has_nextest: bool, packages: &[&str]) -> Command {
     let mut command = cargo(if has_nextest { &["nextest", "run"] } else { &["test"] });
-    command.args(packages).args(["--all-targets", "--no-fail-fast"]);
+    command.args(packages).arg("--no-fail-fast");
+    if has_nextest {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        command.arg(format!("--test-threads={}", 2 * cores));
+    }
     command
 }
 
@@ -244,7 +252,7 @@ mod tests {
         let folder = |step| variable(step, &mpis, "CARGO_TARGET_DIR").unwrap();
         assert!(folder(Step::TestMpich).ends_with("/mpich"));
         assert!(folder(Step::TestOpenMpi).ends_with("/openmpi"));
-        assert!(folder(Step::TestNoMpi).ends_with("/no-mpi"));
+        assert!(folder(Step::TestNoMpi).ends_with("/mpich"));
     }
 
     #[test]
@@ -259,12 +267,11 @@ mod tests {
     fn without_nextest_what_tests_print_is_shown() {
         let words = |has_nextest| {
             let command = tests_by(has_nextest, &ALL_BUT_PROOFS, &["--no-default-features"]);
-            process::shown(&command).split_once(' ').map(|(_, words)| words.to_owned())
+            process::shown(&command).split_once(' ').map(|(_, words)| words.to_owned()).unwrap()
         };
-        let common = "--workspace --exclude ultramarine-proof --all-targets --no-fail-fast \
-                      --no-default-features";
-        assert_eq!(words(true), Some(format!("nextest run {common}")));
-        assert_eq!(words(false), Some(format!("test {common} -- --show-output")));
+        let common = "--workspace --exclude ultramarine-proof --all-targets --no-fail-fast";
+        assert!(words(true).starts_with(&format!("nextest run {common} --test-threads=")));
+        assert_eq!(words(false), format!("test {common} --no-default-features -- --show-output"));
     }
 
     #[test]
