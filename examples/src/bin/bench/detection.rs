@@ -1,17 +1,21 @@
-//! How long it takes until every survivor knows that a process has died (killed), or that it is
-//! silent (stopped). The root kills the other PEs of its job one after another; on each survivor a
-//! task looks, ten thousand times a second, whether its PE knows. And whether anybody is held for dead
+//! How long it takes until every survivor knows that a process has died (killed), or that its host
+//! answers nothing (silent). The root kills the other PEs of its job one after another; on each survivor
+//! a task looks, ten thousand times a second, whether its PE knows. And whether anybody is held for dead
 //! that is only slow, because many PEs share few cores and all compute.
 //!
-//! All PEs are on one host, so that their clocks agree.
+//! All PEs are on one host, so that their clocks agree. What a silent one is sent is thrown away by a
+//! filter on each of its sockets, as if its host were cut off.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
 use crate::report::{Goal, Report};
 use crate::sample::{Sample, Unit};
 use clap::ValueEnum;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
+};
 use serde::{Deserialize, Serialize};
+use socket2::{SockFilter, SockRef, Type};
 use std::time::{Duration, Instant, SystemTime};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, Settings};
@@ -37,17 +41,17 @@ pub(crate) struct Found {
 #[derive(Clone, Copy, ValueEnum)]
 enum End {
     Killed,
-    Stopped,
+    Silent,
 }
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     report.text(&format!("{PES} idle PEs on {cores} cores"));
-    for (end, rounds) in [(End::Killed, ROUNDS), (End::Stopped, ROUNDS_SILENT)] {
+    for (end, rounds) in [(End::Killed, ROUNDS), (End::Silent, ROUNDS_SILENT)] {
         let jobs = (0..bench.rounds(rounds)).map(|_| run(bench, end));
         let name = match end {
             End::Killed => "killed",
-            End::Stopped => "silent",
+            End::Silent => "silent",
         };
         let all = report.accept(name, jobs.collect::<Result<Vec<_>, _>>());
         let Some(all) = all else { continue };
@@ -64,7 +68,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         report.figure(&named("p50"), &quantile(0.5), Unit::MILLIS);
         let limit = match end {
             End::Killed => 20.0,
-            End::Stopped => {
+            End::Silent => {
                 let usual = Settings::for_threads(1).detector;
                 (usual.dead_after + usual.heartbeat).as_secs_f64() * 1e3
             }
@@ -120,18 +124,22 @@ impl Job {
             cx.sleep(Duration::from_millis(200)).await;
             let signal = match self.end {
                 End::Killed => Signal::KILL,
-                End::Stopped => Signal::STOP,
+                End::Silent => Signal::STOP,
             };
+            let process = number(processes[victim as usize])?;
             let at = now();
-            send(processes[victim as usize], signal)?;
+            if matches!(self.end, End::Silent) {
+                hush(process)?;
+            }
+            send(process, signal)?;
             for answer in answers {
                 let knew = answer.await?.ok_or_else(|| {
                     Error::other(format!("a survivor has not heard of PE {victim} in {PATIENCE:?}"))
                 })?;
                 millis.push(knew.saturating_sub(at).as_secs_f64() * 1e3);
             }
-            if matches!(self.end, End::Stopped) {
-                send(processes[victim as usize], Signal::KILL)?;
+            if matches!(self.end, End::Silent) {
+                send(process, Signal::KILL)?;
             }
         }
         Ok(Found { millis })
@@ -182,8 +190,33 @@ fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-fn send(process: u32, signal: Signal) -> Result<()> {
+fn number(process: u32) -> Result<Pid> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| Error::other("a process has no number"))?;
-    kill_process(pid, signal).map_err(|error| Error::Io(error.into()))
+    pid.ok_or_else(|| Error::other("a process has no number"))
 }
+
+fn send(process: Pid, signal: Signal) -> Result<()> {
+    kill_process(process, signal).map_err(|error| Error::Io(error.into()))
+}
+
+/// Has the system throw away all that comes for a process over TCP, calls too.
+fn hush(process: Pid) -> Result<()> {
+    let all = pidfd_open(process, PidfdFlags::empty()).map_err(|error| Error::Io(error.into()))?;
+    let files = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero()));
+    for file in files.map_err(Error::Io)?.flatten() {
+        let leads_to = std::fs::read_link(file.path()).unwrap_or_default();
+        let descriptor = file.file_name().to_str().and_then(|name| name.parse().ok());
+        let is_socket = leads_to.to_string_lossy().starts_with("socket:");
+        let (true, Some(descriptor)) = (is_socket, descriptor) else { continue };
+        let socket = pidfd_getfd(&all, descriptor, PidfdGetfdFlags::empty());
+        let socket = socket.map_err(|error| Error::Io(error.into()))?;
+        let socket = SockRef::from(&socket);
+        if socket.r#type().map_err(Error::Io)? == Type::STREAM {
+            socket.attach_filter(&[TAKE_NOTHING]).map_err(Error::Io)?;
+        }
+    }
+    Ok(())
+}
+
+/// The whole of a program that says how many bytes of a packet to take (`BPF_RET | BPF_K`).
+const TAKE_NOTHING: SockFilter = SockFilter::new(0x06, 0, 0, 0);
