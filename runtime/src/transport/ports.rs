@@ -40,6 +40,7 @@ pub(crate) fn listen(
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+    use std::time::Duration;
 
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -48,6 +49,18 @@ mod tests {
         let listener = std::net::TcpListener::bind((LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         (listener, port)
+    }
+
+    #[test]
+    fn a_host_answers_many_calls_for_a_process_that_takes_none() {
+        let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        if allowed.trim().parse().is_ok_and(|allowed: u32| allowed < 200) {
+            return println!("skipped: this system allows only {allowed}");
+        }
+        let (_listener, address) = listen(LOCALHOST, None).unwrap();
+        let call = |_| std::net::TcpStream::connect_timeout(&address, Duration::from_secs(5));
+        let calls: Result<Vec<_>, _> = (0..200).map(call).collect();
+        assert!(calls.is_ok(), "{calls:?}");
     }
 
     #[test]
