@@ -220,7 +220,12 @@ impl Engine {
                 Verdict::Dead(dead) => {
                     self.board(pe);
                     for dead in dead {
-                        tracing::info!(pe = me.number(), "{dead} has died");
+                        if pe.is_ending() {
+                            // It may have left in order, and its goodbye been lost on the way.
+                            tracing::debug!(pe = me.number(), "{dead} has gone");
+                        } else {
+                            tracing::info!(pe = me.number(), "{dead} has died");
+                        }
                         self.port.close(dead);
                         pe.store.forget(|key| key.home == dead);
                         pe.stop_orphans(dead);
