@@ -143,9 +143,10 @@ fn patience_with(job: &Job) -> Duration {
     own.max(settings.dead_after)
 }
 
-/// How long the other processes may take to start: the default if this one cannot start.
+/// How long the other processes may take to start: what the variables say if this one cannot start.
 fn start_deadline(options: Option<&Options>) -> Duration {
-    let threads = |options: &Options| options.thread_count().unwrap_or(1);
-    let given = options.and_then(|options| options.settings(threads(options)).ok());
-    given.unwrap_or_else(|| Settings::for_threads(1)).start_deadline
+    let by_variables = Options::default();
+    let options = options.unwrap_or(&by_variables);
+    let given = options.settings(options.thread_count().unwrap_or(1));
+    given.unwrap_or_else(|_| Settings::for_threads(1)).start_deadline
 }

@@ -14,6 +14,10 @@
 //! One that is not heard is dialled again and again: a lost packet, or a connection that has ended
 //! unnoticed, is no proof. At a loss of 30 % each way one dial in two fails, and ten in a row once in
 //! a thousand.
+//!
+//! The calls that a stopped process does not take pile up at its host, which answers no more than
+//! `net.core.somaxconn` of them (4,096; 128 before Linux 5.4). So a hundred PEs may look at a stopped one
+//! for all of `stalled_after`, or three on an old system; if there are more, its host falls silent earlier.
 
 use super::DetectorSettings;
 use std::fmt;
