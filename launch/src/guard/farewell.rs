@@ -21,8 +21,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The longest that a launcher may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The longest that a launcher may take to answer: it may be stopped for a while. One that is gone does
+/// not keep a guard waiting, and one that finds the guard gone ends the job (hydra does).
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How long one visit to a `PMIx` server may take. A server that is only just hearing of the process's
 /// own end may take in whoever comes in its name, and never answer: once in a hundred times on a busy
