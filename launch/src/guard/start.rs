@@ -4,15 +4,16 @@
 //! (hydra: `kill(-group, SIGKILL)`). A guard that is killed so removes nothing, and MPICH's shared memory has
 //! a name for a while of the start (30 to 150 ms for 4 processes on two busy cores). So until it joins the
 //! job, the ward is in a process group of its own, and outlives its guard for a moment: it
-//! removes what its MPI library has made, and ends. After that there is nothing to remove, and the system
-//! kills the ward with its guard.
+//! removes what its MPI library has made, and ends. If it has been stopped, the system has it go on for
+//! that (SIGCONT): else a launcher would wait for ever for the output of such a ward. After that there is
+//! nothing to remove, and the system kills the ward with its guard.
 //!
 //! (A program that starts its job from another thread than its first is killed with its guard from the
 //! beginning.)
 
 use super::segments::Segment;
 use super::sys;
-use rustix::process::{Pid, getpgid, set_parent_process_death_signal, setpgid};
+use rustix::process::{Pid, Signal, getpgid, set_parent_process_death_signal, setpgid};
 use std::io::{self, Read as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -48,7 +49,7 @@ impl Start {
         };
         thread::Builder::new().name("guard's end".to_owned()).spawn(outlive)?;
         let group = getpgid(None).ok().filter(|_| setpgid(None, None).is_ok());
-        set_parent_process_death_signal(None)?;
+        set_parent_process_death_signal(Some(Signal::CONT))?;
         Ok(Start { way, guard: parent_id(), group, is_over })
     }
 

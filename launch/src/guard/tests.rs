@@ -345,15 +345,26 @@ fn a_job_may_be_stopped_as_a_whole() {
     assert!(status.success() && said.contains("rank 1 leaves"), "{status}: {said}");
 }
 
-/// As hydra does to all processes of a job that fails.
-#[test]
-fn a_guard_that_is_killed_at_the_start_leaves_nothing() {
-    let Some(job) = Running::start("lingering", "linger_at_the_start", 2) else { return };
+/// Kills the guard of rank 1 at the start, as hydra does to all processes of a job that fails. `before` is
+/// given its ward.
+fn leaves_nothing(test: &str, before: impl FnOnce(i32)) {
+    let Some(job) = Running::start(test, "linger_at_the_start", 2) else { return };
     let wards = job.at_work(2);
     assert!(job.segments().iter().any(|path| path.exists()), "there is something to remove");
+    before(wards[&1].1);
     sys::send(wards[&1].0, libc::SIGKILL);
     let (status, said) = job.end();
     assert!(!status.success(), "{status}: {said}");
+}
+
+#[test]
+fn a_guard_that_is_killed_at_the_start_leaves_nothing() {
+    leaves_nothing("lingering", |_| {});
+}
+
+#[test]
+fn a_ward_that_is_stopped_at_the_start_ends_with_its_guard() {
+    leaves_nothing("stopped-at-the-start", |ward| sys::send(ward, libc::SIGSTOP));
 }
 
 #[test]
