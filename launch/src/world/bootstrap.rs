@@ -24,9 +24,6 @@ pub(super) struct Start {
     pub(super) dies_after: Option<Duration>,
 }
 
-/// How long the other processes leave it to the first to say what is wrong with all of them.
-const FIRST_SAYS_WITHIN: Duration = Duration::from_secs(1);
-
 /// Makes up the job together with all other processes.
 pub(super) fn join(
     world: &SimpleCommunicator,
@@ -132,11 +129,10 @@ fn host_name() -> String {
     mpi::environment::processor_name().unwrap_or_else(|_| "an unnamed host".to_owned())
 }
 
-/// Why each process is alone, which the first of them says first: at that the launcher mostly ends the
-/// others. (MPI calls all of them the first.)
+/// Why each process is alone, which the first of them says. (MPI calls all of them the first.)
 fn world_of_one(Launched { variable, processes: expected, rank }: Launched) -> StartError {
     if rank != 0 {
-        std::thread::sleep(FIRST_SAYS_WITHIN);
+        return StartError::SaidElsewhere;
     }
     let text = mpi::environment::library_version().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
