@@ -1,5 +1,5 @@
-//! What the examples share: the job's flags, the skeletons and splittings to choose from, the progress
-//! display, and the report at the end.
+//! What the examples share: the job's flags, the skeletons and splittings to choose from, the
+//! progress display, and the report at the end.
 #![forbid(unsafe_code)]
 
 mod division;
@@ -19,8 +19,8 @@ pub use splitting::splitting;
 use ultramarine::skeletons::Algorithm;
 use ultramarine::{Context, Distance, Options, Portable, Stateless, TaskError};
 
-/// The most tasks that a program can be told to make of its range: all of them are in the root's memory
-/// at once.
+/// The most tasks that a program can be told to make of its range: all of them are in the root's
+/// memory at once.
 pub const TASKS_MAX: i64 = 10_000_000;
 
 /// Flags that every example takes.

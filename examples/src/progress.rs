@@ -14,8 +14,9 @@ const COUNT_EVERY: Duration = Duration::from_millis(250);
 /// Without a terminal, how often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// Awaits `work`, which starts `total` tasks in all, if that is known. On a terminal a bar shows how
-/// many have been started, in a log a line now and then. If `wanted` is false, nothing is shown.
+/// Awaits `work`, which starts `total` tasks in all, if that is known. On a terminal a bar shows
+/// how many have been started, in a log a line now and then. If `wanted` is false, nothing is
+/// shown.
 pub async fn with_progress<T>(
     cx: &Context,
     wanted: bool,

@@ -12,9 +12,9 @@
 //! A PE has at least one worker, and no more than [`THREADS_MAX`].
 //!
 //! Workers compute. Beside them a process under a launcher has four threads that sleep but for
-//! moments: the main thread, the driver of its PE, one that watches for deaths, and one that starts and
-//! finalises MPI. MPI libraries have up to three of their own. Without a launcher there are the main
-//! thread, and for each PE a driver and (but for the first) a thread that waits for its end.
+//! moments: the main thread, the driver of its PE, one that watches for deaths, and one that starts
+//! and finalises MPI. MPI libraries have up to three of their own. Without a launcher there are the
+//! main thread, and for each PE a driver and (but for the first) a thread that waits for its end.
 
 use crate::launcher::is_in_slurm_step;
 use serde::{Deserialize, Serialize};
@@ -57,8 +57,8 @@ impl Allowance {
         (pes / u32::try_from(self.cores).unwrap_or(u32::MAX).max(1)).max(1)
     }
 
-    /// What it shares with processes of the same host that say the same: nothing, if the user says how
-    /// many threads there are.
+    /// What it shares with processes of the same host that say the same: nothing, if the user says
+    /// how many threads there are.
     #[cfg(any(feature = "mpi", test))]
     pub(crate) fn shared(&self) -> Option<&str> {
         self.given.is_none().then_some(&*self.of)
@@ -81,7 +81,8 @@ impl Allowance {
     }
 }
 
-/// The CPUs that this process is bound to, as a list such as `0-3,8`; empty if the system does not tell.
+/// The CPUs that this process is bound to, as a list such as `0-3,8`; empty if the system does not
+/// tell.
 pub(crate) fn cpus() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bound = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -99,8 +100,8 @@ fn shared_cores(available: usize, bound: &str, of_step: Option<usize>) -> (usize
     }
 }
 
-/// How many cores of this host Slurm has given to the step that this process is in. In what else has the
-/// variable, such as the script of a batch job, it may be another host's.
+/// How many cores of this host Slurm has given to the step that this process is in. In what else
+/// has the variable, such as the script of a batch job, it may be another host's.
 fn cores_of_step(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
     let cores = is_in_slurm_step(&variable).then(|| variable("SLURM_CPUS_ON_NODE")).flatten()?;
     cores.trim().parse().ok().filter(|cores| *cores > 0)

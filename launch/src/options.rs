@@ -227,8 +227,8 @@ impl Options {
 
     /// Whether a small parent stands between the launcher and each process. It waits, hands signals
     /// on, and exits as the process does; only when a process other than the root is killed, it
-    /// tells the launcher that all is well, so that the job goes on. The launcher and its tools then
-    /// know the guard's number, and not that of the program. The default is `true`.
+    /// tells the launcher that all is well, so that the job goes on. The launcher and its tools
+    /// then know the guard's number, and not that of the program. The default is `true`.
     #[must_use]
     pub fn guard(mut self, on: bool) -> Self {
         self.guard = Some(on);
@@ -304,8 +304,8 @@ impl Options {
     /// The settings of a PE with so many worker threads that shares its core with others.
     ///
     /// Where there are many, each asks for work less often, unless one of these delays is set: a PE
-    /// without work wakes about ten others with each FISH. 2,000 PEs on two cores, each of which had
-    /// doubled its delay from 20 µs to 20 ms as usual, got nothing else done.
+    /// without work wakes about ten others with each FISH. 2,000 PEs on two cores, each of which
+    /// had doubled its delay from 20 µs to 20 ms as usual, got nothing else done.
     pub(crate) fn settings_of_many(
         &self,
         threads: usize,

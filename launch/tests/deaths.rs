@@ -1,5 +1,5 @@
-//! Jobs whose processes are killed or stopped, and what the program sees of it. Each program below is
-//! a test that only a launcher runs.
+//! Jobs whose processes are killed or stopped, and what the program sees of it. Each program below
+//! is a test that only a launcher runs.
 #![cfg(feature = "mpi")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Problems that are divided more often than a stack can hold: they are solved all the same, and a panic
-//! or the job's end leaves nothing behind that would overflow.
+//! Problems that are divided more often than a stack can hold: they are solved all the same, and a
+//! panic or the job's end leaves nothing behind that would overflow.
 
 mod common;
 

@@ -1,5 +1,6 @@
-//! Divide and conquer, and map and reduce, in whole jobs of threads: the results of a plain recursion,
-//! whatever the hierarchy, whoever does what; how many tasks there are, and how far they go.
+//! Divide and conquer, and map and reduce, in whole jobs of threads: the results of a plain
+//! recursion, whatever the hierarchy, whoever does what; how many tasks there are, and how far they
+//! go.
 
 mod common;
 
@@ -269,7 +270,8 @@ fn ranges_are_reduced_in_order() {
 
 #[test]
 fn ranges_are_halved_down_to_the_threshold() {
-    // Alone, so that all halves but the first are taken back; the whole and each of them count as a task.
+    // Alone, so that all halves but the first are taken back; the whole and each of them count as a
+    // task.
     job(racks(&[1]), async |cx| {
         let mut tasks = 0;
         for (threshold, leaves) in [(0, 1024), (1, 1024), (100, 16), (1023, 2), (1024, 1)] {

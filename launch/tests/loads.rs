@@ -8,8 +8,8 @@ use std::time::Duration;
 use ultramarine::LaneKind;
 use ultramarine::prelude::*;
 
-/// The longest that the largest job here may take, on two cores that others use as well. Reached only
-/// when the test fails.
+/// The longest that the largest job here may take, on two cores that others use as well. Reached
+/// only when the test fails.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 #[test]

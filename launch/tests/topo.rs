@@ -280,7 +280,8 @@ fn bootstrap_bytes_grow_linearly_and_connections_with_the_logarithm() {
 }
 
 #[cfg(feature = "mpi")]
-/// Programs refuse their flags before they take part in a job, when the others wait for them already.
+/// Programs refuse their flags before they take part in a job, when the others wait for them
+/// already.
 #[test]
 #[cfg(feature = "mpi")]
 fn a_wrong_flag_of_one_process_ends_all_at_once() {

@@ -7,8 +7,8 @@
 //!    | PROOF proof ---------------------------------------->|
 //! ```
 //!
-//! Each proof is a keyed hash (SipHash-2-4 with 128 bits) of the HELLO and the nonce', under the job's
-//! key, so that
+//! Each proof is a keyed hash (SipHash-2-4 with 128 bits) of the HELLO and the nonce', under the
+//! job's key, so that
 //!
 //! - the key itself never travels, and who listens learns nothing that opens another connection;
 //! - both ends are known: also the dialler knows that it has not called somebody who took over the port;
@@ -18,8 +18,8 @@
 //!   the two ends differ, and the HELLO names purpose, caller and called.
 //!
 //! Both ends then share a [`Session`] key that no other connection has, to seal what follows. The
-//! detector does. The TCP lane does not: its frames are checked against damage only, so somebody who can
-//! put bytes into an existing connection is beyond its defence. Nothing is encrypted.
+//! detector does. The TCP lane does not: its frames are checked against damage only, so somebody
+//! who can put bytes into an existing connection is beyond its defence. Nothing is encrypted.
 //!
 //! This is a state machine: bytes in, bytes out. Its owner has the socket, and bounds the time.
 
@@ -134,8 +134,8 @@ impl Handshake {
         Handshake { key, awaited: Awaited::Hello { purpose, me, pes }, heard: Vec::new() }
     }
 
-    /// How many bytes are still to come before there is something to answer or to know; 0 once all has
-    /// been said.
+    /// How many bytes are still to come before there is something to answer or to know; 0 once all
+    /// has been said.
     pub fn wanted_bytes(&self) -> usize {
         let whole = match self.awaited {
             Awaited::Hello { .. } => HELLO_BYTES,
@@ -146,9 +146,9 @@ impl Handshake {
         whole - self.heard.len()
     }
 
-    /// Takes from the front of `bytes` what belongs to the handshake, appends to `answer` what is to
-    /// be sent, and returns who the other is once that is certain. The bytes left over follow the
-    /// handshake. After a refusal the connection must be closed.
+    /// Takes from the front of `bytes` what belongs to the handshake, appends to `answer` what is
+    /// to be sent, and returns who the other is once that is certain. The bytes left over follow
+    /// the handshake. After a refusal the connection must be closed.
     pub fn read(
         &mut self,
         bytes: &mut &[u8],

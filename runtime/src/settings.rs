@@ -19,7 +19,8 @@ use value::{Refusal, Value, variable_of};
 /// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most [`DURATION_MAX`]; sizes are bytes.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Worker threads of this PE, from 1 to [`THREADS_MAX`]. Default: the cores that the PE may use.
+    /// Worker threads of this PE, from 1 to [`THREADS_MAX`]. Default: the cores that the PE may
+    /// use.
     pub threads: usize,
     /// How work is asked for and given away.
     pub fishing: FishingSettings,
@@ -43,8 +44,9 @@ pub struct Settings {
     /// a while. Default 5 ms. (Waking costs a worker that shares its core about 8 µs: every
     /// millisecond took 0.8 % of SumEuler's time, every 5 ms takes 0.2 %.)
     pub poll_interval_max: Duration,
-    /// How long the end of a job waits for PEs to take leave, and at most [`STRAGGLERS_MAX`] of that
-    /// for tasks that still run. Default 5 s: longer than it takes to find out that a PE is dead.
+    /// How long the end of a job waits for PEs to take leave, and at most [`STRAGGLERS_MAX`] of
+    /// that for tasks that still run. Default 5 s: longer than it takes to find out that a PE is
+    /// dead.
     pub shutdown_grace: Duration,
     /// How long a process waits for the others of its job to start, before it says so and ends.
     /// More than zero; default 60 s.
@@ -218,7 +220,8 @@ impl Settings {
         self.connections_max.map_or_else(|| tcp::connections_max(lanes), |given| given as usize)
     }
 
-    /// Those of the link between two PEs, which must not give up a PE that its watch does not give up.
+    /// Those of the link between two PEs, which must not give up a PE that its watch does not give
+    /// up.
     pub(crate) fn patient_port(&self) -> PortSettings {
         let least =
             2 * self.detector.dead_after.as_nanos() / self.port.resend_after.as_nanos().max(1);

@@ -18,9 +18,9 @@
 //!
 //! `names` is a host range as Slurm writes it, or a list of them. `switches` stands for whatever
 //! groups hosts (racks, chassis, islands); it and `site` may be left out, and no switch is above
-//! itself. Each host that takes part in the job has to be named, and no host may be named twice. Hosts
-//! are told apart by their full name or, if the file does not have that, by the name before the first dot.
-//! The file is a regular one of at most [`FILE_BYTES_MAX`] bytes.
+//! itself. Each host that takes part in the job has to be named, and no host may be named twice.
+//! Hosts are told apart by their full name or, if the file does not have that, by the name before
+//! the first dot. The file is a regular one of at most [`FILE_BYTES_MAX`] bytes.
 
 mod read;
 mod write;

@@ -125,8 +125,8 @@ impl Step {
     }
 }
 
-/// The classes of faults: kills in every configuration, all ways to spoil standard error, and of each
-/// of the others this number of jobs.
+/// The classes of faults: kills in every configuration, all ways to spoil standard error, and of
+/// each of the others this number of jobs.
 const FAULTS: &str =
     "kill=28,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
 const OTHER_FAULTS: &str = "2";
@@ -173,16 +173,16 @@ fn docs() -> Command {
 /// The crate whose tests take long, and need to be run once only, whatever the MPI.
 const PROOF: &str = "ultramarine-proof";
 
-/// What is built for the tests. The proofs have features of their own, with which all would be built
-/// again.
+/// What is built for the tests. The proofs have features of their own, with which all would be
+/// built again.
 pub(crate) const ALL_BUT_PROOFS: [&str; 4] = ["--workspace", "--exclude", PROOF, "--all-targets"];
 
 /// The crates whose tests launch programs. To the others one MPI is like another.
 const LAUNCHING: &[&str] =
     &["--package", "ultramarine", "--package", "ultramarine-examples", "--all-targets"];
 
-/// The crates that are not the same without MPI or hwloc, and of their tests those that would notice:
-/// inside one process a job runs the same code either way.
+/// The crates that are not the same without MPI or hwloc, and of their tests those that would
+/// notice: inside one process a job runs the same code either way.
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
     "--package", "ultramarine-topology", "--package", "ultramarine-runtime", "--package", "ultramarine",
@@ -193,8 +193,8 @@ fn tests(packages: &[&str], features: &[&str]) -> Command {
     tests_by(has_nextest(), packages, features)
 }
 
-/// Tests that find nothing to test here say so, and some print tables: nextest's configuration shows
-/// those that matter.
+/// Tests that find nothing to test here say so, and some print tables: nextest's configuration
+/// shows those that matter.
 fn tests_by(has_nextest: bool, packages: &[&str], features: &[&str]) -> Command {
     let mut command = runner(has_nextest, packages);
     command.args(features);
@@ -215,8 +215,8 @@ fn proofs() -> Command {
     command
 }
 
-/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other. Most
-/// tests wait more than they compute, so that two for each core take little longer than one.
+/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
+/// Most tests wait more than they compute, so that two for each core take little longer than one.
 fn runner(has_nextest: bool, packages: &[&str]) -> Command {
     let mut command = cargo(if has_nextest { &["nextest", "run"] } else { &["test"] });
     command.args(packages).arg("--no-fail-fast");

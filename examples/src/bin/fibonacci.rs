@@ -1,5 +1,6 @@
-//! Fibonacci numbers by the naive recursion, `F(n) = F(n - 1) + F(n - 2)`: a divide and conquer with
-//! nothing in it but the dividing, so that its time is what the skeletons cost (SymGridPar2 figure 9).
+//! Fibonacci numbers by the naive recursion, `F(n) = F(n - 1) + F(n - 2)`: a divide and conquer
+//! with nothing in it but the dividing, so that its time is what the skeletons cost (SymGridPar2
+//! figure 9).
 //!
 //! The time grows as `F(n)` does, by three fifths with each `n`: 40 takes seconds, and 93, the last
 //! whose number fits 64 bits, longer than anybody waits.
@@ -37,8 +38,9 @@ const FAR: u32 = 24;
 /// From this on, to a PE nearby: `F(16)` takes tens of microseconds.
 const NEAR: u32 = 16;
 
-/// So many levels of the recursion are placed: at most 2⁵ - 1 problems, a few for each PE of a small
-/// job. A PE that dies takes no more with it than those of them that it had, and what they placed.
+/// So many levels of the recursion are placed: at most 2⁵ - 1 problems, a few for each PE of a
+/// small job. A PE that dies takes no more with it than those of them that it had, and what they
+/// placed.
 const LEVELS_PLACED: u32 = 5;
 
 /// A part of the problem, and what all parts need to know.

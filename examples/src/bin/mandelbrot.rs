@@ -1,6 +1,6 @@
-//! The Mandelbrot set: how often `z² + c` can be applied before `z` is farther than 2 from the origin,
-//! for each point `c` of a picture. Points of the set take the whole depth, those outside few steps,
-//! so that the cost of a row is known only afterwards.
+//! The Mandelbrot set: how often `z² + c` can be applied before `z` is farther than 2 from the
+//! origin, for each point `c` of a picture. Points of the set take the whole depth, those outside
+//! few steps, so that the cost of a row is known only afterwards.
 //!
 //! By map and reduce over the rows: what comes back are a checksum and, if they are asked for, the
 //! colours of the pixels.
@@ -147,8 +147,8 @@ fn step((x, y): (f64, f64), c: (f64, f64)) -> (f64, f64) {
     (x * x - y * y + c.0, 2.0 * x * y + c.1)
 }
 
-/// Which colour of the palette a point outside the set has. Between the counts it is interpolated by
-/// how far `z` has come, some steps later, when `c` does not matter beside it any more.
+/// Which colour of the palette a point outside the set has. Between the counts it is interpolated
+/// by how far `z` has come, some steps later, when `c` does not matter beside it any more.
 fn colour(c: (f64, f64), count: u32, z: (f64, f64)) -> u8 {
     let (x, y) = (0..4).fold(z, |z, _| step(z, c));
     let smooth = f64::from(count) + 4.0 - x.hypot(y).ln().log2();

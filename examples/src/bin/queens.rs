@@ -1,12 +1,12 @@
-//! In how many ways can N queens stand on an N × N board so that none attacks another? By divide and
-//! conquer over the rows (HdpH-RS §6.5.3): a board on which some rows have their queens is divided
-//! into those on which the next row has one too.
+//! In how many ways can N queens stand on an N × N board so that none attacks another? By divide
+//! and conquer over the rows (HdpH-RS §6.5.3): a board on which some rows have their queens is
+//! divided into those on which the next row has one too.
 //!
-//! The parts are of very different size, and how many there are is not known before. As long as fewer
-//! rows than the threshold have their queens, each board is a problem of its own. On a board of 14
-//! and with a threshold of 5 there are 65,235 problems, the whole and the 65,234 tasks of the paper;
-//! 54,068 of them are not divided any more and take a few microseconds each. The first part of a
-//! problem is solved together with it, so that about 54,060 tasks are counted.
+//! The parts are of very different size, and how many there are is not known before. As long as
+//! fewer rows than the threshold have their queens, each board is a problem of its own. On a board
+//! of 14 and with a threshold of 5 there are 65,235 problems, the whole and the 65,234 tasks of the
+//! paper; 54,068 of them are not divided any more and take a few microseconds each. The first part
+//! of a problem is solved together with it, so that about 54,060 tasks are counted.
 
 use clap::Parser;
 use rayon::prelude::*;
@@ -33,9 +33,9 @@ struct Arguments {
     job: JobFlags,
 }
 
-/// Boards with up to so many queens are placed on any PE; of a size of 14 there are 170. Those with one
-/// more are placed near their parent, and all others stay with it, so that a PE that dies takes few with
-/// it, and what they placed.
+/// Boards with up to so many queens are placed on any PE; of a size of 14 there are 170. Those with
+/// one more are placed near their parent, and all others stay with it, so that a PE that dies takes
+/// few with it, and what they placed.
 const ROWS_PLACED: u32 = 2;
 
 /// Boards with so many rows left, and more, are worth a message to anybody: counting takes about a

@@ -21,13 +21,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The longest that a launcher may take to answer: it may be stopped for a while. One that is gone does
-/// not keep a guard waiting, and one that finds the guard gone ends the job (hydra does).
+/// The longest that a launcher may take to answer: it may be stopped for a while. One that is gone
+/// does not keep a guard waiting, and one that finds the guard gone ends the job (hydra does).
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How long one visit to a `PMIx` server may take. A server that is only just hearing of the process's
-/// own end may take in whoever comes in its name, and never answer: once in a hundred times on a busy
-/// machine.
+/// How long one visit to a `PMIx` server may take. A server that is only just hearing of the
+/// process's own end may take in whoever comes in its name, and never answer: once in a hundred
+/// times on a busy machine.
 const VISIT_PATIENCE: Duration = Duration::from_millis(1500);
 const VISITS_MAX: usize = 5;
 
@@ -40,8 +40,8 @@ const TELLING: [&str; 4] = ["libpmix.so", "mca_pmix_", "libopen-pal.so", "libpmi
 /// What `PMIx_` stands behind in libraries that have it built in.
 const PREFIXES: [&str; 4] = ["", "OPAL_MCA_PMIX4X_", "OPAL_MCA_PMIX3X_", "OPAL_MCA_PMIX2X_"];
 
-/// What says goodbye to a `PMIx` server of version 4 and later: the length of a command, which is 2, in
-/// a header with this tag, and the command (one of it, number 5).
+/// What says goodbye to a `PMIx` server of version 4 and later: the length of a command, which is
+/// 2, in a header with this tag, and the command (one of it, number 5).
 const PMIX_GOODBYE: [u8; 18] = [0, 0, 0, 0, b'b', b'y', b'e', b'!', 0, 0, 0, 2, 0, 0, 0, 0, 2, 5];
 
 /// How a process talks to its launcher.
@@ -130,15 +130,16 @@ pub(super) fn say(server: Server) -> Result<(), String> {
     Ok(())
 }
 
-/// One visit to the `PMIx` server, in a process of its own: the library waits for the server as long as
-/// it likes, and could not be used a second time. `None`: no answer.
+/// One visit to the `PMIx` server, in a process of its own: the library waits for the server as
+/// long as it likes, and could not be used a second time. `None`: no answer.
 fn visit_apart(libraries: &[PathBuf]) -> Result<Option<Result<(), String>>, String> {
     let (mut ours, mut theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
     match sys::fork().map_err(|error| format!("PMIx: {error}"))? {
         Fork::Child => {
             sys::end_with_parent();
             let answer = visit_pmix(libraries).err().unwrap_or_default();
-            // The end of this process ends what is read; its first byte says that there is an answer.
+            // The end of this process ends what is read; its first byte says that there is an
+            // answer.
             let _ = theirs.write_all(format!("!{answer}").as_bytes());
             sys::exit(0)
         }
@@ -158,8 +159,8 @@ fn visit_apart(libraries: &[PathBuf]) -> Result<Option<Result<(), String>>, Stri
     }
 }
 
-/// Says the word and waits until it was understood. A launcher that has gone hears nothing. (The socket
-/// may be one of TCP as well.)
+/// Says the word and waits until it was understood. A launcher that has gone hears nothing. (The
+/// socket may be one of TCP as well.)
 fn say_on(mut socket: UnixStream, word: &[u8], answer_has: &[u8]) -> std::io::Result<()> {
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(PATIENCE))?;

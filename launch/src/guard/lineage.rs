@@ -1,10 +1,11 @@
 //! Whether the launcher that has started this process is still there.
 //!
-//! A process whose parent ends is given another one. (A signal tells of that, too, but it also comes when
-//! only the thread ends that started the process, as launchers have some.) Between the launcher and this
-//! process may stand others, such as a shell that runs a script: they have the variables that the
-//! launcher gives, and it has not. So they are looked after as well, up to the launcher. What becomes of the
-//! launcher's own parent is its own business: a shell may end before the job does.
+//! A process whose parent ends is given another one. (A signal tells of that, too, but it also
+//! comes when only the thread ends that started the process, as launchers have some.) Between the
+//! launcher and this process may stand others, such as a shell that runs a script: they have the
+//! variables that the launcher gives, and it has not. So they are looked after as well, up to the
+//! launcher. What becomes of the launcher's own parent is its own business: a shell may end before
+//! the job does.
 
 use std::os::unix::process::parent_id;
 

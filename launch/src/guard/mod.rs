@@ -1,5 +1,5 @@
-//! A small parent between the launcher and the program, so that the launcher does not end a job that
-//! survives the death of a process.
+//! A small parent between the launcher and the program, so that the launcher does not end a job
+//! that survives the death of a process.
 //!
 //! Launchers take a process that dies by a signal for the failure of the job and kill the rest of
 //! it. So a process that a launcher has started splits before MPI starts: the first, whom the
@@ -23,12 +23,12 @@
 //! - What the MPI library of such a ward, or of one that was killed, would leave in shared memory, the guard
 //!   removes (see [`segments`]).
 //!
-//! A process with several threads cannot split. It starts itself anew, as the guard from the outset,
-//! before its `main`; and that starts the program as its child. What `main` did before it came
-//! here happens twice then.
+//! A process with several threads cannot split. It starts itself anew, as the guard from the
+//! outset, before its `main`; and that starts the program as its child. What `main` did before it
+//! came here happens twice then.
 //!
-//! The ward talks to the guard through a socket (see [`told`]): what was said before a death is always
-//! heard.
+//! The ward talks to the guard through a socket (see [`told`]): what was said before a death is
+//! always heard.
 
 mod farewell;
 mod lineage;
@@ -151,8 +151,9 @@ impl Ward {
         self.guard.is_some()
     }
 
-    /// From now on the job survives the death of this process by a signal, unless it is the root, and gives
-    /// it up when it is stopped for longer than `stalled_after`. To be called after MPI has started.
+    /// From now on the job survives the death of this process by a signal, unless it is the root,
+    /// and gives it up when it is stopped for longer than `stalled_after`. To be called after MPI
+    /// has started.
     pub(crate) fn joined(&mut self, stalled_after: Duration) {
         if let Some(way) = &self.guard {
             let segments = Segment::own(self.began);
@@ -171,8 +172,8 @@ impl Ward {
     }
 
     /// This process will end without finalising MPI. The guard takes leave of the launcher for it,
-    /// and what libraries would do at its end is left out: they may wait for a process that is dead.
-    /// The program's own code goes on to its end, and decides with which code.
+    /// and what libraries would do at its end is left out: they may wait for a process that is
+    /// dead. The program's own code goes on to its end, and decides with which code.
     pub(crate) fn leaves(self) {
         if let Some(way) = &self.guard {
             let _ = told::leaves(way);
@@ -207,7 +208,8 @@ fn split(launched: Launched) -> io::Result<Ward> {
     }
 }
 
-/// Becomes a guard, if this process was started anew to be one, and starts the program. Called before
+/// Becomes a guard, if this process was started anew to be one, and starts the program. Called
+/// before
 /// `main`.
 fn before_main() {
     if utf8_variable(MARK).as_deref() == Some(BEGIN)

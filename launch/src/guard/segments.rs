@@ -1,18 +1,21 @@
 //! Shared memory that a ward's MPI library would leave in the file system.
 //!
-//! Libraries remove their files when they are finalised, at the latest: a ward that is killed cannot,
-//! and nor do the survivors, who finalise nothing. (Measured: Open MPI has a `vader_segment.…` of each
-//! process in `/dev/shm`, which its launcher removes in the end, unless it is killed itself. MPICH's are
-//! without a name as soon as MPI has started, and what is System V's goes with its last user.) So the ward
-//! tells its guard which files these are when it joins the job, and the guard removes them unless the
-//! ward has finalised MPI. Until then, while MPI starts, the guard itself looks whenever something changes
-//! there; and if it is the guard that is killed, the ward removes them (see [`start`](super::start)).
+//! Libraries remove their files when they are finalised, at the latest: a ward that is killed
+//! cannot, and nor do the survivors, who finalise nothing. (Measured: Open MPI has a
+//! `vader_segment.…` of each process in `/dev/shm`, which its launcher removes in the end, unless
+//! it is killed itself. MPICH's are without a name as soon as MPI has started, and what is System
+//! V's goes with its last user.) So the ward tells its guard which files these are when it joins
+//! the job, and the guard removes them unless the ward has finalised MPI. Until then, while MPI
+//! starts, the guard itself looks whenever something changes there; and if it is the guard that is
+//! killed, the ward removes them (see [`start`](super::start)).
 //!
-//! What stays is what nobody can know: a file that MPI has made in the very moment in which the ward is
-//! killed while MPI starts, or if guard and ward are killed at once; those of a library that is not in [`NAMES`]; and the session folder, in
+//! What stays is what nobody can know: a file that MPI has made in the very moment in which the
+//! ward is killed while MPI starts, or if guard and ward are killed at once; those of a library
+//! that is not in [`NAMES`]; and the session folder, in
 //! `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which is that launcher's own.
 //!
-//! What belongs to other jobs or programs, or to the program itself, is safe: a file is removed only if
+//! What belongs to other jobs or programs, or to the program itself, is safe: a file is removed
+//! only if
 //!
 //! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files there
 //!   between all programs of a user;
@@ -21,8 +24,8 @@
 //! - it is still the same file.
 //!
 //! The other processes of the host do not miss it: when a job is made up, all have gone through the
-//! start of MPI and opened what they share, and what is open outlives its name. A job that loses somebody
-//! before that is lost.
+//! start of MPI and opened what they share, and what is open outlives its name. A job that loses
+//! somebody before that is lost.
 
 use super::sys;
 use rustix::fs::inotify;
@@ -35,13 +38,13 @@ use std::time::SystemTime;
 
 const FOLDER: &str = "/dev/shm/";
 
-/// How the names of files start there that belong to one job, and are of no use without it. (PSM2 also
-/// has files of all programs there, `psm2_hfi_affinity_…`: these are none of them.)
+/// How the names of files start there that belong to one job, and are of no use without it. (PSM2
+/// also has files of all programs there, `psm2_hfi_affinity_…`: these are none of them.)
 const NAMES: [&str; 9] = [
     // MPICH, and what descends from it: `src/mpl/src/shm/mpl_shm_mmap.c`.
     "mpich_shar_tmp",
-    // Open MPI: `opal/mca/btl/vader` until version 4, `opal/mca/btl/sm` since 5, `ompi/mca/osc/sm` for
-    // windows, and `opal/mca/shmem/mmap` where the session folder is on a network.
+    // Open MPI: `opal/mca/btl/vader` until version 4, `opal/mca/btl/sm` since 5, `ompi/mca/osc/sm`
+    // for windows, and `opal/mca/shmem/mmap` where the session folder is on a network.
     "vader_segment.",
     "sm_segment.",
     "osc_sm.",
@@ -107,8 +110,8 @@ impl Segment {
         })
     }
 
-    /// The same of a file that a process has open, by its entry in `/proc/PID/fd`. Between making a file and
-    /// mapping it MPICH has it open.
+    /// The same of a file that a process has open, by its entry in `/proc/PID/fd`. Between making a
+    /// file and mapping it MPICH has it open.
     fn open(entry: &Path) -> Option<Self> {
         let path = entry.read_link().ok().filter(|path| path.to_str().is_some_and(is_of_mpi))?;
         let file = entry.metadata().ok()?;
@@ -149,7 +152,8 @@ impl Segment {
     }
 }
 
-/// Whether a file of this path is in shared memory, has a name still, and one that MPI libraries give.
+/// Whether a file of this path is in shared memory, has a name still, and one that MPI libraries
+/// give.
 fn is_of_mpi(path: &str) -> bool {
     let name = path.strip_prefix(FOLDER).filter(|name| !name.contains('/'));
     let is_known = |name: &str| NAMES.iter().any(|start| name.starts_with(start));

@@ -1,9 +1,9 @@
 //! How long a ward has been stopped, so that one that the job has given up does not stay for ever.
 //!
 //! The others of the job give up a process that is stopped for too long
-//! ([`stalled_after`](ultramarine_runtime::detector::DetectorSettings::stalled_after)). It cannot hear of
-//! that, and the launcher would wait for it without end: so its guard kills it. What is stopped on purpose is
-//! left alone:
+//! ([`stalled_after`](ultramarine_runtime::detector::DetectorSettings::stalled_after)). It cannot
+//! hear of that, and the launcher would wait for it without end: so its guard kills it. What is
+//! stopped on purpose is left alone:
 //!
 //! - A job that is stopped as a whole (`scontrol suspend`, or SIGSTOP to all) has its guards stopped,
 //!   too. Time passes for the ward only while the guard runs.
@@ -12,8 +12,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The most that one look can add. Between two of them there is half a second; if it is more, the guard
-/// itself did not run.
+/// The most that one look can add. Between two of them there is half a second; if it is more, the
+/// guard itself did not run.
 const STEP_MAX: Duration = Duration::from_secs(1);
 
 /// How long the others have to give up the ward first, and say so.

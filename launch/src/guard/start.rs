@@ -1,15 +1,15 @@
 //! What a ward does while MPI starts if its guard is killed.
 //!
 //! A launcher that ends a job kills the processes that it has started, with their process groups
-//! (hydra: `kill(-group, SIGKILL)`). A guard that is killed so removes nothing, and MPICH's shared memory has
-//! a name for a while of the start (30 to 150 ms for 4 processes on two busy cores). So until it joins the
-//! job, the ward is in a process group of its own, and outlives its guard for a moment: it
-//! removes what its MPI library has made, and ends. If it has been stopped, the system has it go on for
-//! that (SIGCONT): else a launcher would wait for ever for the output of such a ward. After that there is
-//! nothing to remove, and the system kills the ward with its guard.
+//! (hydra: `kill(-group, SIGKILL)`). A guard that is killed so removes nothing, and MPICH's shared
+//! memory has a name for a while of the start (30 to 150 ms for 4 processes on two busy cores). So
+//! until it joins the job, the ward is in a process group of its own, and outlives its guard for a
+//! moment: it removes what its MPI library has made, and ends. If it has been stopped, the system
+//! has it go on for that (SIGCONT): else a launcher would wait for ever for the output of such a
+//! ward. After that there is nothing to remove, and the system kills the ward with its guard.
 //!
-//! (A program that starts its job from another thread than its first is killed with its guard from the
-//! beginning.)
+//! (A program that starts its job from another thread than its first is killed with its guard from
+//! the beginning.)
 
 use super::segments::Segment;
 use super::sys;

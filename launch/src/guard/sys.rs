@@ -107,8 +107,8 @@ pub(super) fn next_signal(limit_ms: u32) -> Option<i32> {
         tv_nsec: libc::c_long::from(limit_ms % 1000) * 1_000_000,
     };
     loop {
-        // SAFETY: `sigfillset` initialises the set; the limit is valid for reading; a null pointer to
-        // the details of a signal means that nobody wants them.
+        // SAFETY: `sigfillset` initialises the set; the limit is valid for reading; a null pointer
+        // to the details of a signal means that nobody wants them.
         let signal = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             libc::sigtimedwait(all.as_ptr(), null_mut(), &raw const limit)
@@ -244,8 +244,8 @@ pub(super) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Has `act` called with the code with which this process ends, if it ends by itself. What was registered
-/// later is called before.
+/// Has `act` called with the code with which this process ends, if it ends by itself. What was
+/// registered later is called before.
 pub(super) fn at_exit(act: extern "C" fn(c_int, *mut c_void)) {
     unsafe extern "C" {
         fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
@@ -282,8 +282,8 @@ pub(super) fn end_by(signal: i32) -> ! {
     exit(128 + signal)
 }
 
-/// Introduces this process to its `PMIx` server and takes leave of it, by means of a library (`None`:
-/// whichever are loaded) in which the two functions have these names.
+/// Introduces this process to its `PMIx` server and takes leave of it, by means of a library
+/// (`None`: whichever are loaded) in which the two functions have these names.
 ///
 /// # Errors
 ///
@@ -308,8 +308,8 @@ pub(super) fn visit_pmix(library: Option<&Path>, init: &str, finalize: &str) -> 
     }
     // At least the size of a `pmix_proc_t`: 256 bytes of a name, and a rank.
     let mut who = [0u64; 128];
-    // SAFETY: these are the signatures of PMIx 2 to 5; `who` outlives the calls; null and 0 stand for
-    // no further wishes.
+    // SAFETY: these are the signatures of PMIx 2 to 5; `who` outlives the calls; null and 0 stand
+    // for no further wishes.
     let codes = unsafe {
         let start = std::mem::transmute::<*mut c_void, Init>(found[0]);
         let end = std::mem::transmute::<*mut c_void, Finalize>(found[1]);

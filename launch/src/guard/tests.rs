@@ -1,5 +1,5 @@
-//! Guards and wards under a real launcher. The tests start this very file under it, which runs one of
-//! the programs below instead of tests, and kill what they like.
+//! Guards and wards under a real launcher. The tests start this very file under it, which runs one
+//! of the programs below instead of tests, and kill what they like.
 
 pub(super) mod programs;
 
@@ -22,8 +22,8 @@ const STALLED_AFTER: Duration = Duration::from_secs(1);
 /// Longer than that, and than a guard waits for the others' verdict.
 const STOPPED_TOO_LONG: Duration = Duration::from_secs(6);
 
-/// Far beyond all patience of the tests: how long wards wait, lest they end by themselves when it is their
-/// guard that should end them.
+/// Far beyond all patience of the tests: how long wards wait, lest they end by themselves when it
+/// is their guard that should end them.
 const WARDS_WAIT: Duration = Duration::from_secs(400);
 
 /// The variable by which all processes of a test are known; its value is the test's folder.
@@ -345,8 +345,8 @@ fn a_job_may_be_stopped_as_a_whole() {
     assert!(status.success() && said.contains("rank 1 leaves"), "{status}: {said}");
 }
 
-/// Kills the guard of rank 1 at the start, as hydra does to all processes of a job that fails. `before` is
-/// given its ward.
+/// Kills the guard of rank 1 at the start, as hydra does to all processes of a job that fails.
+/// `before` is given its ward.
 fn leaves_nothing(test: &str, before: impl FnOnce(i32)) {
     let Some(job) = Running::start(test, "linger_at_the_start", 2) else { return };
     let wards = job.at_work(2);

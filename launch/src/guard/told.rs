@@ -1,7 +1,7 @@
 //! What a ward tells its guard: lines of text through a socket, and with them a file.
 //!
-//! The guard hears them when it looks after its ward, and once more after the ward's end. The file stays
-//! open longer than the ward lives.
+//! The guard hears them when it looks after its ward, and once more after the ward's end. The file
+//! stays open longer than the ward lives.
 
 use super::farewell::Server;
 use super::segments::Segment;
@@ -52,8 +52,8 @@ pub(super) fn starts(way: &UnixStream, now: SystemTime) -> io::Result<()> {
     say(way, &format!("{STARTS}{}", since.as_nanos()))
 }
 
-/// Says that the ward has joined a job, how long that job bears with it while it is stopped, how it talks to
-/// the launcher, and what it would leave behind.
+/// Says that the ward has joined a job, how long that job bears with it while it is stopped, how it
+/// talks to the launcher, and what it would leave behind.
 pub(super) fn joined(
     way: &UnixStream,
     stalled_after: Duration,

@@ -14,12 +14,12 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Signals that concern the guard alone: a child's end (or the launcher's), a new file in shared memory,
-/// and what a process gets that uses a terminal from the background or writes to nobody.
+/// Signals that concern the guard alone: a child's end (or the launcher's), a new file in shared
+/// memory, and what a process gets that uses a terminal from the background or writes to nobody.
 const OWN: [i32; 5] = [libc::SIGCHLD, libc::SIGIO, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
 
-/// How often a guard looks after its ward at least, in milliseconds: where a library has started threads,
-/// one of them may take the word of its end.
+/// How often a guard looks after its ward at least, in milliseconds: where a library has started
+/// threads, one of them may take the word of its end.
 const LOOK_EVERY_MS: u32 = 500;
 
 /// How long a guard waits for its own copy of what has killed its ward, in milliseconds: who ends a
@@ -203,8 +203,8 @@ fn take_leave(rank: u32, told: Told) {
     }
 }
 
-/// Shows a line on standard error, if that takes it at once: a guard waits for no reader. (A pipe that
-/// is ready takes a page, which is more than a line.)
+/// Shows a line on standard error, if that takes it at once: a guard waits for no reader. (A pipe
+/// that is ready takes a page, which is more than a line.)
 fn log(line: &str) {
     let stderr = std::io::stderr();
     let mut is_ready = [PollFd::new(&stderr, PollFlags::OUT)];

@@ -1,13 +1,13 @@
-//! A process that fails before it takes part in the job: it was given a bad flag, say, or cannot read what
-//! it works on.
+//! A process that fails before it takes part in the job: it was given a bad flag, say, or cannot
+//! read what it works on.
 //!
-//! The others wait for it inside MPI, and not every launcher ends them. (Measured, for a process that ends
-//! with code 2: Open MPI's mpiexec ends the job after 1.3 s, hydra and `srun --kill-on-bad-exit=0` never do, so
-//! that the others wait for `start_deadline`, a minute.) So such a process starts MPI at its
-//! exit, and tells the others, as for any other error at the start.
+//! The others wait for it inside MPI, and not every launcher ends them. (Measured, for a process
+//! that ends with code 2: Open MPI's mpiexec ends the job after 1.3 s, hydra and `srun
+//! --kill-on-bad-exit=0` never do, so that the others wait for `start_deadline`, a minute.) So such
+//! a process starts MPI at its exit, and tells the others, as for any other error at the start.
 //!
-//! One that ends with 0 has been asked for its version, or such, as have all others. And one that a script
-//! has started, and not the launcher, may be there for something else than the job.
+//! One that ends with 0 has been asked for its version, or such, as have all others. And one that a
+//! script has started, and not the launcher, may be there for something else than the job.
 
 use super::bootstrap;
 use super::deadline::StartDeadline;
@@ -30,8 +30,8 @@ pub(crate) fn expect_run() {
     guard::at_exit(tell_the_others);
 }
 
-/// This process takes part, and the others hear otherwise what is wrong with it from now on; or it is of
-/// no job at all.
+/// This process takes part, and the others hear otherwise what is wrong with it from now on; or it
+/// is of no job at all.
 pub(crate) fn takes_part() {
     EXPECTED.store(0, Ordering::SeqCst);
 }

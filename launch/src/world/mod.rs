@@ -62,7 +62,8 @@ where
     let Start { job, dies_after } = match start {
         Ok(start) => start,
         Err(error) => {
-            // All processes have failed, and finalise together, if they can. The deadline still holds.
+            // All processes have failed, and finalise together, if they can. The deadline still
+            // holds.
             if !mpi.finalise(FAILED_WITHIN, || true) {
                 ward.leaves();
             }
@@ -74,8 +75,8 @@ where
     };
     drop(deadline);
     ward.joined(patience_with(&job));
-    // Whoever watches the job from outside learns from this which process is which PE, and that from now
-    // on it may die.
+    // Whoever watches the job from outside learns from this which process is which PE, and that
+    // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
     let _fuse = dies_after.map(|after| Fuse::light(job.me, after)).transpose()?;
@@ -98,7 +99,8 @@ where
         // What went wrong elsewhere the root was told, and ends with.
         return if is_root { result } else { Ok(()) };
     }
-    // Finalising is collective, and somebody does not answer, or may not. So this process never does.
+    // Finalising is collective, and somebody does not answer, or may not. So this process never
+    // does.
     if parting.leave == Leave::Hasty && is_root && result.is_err() {
         log::flush();
         mpi.abort();
@@ -108,10 +110,10 @@ where
     leave_without_the_others(is_root, result, parting)
 }
 
-/// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for an answer
-/// on a connection to one that, in the launcher's barrier, looks at no connection any more. (MPICH 4.0 over
-/// UCX's TCP did in two of three short jobs on four hosts.) All have agreed on the end before, and
-/// their guards can take leave of the launcher.
+/// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for
+/// an answer on a connection to one that, in the launcher's barrier, looks at no connection any
+/// more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on four hosts.) All have agreed
+/// on the end before, and their guards can take leave of the launcher.
 fn is_on_one_host(topology: &Topology) -> bool {
     let host = |number| topology.place(Pe::new(number)).host();
     // PEs of one host follow each other.
@@ -126,8 +128,8 @@ fn leave_without_the_others(is_root: bool, result: Result<()>, parting: Parting)
             parting.goodbye();
             Err(error.into())
         }
-        // It has said why. The others go on without it (its tasks are run again, as if it had died), and
-        // the launcher is not to end them.
+        // It has said why. The others go on without it (its tasks are run again, as if it had
+        // died), and the launcher is not to end them.
         Err(Error::Job(_)) if !is_root => Ok(()),
         result => {
             parting.goodbye();

@@ -188,8 +188,8 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// What is wrong with what this process is bound to, if it was asked for. `bound` are the processes before
-/// it, by host and CPUs.
+/// What is wrong with what this process is bound to, if it was asked for. `bound` are the processes
+/// before it, by host and CPUs.
 fn binding_fault<'a>(
     own: &'a Passport,
     rank: usize,

@@ -1,5 +1,5 @@
-//! Jobs on a cluster with Slurm: four hosts in two racks, on this machine. Each test has a cluster of its
-//! own (`slurm/testcluster`); where there can be none it says so and passes.
+//! Jobs on a cluster with Slurm: four hosts in two racks, on this machine. Each test has a cluster
+//! of its own (`slurm/testcluster`); where there can be none it says so and passes.
 #![cfg(feature = "mpi")]
 
 #[path = "../common/mod.rs"]
@@ -336,9 +336,9 @@ fn batch_scripts_do_what_they_say() {
             assert!(out.contains(": 5 PEs"), "{out}");
         }
     }
-    // Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look would be
-    // too late: here at its first look when ten seconds have passed. (In the first moments there may be no
-    // process yet to hear it.)
+    // Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look
+    // would be too late: here at its first look when ten seconds have passed. (In the first moments
+    // there may be no process yet to hear it.)
     let out = batch("walltime", &["--time=2", "--signal=TERM@80"]);
     let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let report = json.unwrap_or_else(|| panic!("{out}"));

@@ -44,7 +44,8 @@ pub(super) enum Mishap {
     Slander { by: Pe, whom: Pe },
     /// Nothing gets through in one direction for this long, in nanoseconds.
     Cut { from: Pe, to: Pe, ns: u64 },
-    /// All messages are late, and PEs that live do not answer for a while; this long, in nanoseconds.
+    /// All messages are late, and PEs that live do not answer for a while; this long, in
+    /// nanoseconds.
     Overload(u64),
 }
 

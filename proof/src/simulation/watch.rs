@@ -133,8 +133,8 @@ impl World {
         }
     }
 
-    /// What one PE sees of another that it has been without contact with for a while: the rules of the
-    /// runtime's detector (`detector/sight.rs`).
+    /// What one PE sees of another that it has been without contact with for a while: the rules of
+    /// the runtime's detector (`detector/sight.rs`).
     fn see(&mut self, by: Pe, whom: Pe, since: u64) {
         let Some(seer) = &self.pes[by.index()] else { return };
         if seer.membership.standing() != Standing::Member || seer.membership.is_dead(whom) {

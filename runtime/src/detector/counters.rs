@@ -18,8 +18,8 @@ pub struct DetectorCounters {
     /// Connections closed because they did not say the right hello, or not all of the handshake in
     /// time.
     pub strangers: AtomicU64,
-    /// Connections closed because of a proof or a seal that was wrong: somebody does not know the job's
-    /// key, or says again what was said before.
+    /// Connections closed because of a proof or a seal that was wrong: somebody does not know the
+    /// job's key, or says again what was said before.
     pub forged: AtomicU64,
     /// Connections that ended in the middle of a frame.
     pub truncated: AtomicU64,

@@ -44,8 +44,8 @@ impl Reader {
         self.incoming.is_between()
     }
 
-    /// Takes the next bytes, and adds the notices that they complete. After an error nothing more may
-    /// be taken.
+    /// Takes the next bytes, and adds the notices that they complete. After an error nothing more
+    /// may be taken.
     pub(super) fn take(
         &mut self,
         session: &Session,

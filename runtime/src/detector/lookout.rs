@@ -137,7 +137,8 @@ impl Lookout {
             }
             let asked = self.sleep();
             if let Err(error) = unless_interrupted(self.poll.poll(&mut events, Some(asked))) {
-                // It cannot watch any more; to the others it looks like a crash. So this PE must leave.
+                // It cannot watch any more; to the others it looks like a crash. So this PE must
+                // leave.
                 tracing::error!("the detector cannot wait for its connections: {error}");
                 return (self.report)(Verdict::Expelled);
             }

@@ -1,7 +1,7 @@
 //! The detector: notices when another PE of the job is gone, and agrees with the others on who is.
 //!
-//! It has a port and a thread of its own, beside whatever carries the job's messages, so that neither
-//! bulk data nor a library that hangs is in its way. It must never know what a task is.
+//! It has a port and a thread of its own, beside whatever carries the job's messages, so that
+//! neither bulk data nor a library that hangs is in its way. It must never know what a task is.
 //!
 //! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends send heartbeats,
 //!   and both judge. If a process is killed, its system closes the connection; the other end dials again
@@ -95,7 +95,8 @@ impl DetectorEndpoint {
 /// What a detector has to say to its PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// These have died since the last such verdict. All PEs hear of all the dead, in the same order.
+    /// These have died since the last such verdict. All PEs hear of all the dead, in the same
+    /// order.
     Dead(Vec<Pe>),
     /// The others hold this PE for dead. It has to leave; nothing that it does counts any more.
     /// It is the last verdict.
@@ -132,9 +133,9 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Starts the detector of PE `me`, in a job whose PEs have these addresses (the index is the PE's
-    /// number) and this key. Its verdicts go to `report`, called on the detector's thread, which it
-    /// must not hold up.
+    /// Starts the detector of PE `me`, in a job whose PEs have these addresses (the index is the
+    /// PE's number) and this key. Its verdicts go to `report`, called on the detector's thread,
+    /// which it must not hold up.
     ///
     /// # Errors
     ///
@@ -173,8 +174,8 @@ impl Detector {
         self.order(Command::Suspect(pe));
     }
 
-    /// Leaves in order: tells those with whom it shares a connection that the job is over, so that its
-    /// end is no death, and ends the thread. Takes half a second at most. (If it was expelled
+    /// Leaves in order: tells those with whom it shares a connection that the job is over, so that
+    /// its end is no death, and ends the thread. Takes half a second at most. (If it was expelled
     /// or has lost the root, it says no goodbye, but gets that last news out.)
     pub fn goodbye(mut self) -> Arc<DetectorCounters> {
         self.order(Command::Goodbye);

@@ -113,8 +113,8 @@ impl Peer {
         }
     }
 
-    /// The agreement, or the link, asks whether there is contact. One that is not watched has been out
-    /// of sight so far, and counts as unreached for `head_start` already.
+    /// The agreement, or the link, asks whether there is contact. One that is not watched has been
+    /// out of sight so far, and counts as unreached for `head_start` already.
     pub(super) fn look(
         &mut self,
         now: Duration,

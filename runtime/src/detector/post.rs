@@ -13,8 +13,8 @@ use ultramarine_topology::Pe;
 /// How many open connections there may be with one PE; one more, and the oldest goes.
 const OPEN_MAX: usize = 4;
 
-/// How many may be on their way to it. One that falls silent is dialled every 100 ms by default, so that
-/// an answer may take two seconds: on a network that is full it does.
+/// How many may be on their way to it. One that falls silent is dialled every 100 ms by default, so
+/// that an answer may take two seconds: on a network that is full it does.
 const DIALLED_MAX: usize = 20;
 
 impl Lookout {
@@ -229,8 +229,8 @@ impl Lookout {
         }
     }
 
-    /// Sends a notice on every open connection with a PE: mostly there is one, and of several one may
-    /// lead nowhere any more. Hearing a notice twice does no harm.
+    /// Sends a notice on every open connection with a PE: mostly there is one, and of several one
+    /// may lead nowhere any more. Hearing a notice twice does no harm.
     fn send(&mut self, to: Pe, notice: Notice) {
         let now = self.now();
         let Some(peer) = self.peers.get(&to) else { return };
@@ -310,7 +310,8 @@ impl Lookout {
         }
     }
 
-    /// Finds out with whom to share connections from now on: with nobody, once this PE cannot go on.
+    /// Finds out with whom to share connections from now on: with nobody, once this PE cannot go
+    /// on.
     pub(super) fn rewatch(&mut self) {
         let (now, dead_after) = (self.now(), self.job.settings.dead_after);
         let partners = if self.is_in_order() {

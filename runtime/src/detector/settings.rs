@@ -7,14 +7,15 @@ use std::time::Duration;
 pub struct DetectorSettings {
     /// How often a PE says that it lives to those that watch it. More than zero; default 200 ms.
     pub heartbeat: Duration,
-    /// How long a host may give no answer before its PEs are held for dead. At least two heartbeats;
-    /// default 2 s. (The end of a process is noticed at once, whatever this is.)
+    /// How long a host may give no answer before its PEs are held for dead. At least two
+    /// heartbeats; default 2 s. (The end of a process is noticed at once, whatever this is.)
     pub dead_after: Duration,
-    /// How long a PE may say nothing while its host still answers: the process is stopped, or gets no
-    /// core. Not less than `dead_after`, which counts if it is longer; default 30 s.
+    /// How long a PE may say nothing while its host still answers: the process is stopped, or gets
+    /// no core. Not less than `dead_after`, which counts if it is longer; default 30 s.
     pub stalled_after: Duration,
-    /// How long the root may be silent, for whatever reason, before the others leave. A wrong verdict
-    /// on the root costs the job. Not less than `dead_after`, which counts if it is longer; default 30 s.
+    /// How long the root may be silent, for whatever reason, before the others leave. A wrong
+    /// verdict on the root costs the job. Not less than `dead_after`, which counts if it is longer;
+    /// default 30 s.
     pub root_after: Duration,
 }
 

@@ -12,12 +12,13 @@
 //! | no | silent | cannot be reached | after `dead_after` |
 //!
 //! One that is not heard is dialled again and again: a lost packet, or a connection that has ended
-//! unnoticed, is no proof. At a loss of 30 % each way one dial in two fails, and ten in a row once in
-//! a thousand.
+//! unnoticed, is no proof. At a loss of 30 % each way one dial in two fails, and ten in a row once
+//! in a thousand.
 //!
 //! The calls that a stopped process does not take pile up at its host, which answers no more than
 //! `net.core.somaxconn` of them (4,096; 128 before Linux 5.4). So a hundred PEs may look at a stopped one
-//! for all of `stalled_after`, or three on an old system; if there are more, its host falls silent earlier.
+//! for all of `stalled_after`, or three on an old system; if there are more, its host falls silent
+//! earlier.
 
 use super::DetectorSettings;
 use std::fmt;
@@ -181,8 +182,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Dense enough that the loss of packets is not mistaken for silence. All may have to look at the
-    /// root at once, so it is dialled ten times less often.
+    /// Dense enough that the loss of packets is not mistaken for silence. All may have to look at
+    /// the root at once, so it is dialled ten times less often.
     pub(super) fn towards(pe: Pe, settings: &DetectorSettings) -> Self {
         let every = (settings.heartbeat / 2).min(settings.dead_after / 20);
         let every = if pe == Pe::ROOT { every * 10 } else { every };

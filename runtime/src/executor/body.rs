@@ -22,9 +22,9 @@ pub(super) trait Body<A>: Stateless {
     /// The function's name, for people to read.
     fn name() -> &'static str;
 
-    /// Begins the task on this thread, on behalf of `home`. `done` is called with the result once there
-    /// is one: before this returns, or later on any worker of this PE. Then the task is returned, and is
-    /// stopped when it is dropped.
+    /// Begins the task on this thread, on behalf of `home`. `done` is called with the result once
+    /// there is one: before this returns, or later on any worker of this PE. Then the task is
+    /// returned, and is stopped when it is dropped.
     fn run<D>(self, pe: &Arc<Processor>, home: Pe, argument: A, done: D) -> Option<Task<()>>
     where
         D: FnOnce(&Arc<Processor>, Result<Self::Output, TaskError>) + Send + 'static;
@@ -119,8 +119,9 @@ impl<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> Drop for End<R, D> {
 }
 
 pin_project_lite::pin_project! {
-    /// A task's own future: turns a panic inside it into an error, and has the futures in it abandoned
-    /// if it is dropped before its end. If it panics when it is dropped, that makes no difference.
+    /// A task's own future: turns a panic inside it into an error, and has the futures in it
+    /// abandoned if it is dropped before its end. If it panics when it is dropped, that makes no
+    /// difference.
     pub(super) struct CatchPanic<T> {
         pe: Pe,
         // Until it has ended.

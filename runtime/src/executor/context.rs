@@ -24,8 +24,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
 /// What goes on around a task that has much to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook {
-    /// Workers of this PE or others may be out of work, and none waits here: part of the task should
-    /// become one.
+    /// Workers of this PE or others may be out of work, and none waits here: part of the task
+    /// should become one.
     pub is_work_wanted: bool,
     /// Tasks wait that come before all others: the task should [yield](Context::yield_now).
     pub is_turn_wanted: bool,
@@ -33,8 +33,8 @@ pub struct Outlook {
 
 /// A task's view of the PE that it runs on. Cheap to clone.
 ///
-/// If the PE that waits for the task dies, the task is stopped where it awaits something, and with it the
-/// tasks on this PE whose futures it holds: another PE runs it again, if it was supervised.
+/// If the PE that waits for the task dies, the task is stopped where it awaits something, and with
+/// it the tasks on this PE whose futures it holds: another PE runs it again, if it was supervised.
 #[derive(Clone)]
 pub struct Context {
     pub(super) pe: Arc<Processor>,
@@ -147,8 +147,8 @@ impl Context {
         self.supervised().spawn_at(pe, f, argument)
     }
 
-    /// What a task that has much to do should know meanwhile, every few microseconds; `None` most of the
-    /// times. To be asked often, since this is also where the PE looks after its messages.
+    /// What a task that has much to do should know meanwhile, every few microseconds; `None` most
+    /// of the times. To be asked often, since this is also where the PE looks after its messages.
     pub fn look_around(&self) -> Option<Outlook> {
         breathe(&self.pe).then(|| Outlook {
             is_work_wanted: self.pe.queues.has_none_to_steal(),

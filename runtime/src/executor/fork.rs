@@ -97,8 +97,8 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
         }
     }
 
-    /// Leaves the task to whoever gets to it first, like one that was spawned. That may be a worker of
-    /// this PE.
+    /// Leaves the task to whoever gets to it first, like one that was spawned. That may be a worker
+    /// of this PE.
     pub fn leave(mut self) -> Future<R> {
         let Some(task) = self.task.take() else { unreachable!("a fork is left once") };
         if !self.is_queued {

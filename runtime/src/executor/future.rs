@@ -12,8 +12,8 @@ pub(super) trait Promise<R>: Send + Sync {
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>>;
     /// Whether [`poll`](Promise::poll) would return the result.
     fn is_ready(&self) -> bool;
-    /// The only task that waits for the result has been stopped. The task that is to make it is dropped
-    /// if it has not been started, and stopped if it runs here on behalf of another PE.
+    /// The only task that waits for the result has been stopped. The task that is to make it is
+    /// dropped if it has not been started, and stopped if it runs here on behalf of another PE.
     fn abandon(&self) {}
 }
 
@@ -34,7 +34,8 @@ pub(super) fn stopping(act: impl FnOnce()) {
 /// `.await` gives `Ok` with the task's value, or the reason why there will be none; it always
 /// ends. Waiting blocks no worker. A future that is dropped does not stop its task.
 ///
-/// A future belongs to the PE that spawned the task. It cannot be sent to another, to be awaited there:
+/// A future belongs to the PE that spawned the task. It cannot be sent to another, to be awaited
+/// there:
 ///
 /// ```compile_fail
 /// # use ultramarine_runtime::executor::{Context, Future, Spawner};

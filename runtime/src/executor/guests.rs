@@ -1,7 +1,8 @@
 //! Tasks from other PEs that run here, by the PEs that wait for them.
 //!
-//! A task whose home has died is an *orphan*: its result goes nowhere, and its replica does the same work
-//! again elsewhere. It is stopped where it awaits something, and with it what only it waits for (see
+//! A task whose home has died is an *orphan*: its result goes nowhere, and its replica does the
+//! same work again elsewhere. It is stopped where it awaits something, and with it what only it
+//! waits for (see
 //! [`Promise::abandon`]). What it spawns before that is [put off](PutOff). A function that only computes
 //! runs to its end.
 
@@ -91,8 +92,9 @@ impl Processor {
     }
 }
 
-/// A task that an orphan has spawned. It waits until somebody asks for its result. The orphan itself is
-/// stopped when it does; but its future may be one that it shares with tasks that are no orphans.
+/// A task that an orphan has spawned. It waits until somebody asks for its result. The orphan
+/// itself is stopped when it does; but its future may be one that it shares with tasks that are no
+/// orphans.
 pub(super) struct PutOff<A, R> {
     pe: Arc<Processor>,
     berth: Berth,

@@ -51,8 +51,8 @@ impl Helm {
 }
 
 impl Processor {
-    /// Has a thread drive this PE to its end, and waits for that. Why it could not go on, if so, and
-    /// how it left.
+    /// Has a thread drive this PE to its end, and waits for that. Why it could not go on, if so,
+    /// and how it left.
     pub(super) fn run_to_the_end(self: &Arc<Self>) -> (Option<JobError>, Leave) {
         self.change_driver();
         let mut state = self.helm.state();

@@ -72,7 +72,8 @@ pub(super) struct Processor {
     pub(super) idle: AtomicUsize,
     /// Workers that were called all at once and have not heard of it yet.
     pub(super) called_all: AtomicUsize,
-    /// Whether one of those at work was asked to help out if it only waits, and has not heard of it yet.
+    /// Whether one of those at work was asked to help out if it only waits, and has not heard of it
+    /// yet.
     pub(super) is_help_called: AtomicBool,
     /// Whether a worker could not come when it was called, and work was left.
     pub(super) was_declined: AtomicBool,
@@ -84,8 +85,8 @@ pub(super) struct Processor {
     pub(super) guests: Guests,
     /// For what tasks choose at random.
     random: Mutex<Xoshiro256PlusPlus>,
-    /// The workers. `None` once the PE has left, so that they end though a forgotten future may still
-    /// hold the PE.
+    /// The workers. `None` once the PE has left, so that they end though a forgotten future may
+    /// still hold the PE.
     rayon: Mutex<Option<rayon::ThreadPool>>,
     /// Belongs to the lane, and goes with it.
     sleeper: Mutex<Weak<dyn Sleeper>>,

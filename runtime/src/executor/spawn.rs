@@ -108,7 +108,7 @@ impl Processor {
         B: Body<A>,
         A: Portable,
     {
-        let task = Arc::new(Local::fork(body, home, radius, is_supervised, argument));
+        let task = Arc::new(Local::new(body, home, radius, is_supervised, argument).into_fork());
         let shelf = self.queues.radii.shelf(radius);
         let is_queued = !self.is_orphaned(home) && self.queues.push_fork(shelf, task.clone());
         if is_queued {
@@ -117,8 +117,8 @@ impl Processor {
         Fork::new(self, home, shelf, task, is_queued)
     }
 
-    /// Runs a future as a task of this PE, beginning now if the calling thread is a worker. Unless it has
-    /// ended by then, the task is returned, and is stopped when it is dropped.
+    /// Runs a future as a task of this PE, beginning now if the calling thread is a worker. Unless
+    /// it has ended by then, the task is returned, and is stopped when it is dropped.
     pub(super) fn run_async<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
     where
         T: std::future::Future<Output = ()> + Send + 'static,

@@ -81,8 +81,8 @@ impl Context {
         self.pe.store.forget(|known| *known == key);
     }
 
-    /// How many values the tasks on this PE share, under all keys together: for tests that nothing is
-    /// left behind.
+    /// How many values the tasks on this PE share, under all keys together: for tests that nothing
+    /// is left behind.
     #[doc(hidden)]
     pub fn shared_count(&self) -> usize {
         self.pe.store.lock().1.len()

@@ -108,7 +108,8 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
 /// A task on the PE that spawned it, with its future.
 pub(super) struct Local<B: Body<A>, A> {
     kind: Kind<B, A>,
-    /// On whose behalf it runs: of this PE itself, or of the home of the guest from which it descends.
+    /// On whose behalf it runs: of this PE itself, or of the home of the guest from which it
+    /// descends.
     home: Pe,
     radius: Distance,
     is_supervised: bool,
@@ -124,7 +125,8 @@ struct State<A, R> {
 
 enum Stage<A, R> {
     Waiting(A),
-    /// Running here, or away. The task is there if it runs here for another PE, and waits for something.
+    /// Running here, or away. The task is there if it runs here for another PE, and waits for
+    /// something.
     Started(Option<Task<()>>),
     /// The only one that waited for it has been stopped.
     Abandoned,
@@ -146,17 +148,10 @@ impl<B: Body<A>, A: Portable> Local<B, A> {
         Local { kind, home, radius, is_supervised, is_fork: false, state: Mutex::new(state) }
     }
 
-    /// A task that its parent means to take back.
-    pub(super) fn fork(
-        body: B,
-        home: Pe,
-        radius: Distance,
-        is_supervised: bool,
-        argument: A,
-    ) -> Self {
-        let mut task = Local::new(body, home, radius, is_supervised, argument);
-        task.is_fork = true;
-        task
+    /// The same, but that its parent means to take it back.
+    pub(super) fn into_fork(mut self) -> Self {
+        self.is_fork = true;
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, State<A, B::Output>> {

@@ -240,7 +240,8 @@ impl Engine {
                 }
                 Verdict::Expelled => return Err(JobError::Expelled { me }),
                 Verdict::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
-                // The job is over when the root says so. Others have no business saying goodbye before.
+                // The job is over when the root says so. Others have no business saying goodbye
+                // before.
                 Verdict::JobOver { by } if me == Pe::ROOT => {
                     if self.node.phase() == Phase::Running {
                         tracing::error!("{by} has left before the job was over");

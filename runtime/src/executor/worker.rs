@@ -82,9 +82,10 @@ pub(super) fn help(pe: &Arc<Processor>) {
     }
 }
 
-/// What a worker does while it waits for a result, in rayon's `join`, say. It starts no task, since the
-/// result would have to wait for its end. It does resume one: what can go on may be the main task. But
-/// only one at a time, or such waits would pile up. Whether this was not one inside another.
+/// What a worker does while it waits for a result, in rayon's `join`, say. It starts no task, since
+/// the result would have to wait for its end. It does resume one: what can go on may be the main
+/// task. But only one at a time, or such waits would pile up. Whether this was not one inside
+/// another.
 fn resume_one(pe: &Arc<Processor>) -> bool {
     let is_first = !IS_HELPING.replace(true);
     if is_first {
@@ -111,8 +112,8 @@ fn decline(pe: &Arc<Processor>) {
     if pe.queues.is_empty() {
         return;
     }
-    // Rayon has called one that cannot come, while others may sleep. They are called at once if that is
-    // not on its way already, else the driver does it in a while.
+    // Rayon has called one that cannot come, while others may sleep. They are called at once if
+    // that is not on its way already, else the driver does it in a while.
     if pe.called_all.load(Ordering::Relaxed) == 0 {
         pe.call_all();
     } else {
@@ -257,8 +258,8 @@ impl Pace {
         let interval = if is_quiet { QUIET_TURN_EVERY.min(self.interval * 2) } else { TURN_EVERY };
         let now = Instant::now();
         let took = (now - self.last) / self.tasks_between;
-        // Longer ones count at once, and shorter ones only if there are several: behind a short one, which
-        // only waited for a result, there may be long ones.
+        // Longer ones count at once, and shorter ones only if there are several: behind a short
+        // one, which only waited for a result, there may be long ones.
         let task = took.max((self.task * 3 + took) / 4).max(Duration::from_nanos(1));
         let fitting = (interval.as_nanos() / task.as_nanos()) as u32;
         let tasks_between = fitting.clamp(1, TASKS_BETWEEN_TURNS_MAX);

@@ -120,8 +120,8 @@ impl Node {
     }
 
     /// Gives the thief tasks, if there are any to spare: small ones several at once, but never so
-    /// many that the thief would then have more than this PE (or they would come back at once), and of
-    /// a problem that is being divided only the largest part.
+    /// many that the thief would then have more than this PE (or they would come back at once), and
+    /// of a problem that is being divided only the largest part.
     fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
         let queued = host.queued();
         let is_starving = fish.need >= Need::Starving;

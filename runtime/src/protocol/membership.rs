@@ -13,18 +13,18 @@
 //!
 //! The root is the only judge: a job lives and dies with its root anyway (`SymGridPar2` §5.1), and
 //! with one judge there is one list of the dead, in the order in which they were declared, which
-//! only ever grows. All others have a beginning of it. So the dead are agreed on and stay dead, which
-//! supervision needs (`SymGridPar2` §5.3, `HdpH-RS` §4.6: a message is lost only if its sender or its
-//! receiver is dead; here that is made true by expelling those that are cut off).
+//! only ever grows. All others have a beginning of it. So the dead are agreed on and stay dead,
+//! which supervision needs (`SymGridPar2` §5.3, `HdpH-RS` §4.6: a message is lost only if its
+//! sender or its receiver is dead; here that is made true by expelling those that are cut off).
 //!
-//! Hearsay convicts no PE. An accusation makes the judge look, and the news that the root is
-//! lost makes each PE look. (SWIM, Das et al. 2002, has others ping a suspect before it is given up;
+//! Hearsay convicts no PE. An accusation makes the judge look, and the news that the root is lost
+//! makes each PE look. (SWIM, Das et al. 2002, has others ping a suspect before it is given up;
 //! Lifeguard, Dadgar et al. 2018, distrusts the accuser that may be slow itself.)
 //!
 //! # Rules
 //!
-//! The owner (the detector) says what this PE sees for itself: [`suspect`](Membership::suspect) when
-//! contact with a PE fails, [`lose`](Membership::lose) when it has failed for good,
+//! The owner (the detector) says what this PE sees for itself: [`suspect`](Membership::suspect)
+//! when contact with a PE fails, [`lose`](Membership::lose) when it has failed for good,
 //! [`reach`](Membership::reach) when it is there. It looks at those whom it is told to:
 //! [`Notice::Look`] sent to oneself.
 //!
@@ -53,19 +53,19 @@
 //!
 //! # Who leaves wrongly, at most
 //!
-//! A PE that lives is in the list only if the root lost contact with it, or if it is one end of a path
-//! that both the root and the other end's own eyes say is broken. So each broken path costs at most
-//! one PE, and a PE that no other has lost for good never leaves. A PE leaves for want of the root only
-//! if it has lost the root itself.
+//! A PE that lives is in the list only if the root lost contact with it, or if it is one end of a
+//! path that both the root and the other end's own eyes say is broken. So each broken path costs at
+//! most one PE, and a PE that no other has lost for good never leaves. A PE leaves for want of the
+//! root only if it has lost the root itself.
 //!
 //! # No two living PEs disagree for ever
 //!
-//! The trees are there for speed; a PE in them can die with the news in its hands. What makes sure is
-//! the ring: PEs watch each other such that those which a PE does not know to be dead form rings (all of
-//! a host, and the hosts), and send each other heartbeats. Say that nothing is declared any more,
-//! no more paths break, messages between two living PEs whose path is whole arrive when they are sent
-//! often enough, the root lives, and X lives and is a member. The next one in X's ring, as X sees it,
-//! is Y.
+//! The trees are there for speed; a PE in them can die with the news in its hands. What makes sure
+//! is the ring: PEs watch each other such that those which a PE does not know to be dead form rings
+//! (all of a host, and the hosts), and send each other heartbeats. Say that nothing is declared any
+//! more, no more paths break, messages between two living PEs whose path is whole arrive when they
+//! are sent often enough, the root lives, and X lives and is a member. The next one in X's ring, as
+//! X sees it, is Y.
 //!
 //! 1. If Y is dead, X loses it sooner or later, and accuses it until it has a list that names Y:
 //!    the root looks, and loses Y as well. That happens at most once for each PE, so after some time
@@ -79,14 +79,14 @@
 //!    all have the root's list.
 //!
 //! If the root is dead, its neighbours in the ring lose it and leave, with or without a tree. The
-//! neighbours of those suspect them in turn. Whoever accuses looks at the root, too, and so loses it
-//! and leaves as well.
+//! neighbours of those suspect them in turn. Whoever accuses looks at the root, too, and so loses
+//! it and leaves as well.
 //!
 //! # Using it
 //!
-//! There are no clocks, threads or sockets: the owner passes in the time, since any common beginning,
-//! and a function that sends. Messages may be lost, doubled and reordered. Time only serves to ask
-//! again and to forget, so a checker can leave it at zero.
+//! There are no clocks, threads or sockets: the owner passes in the time, since any common
+//! beginning, and a function that sends. Messages may be lost, doubled and reordered. Time only
+//! serves to ask again and to forget, so a checker can leave it at zero.
 //!
 //! ```
 //! use std::time::Duration;
@@ -132,7 +132,8 @@ pub struct Membership {
     standing: Standing,
     /// In the order of declaration: a beginning of the root's list.
     dead: Vec<Pe>,
-    /// By the accused: my accusations without an answer. Empty unless I am a member, and on the root.
+    /// By the accused: my accusations without an answer. Empty unless I am a member, and on the
+    /// root.
     accusations: BTreeMap<Pe, Accusation>,
     /// On the root: whom others accuse.
     docket: Docket,
@@ -258,8 +259,8 @@ impl Membership {
         out(self.me, Notice::Look { pe: Pe::ROOT });
     }
 
-    /// Something arrived. What cannot be (who speaks of PEs that the job does not have, or of a list
-    /// that is not the root's) has no effect.
+    /// Something arrived. What cannot be (who speaks of PEs that the job does not have, or of a
+    /// list that is not the root's) has no effect.
     pub fn handle(
         &mut self,
         now: Duration,

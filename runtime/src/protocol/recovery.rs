@@ -1,5 +1,5 @@
-//! What becomes of tasks that were lost: who runs them again, and when they are given up. The rules,
-//! and why, are with [supervision](super::supervision).
+//! What becomes of tasks that were lost: who runs them again, and when they are given up. The
+//! rules, and why, are with [supervision](super::supervision).
 
 use super::fishing::fair;
 use super::message::{Fish, Need};

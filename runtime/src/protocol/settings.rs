@@ -22,8 +22,8 @@ pub struct ProtocolSettings {
 /// lives as long as the job can be on many PEs that die without being the cause.
 pub const MAX_REPLICAS: u32 = 5;
 
-/// How many lost tasks a PE works off in one turn, unless set otherwise. Of a million lost tasks, 256
-/// took 0.27 ms (median) and 0.8 ms at most, on two busy cores; `longest_turn` in
+/// How many lost tasks a PE works off in one turn, unless set otherwise. Of a million lost tasks,
+/// 256 took 0.27 ms (median) and 0.8 ms at most, on two busy cores; `longest_turn` in
 /// `protocol/tests/losses.rs` measures it.
 pub const LOSSES_PER_TURN: usize = 128;
 

@@ -10,8 +10,8 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many descriptors a process is taken to need beside its connections with other PEs. The detector
-/// takes most: up to twenty calls are on their way to each PE that does not answer.
+/// How many descriptors a process is taken to need beside its connections with other PEs. The
+/// detector takes most: up to twenty calls are on their way to each PE that does not answer.
 pub const APART: u64 = 512;
 
 /// The limit is raised no further than this. Some hosts have a hard limit of 10^9, and some

@@ -6,9 +6,10 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-/// How many calls may wait for a process that is stopped or gets no core: the host answers no more of
-/// them, and would be held for silent. Linux allows 4,096 since 5.4 and 128 before (`net.core.somaxconn`).
-/// Each PE that looks at a silent one calls 1.25 times a second by default, for up to 30 s.
+/// How many calls may wait for a process that is stopped or gets no core: the host answers no more
+/// of them, and would be held for silent. Linux allows 4,096 since 5.4 and 128 before
+/// (`net.core.somaxconn`). Each PE that looks at a silent one calls 1.25 times a second by default,
+/// for up to 30 s.
 const CALLS_WAITING_MAX: i32 = 4096;
 
 /// Listens on the first free one of these ports, or on one that the system chooses.

@@ -1,7 +1,8 @@
 //! Detectors in processes of their own, which are killed and stopped.
 //!
-//! This test program starts itself again for each PE, with an environment variable, for one test only.
-//! A PE says its address, hears who the others are, and then says its verdicts, each behind the time.
+//! This test program starts itself again for each PE, with an environment variable, for one test
+//! only. A PE says its address, hears who the others are, and then says its verdicts, each behind
+//! the time.
 
 use crate::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,5 +1,5 @@
-//! What a few PEs, which are threads of this process, do with their tasks: with those that are forked,
-//! with those that wait inside rayon, and with those that have lost their supervisor.
+//! What a few PEs, which are threads of this process, do with their tasks: with those that are
+//! forked, with those that wait inside rayon, and with those that have lost their supervisor.
 
 mod forks;
 mod joins;

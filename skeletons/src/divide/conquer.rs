@@ -1,13 +1,14 @@
-//! Who solves the parts of a problem: this task as its own, thieves, or PEs that they are placed on; and
-//! how a task that has much to divide gives others their turn.
+//! Who solves the parts of a problem: this task as its own, thieves, or PEs that they are placed
+//! on; and how a task that has much to divide gives others their turn.
 //!
-//! Dividing is a plain recursion, which awaits nothing as long as nobody else takes part. If tasks wait
-//! that come before all others, it pauses: what it has forked is left to whoever gets to it first, and
-//! what it has begun becomes a future, which goes on after the others.
+//! Dividing is a plain recursion, which awaits nothing as long as nobody else takes part. If tasks
+//! wait that come before all others, it pauses: what it has forked is left to whoever gets to it
+//! first, and what it has begun becomes a future, which goes on after the others.
 //!
-//! It also pauses when it is [`LEVELS_MAX`] deep: the part that it has come to becomes a task, which
-//! begins with an empty stack. So a problem may be divided as often as memory allows; a stack holds that
-//! many levels, be it of the recursion, of futures that poll each other or of their drops.
+//! It also pauses when it is [`LEVELS_MAX`] deep: the part that it has come to becomes a task,
+//! which begins with an empty stack. So a problem may be divided as often as memory allows; a stack
+//! holds that many levels, be it of the recursion, of futures that poll each other or of their
+//! drops.
 
 use super::Algorithm;
 use crate::parts::Parts;
@@ -19,8 +20,9 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{self, Context, Fork, Portable, Spawner};
 use ultramarine_topology::{Distance, Pe};
 
-/// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB leaves
-/// 32 KiB to each level. What wakes the task polls at most that many futures inside each other.
+/// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB
+/// leaves 32 KiB to each level. What wakes the task polls at most that many futures inside each
+/// other.
 const LEVELS_MAX: u32 = 500;
 
 type Ending<R> = Pin<Box<dyn Future<Output = Result<R, TaskError>> + Send>>;
@@ -55,8 +57,9 @@ enum Branch<'pe, P, R> {
 }
 
 impl<P: Portable, R: Portable> Branch<'_, P, R> {
-    /// Sees to it that the part is solved sooner or later: now by `solve`, if it is this task's; or else,
-    /// if there is a pause, when the task goes on, by `put_off`. Whether there is one from now on.
+    /// Sees to it that the part is solved sooner or later: now by `solve`, if it is this task's; or
+    /// else, if there is a pause, when the task goes on, by `put_off`. Whether there is one from
+    /// now on.
     fn settle(
         &mut self,
         is_paused: bool,
@@ -133,8 +136,8 @@ where
 }
 
 /// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
-/// there are any, or others are to have a turn, does anything have to be awaited. The problem is a part of
-/// a part and so on, `level` times, of the one that the task began with.
+/// there are any, or others are to have a turn, does anything have to be awaited. The problem is a
+/// part of a part and so on, `level` times, of the one that the task began with.
 fn solve<S, A, W>(
     spawner: &S,
     whither: W,

@@ -61,8 +61,8 @@ where
     /// the parts' solutions, which come in the order of the parts.
     ///
     /// Parts are an array (then dividing allocates nothing) or a vector. Every problem must become
-    /// trivial sooner or later; how often it is divided is limited by memory alone, not by a thread's
-    /// stack.
+    /// trivial sooner or later; how often it is divided is limited by memory alone, not by a
+    /// thread's stack.
     ///
     /// ```
     /// use ultramarine_skeletons::{DivideAndConquer, fork_divide_and_conquer};
@@ -154,8 +154,8 @@ pub fn fork_divide_and_conquer<A: Algorithm>(algorithm: A, problem: A::Problem) 
 /// Looking at the stack takes 1 ns or so: it is done once for this many levels.
 const LEVELS_BETWEEN_LOOKS: u32 = 16;
 
-/// What must be left of the stack for these levels: 64 KiB for each. A thread of rayon's global pool has
-/// 2 MiB.
+/// What must be left of the stack for these levels: 64 KiB for each. A thread of rayon's global
+/// pool has 2 MiB.
 const STACK_LEFT_BYTES_MIN: usize = 1 << 20;
 
 /// The recursion goes on in pieces of memory of this size.
@@ -181,9 +181,9 @@ fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solut
 /// Divides and conquers wherever a PE is free: each part but the first waits to be stolen, by PEs
 /// within the radius of that part, until its parent gets to it.
 ///
-/// The radius says how far a problem is worth sending: of large ones [`Distance::ONE`], of ones that
-/// take less time than a message [`Distance::ZERO`] (SymGridPar2 figure 9). A problem that nobody
-/// steals costs little more than a call, so that no threshold is needed for the sake of the
+/// The radius says how far a problem is worth sending: of large ones [`Distance::ONE`], of ones
+/// that take less time than a message [`Distance::ZERO`] (SymGridPar2 figure 9). A problem that
+/// nobody steals costs little more than a call, so that no threshold is needed for the sake of the
 /// dividing itself.
 ///
 /// ```

@@ -24,8 +24,8 @@ pub struct Inexpressible {
     pub reason: &'static str,
 }
 
-/// The text of a topology file for the hosts of this job. Who reads it finds each of them at the same
-/// place, down to the host.
+/// The text of a topology file for the hosts of this job. Who reads it finds each of them at the
+/// same place, down to the host.
 ///
 /// ```
 /// use ultramarine_topology::{LevelKind::*, Place, Topology, file};
@@ -36,8 +36,9 @@ pub struct Inexpressible {
 /// ```
 ///
 /// # Errors
-/// When a PE is on no host, or below its host or a switch there is what a file has only above it; when
-/// two switches above a host have the same name; when the name of a host means something else in a host range; when two hosts have the same name.
+/// When a PE is on no host, or below its host or a switch there is what a file has only above it;
+/// when two switches above a host have the same name; when the name of a host means something else
+/// in a host range; when two hosts have the same name.
 pub fn written(topology: &Topology) -> Result<String, Inexpressible> {
     let mut groups: Vec<(Above<'_>, Vec<&str>)> = Vec::new();
     let mut known: HashMap<Above<'_>, usize> = HashMap::new();

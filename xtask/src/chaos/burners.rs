@@ -12,9 +12,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// They end with this value; after their time; and, at the latest then, if this program is killed.
 ///
-/// Each is a session: Linux may share the cores between sessions first (`sched_autogroup_enabled`), and
-/// then 300 processes of one session take no more from a job than one. (A job beside 291 of them took
-/// as long as ever; beside 232 sessions it took 17 s instead of 4 s.)
+/// Each is a session: Linux may share the cores between sessions first (`sched_autogroup_enabled`),
+/// and then 300 processes of one session take no more from a job than one. (A job beside 291 of
+/// them took as long as ever; beside 232 sessions it took 17 s instead of 4 s.)
 pub(crate) struct Burners(Vec<Child>);
 
 impl Burners {

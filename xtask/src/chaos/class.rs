@@ -88,8 +88,8 @@ pub(crate) struct Shape {
 /// The deadline of jobs that are disturbed while they start; they should not take a minute.
 const START_DEADLINE: &[&str] = &["--set", "start_deadline=8s"];
 
-/// The end of one path is found out and agreed on after `dead_after` (2 s), and once more if the root
-/// asks back.
+/// The end of one path is found out and agreed on after `dead_after` (2 s), and once more if the
+/// root asks back.
 const CUT_DELAY: Duration = Duration::from_secs(10);
 
 /// TCP waits longer and longer before it sends again what is lost again.
@@ -217,7 +217,8 @@ impl Plan {
     }
 }
 
-/// A standard error that takes nothing. Other descriptors stay as they are: one leads to the launcher.
+/// A standard error that takes nothing. Other descriptors stay as they are: one leads to the
+/// launcher.
 fn spoilt_stderr(random: &mut Random) -> (String, String) {
     let pipe = "f=$(mktemp -u) && mkfifo \"$f\"";
     let (name, line) = match random.below(4) {
@@ -233,8 +234,8 @@ fn spoilt_stderr(random: &mut Random) -> (String, String) {
     (format!("stderr is {name}"), format!("export ULTRAMARINE_LOG=debug; {line}"))
 }
 
-/// So few that there cannot be a connection with each PE. Those that the launcher leaves open do not
-/// count: MPICH's leaves two in each process for each that it has started before.
+/// So few that there cannot be a connection with each PE. Those that the launcher leaves open do
+/// not count: MPICH's leaves two in each process for each that it has started before.
 fn few_descriptors() -> (String, String) {
     let line = "ulimit -n $((40 + $(ls /proc/self/fd | wc -l)))";
     ("40 descriptors".to_owned(), line.to_owned())

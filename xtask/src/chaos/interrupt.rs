@@ -1,4 +1,5 @@
-//! Ctrl-C, and `kill`: the job that runs is ended, what was made is removed, and the rest is not tried.
+//! Ctrl-C, and `kill`: the job that runs is ended, what was made is removed, and the rest is not
+//! tried.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

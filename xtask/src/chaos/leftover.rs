@@ -53,9 +53,11 @@ impl Drop for Folder {
     }
 }
 
-/// What is left of a job after its launcher has ended, in words: processes, which are ended, files in
+/// What is left of a job after its launcher has ended, in words: processes, which are ended, files
+/// in
 /// `folder` and those among `shared_memory`, the files there that its processes were seen to use. These
-/// are removed. Those of the MPI library count as well: nothing may stay of killed processes either.
+/// are removed. Those of the MPI library count as well: nothing may stay of killed processes
+/// either.
 pub(crate) fn of_job(
     mark: &str,
     folder: &Folder,
@@ -79,8 +81,8 @@ pub(crate) fn of_job(
     left
 }
 
-/// Whether this is part of the folder that Open MPI's mpiexec, or its orted, makes for a session, and
-/// cannot remove if it is killed.
+/// Whether this is part of the folder that Open MPI's mpiexec, or its orted, makes for a session,
+/// and cannot remove if it is killed.
 pub(crate) fn is_session_of_open_mpi(what: &str) -> bool {
     what.starts_with("the file ") && what.contains("/ompi.")
 }

@@ -14,9 +14,10 @@
 //! | `table`, `tally` | the tables at the end: that of HdpH-RS §6.5 (table 6.5), and one of classes |
 //! | `interrupt` | Ctrl-C |
 //!
-//! A PE is not killed before the job has begun, except in the class `start-up`. From the log one learns
-//! when that is, and which process is which PE: a rank, and not the guard that stands between it and
-//! the launcher. PEs that are lost without a reason are read from the log as well (`PE 3 has died`,
+//! A PE is not killed before the job has begun, except in the class `start-up`. From the log one
+//! learns when that is, and which process is which PE: a rank, and not the guard that stands
+//! between it and the launcher. PEs that are lost without a reason are read from the log as well
+//! (`PE 3 has died`,
 //! `PE 3 leaves: …`), and from the number of the dead in the program's report.
 
 mod burners;
@@ -131,7 +132,8 @@ enum Profile {
     Release,
 }
 
-/// A job that hangs holds everything up. After this number of them the rest of the class is not tried.
+/// A job that hangs holds everything up. After this number of them the rest of the class is not
+/// tried.
 const HANGS_MAX: usize = 5;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -359,8 +361,9 @@ impl Chaos<'_> {
     }
 }
 
-/// How long a job of this number of PEs, which usually takes this, may take before it is called slow:
-/// the survivors do the lost work again, on the cores that they can use, and a second comes on top.
+/// How long a job of this number of PEs, which usually takes this, may take before it is called
+/// slow: the survivors do the lost work again, on the cores that they can use, and a second comes
+/// on top.
 fn expected(
     configuration: &Configuration,
     (usual, pes): (Duration, u32),

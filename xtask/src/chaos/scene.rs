@@ -180,8 +180,8 @@ impl<'a> Scene<'a> {
         });
     }
 
-    /// Whether the job is over, now that its launcher is: not if processes stay that a killed launcher
-    /// cannot end.
+    /// Whether the job is over, now that its launcher is: not if processes stay that a killed
+    /// launcher cannot end.
     pub(crate) fn is_over(&self) -> bool {
         let start = Instant::now();
         while self.is_launcher_killed && !proc::marked(self.mark).is_empty() {

@@ -1,10 +1,10 @@
 //! How long it takes until every survivor knows that a process has died (killed), or that its host
-//! answers nothing (silent). The root kills the other PEs of its job one after another; on each survivor
-//! a task looks, ten thousand times a second, whether its PE knows. And whether anybody is held for dead
-//! that is only slow, because many PEs share few cores and all compute.
+//! answers nothing (silent). The root kills the other PEs of its job one after another; on each
+//! survivor a task looks, ten thousand times a second, whether its PE knows. And whether anybody is
+//! held for dead that is only slow, because many PEs share few cores and all compute.
 //!
-//! All PEs are on one host, so that their clocks agree. What a silent one is sent is thrown away by a
-//! filter on each of its sockets, as if its host were cut off.
+//! All PEs are on one host, so that their clocks agree. What a silent one is sent is thrown away by
+//! a filter on each of its sockets, as if its host were cut off.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};

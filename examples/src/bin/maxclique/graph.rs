@@ -13,8 +13,9 @@ pub(crate) struct Graph {
     names: Vec<u32>,
 }
 
-/// The most vertices that a file may announce: four times as many as those of the largest graphs that
-/// are used for benchmarks. The neighbours of so many take up 32 MiB, which still fit one message.
+/// The most vertices that a file may announce: four times as many as those of the largest graphs
+/// that are used for benchmarks. The neighbours of so many take up 32 MiB, which still fit one
+/// message.
 const VERTICES_MAX: usize = 16_384;
 
 /// A set of vertices, a bit for each.
@@ -64,8 +65,8 @@ impl Vertices {
         Vertices { words }
     }
 
-    /// Takes out, in order, each vertex that has none of those taken out before among its neighbours:
-    /// what is taken out is nowhere joined.
+    /// Takes out, in order, each vertex that has none of those taken out before among its
+    /// neighbours: what is taken out is nowhere joined.
     #[inline]
     pub(crate) fn take_independent(&mut self, graph: &Graph, mut taken: impl FnMut(usize)) {
         let mut free = self.words.clone();
@@ -175,8 +176,9 @@ impl Graph {
         self.names[vertex]
     }
 
-    /// The same graph with the vertices in another order: each has the fewest neighbours among itself
-    /// and those before it. So those with many come first, and greedy colouring needs fewer colours.
+    /// The same graph with the vertices in another order: each has the fewest neighbours among
+    /// itself and those before it. So those with many come first, and greedy colouring needs fewer
+    /// colours.
     pub(crate) fn sorted(&self) -> Graph {
         let vertices = self.vertices();
         let mut degrees: Vec<_> = self.neighbours.iter().map(Vertices::count).collect();

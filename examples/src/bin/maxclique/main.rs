@@ -1,8 +1,8 @@
 //! The largest clique of a graph: the most vertices of which each two are joined.
 //!
-//! An example of branch and bound. The graph is what all nodes have in common, so it travels once to
-//! each PE; a node is a clique and the vertices that can still be added. [`graph`] reads files in
-//! DIMACS format, [`search`] has the tree and its bound.
+//! An example of branch and bound. The graph is what all nodes have in common, so it travels once
+//! to each PE; a node is a clique and the vertices that can still be added. [`graph`] reads files
+//! in DIMACS format, [`search`] has the tree and its bound.
 
 mod graph;
 mod search;

@@ -1,9 +1,11 @@
 //! Unbalanced Tree Search: counting the nodes of a tree that nobody can divide beforehand (Olivier,
-//! Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark, LCPC 2006).
+//! Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark, LCPC
+//! 2006).
 //!
-//! The benchmark of load balancing: a node's subtree may be a leaf or millions of nodes, and a visit
-//! costs one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference program, so
-//! that its sample trees can be asked for as they are published (T1: `-t1 -a3 -d10 -b4 -r19`).
+//! The benchmark of load balancing: a node's subtree may be a leaf or millions of nodes, and a
+//! visit costs one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference
+//! program, so that its sample trees can be asked for as they are published (T1: `-t1 -a3 -d10 -b4
+//! -r19`).
 
 mod tree;
 

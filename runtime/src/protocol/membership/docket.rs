@@ -34,8 +34,8 @@ pub(super) struct Hearing {
 }
 
 impl Docket {
-    /// Somebody accuses a PE. Without a mutant's `trusts_old`, what the root saw before counts only for
-    /// an accuser that has insisted before.
+    /// Somebody accuses a PE. Without a mutant's `trusts_old`, what the root saw before counts only
+    /// for an accuser that has insisted before.
     pub(super) fn hear(
         &mut self,
         accuser: Pe,

@@ -221,7 +221,8 @@ impl Port {
         }
     }
 
-    /// Has the lane make its connection with a PE anew; what is lost with the old one is sent again.
+    /// Has the lane make its connection with a PE anew; what is lost with the old one is sent
+    /// again.
     pub fn reconnect(&mut self, pe: Pe) {
         self.lane.forget(pe);
     }

@@ -17,8 +17,8 @@ pub(super) struct Silences {
 }
 
 impl Silences {
-    /// The stream to a peer was resent, `resends` times so far without an acknowledgement. One whose
-    /// frames come is not silent: on a slow network acknowledgements wait behind data.
+    /// The stream to a peer was resent, `resends` times so far without an acknowledgement. One
+    /// whose frames come is not silent: on a slow network acknowledgements wait behind data.
     pub(super) fn note(
         &mut self,
         pe: Pe,

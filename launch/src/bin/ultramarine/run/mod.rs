@@ -120,7 +120,8 @@ fn split(words: &[OsString]) -> (&[OsString], &[OsString]) {
     }
 }
 
-/// How this program is started. Of the runtime's variables, the processes have those that are wanted.
+/// How this program is started. Of the runtime's variables, the processes have those that are
+/// wanted.
 ///
 /// # Errors
 ///
@@ -160,8 +161,8 @@ pub(crate) fn plan(
     Ok(Plan { launcher, shape, words })
 }
 
-/// Where this variable says that a launcher has started this process. Slurm also does so with a shell
-/// that is asked for as the only process of a step.
+/// Where this variable says that a launcher has started this process. Slurm also does so with a
+/// shell that is asked for as the only process of a step.
 fn launched(variable: &'static str) -> RunError {
     let text = |name| std::env::var(name).unwrap_or_default();
     let is_step = !text("SLURM_STEP_ID").is_empty();

@@ -16,8 +16,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use ultramarine::{Context, Error, Options, Result, TaskError, latency, topology_file};
 
-/// Show the hierarchy of the machine as a job on it would see it, and measure how long messages take.
-/// Under mpiexec or srun: of this job.
+/// Show the hierarchy of the machine as a job on it would see it, and measure how long messages
+/// take. Under mpiexec or srun: of this job.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Describe a job on these hosts instead of starting one, as in `r1n[01-16],login`. Where they
@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     /// Draw the hierarchy into this file, as SVG; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write the hierarchy, down to the hosts, into this file, as --topology reads it; `-` is standard
-    /// output.
+    /// Write the hierarchy, down to the hosts, into this file, as --topology reads it; `-` is
+    /// standard output.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Let --write replace a file that is there already.

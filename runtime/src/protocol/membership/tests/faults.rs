@@ -264,7 +264,8 @@ proptest! {
         order in prop::collection::vec(any::<usize>(), 60),
         heralds in prop::collection::btree_set(1..9_u32, 1..4),
     ) {
-        // Nothing is lost and nobody dies: whatever the order, the news reaches all, without heartbeats.
+        // Nothing is lost and nobody dies: whatever the order, the news reaches all, without
+        // heartbeats.
         let mut job = Job::new(size);
         job.with(Pe::ROOT, |root, out| root.lose(ZERO, pe(size - 1), out));
         order.iter().for_each(|which| job.deliver(*which, false));
