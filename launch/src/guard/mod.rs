@@ -168,6 +168,7 @@ impl Ward {
     pub(crate) fn finalised(&self) {
         if let Some(way) = &self.guard {
             let _ = told::finalised(way);
+            wake_guard();
         }
     }
 
@@ -177,6 +178,7 @@ impl Ward {
     pub(crate) fn leaves(self) {
         if let Some(way) = &self.guard {
             let _ = told::leaves(way);
+            wake_guard();
         } else {
             // This much can be done without one.
             Segment::own(self.began).iter().for_each(Segment::remove);
@@ -186,6 +188,11 @@ impl Ward {
         }
         sys::end_without_ado();
     }
+}
+
+/// Has a guard that somebody has stopped go on: the launcher waits for it.
+fn wake_guard() {
+    sys::send(parent_id() as i32, libc::SIGCONT);
 }
 
 /// Splits this process, which has one thread, in guard and ward.

@@ -4,37 +4,38 @@
 //! cannot, and nor do the survivors, who finalise nothing. (Measured: Open MPI has a
 //! `vader_segment.…` of each process in `/dev/shm`, which its launcher removes in the end, unless
 //! it is killed itself. MPICH's are without a name as soon as MPI has started, and what is System
-//! V's goes with its last user.) So the ward tells its guard which files these are when it joins
-//! the job, and the guard removes them unless the ward has finalised MPI. Until then, while MPI
-//! starts, the guard itself looks whenever something changes there; and if it is the guard that is
-//! killed, the ward removes them (see [`start`](super::start)).
+//! V's goes with its last user.)
 //!
-//! What stays is what nobody can know: a file that MPI has made in the very moment in which the
-//! ward is killed while MPI starts, or if guard and ward are killed at once; those of a library
-//! that is not in [`NAMES`]; and the session folder, in
-//! `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which is that launcher's own.
+//! - *In a job*, a guard removes what its ward had when it joined, unless the ward has finalised
+//!   MPI. The other processes of the host do not miss it: when a job is made up, all have gone
+//!   through the start of MPI and opened what they share, and what is open outlives its name.
+//! - *While MPI starts*, processes of one job make files that others are about to open, and a death
+//!   ends them all. So whoever outlives a ward, its guard or those of the other wards (see
+//!   [`start`](super::start)), removes the files that no process of this machine has any more
+//!   ([`sweep`]). Whose they were does not matter: the last to go finds them unused.
+//!
+//! What stays is what nobody is there to remove: the files of a start of which all wards and a guard
+//! are killed at once (the launcher kills the other guards); those of a library that is not in
+//! [`NAMES`]; and the session folder, in `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which
+//! is that launcher's own.
 //!
 //! What belongs to other jobs or programs, or to the program itself, is safe: a file is removed
 //! only if
 //!
 //! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files there
 //!   between all programs of a user;
-//! - the ward had it mapped or open, this very file, when it joined the job, or while MPI was starting;
 //! - it belongs to this user, and was made since the ward was about to start MPI;
+//! - the ward had it mapped or open, this very file, when it joined the job or lost its guard; or no
+//!   process whatever has it mapped or open, while who makes such a file keeps it mapped;
 //! - it is still the same file.
-//!
-//! The other processes of the host do not miss it: when a job is made up, all have gone through the
-//! start of MPI and opened what they share, and what is open outlives its name. A job that loses
-//! somebody before that is lost.
 
 use super::sys;
-use rustix::fs::inotify;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 const FOLDER: &str = "/dev/shm/";
 
@@ -57,6 +58,10 @@ const NAMES: [&str; 9] = [
     "psm3_shm.",
 ];
 
+/// How long a sweep waits for those who still have a file, and may be about to end.
+const SWEEP_PATIENCE: Duration = Duration::from_millis(500);
+const SWEEP_EVERY: Duration = Duration::from_millis(10);
+
 /// How the system marks files that have no name any more.
 const NAMELESS: &str = " (deleted)";
 
@@ -69,22 +74,30 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Those of this process that were made after `began`.
+    /// Those that this process has and that were made after `began`.
     pub(super) fn own(began: SystemTime) -> Vec<Self> {
-        Self::of(std::process::id(), began)
-    }
-
-    /// Those of a process that were made after `began`.
-    pub(super) fn of(process: u32, began: SystemTime) -> Vec<Self> {
-        let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let mapped = maps.lines().filter_map(Self::mapped);
-        let files = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten();
+        let files = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
         let open = files.filter_map(|file| Self::open(&file.ok()?.path()));
         let mut found: Vec<_> = mapped.chain(open).collect();
         found.sort_unstable();
         found.dedup();
         found.retain(|one| one.was_made_here(began).unwrap_or(false));
         found
+    }
+
+    /// Those of this machine that were made after `began`.
+    fn all(began: SystemTime) -> Vec<Self> {
+        let files = std::fs::read_dir(FOLDER).into_iter().flatten();
+        let paths = files.filter_map(|file| Some(file.ok()?.path()));
+        let of_mpi = paths.filter(|path| path.to_str().is_some_and(is_of_mpi));
+        let found = of_mpi.filter_map(|path| Self::with(&path.symlink_metadata().ok()?, path));
+        found.filter(|one| one.was_made_here(began).unwrap_or(false)).collect()
+    }
+
+    fn with(file: &Metadata, path: PathBuf) -> Option<Self> {
+        file.is_file().then(|| Segment { device: file.dev(), inode: file.ino(), path })
     }
 
     /// What a line of what is mapped has of shared memory of MPI libraries, as in
@@ -114,8 +127,7 @@ impl Segment {
     /// file and mapping it MPICH has it open.
     fn open(entry: &Path) -> Option<Self> {
         let path = entry.read_link().ok().filter(|path| path.to_str().is_some_and(is_of_mpi))?;
-        let file = entry.metadata().ok()?;
-        Some(Segment { device: file.dev(), inode: file.ino(), path })
+        Self::with(&entry.metadata().ok()?, path)
     }
 
     /// Whether the file of this name is this one, belongs to this user, and was made after `began`.
@@ -150,6 +162,32 @@ impl Segment {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+
+    /// Removes the file if nobody has it.
+    fn remove_if_unused(&self) {
+        let Ok(file) = File::open(&self.path) else { return };
+        // While this holds, nobody else comes to have it.
+        if file.metadata().is_ok_and(|file| self.is(&file)) && sys::is_sole_user(&file) {
+            self.remove();
+        }
+    }
+}
+
+/// Removes the files made after `began` that nobody has, and waits a while for those who have one:
+/// they may be ending.
+pub(super) fn sweep(began: SystemTime) {
+    sweep_all(|| Segment::all(began));
+}
+
+fn sweep_all(those_left: impl Fn() -> Vec<Segment>) {
+    let start = Instant::now();
+    loop {
+        those_left().iter().for_each(Segment::remove_if_unused);
+        if start.elapsed() >= SWEEP_PATIENCE || those_left().is_empty() {
+            return;
+        }
+        thread::sleep(SWEEP_EVERY);
+    }
 }
 
 /// Whether a file of this path is in shared memory, has a name still, and one that MPI libraries
@@ -160,47 +198,20 @@ fn is_of_mpi(path: &str) -> bool {
     name.is_some_and(is_known) && !path.ends_with(NAMELESS)
 }
 
-/// Word of new files in shared memory.
-pub(super) struct Changes(OwnedFd);
-
-impl Changes {
-    /// Begins to watch.
-    ///
-    /// # Errors
-    ///
-    /// The system watches no more files for this user.
-    pub(super) fn watch() -> io::Result<Self> {
-        let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        // What has just been made is not open yet; it is when it gets its size.
-        let made = inotify::WatchFlags::CREATE | inotify::WatchFlags::MODIFY;
-        inotify::add_watch(&events, FOLDER, made)?;
-        Ok(Changes(events))
-    }
-
-    /// From now on such word comes with SIGIO.
-    pub(super) fn with_signals(self) -> io::Result<Self> {
-        sys::signal_when_readable(&self.0)?;
-        Ok(self)
-    }
-
-    /// Takes what has come so far. Which files these are, what the ward has open says better.
-    pub(super) fn take(&self) {
-        let mut events = [0; 4096];
-        while rustix::io::read(&self.0, &mut events).is_ok_and(|length| length > 0) {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sys::map;
     use super::*;
     use std::fs;
-    use std::time::Duration;
 
     const HOUR: Duration = Duration::from_hours(1);
 
     /// A file with this path, removed at the end of the test.
-    struct File(PathBuf);
+    struct File {
+        path: PathBuf,
+        /// Open under another name, lest a guard elsewhere sweeps it away.
+        held: Option<fs::File>,
+    }
 
     impl File {
         /// One of this name in shared memory.
@@ -209,26 +220,31 @@ mod tests {
         }
 
         fn at(path: PathBuf) -> Self {
-            fs::write(&path, "something").expect("anybody may write there");
-            File(path)
+            let name = path.file_name().expect("it has one").to_string_lossy();
+            let other = path.with_file_name(format!("held-{name}"));
+            let held = Some(fs::File::create(&other).expect("anybody may write there"));
+            fs::hard_link(&other, &path).expect("it is there");
+            fs::write(&other, "something").expect("there is room");
+            fs::remove_file(other).expect("it was made here");
+            File { path, held }
         }
 
         /// As it would be found if it were mapped.
         fn segment(&self) -> Segment {
-            let file = self.0.metadata().expect("it is there");
-            Segment { device: file.dev(), inode: file.ino(), path: self.0.clone() }
+            let file = self.path.metadata().expect("it is there");
+            Segment { device: file.dev(), inode: file.ino(), path: self.path.clone() }
         }
 
         /// Whether this process would remove it.
         fn is_found(&self) -> bool {
             let found = Segment::own(SystemTime::now() - HOUR);
-            found.iter().any(|segment| segment.path == self.0)
+            found.iter().any(|segment| segment.path == self.path)
         }
     }
 
     impl Drop for File {
         fn drop(&mut self) {
-            let _ = fs::remove_file(&self.0);
+            let _ = fs::remove_file(&self.path);
         }
     }
 
@@ -264,7 +280,7 @@ mod tests {
         for name in NAMES {
             let file = File::make(&format!("{name}found"));
             assert!(!file.is_found(), "{name}: it is not mapped yet");
-            map(&file.0).expect("it can be mapped");
+            map(&file.path).expect("it can be mapped");
             assert!(file.is_found(), "{name}");
         }
     }
@@ -273,20 +289,47 @@ mod tests {
     fn what_is_open_only_is_found_too() {
         let file = File::make("mpich_shar_tmp-open");
         assert!(!file.is_found());
-        let open = fs::File::open(&file.0).expect("it is there");
+        let open = fs::File::open(&file.path).expect("it is there");
         assert!(file.is_found());
         drop(open);
         assert!(!file.is_found());
     }
 
+    /// Sweeps these files only: other tests have their own.
+    fn sweep_among(files: &[&File], began: SystemTime) {
+        let mut found = Segment::all(began);
+        found.retain(|segment| files.iter().any(|file| file.path == segment.path));
+        sweep_all(|| found.iter().filter(|segment| segment.path.exists()).cloned().collect());
+    }
+
     #[test]
-    fn a_new_file_is_told_of() {
-        let changes = Changes::watch().expect("the system has room");
-        let _file = File::make("mpich_shar_tmp-new");
-        let mut events = [0; 4096];
-        let length = rustix::io::read(&changes.0, &mut events).expect("something is there");
-        let name = b"mpich_shar_tmp-new";
-        assert!(events[..length].windows(name.len()).any(|part| part == name));
+    fn what_nobody_has_is_swept_away() {
+        let [mut free, held, mut mapped] =
+            ["free", "held", "mapped"].map(|name| File::make(&format!("mpich_shar_tmp-{name}")));
+        let mut others = ["my_data", "not_vader_segment."].map(File::make);
+        map(&mapped.path).expect("it can be mapped");
+        for file in others.iter_mut().chain([&mut free, &mut mapped]) {
+            file.held = None;
+        }
+        let [one, other] = &others;
+        let files = [&free, &held, &mapped, one, other];
+        sweep_among(&files, SystemTime::now() + HOUR);
+        assert!(free.path.exists(), "it was there before");
+        sweep_among(&files, SystemTime::now() - HOUR);
+        assert_eq!(files.map(|file| file.path.exists()), [false, true, true, true, true]);
+    }
+
+    #[test]
+    fn a_sweep_waits_for_who_is_ending() {
+        let mut file = File::make("mpich_shar_tmp-ending");
+        let held = file.held.take();
+        let user = thread::spawn(move || {
+            thread::sleep(SWEEP_PATIENCE / 5);
+            drop(held);
+        });
+        sweep_among(&[&file], SystemTime::now() - HOUR);
+        assert!(!file.path.exists());
+        user.join().expect("no panic");
     }
 
     #[test]
@@ -294,7 +337,7 @@ mod tests {
         for name in ["lttng-ust-wait-8", "my_data", "psm2_hfi_affinity_shm.0", "not_vader_segment."]
         {
             let file = File::make(name);
-            map(&file.0).expect("it can be mapped");
+            map(&file.path).expect("it can be mapped");
             assert!(!file.is_found(), "{name}");
         }
     }
@@ -305,8 +348,8 @@ mod tests {
         let root = tempfile::tempdir().expect("there is room");
         let folder = root.path().join(&FOLDER[1..]);
         fs::create_dir_all(&folder).expect("there is room");
-        let inside = File::at(folder.join(file.0.file_name().expect("it has one")));
-        map(&inside.0).expect("it can be mapped");
+        let inside = File::at(folder.join(file.path.file_name().expect("it has one")));
+        map(&inside.path).expect("it can be mapped");
         assert!(!file.is_found() && !inside.is_found());
     }
 
@@ -337,12 +380,12 @@ mod tests {
         assert_eq!(heard, segment);
         // Somebody else's has taken the name.
         let other = File::make("other");
-        fs::rename(&other.0, &file.0).expect("the folder is everybody's");
+        fs::rename(&other.path, &file.path).expect("the folder is everybody's");
         heard.remove();
-        assert!(file.0.exists());
+        assert!(file.path.exists());
         let own = file.segment();
         own.remove();
-        assert!(!file.0.exists());
+        assert!(!file.path.exists());
         // Nobody minds if it has gone.
         own.remove();
     }

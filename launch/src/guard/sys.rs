@@ -47,19 +47,20 @@ pub(super) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Splits this process in two. The child does nothing but run the program anew.
+/// Splits this process in two. The child has one thread, does this and no more: run the program
+/// anew, say.
 ///
 /// # Errors
 ///
 /// The system has no room for one more process.
-pub(super) fn fork_and(exec: impl FnOnce()) -> io::Result<i32> {
-    // SAFETY: `before_main` alone calls this, when other threads, if any, are those that a library
-    // has started while it was loaded. The child allocates, which the C library allows after a fork
-    // (it holds its allocator's locks meanwhile), and is replaced by the program.
+pub(super) fn fork_and(act: impl FnOnce()) -> io::Result<i32> {
+    // SAFETY: the child lacks this process's other threads, whose locks may be held for ever. It
+    // runs this crate's code alone, which has none. It allocates, which the C library (glibc)
+    // allows after a fork: it holds its allocator's locks meanwhile.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            exec();
+            act();
             exit(127)
         }
         child => Ok(child),
@@ -154,19 +155,11 @@ pub(super) fn hear_of_parents_end() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCHLD) };
 }
 
-/// Lets the system say SIGIO to this process when there is something to read in this file.
-///
-/// # Errors
-///
-/// The file is of a kind that cannot.
-pub(super) fn signal_when_readable(file: &impl AsRawFd) -> io::Result<()> {
-    let flags = libc::O_ASYNC | libc::O_NONBLOCK;
+/// Whether nobody but this process has a file open or mapped, and nobody can come to have it while
+/// this one keeps it open. (The system lends a file out for writing only then.)
+pub(super) fn is_sole_user(file: &impl AsRawFd) -> bool {
     // SAFETY: the file is open, and nothing else is touched.
-    let done = unsafe {
-        libc::fcntl(file.as_raw_fd(), libc::F_SETOWN, libc::getpid()) != -1
-            && libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) != -1
-    };
-    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) != -1 }
 }
 
 /// What tools call this process from now on; at most 15 bytes.
@@ -176,13 +169,13 @@ pub(super) fn rename(name: &str) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Closes this process's copies of all files but these and the standard ones.
+/// Closes this process's copies of all files but these.
 pub(super) fn close_all_but(kept: &[RawFd]) {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     // Collected first: reading the folder has a file open that is in the folder.
     let open: Vec<RawFd> = numbers.collect();
-    for file in open.into_iter().filter(|file| *file > 2 && !kept.contains(file)) {
+    for file in open.into_iter().filter(|file| !kept.contains(file)) {
         // SAFETY: the caller never returns to code that owns any of them.
         unsafe { libc::close(file) };
     }

@@ -224,6 +224,17 @@ fn a_job_that_nobody_dies_in_ends_as_ever() {
 }
 
 #[test]
+fn a_guard_that_stays_stopped_keeps_no_job_from_its_end() {
+    for program in ["finalise", "work"] {
+        let Some(job) = Running::start(&format!("held-{program}"), program, 2) else { return };
+        sys::send(job.at_work(2)[&1].0, libc::SIGSTOP);
+        job.go_on();
+        let (status, said) = job.end();
+        assert!(status.success(), "{program}: {status}: {said}");
+    }
+}
+
+#[test]
 fn a_job_of_which_none_but_the_root_is_left_ends_well() {
     let Some(job) = Running::start("last", "work", 3) else { return };
     let wards = job.at_work(3);
@@ -365,6 +376,11 @@ fn a_guard_that_is_killed_at_the_start_leaves_nothing() {
 #[test]
 fn a_ward_that_is_stopped_at_the_start_ends_with_its_guard() {
     leaves_nothing("stopped-at-the-start", |ward| sys::send(ward, libc::SIGSTOP));
+}
+
+#[test]
+fn a_guard_and_its_ward_that_are_killed_at_the_start_leave_nothing() {
+    leaves_nothing("both", |ward| sys::send(ward, libc::SIGKILL));
 }
 
 #[test]

@@ -2,21 +2,21 @@
 
 use super::farewell;
 use super::lineage::Lineage;
-use super::segments::{Changes, Segment};
+use super::segments::{Segment, sweep};
 use super::standstill::Standstill;
 use super::sys::{self, End};
 use super::told::Told;
 use crate::launcher::Launched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Signals that concern the guard alone: a child's end (or the launcher's), a new file in shared
-/// memory, and what a process gets that uses a terminal from the background or writes to nobody.
-const OWN: [i32; 5] = [libc::SIGCHLD, libc::SIGIO, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
+/// Signals that concern the guard alone: a child's end (or the launcher's), and what a process gets
+/// that uses a terminal from the background or writes to nobody.
+const OWN: [i32; 4] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
 
 /// How often a guard looks after its ward at least, in milliseconds: where a library has started
 /// threads, one of them may take the word of its end.
@@ -61,7 +61,7 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
     let (rank, is_root) = (launched.rank, launched.rank == 0);
     let socket = std::env::var("PMI_FD").ok().and_then(|number| number.trim().parse().ok());
     // A copy of what the ward has open would keep others from seeing that the ward closed it.
-    sys::close_all_but(&[way.as_raw_fd(), socket.unwrap_or(-1)]);
+    sys::close_all_but(&[0, 1, 2, way.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
     sys::hear_of_parents_end();
     let mut watch = Watch::new(ward, launched);
@@ -73,16 +73,11 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
             break end;
         }
         watch.told.hear(way);
-        watch.look_for_segments();
         watch.end_what_is_left_behind();
     };
-    let Watch { mut told, segments, mut meant, given_up, orphaned, .. } = watch;
+    let Watch { mut told, mut meant, given_up, orphaned, .. } = watch;
     told.hear(way);
-    if !told.finalised {
-        let segments =
-            if told.joined { BTreeSet::from_iter(told.segments.clone()) } else { segments };
-        segments.iter().for_each(Segment::remove);
-    }
+    remove_segments(&told);
     if orphaned.is_some() {
         // Nobody is there to hear how it ended.
         sys::exit(1);
@@ -117,9 +112,6 @@ struct Watch {
     rank: u32,
     lineage: Lineage,
     told: Told,
-    /// What the ward has had in shared memory while MPI started.
-    segments: BTreeSet<Segment>,
-    changes: Option<Changes>,
     standstill: Standstill,
     /// The signals that were meant to end the ward.
     meant: HashSet<i32>,
@@ -136,8 +128,6 @@ impl Watch {
             rank: launched.rank,
             lineage: Lineage::own(launched.variable),
             told: Told::default(),
-            segments: BTreeSet::new(),
-            changes: Changes::watch().and_then(Changes::with_signals).ok(),
             standstill: Standstill::watched_from(Instant::now()),
             meant: HashSet::new(),
             given_up: false,
@@ -152,18 +142,6 @@ impl Watch {
             self.meant.insert(signal);
             self.standstill.hands_on(signal);
             sys::send(self.ward, signal);
-        }
-    }
-
-    /// Looks what the ward's MPI has in shared memory, while it starts.
-    fn look_for_segments(&mut self) {
-        if self.told.joined {
-            self.changes = None;
-        } else if let Some(began) = self.told.began {
-            // What the program makes before that is its own.
-            self.changes.iter().for_each(Changes::take);
-            // One that has ended in this moment has nothing any more.
-            self.segments.extend(Segment::of(self.ward as u32, began));
         }
     }
 
@@ -186,6 +164,15 @@ impl Watch {
             sys::send(self.ward, libc::SIGKILL);
             log(&format!("rank {rank} has been stopped for {} s: it is killed", stopped.as_secs()));
         }
+    }
+}
+
+/// Removes what the ward's MPI has left in shared memory, if it was not finalised.
+fn remove_segments(told: &Told) {
+    if told.joined && !told.finalised {
+        told.segments.iter().for_each(Segment::remove);
+    } else if let Some(began) = told.began.filter(|_| !told.finalised) {
+        sweep(began);
     }
 }
 

@@ -129,10 +129,12 @@ fn host_name() -> String {
     mpi::environment::processor_name().unwrap_or_else(|_| "an unnamed host".to_owned())
 }
 
-/// Why each process is alone, which the first of them says. (MPI calls all of them the first.)
+/// Why each process is alone, and what to do, which the first of them says. (MPI calls all of them
+/// the first.)
 fn world_of_one(Launched { variable, processes: expected, rank }: Launched) -> StartError {
     if rank != 0 {
-        return StartError::SaidElsewhere;
+        let why = format!("MPI sees only this one, rank {rank} (rank 0 says more)");
+        return StartError::Unconnected { variable, expected, why };
     }
     let text = mpi::environment::library_version().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
