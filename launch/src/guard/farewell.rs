@@ -240,6 +240,17 @@ mod tests {
     }
 
     #[test]
+    fn a_launcher_that_is_stopped_for_a_while_is_waited_for() {
+        let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+        let launcher = thread::spawn(move || {
+            thread::sleep(Duration::from_secs(4));
+            theirs.write_all(b"cmd=finalize_ack\n").expect("it listens");
+        });
+        say_on(ours, b"cmd=finalize\n", b"finalize").expect("it was understood");
+        launcher.join().expect("no panic");
+    }
+
+    #[test]
     fn a_launcher_that_has_gone_is_not_waited_for() {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         drop(theirs);

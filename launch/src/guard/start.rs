@@ -6,8 +6,9 @@
 //! until it joins the job, the ward is in a process group of its own, and hears of its guard's end:
 //! it leaves a copy of itself behind, without its other threads, and ends. The copy removes what the
 //! ward had, and what the other wards, which end at the same time, leave behind. If the ward has
-//! been stopped, the system has it go on for that (SIGCONT): else a launcher would wait for ever for
-//! the output of such a ward. Once it has joined, the system kills the ward with its guard.
+//! been stopped, the system has it go on for that (SIGCONT; by itself it ends such a ward where the
+//! first process of all is in another session): else a launcher would wait for ever for the output
+//! of such a ward. Once it has joined, the system kills the ward with its guard.
 //!
 //! (A program that starts its job from another thread than its first is killed with its guard from
 //! the beginning.)
