@@ -20,8 +20,8 @@
 //! - A ward that is stopped for so long that the others have given it up is killed (see [`standstill`]).
 //! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leaves`]), and
 //!   the guard takes leave for it.
-//! - What the MPI library of such a ward, or of one that was killed, would leave in shared memory, the guard
-//!   removes (see [`segments`]).
+//! - What the MPI library of such a ward, or of one that was killed, would leave in shared memory,
+//!   the guard removes (see [`segments`], and [`sweep`] for a start that fails).
 //!
 //! A process with several threads cannot split. It starts itself anew, as the guard from the
 //! outset, before its `main`; and that starts the program as its child. What `main` did before it
@@ -35,6 +35,7 @@ mod lineage;
 mod segments;
 mod standstill;
 mod start;
+mod sweep;
 mod sys;
 mod told;
 mod watch;
@@ -216,8 +217,7 @@ fn split(launched: Launched) -> io::Result<Ward> {
 }
 
 /// Becomes a guard, if this process was started anew to be one, and starts the program. Called
-/// before
-/// `main`.
+/// before `main`.
 fn before_main() {
     if utf8_variable(MARK).as_deref() == Some(BEGIN)
         && let Err(error) = guard_from_the_outset()

@@ -6,36 +6,28 @@
 //! it is killed itself. MPICH's are without a name as soon as MPI has started, and what is System
 //! V's goes with its last user.)
 //!
-//! - *In a job*, a guard removes what its ward had when it joined, unless the ward has finalised
-//!   MPI. The other processes of the host do not miss it: when a job is made up, all have gone
-//!   through the start of MPI and opened what they share, and what is open outlives its name.
-//! - *While MPI starts*, processes of one job make files that others are about to open, and a death
-//!   ends them all. So whoever outlives a ward, its guard or those of the other wards (see
-//!   [`start`](super::start)), removes the files that no process of this machine has any more
-//!   ([`sweep`]). Whose they were does not matter: the last to go finds them unused.
+//! So the ward tells its guard which files it has when it joins the job, and the guard removes them
+//! unless the ward has finalised MPI. The other processes of the host do not miss them: when a job
+//! is made up, all have gone through the start of MPI and opened what they share, and what is open
+//! outlives its name. (Before, a death ends the job: see [`sweep`](super::sweep).)
 //!
-//! What stays is what nobody is there to remove: the files of a start of which all wards and a guard
-//! are killed at once (the launcher kills the other guards); those of a library that is not in
-//! [`NAMES`]; and the session folder, in `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which
-//! is that launcher's own.
+//! What stays are the files of a library that is not in [`NAMES`]; and the session folder, in
+//! `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which is that launcher's own.
 //!
 //! What belongs to other jobs or programs, or to the program itself, is safe: a file is removed
 //! only if
 //!
-//! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files there
-//!   between all programs of a user;
+//! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files
+//!   there between all programs of a user;
+//! - the ward has it mapped or open, this very file;
 //! - it belongs to this user, and was made since the ward was about to start MPI;
-//! - the ward had it mapped or open, this very file, when it joined the job or lost its guard; or no
-//!   process whatever has it mapped or open, while who makes such a file keeps it mapped;
 //! - it is still the same file.
 
-use super::sys;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 const FOLDER: &str = "/dev/shm/";
 
@@ -57,10 +49,6 @@ const NAMES: [&str; 9] = [
     "psm2_shm.",
     "psm3_shm.",
 ];
-
-/// How long a sweep waits for those who still have a file, and may be about to end.
-const SWEEP_PATIENCE: Duration = Duration::from_millis(500);
-const SWEEP_EVERY: Duration = Duration::from_millis(10);
 
 /// How the system marks files that have no name any more.
 const NAMELESS: &str = " (deleted)";
@@ -88,7 +76,7 @@ impl Segment {
     }
 
     /// Those of this machine that were made after `began`.
-    fn all(began: SystemTime) -> Vec<Self> {
+    pub(super) fn all(began: SystemTime) -> Vec<Self> {
         let files = std::fs::read_dir(FOLDER).into_iter().flatten();
         let paths = files.filter_map(|file| Some(file.ok()?.path()));
         let of_mpi = paths.filter(|path| path.to_str().is_some_and(is_of_mpi));
@@ -133,12 +121,10 @@ impl Segment {
     /// Whether the file of this name is this one, belongs to this user, and was made after `began`.
     fn was_made_here(&self, began: SystemTime) -> io::Result<bool> {
         let (file, own) = (self.path.symlink_metadata()?, Path::new("/proc/self").metadata()?);
-        // Old kernels do not know when a file was made there; it has been changed since, though.
-        let made = file.created().or_else(|_| file.modified())?;
-        Ok(file.is_file() && self.is(&file) && file.uid() == own.uid() && made >= began)
+        Ok(file.is_file() && self.is(&file) && file.uid() == own.uid() && made(&file)? >= began)
     }
 
-    fn is(&self, file: &Metadata) -> bool {
+    pub(super) fn is(&self, file: &Metadata) -> bool {
         (file.dev(), file.ino()) == (self.device, self.inode)
     }
 
@@ -162,32 +148,11 @@ impl Segment {
             let _ = std::fs::remove_file(&self.path);
         }
     }
-
-    /// Removes the file if nobody has it.
-    fn remove_if_unused(&self) {
-        let Ok(file) = File::open(&self.path) else { return };
-        // While this holds, nobody else comes to have it.
-        if file.metadata().is_ok_and(|file| self.is(&file)) && sys::is_sole_user(&file) {
-            self.remove();
-        }
-    }
 }
 
-/// Removes the files made after `began` that nobody has, and waits a while for those who have one:
-/// they may be ending.
-pub(super) fn sweep(began: SystemTime) {
-    sweep_all(|| Segment::all(began));
-}
-
-fn sweep_all(those_left: impl Fn() -> Vec<Segment>) {
-    let start = Instant::now();
-    loop {
-        those_left().iter().for_each(Segment::remove_if_unused);
-        if start.elapsed() >= SWEEP_PATIENCE || those_left().is_empty() {
-            return;
-        }
-        thread::sleep(SWEEP_EVERY);
-    }
+/// When a file was made. Old kernels do not know it there; it has been changed since, though.
+pub(super) fn made(file: &Metadata) -> io::Result<SystemTime> {
+    file.created().or_else(|_| file.modified())
 }
 
 /// Whether a file of this path is in shared memory, has a name still, and one that MPI libraries
@@ -199,34 +164,35 @@ fn is_of_mpi(path: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::sys::map;
     use super::*;
     use std::fs;
+    use std::time::Duration;
 
-    const HOUR: Duration = Duration::from_hours(1);
+    pub(in super::super) const HOUR: Duration = Duration::from_hours(1);
 
     /// A file with this path, removed at the end of the test.
-    struct File {
-        path: PathBuf,
-        /// Open under another name, lest a guard elsewhere sweeps it away.
-        held: Option<fs::File>,
+    pub(in super::super) struct File {
+        pub(in super::super) path: PathBuf,
+        /// Open under another name, lest the guard of another test sweeps it away.
+        pub(in super::super) held: Option<fs::File>,
     }
 
     impl File {
         /// One of this name in shared memory.
-        fn make(name: &str) -> Self {
+        pub(in super::super) fn make(name: &str) -> Self {
             Self::at(PathBuf::from(format!("{FOLDER}{name}-{}", std::process::id())))
         }
 
         fn at(path: PathBuf) -> Self {
             let name = path.file_name().expect("it has one").to_string_lossy();
             let other = path.with_file_name(format!("held-{name}"));
-            let held = Some(fs::File::create(&other).expect("anybody may write there"));
-            fs::hard_link(&other, &path).expect("it is there");
+            let held = fs::File::create(&other).expect("anybody may write there");
             fs::write(&other, "something").expect("there is room");
+            fs::hard_link(&other, &path).expect("it is there");
             fs::remove_file(other).expect("it was made here");
-            File { path, held }
+            File { path, held: Some(held) }
         }
 
         /// As it would be found if it were mapped.
@@ -293,43 +259,6 @@ mod tests {
         assert!(file.is_found());
         drop(open);
         assert!(!file.is_found());
-    }
-
-    /// Sweeps these files only: other tests have their own.
-    fn sweep_among(files: &[&File], began: SystemTime) {
-        let mut found = Segment::all(began);
-        found.retain(|segment| files.iter().any(|file| file.path == segment.path));
-        sweep_all(|| found.iter().filter(|segment| segment.path.exists()).cloned().collect());
-    }
-
-    #[test]
-    fn what_nobody_has_is_swept_away() {
-        let [mut free, held, mut mapped] =
-            ["free", "held", "mapped"].map(|name| File::make(&format!("mpich_shar_tmp-{name}")));
-        let mut others = ["my_data", "not_vader_segment."].map(File::make);
-        map(&mapped.path).expect("it can be mapped");
-        for file in others.iter_mut().chain([&mut free, &mut mapped]) {
-            file.held = None;
-        }
-        let [one, other] = &others;
-        let files = [&free, &held, &mapped, one, other];
-        sweep_among(&files, SystemTime::now() + HOUR);
-        assert!(free.path.exists(), "it was there before");
-        sweep_among(&files, SystemTime::now() - HOUR);
-        assert_eq!(files.map(|file| file.path.exists()), [false, true, true, true, true]);
-    }
-
-    #[test]
-    fn a_sweep_waits_for_who_is_ending() {
-        let mut file = File::make("mpich_shar_tmp-ending");
-        let held = file.held.take();
-        let user = thread::spawn(move || {
-            thread::sleep(SWEEP_PATIENCE / 5);
-            drop(held);
-        });
-        sweep_among(&[&file], SystemTime::now() - HOUR);
-        assert!(!file.path.exists());
-        user.join().expect("no panic");
     }
 
     #[test]

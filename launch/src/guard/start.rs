@@ -4,17 +4,15 @@
 //! (hydra: `kill(-group, SIGKILL)`). A guard that is killed so removes nothing, and MPICH's shared
 //! memory has a name for a while of the start (30 to 150 ms for 4 processes on two busy cores). So
 //! until it joins the job, the ward is in a process group of its own, and hears of its guard's end:
-//! it leaves a copy of itself behind, without its other threads, and ends. The copy removes what the
-//! ward had, and what the other wards, which end at the same time, leave behind. If the ward has
-//! been stopped, the system has it go on for that (SIGCONT; by itself it ends such a ward where the
-//! first process of all is in another session): else a launcher would wait for ever for the output
-//! of such a ward. Once it has joined, the system kills the ward with its guard.
+//! it leaves a copy of itself behind, which removes the files (see [`sweep`](super::sweep)), and
+//! ends. If the ward has been stopped, the system has it go on for that (SIGCONT; by itself it ends
+//! such a ward where the first process of all is in another session): else a launcher would wait for
+//! ever for the output of such a ward. Once it has joined, the system kills the ward with its guard.
 //!
 //! (A program that starts its job from another thread than its first is killed with its guard from
 //! the beginning.)
 
-use super::segments::{Segment, sweep};
-use super::sys;
+use super::{sweep, sys};
 use rustix::process::{Pid, Signal, getpgid, set_parent_process_death_signal, setpgid};
 use std::io::{self, Read as _};
 use std::net::Shutdown;
@@ -45,10 +43,7 @@ impl Start {
             // The guard says nothing: what comes is its end, or the end of this.
             while guards.read(&mut [0]).is_err_and(|e| e.kind() == io::ErrorKind::Interrupted) {}
             if !over.load(Ordering::SeqCst) {
-                // Until this process has ended, its other threads may make more.
-                if sys::fork_and(|| clear_up(began)).is_err() {
-                    clear_up(began);
-                }
+                sweep::after_guard(began);
                 sys::exit(1);
             }
         };
@@ -67,12 +62,4 @@ impl Start {
             let _ = setpgid(None, self.group);
         }
     }
-}
-
-/// Removes what this process and its job's other processes of this host have in shared memory, when
-/// all of them are ending. Nobody is to wait for this one.
-fn clear_up(began: SystemTime) {
-    Segment::own(began).iter().for_each(Segment::remove);
-    sys::close_all_but(&[]);
-    sweep(began);
 }

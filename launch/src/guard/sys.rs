@@ -55,8 +55,8 @@ pub(super) fn fork() -> io::Result<Fork> {
 /// The system has no room for one more process.
 pub(super) fn fork_and(act: impl FnOnce()) -> io::Result<i32> {
     // SAFETY: the child lacks this process's other threads, whose locks may be held for ever. It
-    // runs this crate's code alone, which has none. It allocates, which the C library (glibc)
-    // allows after a fork: it holds its allocator's locks meanwhile.
+    // runs this crate's code alone, which takes no locks but the allocator's; and those the C
+    // library (glibc) holds itself during a fork.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -155,11 +155,17 @@ pub(super) fn hear_of_parents_end() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCHLD) };
 }
 
-/// Whether nobody but this process has a file open or mapped, and nobody can come to have it while
-/// this one keeps it open. (The system lends a file out for writing only then.)
+/// Whether only this process has a file open or mapped; and nobody comes to have it while this one
+/// keeps it open. (The system lends a file out for writing only then.)
 pub(super) fn is_sole_user(file: &impl AsRawFd) -> bool {
+    // Linux' number; the `libc` crate has none.
+    const F_SETSIG: c_int = 10;
+    // Somebody who wants the file meanwhile is told of by a signal, which is to end nobody.
     // SAFETY: the file is open, and nothing else is touched.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) != -1 }
+    unsafe {
+        libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) != -1
+            && libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) != -1
+    }
 }
 
 /// What tools call this process from now on; at most 15 bytes.
@@ -258,19 +264,33 @@ pub(super) fn end_without_ado() {
     at_exit(end);
 }
 
-/// Ends this process by a signal, as if it had been meant for it; without leaving a core file.
-pub(super) fn end_by(signal: i32) -> ! {
-    // SAFETY: all structures are valid; no handler is set but the default.
+/// Has a signal do to this thread's process what it does by default.
+fn expose_to(signal: i32) {
+    let mut only = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set; no handler is set but the default.
     unsafe {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        let mut only = MaybeUninit::uninit();
         libc::sigemptyset(only.as_mut_ptr());
         libc::sigaddset(only.as_mut_ptr(), signal);
         libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, only.as_ptr(), null_mut());
     }
+}
+
+/// Ends this process in so many seconds, whatever it does then.
+pub(super) fn end_within(seconds: u32) {
+    expose_to(libc::SIGALRM);
+    // SAFETY: touches no memory.
+    unsafe { libc::alarm(seconds) };
+}
+
+/// Ends this process by a signal, as if it had been meant for it; without leaving a core file.
+pub(super) fn end_by(signal: i32) -> ! {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is valid for reading.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+    expose_to(signal);
+    // SAFETY: touches no memory.
+    unsafe { libc::raise(signal) };
     // One that does not end anybody by default.
     exit(128 + signal)
 }

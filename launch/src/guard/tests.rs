@@ -274,19 +274,6 @@ fn a_death_before_the_job_is_made_up_ends_it() {
 }
 
 #[test]
-fn what_a_program_makes_before_mpi_starts_is_its_own() {
-    let Some(job) = Running::start("own-files", "end_before_the_start", 2) else { return };
-    let folder = job.folder.file_name().expect("it has a name").to_string_lossy().into_owned();
-    let (status, said) = job.end();
-    for rank in 0..2 {
-        let own = PathBuf::from(format!("/dev/shm/vader_segment.{folder}.{rank}"));
-        assert!(said.contains(&format!("rank {rank} leaves {}", own.display())), "{said}");
-        std::fs::remove_file(own).expect("it is still there");
-    }
-    assert!(status.success(), "{status}: {said}");
-}
-
-#[test]
 fn signals_to_the_launcher_end_all() {
     // One that is killed tidies up nothing itself.
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
@@ -357,30 +344,35 @@ fn a_job_may_be_stopped_as_a_whole() {
 }
 
 /// Kills the guard of rank 1 at the start, as hydra does to all processes of a job that fails.
-/// `before` is given its ward.
-fn leaves_nothing(test: &str, before: impl FnOnce(i32)) {
+/// `before` is given the guard and its ward.
+fn leaves_nothing(test: &str, before: impl FnOnce(i32, i32)) {
     let Some(job) = Running::start(test, "linger_at_the_start", 2) else { return };
     let wards = job.at_work(2);
     assert!(job.segments().iter().any(|path| path.exists()), "there is something to remove");
-    before(wards[&1].1);
-    sys::send(wards[&1].0, libc::SIGKILL);
+    let (guard, ward) = wards[&1];
+    before(guard, ward);
+    sys::send(guard, libc::SIGKILL);
     let (status, said) = job.end();
     assert!(!status.success(), "{status}: {said}");
 }
 
 #[test]
 fn a_guard_that_is_killed_at_the_start_leaves_nothing() {
-    leaves_nothing("lingering", |_| {});
+    leaves_nothing("lingering", |_, _| {});
 }
 
 #[test]
 fn a_ward_that_is_stopped_at_the_start_ends_with_its_guard() {
-    leaves_nothing("stopped-at-the-start", |ward| sys::send(ward, libc::SIGSTOP));
+    leaves_nothing("stopped-at-the-start", |_, ward| sys::send(ward, libc::SIGSTOP));
 }
 
 #[test]
 fn a_guard_and_its_ward_that_are_killed_at_the_start_leave_nothing() {
-    leaves_nothing("both", |ward| sys::send(ward, libc::SIGKILL));
+    leaves_nothing("both", |guard, ward| {
+        // It removes nothing itself.
+        sys::send(guard, libc::SIGSTOP);
+        sys::send(ward, libc::SIGKILL);
+    });
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::farewell;
 use super::lineage::Lineage;
-use super::segments::{Segment, sweep};
+use super::segments::Segment;
 use super::standstill::Standstill;
+use super::sweep;
 use super::sys::{self, End};
 use super::told::Told;
 use crate::launcher::Launched;
@@ -172,7 +173,7 @@ fn remove_segments(told: &Told) {
     if told.joined && !told.finalised {
         told.segments.iter().for_each(Segment::remove);
     } else if let Some(began) = told.began.filter(|_| !told.finalised) {
-        sweep(began);
+        sweep::after_ward(began);
     }
 }
 

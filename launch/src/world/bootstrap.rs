@@ -12,10 +12,14 @@ use mpi::topology::SimpleCommunicator;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 use ultramarine_runtime::executor::Job;
 use ultramarine_runtime::wire;
 use ultramarine_topology::{Pe, Topology};
+
+/// How much later than the first the others say that they are alone.
+const FIRST_SAYS_WITHIN: Duration = Duration::from_secs(1);
 
 /// This process's part in a job that is made up.
 pub(super) struct Start {
@@ -33,6 +37,10 @@ pub(super) fn join(
     let all = &Gathering::of(world);
     if all.size() == 1 && launched.processes > 1 {
         options?;
+        if launched.rank != 0 {
+            // Some launchers end all when one has failed.
+            thread::sleep(FIRST_SAYS_WITHIN);
+        }
         return Err(world_of_one(launched));
     }
     compare_programs(all)?;
@@ -141,4 +149,17 @@ fn world_of_one(Launched { variable, processes: expected, rank }: Launched) -> S
     let library = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let plugin = if library.starts_with("Open MPI") { "pmix" } else { "pmi2" };
     StartError::WorldOfOne { variable, expected, library, plugin }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_several_that_is_alone_fails() {
+        let why = world_of_one(Launched { variable: "PMI_SIZE", processes: 4, rank: 3 });
+        let said = "PMI_SIZE says that 4 processes were started, but MPI sees only this one, rank 3 \
+                    (rank 0 says more)";
+        assert_eq!(why.to_string(), said);
+    }
 }

@@ -64,7 +64,9 @@ where
         Err(error) => {
             // All processes have failed, and finalise together, if they can. The deadline still
             // holds.
-            if !mpi.finalise(FAILED_WITHIN, || true) {
+            if mpi.finalise(FAILED_WITHIN, || true) {
+                ward.finalised();
+            } else {
                 ward.leaves();
             }
             // Rank 0 knows and says it. If this process failed too, some launchers would end

@@ -19,7 +19,6 @@ pub(in super::super) fn before_main() {
         Some("look_around") => look_around(),
         Some("defy") => defy(),
         Some("linger_at_the_start") => linger_at_the_start(),
-        Some("end_before_the_start") => end_before_the_start(),
         Some("stand_inside") => stand_inside(),
         Some(other) => panic!("{other} is no program"),
     }
@@ -117,26 +116,6 @@ fn die_early() {
     wait_at_work();
     ward.leaves();
     std::process::exit(0)
-}
-
-/// Has a file of its own in shared memory, which might be of MPI by its name, and ends without MPI.
-fn end_before_the_start() {
-    // Lest it splits: its guard is there before this file is.
-    let (send, receive) = std::sync::mpsc::channel::<()>();
-    let thread = thread::spawn(move || receive.recv());
-    if utf8_variable(MARK).is_none() {
-        begin();
-    }
-    let folder = folder();
-    let folder = folder.file_name().expect("it has a name").to_string_lossy();
-    let own = PathBuf::from(format!("/dev/shm/vader_segment.{folder}.{}", rank()));
-    std::fs::write(&own, "precious").expect("there is room");
-    sys::map(&own).expect("it can be mapped");
-    // The guard looks several times meanwhile.
-    thread::sleep(Duration::from_millis(1600));
-    drop(send);
-    thread.join().expect("no panic").expect_err("nothing was sent");
-    println!("rank {} leaves {}", rank(), own.display());
 }
 
 fn fail() {
