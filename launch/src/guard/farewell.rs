@@ -25,11 +25,12 @@ use std::time::{Duration, Instant};
 /// does not keep a guard waiting, and one that finds the guard gone ends the job (hydra does).
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How long one visit to a `PMIx` server may take. A server that is only just hearing of the
-/// process's own end may take in whoever comes in its name, and never answer: once in a hundred
-/// times on a busy machine.
+/// How long the first visit to a `PMIx` server may take, and each of the others twice as long as the
+/// last. A server that is only just hearing of the process's own end may take in whoever comes in
+/// its name, and never answer: once in a hundred times on a busy machine. And one that is slow takes
+/// a visitor who has gone ill.
 const VISIT_PATIENCE: Duration = Duration::from_millis(1500);
-const VISITS_MAX: usize = 5;
+const VISITS_MAX: u32 = 5;
 
 /// How long word of a child's end may take before one looks again, in milliseconds.
 const REAP_MS: u32 = 20;
@@ -120,8 +121,9 @@ pub(super) fn say(server: Server) -> Result<(), String> {
         return said.map_err(|error| format!("PMIx: {error}"));
     }
     if variable("PMIX_NAMESPACE").is_some() {
-        for _ in 0..VISITS_MAX {
-            if let Some(answer) = visit_apart(&server.libraries)? {
+        for visit in 0..VISITS_MAX {
+            if let Some(answer) = visit_apart(&server.libraries, VISIT_PATIENCE * 2_u32.pow(visit))?
+            {
                 return answer;
             }
         }
@@ -132,7 +134,10 @@ pub(super) fn say(server: Server) -> Result<(), String> {
 
 /// One visit to the `PMIx` server, in a process of its own: the library waits for the server as
 /// long as it likes, and could not be used a second time. `None`: no answer.
-fn visit_apart(libraries: &[PathBuf]) -> Result<Option<Result<(), String>>, String> {
+fn visit_apart(
+    libraries: &[PathBuf],
+    patience: Duration,
+) -> Result<Option<Result<(), String>>, String> {
     let (mut ours, mut theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
     match sys::fork().map_err(|error| format!("PMIx: {error}"))? {
         Fork::Child => {
@@ -146,7 +151,7 @@ fn visit_apart(libraries: &[PathBuf]) -> Result<Option<Result<(), String>>, Stri
         Fork::Parent { child } => {
             drop(theirs);
             let mut answer = String::new();
-            let in_time = ours.set_read_timeout(Some(VISIT_PATIENCE));
+            let in_time = ours.set_read_timeout(Some(patience));
             let read = in_time.and_then(|()| ours.read_to_string(&mut answer));
             sys::send(child, libc::SIGKILL);
             while sys::reap(child).is_none() {

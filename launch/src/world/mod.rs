@@ -82,7 +82,8 @@ where
     let (pes, process) = (job.topology.pes(), std::process::id());
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
     let _fuse = dies_after.map(|after| Fuse::light(job.me, after)).transpose()?;
-    let is_root = job.me == Pe::ROOT;
+    let me = job.me;
+    let is_root = me == Pe::ROOT;
     if !is_root {
         request::leave_to_the_root();
     }
@@ -107,6 +108,7 @@ where
         log::flush();
         mpi.abort();
     }
+    tracing::info!("{me} ends without finalising MPI");
     ward.leaves();
     mpi.abandon();
     leave_without_the_others(is_root, result, parting)
