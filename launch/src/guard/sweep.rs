@@ -14,8 +14,9 @@
 
 use super::segments::{Segment, made};
 use super::sys;
-use rustix::process::setpgid;
+use rustix::process::{Pid, setpgid};
 use std::fs::{Metadata, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::parent_id;
 use std::thread;
@@ -53,16 +54,17 @@ pub(super) fn after_guard(began: SystemTime) {
     }
 }
 
-fn leave_sweeper(began: SystemTime, first: impl FnOnce()) -> std::io::Result<i32> {
+fn leave_sweeper(began: SystemTime, first: impl FnOnce()) -> io::Result<()> {
     let starter = std::process::id();
-    sys::fork_and(move || {
+    let sweeper = sys::fork_and(move || {
         sys::end_within(END_WITHIN_S);
         first();
-        // Who ends this job has no more to do with it.
-        let _ = setpgid(None, None);
         sys::close_all_but(&[]);
         sweep(|| left(began), || parent_id() == starter);
-    })
+    })?;
+    // A launcher may kill this process's group, even after this process has ended (Open MPI's does).
+    let sweeper = Pid::from_raw(sweeper);
+    Ok(setpgid(sweeper, sweeper)?)
 }
 
 /// What the start has left.

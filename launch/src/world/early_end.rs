@@ -20,6 +20,11 @@ use crate::options::utf8_variable;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How long rank 0 has to say why the job did not start.
+const RANK_0_SAYS_WITHIN: Duration = Duration::from_millis(500);
 
 /// The process that is expected to take part in a job and has not yet begun to; 0 if there is none.
 static EXPECTED: AtomicU32 = AtomicU32::new(0);
@@ -59,7 +64,10 @@ fn refuse(launched: Launched, code: i32) {
             let _ = writeln!(std::io::stderr(), "ultramarine: the job did not start: {error}");
         }
     }
-    if !mpi.finalise(FAILED_WITHIN, || true) {
+    let is_finalised = mpi.finalise(FAILED_WITHIN, || true);
+    // Some launchers end all when one has failed (Open MPI's does), and rank 0 is to say why.
+    thread::sleep(RANK_0_SAYS_WITHIN);
+    if !is_finalised {
         guard::exit(code);
     }
 }
