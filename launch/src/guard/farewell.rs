@@ -25,10 +25,10 @@ use std::time::{Duration, Instant};
 /// does not keep a guard waiting, and one that finds the guard gone ends the job (hydra does).
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How long the first visit to a `PMIx` server may take, and each of the others twice as long as the
-/// last. A server that is only just hearing of the process's own end may take in whoever comes in
-/// its name, and never answer: once in a hundred times on a busy machine. And one that is slow takes
-/// a visitor who has gone ill.
+/// How long the first visit to a `PMIx` server may take; each of the others may take twice as long
+/// as the last. A server that is only just hearing of the process's own end may accept a visitor in
+/// its name and never answer: once in a hundred times on a busy machine. And a visit that is broken
+/// off while the server is only slow can make it fail.
 const VISIT_PATIENCE: Duration = Duration::from_millis(1500);
 const VISITS_MAX: u32 = 5;
 

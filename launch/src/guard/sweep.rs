@@ -1,10 +1,10 @@
 //! What a start of MPI that fails would leave in shared memory.
 //!
 //! While MPI starts, the processes of a job make files that others are about to open, and a death
-//! ends them all, often at the same time: their launcher kills guards and wards alike. So each guard
-//! that loses its ward then, and each ward that loses its guard (see [`start`](super::start)), leaves
-//! a *sweeper* behind: a process that for a moment removes such files as no process has any more.
-//! Which process of the job had made one, or has ended last, does not matter.
+//! ends them all, often at the same time: their launcher kills guards and wards alike. So each
+//! guard that loses its ward then, and each ward that loses its guard (see [`start`](super::start)),
+//! leaves a *sweeper* behind: a process that for a moment removes such files as no process has any
+//! more. Which process of the job had made one, or has ended last, does not matter.
 //!
 //! A file of another job is safe, since one of its processes has it mapped as long as it is of use.
 //! Whether that is so the system knows best: it lends a file out (`F_SETLEASE`) only to its sole
@@ -62,7 +62,7 @@ fn leave_sweeper(began: SystemTime, first: impl FnOnce()) -> io::Result<()> {
         sys::close_all_but(&[]);
         sweep(|| left(began), || parent_id() == starter);
     })?;
-    // A launcher may kill this process's group, even after this process has ended (Open MPI's does).
+    // Open MPI's launcher kills this process's group, even after this process has ended.
     let sweeper = Pid::from_raw(sweeper);
     Ok(setpgid(sweeper, sweeper)?)
 }
@@ -86,13 +86,13 @@ fn sweep(left: impl Fn() -> Vec<Segment>, is_more_to_come: impl Fn() -> bool) {
 }
 
 fn remove_if_unused(segment: &Segment) {
-    // Another sweeper may have it lent just now, and nobody puts something else in its place.
+    // Does not wait for another sweeper that has it lent, and follows no link.
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(&segment.path) else {
         return;
     };
     let is_it = file.metadata().is_ok_and(|file| segment.is(&file) && !is_new(&file));
-    // While it is lent to this process, nobody else comes to use it.
+    // While it is lent to this process, no other can begin to use it.
     if is_it && sys::is_sole_user(&file) {
         segment.remove();
     }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_swept_away() {
+    fn unused_files_are_swept_away() {
         let [mut unused, held, mut mapped] =
             ["unused", "held", "mapped"].map(|name| File::make(&format!("mpich_shar_tmp-{name}")));
         let mut others = ["my_data", "not_vader_segment."].map(File::make);
@@ -169,12 +169,12 @@ mod tests {
     #[test]
     fn what_has_just_been_made_may_come_into_use() {
         let mut file = File::make("mpich_shar_tmp-new");
+        let made = made(&file.path.metadata().expect("it is there")).expect("it is known");
         let [segment] = &among(&[&file], SystemTime::now() - HOUR)[..] else {
             panic!("it is there")
         };
         file.held = None;
         remove_if_unused(segment);
-        let age = made(&file.path.metadata().expect("it is there")).expect("it is known").elapsed();
-        assert!(file.path.exists() || age.expect("in the past") >= NEW);
+        assert!(file.path.exists() || made.elapsed().expect("in the past") >= NEW);
     }
 }

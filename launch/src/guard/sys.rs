@@ -155,12 +155,12 @@ pub(super) fn hear_of_parents_end() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCHLD) };
 }
 
-/// Whether only this process has a file open or mapped; and nobody comes to have it while this one
-/// keeps it open. (The system lends a file out for writing only then.)
+/// Whether only this process has a file open or mapped. No other can open it then while this one
+/// keeps it open. (The system lends a file out for writing only to its sole user.)
 pub(super) fn is_sole_user(file: &impl AsRawFd) -> bool {
     // Linux' number; the `libc` crate has none.
     const F_SETSIG: c_int = 10;
-    // Somebody who wants the file meanwhile is told of by a signal, which is to end nobody.
+    // If another process wants the file, this one gets a signal, which must not end it.
     // SAFETY: the file is open, and nothing else is touched.
     unsafe {
         libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) != -1
