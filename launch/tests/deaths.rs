@@ -5,6 +5,7 @@
 mod common;
 
 use common::launcher::{launched, launched_with};
+use rustix::process::{Signal, getpid, kill_process};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -126,8 +127,7 @@ mod programs {
 
     /// Ends this process as the kernel does when memory is short.
     fn die() {
-        let own = std::process::id().to_string();
-        let kill = Command::new("kill").args(["-9", &own]).status();
+        let kill = kill_process(getpid(), Signal::KILL);
         std::thread::sleep(SOON);
         panic!("still alive: {kill:?}");
     }

@@ -5,11 +5,11 @@
 mod common;
 
 use common::launcher::launched_with;
+use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::Command;
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Options, TaskError};
@@ -125,8 +125,7 @@ mod programs {
             // Now a true death: the others go on over the ports where the strangers still are.
             let victim = Pe::new(2);
             let die = async |_: Context, ()| {
-                let own = std::process::id().to_string();
-                let _ = Command::new("kill").args(["-9", &own]).status();
+                kill_process(getpid(), Signal::KILL).expect("it may end itself");
                 std::thread::sleep(Duration::from_mins(1));
             };
             let lost = cx.spawn_at(victim, die, ()).await;

@@ -1,5 +1,6 @@
 //! Starting programs, with or without a launcher, and reading what they print.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -135,7 +136,7 @@ fn run_within(command: &mut Command, limit: Duration) -> Result<Finished, Launch
 
 /// Ends a program that takes too long: gently, so that a launcher ends its processes too.
 fn end(child: &mut Child) {
-    let _ = Command::new("kill").arg(child.id().to_string()).status();
+    let _ = kill_process(Pid::from_child(child), Signal::TERM);
     let deadline = Instant::now() + GRACE;
     while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
