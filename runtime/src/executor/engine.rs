@@ -21,9 +21,14 @@ use ultramarine_topology::{Distance, Pe};
 /// last, apart from the news of the end itself, which must have arrived.
 const LINGER: Duration = Duration::from_millis(50);
 
-/// Nor does a PE wait longer than this for others that may have left in the same way, or when it
-/// has heard that the job is over: whoever missed the news hears it from goodbyes.
+/// Nor does it then wait longer than this for others, which may have left in the same way: whoever
+/// missed the news hears it from goodbyes.
 const LINGER_MAX: Duration = Duration::from_millis(500);
+
+/// While all live, a PE that has heard from a goodbye that the job is over waits so long to be told
+/// that it may leave. (With a load of 100 on each core a PE may not get to read for seconds, and one
+/// that leaves before cannot finalise MPI.)
+const RELEASED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How many letters a turn takes at most. Workers may write them as fast as a turn reads them, and
 /// what has come, and the timers, are waiting.
@@ -151,7 +156,8 @@ impl Engine {
         let is_bereaved = self.node.is_bereaved();
         let has_lingered = is_bereaved && now >= since + LINGER;
         let over_since = self.over_since.or(is_bereaved.then_some(since));
-        if over_since.is_some_and(|over| now >= over.max(since) + LINGER_MAX) {
+        let patience = if is_bereaved { LINGER_MAX } else { RELEASED_WITHIN };
+        if over_since.is_some_and(|over| now >= over.max(since) + patience) {
             self.let_go(pe);
         } else if self.desk.outgoing.is_empty()
             && (self.port.is_idle() || has_lingered && self.port.has_reached(self.node.heirs()))

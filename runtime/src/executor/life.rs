@@ -41,8 +41,8 @@ pub enum Leave {
     /// Somebody has died on the way, and the others left as soon as they could: collective
     /// operations are out of the question.
     Bereaved,
-    /// Some PE did not answer in time (`shutdown_grace`, or half a second once the job was known to
-    /// be over), or this one could not go on: collective operations are out of the question.
+    /// Some PE did not answer in time (`shutdown_grace`, or 10 s once the job was known to be over),
+    /// or this one could not go on: collective operations are out of the question.
     Hasty,
 }
 
