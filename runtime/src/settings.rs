@@ -45,8 +45,8 @@ pub struct Settings {
     /// millisecond took 0.8 % of SumEuler's time, every 5 ms takes 0.2 %.)
     pub poll_interval_max: Duration,
     /// How long the end of a job waits for PEs to take leave, and at most [`STRAGGLERS_MAX`] of
-    /// that for tasks that still run. Default 5 s: longer than it takes to find out that a PE is
-    /// dead.
+    /// that for tasks that still run. Default 60 s: longer than it takes to find out that a PE is
+    /// dead or stalled. (Where 250 other programs share two cores, twelve PEs take up to 40 s.)
     pub shutdown_grace: Duration,
     /// How long a process waits for the others of its job to start, before it says so and ends.
     /// More than zero; default 60 s.
@@ -158,7 +158,7 @@ impl Settings {
             detector: DetectorSettings::default(),
             spin: Duration::from_micros(100),
             poll_interval_max: Duration::from_millis(5),
-            shutdown_grace: Duration::from_secs(5),
+            shutdown_grace: Duration::from_mins(1),
             start_deadline: Duration::from_mins(1),
             seed: None,
         }

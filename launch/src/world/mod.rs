@@ -38,8 +38,9 @@ use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead
 use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
 
-/// Finalising takes milliseconds. After so long something is wrong that nobody has noticed.
-const FINALISE_WITHIN: Duration = Duration::from_secs(30);
+/// Finalising takes milliseconds, though tens of seconds on a starved machine. After so long something
+/// is wrong that nobody has noticed.
+const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
 /// The same for a job that has not even begun: there is nothing to lose.
 const FAILED_WITHIN: Duration = Duration::from_secs(1);

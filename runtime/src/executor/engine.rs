@@ -25,11 +25,6 @@ const LINGER: Duration = Duration::from_millis(50);
 /// missed the news hears it from goodbyes.
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
-/// While all live, a PE that has heard from a goodbye that the job is over waits so long to be told
-/// that it may leave. (With a load of 100 on each core a PE may not get to read for seconds, and one
-/// that leaves before cannot finalise MPI.)
-const RELEASED_WITHIN: Duration = Duration::from_secs(10);
-
 /// How many letters a turn takes at most. Workers may write them as fast as a turn reads them, and
 /// what has come, and the timers, are waiting.
 const LETTERS_PER_TURN: usize = 1024;
@@ -65,8 +60,6 @@ pub(super) struct Engine {
     pub(super) lifeboat: Option<Box<dyn Lane>>,
     /// When the job's end began here.
     ending_since: Option<Duration>,
-    /// When another PE said that the job is over.
-    pub(super) over_since: Option<Duration>,
     /// Whether this PE leaves although others did not answer.
     is_let_go: bool,
     /// When to look next whether others have gone over to it.
@@ -118,7 +111,6 @@ impl Engine {
             desk,
             lifeboat,
             ending_since: None,
-            over_since: None,
             is_let_go: false,
             look_out_at: Duration::ZERO,
         }
@@ -155,9 +147,7 @@ impl Engine {
         // Among the bereaved others may have left already, and acknowledge nothing any more.
         let is_bereaved = self.node.is_bereaved();
         let has_lingered = is_bereaved && now >= since + LINGER;
-        let over_since = self.over_since.or(is_bereaved.then_some(since));
-        let patience = if is_bereaved { LINGER_MAX } else { RELEASED_WITHIN };
-        if over_since.is_some_and(|over| now >= over.max(since) + patience) {
+        if is_bereaved && now >= since + LINGER_MAX {
             self.let_go(pe);
         } else if self.desk.outgoing.is_empty()
             && (self.port.is_idle() || has_lingered && self.port.has_reached(self.node.heirs()))
@@ -173,7 +163,7 @@ impl Engine {
         now: Duration,
         need: Need,
     ) -> Result<Turn, JobError> {
-        self.heed_verdicts(pe, now)?;
+        self.heed_verdicts(pe)?;
         self.look_out(pe, now);
         let Engine { node, port, desk, .. } = self;
         let mut messages = 0u32;

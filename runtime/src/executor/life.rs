@@ -31,7 +31,7 @@ const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
 /// Of all PEs, each of which says goodbye at its end, the last does so after the first within this
 /// time. (With a load of 150 on each core, what an MPI library has to do alone at its end takes
 /// some seconds.)
-const GOODBYES_WITHIN: Duration = Duration::from_secs(20);
+const GOODBYES_WITHIN: Duration = Duration::from_mins(1);
 
 /// How a PE left the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub enum Leave {
     /// Somebody has died on the way, and the others left as soon as they could: collective
     /// operations are out of the question.
     Bereaved,
-    /// Some PE did not answer in time (`shutdown_grace`, or 10 s once the job was known to be over),
-    /// or this one could not go on: collective operations are out of the question.
+    /// Some PE did not answer in time (`shutdown_grace`), or this one could not go on: collective
+    /// operations are out of the question.
     Hasty,
 }
 
@@ -56,7 +56,7 @@ pub struct Parting {
 
 impl Parting {
     /// Whether the others can be expected to take part in something collective, after an orderly
-    /// leave: as far as is known nobody has died so far, and it is not more than 20 s ago that
+    /// leave: as far as is known nobody has died so far, and it is not more than 60 s ago that
     /// somebody said goodbye, which nobody does before that is done. (Of a death in the very last
     /// moment some may not hear any more.)
     pub fn are_others_there(&self) -> bool {

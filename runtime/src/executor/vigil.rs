@@ -209,11 +209,7 @@ impl Processor {
 
 impl Engine {
     /// Does what the watch demands.
-    pub(super) fn heed_verdicts(
-        &mut self,
-        pe: &Arc<Processor>,
-        now: Duration,
-    ) -> Result<(), JobError> {
+    pub(super) fn heed_verdicts(&mut self, pe: &Arc<Processor>) -> Result<(), JobError> {
         let me = pe.me();
         while let Some(verdict) = pe.vigil.next() {
             match verdict {
@@ -249,7 +245,6 @@ impl Engine {
                 }
                 Verdict::JobOver { by } => {
                     tracing::debug!(pe = me.number(), "the job is over, as {by} has left");
-                    self.over_since.get_or_insert(now);
                     self.node.end(&mut Station { desk: &mut self.desk, pe });
                 }
             }
