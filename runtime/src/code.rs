@@ -48,7 +48,7 @@ impl<F: Copy + Send + Sync + 'static> Stateless for F {}
 /// A kind of task: its code, which can take up an argument that arrived as bytes.
 pub trait Arrive<X>: Stateless {
     /// Runs a task of this kind. `at` says where it arrived.
-    fn arrive(self, at: &X, argument: &[u8]);
+    fn arrive(self, at: X, argument: &[u8]);
 }
 
 /// What the read-only data of the program says about one kind of task. `X` says where a task
@@ -58,7 +58,7 @@ pub struct Code<X: 'static> {
     magic: [u64; 2],
     anchor: &'static u8,
     kind: TypeId,
-    entry: fn(&X, &[u8]),
+    entry: fn(X, &[u8]),
 }
 
 /// Has the [`Code`] of the kind `K` laid down.
@@ -87,7 +87,7 @@ impl<X: 'static> Code<X> {
     }
 
     /// Runs a task of this kind.
-    pub fn arrive(&self, at: &X, argument: &[u8]) {
+    pub fn arrive(&self, at: X, argument: &[u8]) {
         (self.entry)(at, argument);
     }
 
@@ -255,18 +255,18 @@ extern "C" fn note_program(
 mod tests {
     use super::*;
 
-    type Seen = std::cell::RefCell<Vec<u8>>;
+    type Seen = std::rc::Rc<std::cell::RefCell<Vec<u8>>>;
     #[derive(Clone, Copy)]
     struct Kind;
     #[derive(Clone, Copy)]
     struct Other;
     impl Arrive<Seen> for Kind {
-        fn arrive(self, at: &Seen, argument: &[u8]) {
+        fn arrive(self, at: Seen, argument: &[u8]) {
             at.borrow_mut().extend(argument);
         }
     }
     impl Arrive<Seen> for Other {
-        fn arrive(self, _: &Seen, _: &[u8]) {}
+        fn arrive(self, _: Seen, _: &[u8]) {}
     }
 
     #[test]
@@ -276,8 +276,8 @@ mod tests {
         let (read, rest) = CodeRef::split(&bytes).expect("long enough");
         assert_eq!((read, rest), (reference, &b"argument"[..]));
         let seen = Seen::default();
-        Code::resolve(read).expect("the same program").arrive(&seen, rest);
-        assert_eq!(seen.into_inner(), b"argument");
+        Code::resolve(read).expect("the same program").arrive(seen.clone(), rest);
+        assert_eq!(*seen.borrow(), b"argument");
     }
 
     #[test]

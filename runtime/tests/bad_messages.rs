@@ -32,7 +32,7 @@ impl Played {
     }
 
     fn say_raw(&mut self, bytes: &[u8]) {
-        self.port.send(self.to, bytes).expect("the port takes it");
+        self.port.send(self.to, bytes, None).expect("the port takes it");
         self.port.flush(self.start.elapsed()).expect("the lane is open");
     }
 
@@ -42,7 +42,7 @@ impl Played {
         while found.is_none() {
             assert!(self.start.elapsed() < PATIENCE, "waited in vain");
             let now = self.start.elapsed();
-            let mut deliver = |_, bytes: &[u8]| {
+            let mut deliver = |_, bytes: &[u8], _| {
                 let message = wire::decode(bytes).expect("what a PE says can be read");
                 found = found.take().or_else(|| wanted(message));
             };
@@ -64,7 +64,7 @@ impl Played {
     fn fall_silent(&mut self) {
         while !self.port.is_idle() {
             assert!(self.start.elapsed() < PATIENCE, "waited in vain");
-            self.port.poll(self.start.elapsed(), &mut |_, _| {}).expect("the lane is open");
+            self.port.poll(self.start.elapsed(), &mut |_, _, _| {}).expect("the lane is open");
         }
     }
 
@@ -76,7 +76,7 @@ impl Played {
             radius: Distance::ONE,
             supervised: false,
             version: Version::default(),
-            body: Bytes(body),
+            body: Bytes::from(body),
         }));
         self.hear(|message| match message {
             Message::Result { future: 77, outcome } => Some(outcome),
@@ -131,7 +131,7 @@ fn asking_root(job: Job) -> impl FnOnce() -> (Result<Result<u64, TaskError>, Job
 /// The future and the body of the task that the root placed.
 fn placed(played: &mut Played) -> (u64, Vec<u8>) {
     played.hear(|message| match message {
-        Message::Place(parcel) => Some((parcel.task.future, parcel.body.0)),
+        Message::Place(parcel) => Some((parcel.task.future, parcel.body.few)),
         _ => None,
     })
 }
@@ -158,8 +158,8 @@ fn code_that_the_program_does_not_have_is_refused() {
         assert!(reason.starts_with("its code"), "{reason}");
     }
     // The true one still runs.
-    assert_eq!(played.outcome_of(right), Ok(Bytes(vec![5])));
-    played.say(&Message::Result { future, outcome: Ok(Bytes(vec![6])) });
+    assert_eq!(played.outcome_of(right), Ok(Bytes::from(vec![5])));
+    played.say(&Message::Result { future, outcome: Ok(Bytes::from(vec![6])) });
     played.leave();
     let (result, leave) = ended();
     assert_eq!((result.expect("the job is well"), leave), (Ok(6), Leave::Orderly));
@@ -176,7 +176,7 @@ fn an_argument_that_does_not_decode_is_refused() {
         let Err(TaskError::Codec { what, .. }) = &outcome else { panic!("{outcome:?}") };
         assert_eq!(what, "argument");
     }
-    played.say(&Message::Result { future, outcome: Ok(Bytes(vec![1])) });
+    played.say(&Message::Result { future, outcome: Ok(Bytes::from(vec![1])) });
     played.leave();
     assert!(matches!(ended(), (Ok(Ok(1)), Leave::Orderly)));
 }
@@ -187,10 +187,10 @@ fn a_result_that_does_not_decode_ends_its_future_with_an_error() {
     let ended = asking_root(job);
     let (future, _) = placed(&mut played);
     // A result for a future that there is not is nobody's.
-    played.say(&Message::Result { future: future + 5, outcome: Ok(Bytes(vec![3])) });
-    played.say(&Message::Result { future, outcome: Ok(Bytes(vec![1, 2, 3])) });
+    played.say(&Message::Result { future: future + 5, outcome: Ok(Bytes::from(vec![3])) });
+    played.say(&Message::Result { future, outcome: Ok(Bytes::from(vec![1, 2, 3])) });
     // A second one comes too late.
-    played.say(&Message::Result { future, outcome: Ok(Bytes(vec![9])) });
+    played.say(&Message::Result { future, outcome: Ok(Bytes::from(vec![9])) });
     played.leave();
     let (result, leave) = ended();
     let error = result.expect("the job is well").expect_err("there is no such number");

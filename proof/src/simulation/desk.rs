@@ -280,7 +280,7 @@ impl Desk {
             // Nobody would hear it any more.
             Origin::Guest(_) if self.is_ending => {}
             Origin::Guest(task) => {
-                let outcome = Ok(Bytes(value.to_le_bytes().to_vec()));
+                let outcome = Ok(Bytes::from(value.to_le_bytes().to_vec()));
                 self.effects.push(Effect::Send(
                     task.home,
                     Message::Result { future: task.future, outcome },
@@ -301,7 +301,7 @@ impl Desk {
 
     fn settle_away(&mut self, (slot, spec, way): (Slot, Spec, Way), outcome: Outcome) {
         match outcome {
-            Ok(Bytes(bytes)) => {
+            Ok(Bytes { few: bytes, .. }) => {
                 let bytes = <[u8; 8]>::try_from(bytes).expect("a value is one number");
                 self.settle(slot, u64::from_le_bytes(bytes));
             }

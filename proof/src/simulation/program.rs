@@ -65,13 +65,13 @@ impl Spec {
         bytes.extend(self.seed.to_le_bytes());
         // Of different lengths.
         bytes.resize(bytes.len() + (self.seed % 50) as usize, 0);
-        Bytes(bytes)
+        Bytes::from(bytes)
     }
 
     pub(super) fn decode(body: &Bytes) -> Spec {
-        let kind = if body.0[0] == 1 { Kind::Poison } else { Kind::Good };
-        let seed = body.0[2..10].iter().rev().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-        Spec { kind, depth: body.0[1], seed }
+        let kind = if body.few[0] == 1 { Kind::Poison } else { Kind::Good };
+        let seed = body.few[2..10].iter().rev().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
+        Spec { kind, depth: body.few[1], seed }
     }
 
     /// How long it computes before its children and after them, in nanoseconds.

@@ -303,7 +303,7 @@ impl Model for Case {
 
 /// What every task comes to.
 pub(super) fn value() -> Bytes {
-    Bytes(vec![42])
+    Bytes::from(vec![42])
 }
 
 fn set(pe: u32) -> u32 {

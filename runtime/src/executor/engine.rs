@@ -5,6 +5,7 @@ use super::outgoing::Outgoing;
 use super::processor::Processor;
 use super::queues::{Common, Waiting};
 use super::task::{Departure, Fill, Guest};
+use crate::array::Array;
 use crate::error::TaskError;
 use crate::protocol::{Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics};
 use crate::transport::link::{LinkCounters, LinkError, Silence};
@@ -185,13 +186,17 @@ impl Engine {
         }
         let mut host = Station { desk, pe };
         let me = host.desk.me;
-        let mut deliver = |from: Pe, bytes: &[u8]| {
+        let mut deliver = |from: Pe, bytes: &[u8], array: Option<Array>| {
             messages += 1;
             match wire::decode::<Message>(bytes) {
-                Ok(message) if message.is_of_a_job_of(pe.topology.pes()) => {
-                    node.handle(now, from, message, &mut host);
+                Ok(mut message) => {
+                    let is_whole = array.is_none_or(|array| message.put_array(array));
+                    if is_whole && message.is_of_a_job_of(pe.topology.pes()) {
+                        node.handle(now, from, message, &mut host);
+                    } else {
+                        host.desk.failure = Some(JobError::Nonsense { me, from });
+                    }
                 }
-                Ok(_) => host.desk.failure = Some(JobError::Nonsense { me, from }),
                 Err(source) => host.desk.failure = Some(JobError::Message { me, from, source }),
             }
         };

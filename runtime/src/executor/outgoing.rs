@@ -5,6 +5,7 @@
 //! happens. Messages to one peer stay in the order in which they were sent.
 
 use super::failure::JobError;
+use crate::array::Array;
 use crate::protocol::Message;
 use crate::transport::Port;
 use crate::wire;
@@ -19,7 +20,7 @@ const BUFFER_KEPT_MAX: usize = 1 << 20;
 pub(super) struct Outgoing {
     sent: VecDeque<(Pe, Message)>,
     /// Encoded messages for which the port had no room, the oldest first. No queue is empty.
-    waiting: BTreeMap<Pe, VecDeque<Vec<u8>>>,
+    waiting: BTreeMap<Pe, VecDeque<(Vec<u8>, Option<Array>)>>,
     encoded: Vec<u8>,
 }
 
@@ -40,17 +41,18 @@ impl Outgoing {
     /// Hands the port what it takes. Whether it took anything.
     pub(super) fn post(&mut self, me: Pe, port: &mut Port) -> Result<bool, JobError> {
         let mut has_posted = false;
-        let mut post = |to: Pe, message: &[u8]| {
-            let taken = port.send(to, message).map_err(|source| JobError::Link { me, source })?;
+        let mut post = |to: Pe, message: &[u8], array: Option<&Array>| {
+            let taken = port.send(to, message, array);
+            let taken = taken.map_err(|source| JobError::Link { me, source })?;
             has_posted |= taken;
             Ok::<_, JobError>(taken)
         };
         let mut failure = None;
         self.waiting.retain(|to, messages| {
             while failure.is_none()
-                && let Some(message) = messages.front()
+                && let Some((message, array)) = messages.front()
             {
-                match post(*to, message) {
+                match post(*to, message, array.as_ref()) {
                     Ok(true) => drop(messages.pop_front()),
                     Ok(false) => break,
                     Err(error) => failure = Some(error),
@@ -59,16 +61,18 @@ impl Outgoing {
             !messages.is_empty()
         });
         failure.map_or(Ok(()), Err)?;
-        while let Some((to, message)) = self.sent.pop_front() {
+        while let Some((to, mut message)) = self.sent.pop_front() {
+            let array = message.take_array();
             self.encoded.clear();
             let encoded = wire::encode_into(&message, &mut self.encoded);
             encoded.map_err(|source| JobError::Message { me, from: me, source })?;
             // The message itself may be large, too.
             drop(message);
-            let has_to_wait = self.waiting.contains_key(&to) || !post(to, &self.encoded)?;
+            let has_to_wait =
+                self.waiting.contains_key(&to) || !post(to, &self.encoded, array.as_ref())?;
             if has_to_wait {
                 let message = std::mem::take(&mut self.encoded);
-                self.waiting.entry(to).or_default().push_back(message);
+                self.waiting.entry(to).or_default().push_back((message, array));
             } else if self.encoded.capacity() > BUFFER_KEPT_MAX {
                 self.encoded = Vec::new();
             }
@@ -80,14 +84,14 @@ impl Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::message::{Bytes, Message};
+    use crate::protocol::message::Message;
     use crate::transport::{PortSettings, memory};
     use std::time::Duration;
 
     const THERE: Pe = Pe::new(1);
 
     fn message(number: u64, bytes: usize) -> Message {
-        Message::Result { future: number, outcome: Ok(Bytes(vec![number as u8; bytes])) }
+        Message::Result { future: number, outcome: Ok(vec![number as u8; bytes].into()) }
     }
 
     /// Two ports with room for so many bytes, of which the second is PE 1's.
@@ -117,8 +121,8 @@ mod tests {
         };
         for round in 0..10_000 {
             let now = Duration::from_millis(round);
-            port.poll(now, &mut |_, bytes| here.push(number(bytes))).expect("it goes on");
-            peer.poll(now, &mut |_, bytes| there.push(number(bytes))).expect("it goes on");
+            port.poll(now, &mut |_, bytes, _| here.push(number(bytes))).expect("it goes on");
+            peer.poll(now, &mut |_, bytes, _| there.push(number(bytes))).expect("it goes on");
             outgoing.post(Pe::ROOT, &mut port).expect("nothing is too long");
             if outgoing.is_empty() && port.is_idle() && peer.is_idle() {
                 break;

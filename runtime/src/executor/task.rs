@@ -1,7 +1,8 @@
 //! A task while it waits to be run.
 //!
 //! *At home* a task is its function and its argument as they are, in one allocation with the
-//! place for its result: [`Local`]. Only when a thief takes it does it become bytes, and its
+//! place for its result: [`Local`]. Only when a thief takes it does it become bytes, unless its
+//! argument is an [array], which is bytes already, and its
 //! future is entered into the engine's table, where the result will look for it. At the thief it
 //! stays bytes until a worker starts it, so that the next thief costs nothing: [`Guest`].
 
@@ -11,7 +12,8 @@ use super::context::Portable;
 use super::fork::Loan;
 use super::future::Promise;
 use super::processor::Processor;
-use crate::code::{Arrive, Code, CodeRef};
+use crate::array::{self, Array, is_plain};
+use crate::code::{Arrive, Code, CodeError, CodeRef};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Message, Outcome, Parcel, TaskId, Version};
@@ -74,33 +76,29 @@ impl<B: Copy, A> Copy for Kind<B, A> {}
 pub(super) struct Arrival {
     pub(super) pe: Arc<Processor>,
     pub(super) task: TaskId,
+    /// Its argument, if that is an array.
+    pub(super) array: Option<Array>,
 }
 
 impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
-    fn arrive(self, at: &Arrival, argument: &[u8]) {
-        let task = at.task;
-        match decode("argument", argument) {
+    fn arrive(self, Arrival { pe, task, array }: Arrival, argument: &[u8]) {
+        match unpack("argument", argument, array) {
             Ok(argument) => {
-                let number = at.pe.guests.arrive(task.home);
+                let number = pe.guests.arrive(task.home);
                 // Either this sees that home has died, or its end sees that the task is here.
-                if at.pe.is_dead(task.home) {
-                    at.pe.guests.leave(number);
-                    at.pe.orphans.fetch_add(1, Ordering::Relaxed);
+                if pe.is_dead(task.home) {
+                    pe.guests.leave(number);
+                    pe.orphans.fetch_add(1, Ordering::Relaxed);
                     return discard(argument);
                 }
-                let running = self.0.run(&at.pe, task.home, argument, move |pe, result| {
+                let running = self.0.run(&pe, task.home, argument, move |pe, result| {
                     pe.guests.leave(number);
-                    match result {
-                        Ok(value) => {
-                            pe.report(task, encode("result", &value, Vec::new()));
-                            discard(value);
-                        }
-                        Err(error) => pe.report(task, Err(error)),
-                    }
+                    let limit = pe.value_bytes_max();
+                    pe.report(task, result.and_then(|value| pack("result", value, vec![], limit)));
                 });
-                running.into_iter().for_each(|running| at.pe.guests.stay(number, running));
+                running.into_iter().for_each(|running| pe.guests.stay(number, running));
             }
-            Err(error) => at.pe.report(task, Err(error)),
+            Err(error) => pe.report(task, Err(error)),
         }
     }
 }
@@ -245,12 +243,14 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
                 pe: way.home,
                 reason: error.to_string(),
             });
-            let bytes = code.and_then(|code| {
-                let bytes = encode("argument", &argument, code.to_bytes().to_vec())?;
-                within("argument", bytes, way.argument_bytes_max)
-            });
-            discard(argument);
-            bytes.map_err(Some)
+            let code = match code {
+                Ok(code) => code.to_bytes().to_vec(),
+                Err(error) => {
+                    discard(argument);
+                    return Err(Some(error));
+                }
+            };
+            pack("argument", argument, code, way.argument_bytes_max).map_err(Some)
         });
         match body {
             Ok(body) => {
@@ -258,7 +258,7 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
                 let future = (way.enter)(self);
                 let task = TaskId { home: way.home, future };
                 let version = Version::default();
-                Some(Parcel { task, radius, supervised, version, body: Bytes(body) })
+                Some(Parcel { task, radius, supervised, version, body })
             }
             Err(error) => {
                 error.into_iter().for_each(|error| self.finish(Err(error)));
@@ -278,7 +278,12 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
 
 impl<B: Body<A>, A: Portable> Fill for Local<B, A> {
     fn fill(&self, outcome: Outcome) {
-        self.finish(outcome.and_then(|Bytes(bytes)| decode("result", &bytes)));
+        self.finish(outcome.and_then(|bytes| match bytes {
+            Bytes { few, many: Some(encoded) } if few.is_empty() && !is_plain::<B::Output>() => {
+                unpack("result", encoded.bytes(), None)
+            }
+            Bytes { few, many } => unpack("result", &few, many),
+        }));
     }
 
     fn name(&self) -> &'static str {
@@ -331,19 +336,24 @@ pub(super) struct Guest(pub(super) Parcel);
 
 impl Start for Guest {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        let Parcel { task, body, .. } = &self.0;
+        let Parcel { task, body, .. } = Arc::unwrap_or_clone(self).0;
         if pe.is_dead(task.home) {
             pe.orphans.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let code = CodeRef::split(&body.0)
-            .and_then(|(code, argument)| Ok((Code::<Arrival>::resolve(code)?, argument)));
-        match code {
-            Ok((code, argument)) => code.arrive(&Arrival { pe: pe.clone(), task: *task }, argument),
-            Err(error) => {
-                let error = TaskError::UnknownCode { pe: pe.me(), reason: error.to_string() };
-                pe.report(*task, Err(error));
-            }
+        let start = |code: &[u8], array| {
+            let (code, argument) = CodeRef::split(code)?;
+            let code = Code::<Arrival>::resolve(code)?;
+            code.arrive(Arrival { pe: pe.clone(), task, array }, argument);
+            Ok::<_, CodeError>(())
+        };
+        let started = match body {
+            Bytes { few, many: Some(all) } if few.is_empty() => start(all.bytes(), None),
+            Bytes { few, many } => start(&few, many),
+        };
+        if let Err(error) = started {
+            let error = TaskError::UnknownCode { pe: pe.me(), reason: error.to_string() };
+            pe.report(task, Err(error));
         }
     }
 
@@ -364,20 +374,47 @@ impl Clone for Guest {
 
 impl Processor {
     /// Sends the result of a guest home.
-    fn report(&self, task: TaskId, result: Result<Vec<u8>, TaskError>) {
-        let outcome = result.and_then(|bytes| within("result", bytes, self.value_bytes_max()));
-        self.send(task.home, Message::Result { future: task.future, outcome: outcome.map(Bytes) });
+    fn report(&self, task: TaskId, outcome: Outcome) {
+        self.send(task.home, Message::Result { future: task.future, outcome });
     }
 }
 
-/// Appends the value's encoding to `bytes`.
-fn encode<T: Portable>(what: &str, value: &T, mut bytes: Vec<u8>) -> Result<Vec<u8>, TaskError> {
-    codec(what, || wire::encode_into(value, &mut bytes))?;
-    Ok(bytes)
+/// Makes bytes of an argument or a result, behind some others: an array as it is; else its encoding.
+/// If that is long, all of it is one array, which can be sent without being copied.
+fn pack<T: Portable>(
+    what: &str,
+    value: T,
+    mut few: Vec<u8>,
+    bytes_max: usize,
+) -> Result<Bytes, TaskError> {
+    let bytes = match array::from_value(value) {
+        Ok(array) => Bytes { few, many: Some(array) },
+        Err(value) => {
+            let encoded = codec(what, || wire::encode_into(&value, &mut few));
+            discard(value);
+            encoded?;
+            if few.len() < Message::ARRAY_BYTES_MIN {
+                few.into()
+            } else {
+                Bytes { few: Vec::new(), many: Some(few.into()) }
+            }
+        }
+    };
+    if bytes.len() <= bytes_max {
+        return Ok(bytes);
+    }
+    Err(TaskError::TooLarge { what: what.to_owned(), bytes: bytes.len(), limit: bytes_max })
 }
 
-fn decode<T: Portable>(what: &str, bytes: &[u8]) -> Result<T, TaskError> {
-    codec(what, || wire::decode(bytes))
+/// The value that was [packed](pack): `array` if its type is one, else what `encoded` says.
+fn unpack<T: Portable>(what: &str, encoded: &[u8], array: Option<Array>) -> Result<T, TaskError> {
+    if !is_plain::<T>() {
+        return codec(what, || wire::decode(encoded));
+    }
+    array.and_then(array::into_value).ok_or_else(|| TaskError::Codec {
+        what: what.to_owned(),
+        reason: format!("it is no {}", std::any::type_name::<T>()),
+    })
 }
 
 /// Runs code of the user's `Serialize` or `Deserialize`, which may fail and may even panic.
@@ -388,11 +425,4 @@ fn codec<T>(what: &str, run: impl FnOnce() -> Result<T, wire::WireError>) -> Res
         Err(message) => format!("its serialisation panicked: {message}"),
     };
     Err(TaskError::Codec { what: what.to_owned(), reason })
-}
-
-fn within(what: &str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, TaskError> {
-    if bytes.len() <= limit {
-        return Ok(bytes);
-    }
-    Err(TaskError::TooLarge { what: what.to_owned(), bytes: bytes.len(), limit })
 }

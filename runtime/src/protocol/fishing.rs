@@ -200,7 +200,7 @@ impl Node {
         let row = self.statistics.at(self.topology.distance(self.me, from));
         row.schedules += 1;
         row.steals += tasks.len() as u64;
-        row.bytes += tasks.iter().map(|task| task.body.0.len() as u64).sum::<u64>();
+        row.bytes += tasks.iter().map(|task| task.body.len() as u64).sum::<u64>();
         tasks.into_iter().for_each(|task| self.take_in(from, task, host));
         if let (true, Line::Out { at, .. }) = (serial == self.fishing.serial, self.fishing.line) {
             self.statistics.steal_latency.record(now.saturating_sub(at));

@@ -1,5 +1,6 @@
 //! Everything that one PE can say to another.
 
+use crate::array::Array;
 use crate::error::TaskError;
 use serde::{Deserialize, Serialize};
 use ultramarine_topology::{Distance, Pe};
@@ -90,7 +91,31 @@ pub type Outcome = Result<Bytes, TaskError>;
 
 /// Bytes that the protocol carries and never looks into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Bytes(#[serde(with = "serde_bytes")] pub Vec<u8>);
+pub struct Bytes {
+    /// Copied with each clone.
+    #[serde(with = "serde_bytes")]
+    pub few: Vec<u8>,
+    /// Shared by all clones.
+    pub many: Option<Array>,
+}
+
+impl Bytes {
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        self.few.len() + self.many.as_ref().map_or(0, |array| array.bytes().len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(few: Vec<u8>) -> Self {
+        Bytes { few, many: None }
+    }
+}
 
 /// Names a task in the whole job, by its future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -132,11 +157,39 @@ impl Parcel {
 
     /// Its length on the wire, in bytes; at most so much.
     pub fn bytes(&self) -> usize {
-        self.body.0.len() + Self::OVERHEAD_BYTES
+        self.body.len() + Self::OVERHEAD_BYTES
     }
 }
 
 impl Message {
+    /// An array is sent beside its message if it has so many bytes, and in it if it has fewer.
+    pub const ARRAY_BYTES_MIN: usize = 4 << 10;
+
+    /// What can be sent beside the message. Several tasks that share a message are small.
+    fn body(&mut self) -> Option<&mut Bytes> {
+        match self {
+            Message::Schedule { tasks, .. } => match &mut tasks[..] {
+                [parcel] => Some(&mut parcel.body),
+                _ => None,
+            },
+            Message::Place(parcel) => Some(&mut parcel.body),
+            Message::Result { outcome: Ok(value), .. } => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Takes the array out that is to be sent beside the message, if there is one.
+    pub fn take_array(&mut self) -> Option<Array> {
+        let is_long = |array: &mut Array| array.bytes().len() >= Self::ARRAY_BYTES_MIN;
+        self.body()?.many.take_if(is_long)
+    }
+
+    /// Puts an array back that came beside the message. Whether it belongs to such a message.
+    pub fn put_array(&mut self, array: Array) -> bool {
+        let place = self.body().filter(|body| body.many.is_none());
+        place.is_some_and(|body| body.many.replace(array).is_none())
+    }
+
     /// Whether it speaks only of PEs that a job of `pes` PEs has. Any other is the work of a
     /// defect, and is not to be handled.
     pub fn is_of_a_job_of(&self, pes: u32) -> bool {

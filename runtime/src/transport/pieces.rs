@@ -1,5 +1,5 @@
-//! Cutting a stream of bytes back into the pieces, each behind its length, that were put into it:
-//! messages in the link's streams, frames on a TCP connection.
+//! Cutting what comes on a connection back into the pieces, each behind its length, that were put
+//! into it: the frames.
 
 /// Bytes of a piece's length in front of it, a little-endian `u32`.
 pub(crate) const PREFIX_BYTES: usize = 4;
@@ -17,24 +17,12 @@ pub(crate) struct Pieces {
 
 /// A piece whose length, in bytes, is over the limit. The stream cannot be cut any further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TooLong(pub(crate) usize);
+pub(crate) struct TooLong(pub(super) usize);
 
 impl Pieces {
     /// Whether the stream so far ends with a whole piece.
     pub(crate) fn is_between(&self) -> bool {
         self.partial.is_empty()
-    }
-
-    /// Puts another buffer, an empty one, in the place of its own, which it returns. To be called
-    /// [between](Self::is_between) two pieces.
-    pub(crate) fn exchange_buffer(&mut self, buffer: Vec<u8>) -> Vec<u8> {
-        debug_assert!(self.partial.is_empty() && buffer.is_empty(), "no byte is lost");
-        std::mem::replace(&mut self.partial, buffer)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn buffer_bytes(&self) -> usize {
-        self.partial.capacity()
     }
 
     /// Takes the stream's next bytes and hands on each piece that they complete. A piece that lies

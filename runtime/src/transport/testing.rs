@@ -99,12 +99,12 @@ pub(super) fn stream(
     until(|| {
         let now = start.elapsed();
         if sent < messages {
-            sender.send(Pe::new(1), &message(sent)).unwrap();
+            sender.send(Pe::new(1), &message(sent), None).unwrap();
             sent += 1;
         }
-        sender.poll(now, &mut |_, _| panic!("nothing was sent this way")).unwrap();
+        sender.poll(now, &mut |_, _, _| panic!("nothing was sent this way")).unwrap();
         receiver
-            .poll(now, &mut |from, bytes| {
+            .poll(now, &mut |from, bytes, _| {
                 assert_eq!(from, Pe::ROOT);
                 assert!(bytes == message(received), "message {received} is as it was sent");
                 received += 1;

@@ -70,7 +70,7 @@ mod tests {
                 version: Version { replica: home, age: future as u32 },
                 task: TaskId { home: Pe::new(home), future },
                 radius: Distance::from_exponent(radius),
-                body: Bytes(body),
+                body: Bytes::from(body),
             },
         );
         prop_oneof![
@@ -86,7 +86,7 @@ mod tests {
                 Message::Ack { future, version: Version { replica: 0, age } }
             }),
             (any::<u64>(), any::<Vec<u8>>())
-                .prop_map(|(future, b)| Message::Result { future, outcome: Ok(Bytes(b)) }),
+                .prop_map(|(future, b)| Message::Result { future, outcome: Ok(Bytes::from(b)) }),
         ]
     }
 

@@ -153,7 +153,7 @@ fn a_placed_task_and_a_result_reach_the_host() {
     world.handle(1, 0, Message::Place(parcel.clone()));
     assert_eq!(world.seats[1].placed, [parcel]);
     assert_eq!(world.nodes[1].statistics().placed, 1);
-    let outcome = Ok(crate::protocol::message::Bytes(vec![9]));
+    let outcome = Ok(crate::protocol::message::Bytes::from(vec![9]));
     world.handle(0, 1, Message::Result { future: task.future, outcome: outcome.clone() });
     assert_eq!(world.seats[0].filled, [(task.future, outcome)]);
 }

@@ -70,7 +70,7 @@ fn a_supervised_task_is_run_again_when_its_thief_dies() {
     let again = stolen(&mut world, 0, 2, Need::Starving);
     assert_eq!((again[0].task, again[0].version), (task, version(1, 1)));
     assert!(stolen(&mut world, 0, 2, Need::Starving).is_empty(), "once");
-    world.handle(0, 2, Message::Result { future: task.future, outcome: Ok(Bytes(vec![7])) });
+    world.handle(0, 2, Message::Result { future: task.future, outcome: Ok(Bytes::from(vec![7])) });
     world.bury(0, 2);
     assert_eq!(world.seats[0].filled.len(), 1, "what has ended cannot be lost");
     assert_eq!(world.nodes[0].statistics().replicas, 1);
@@ -295,7 +295,7 @@ fn a_task_placed_on_the_dead_is_run_by_others_or_ends_with_an_error() {
     world.bury(0, 1);
     let place = |world: &mut World, supervised, future| {
         let task = TaskId { home: pe(0), future };
-        let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes(vec![]));
+        let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes::from(vec![]));
         world.place(0, 1, Parcel { task, radius, supervised, version, body });
         task
     };
@@ -310,7 +310,7 @@ fn a_task_placed_on_the_dead_is_run_by_others_or_ends_with_an_error() {
 fn a_placed_task_that_is_lost_may_be_run_by_anyone() {
     let mut world = flat(3);
     let task = TaskId { home: pe(0), future: 1 };
-    let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes(vec![]));
+    let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes::from(vec![]));
     world.place(0, 1, Parcel { task, radius, supervised: true, version, body });
     world.bury(0, 1);
     assert_eq!(stolen(&mut world, 0, 2, Need::Idle)[0].task, task);

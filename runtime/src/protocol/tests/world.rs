@@ -154,7 +154,7 @@ impl World {
         seat.spawned += 1;
         let task = TaskId { home: pe(home), future: seat.spawned };
         let (supervised, version) = (false, Version::default());
-        seat.put(Parcel { task, radius, supervised, version, body: Bytes(vec![0; bytes]) });
+        seat.put(Parcel { task, radius, supervised, version, body: Bytes::from(vec![0; bytes]) });
         task
     }
 

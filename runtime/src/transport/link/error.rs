@@ -32,6 +32,12 @@ pub enum LinkError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// A peer sent what no port writes.
+    #[error("{from} sent what is no message: see that all PEs of the job run the same program")]
+    Malformed {
+        /// Who sent it.
+        from: Pe,
+    },
     /// The lane failed.
     #[error(transparent)]
     Lane(#[from] LaneError),

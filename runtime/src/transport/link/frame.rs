@@ -60,25 +60,21 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Writes a frame over `out`, which keeps its capacity. The payload comes in two pieces because it
-/// is cut from a ring.
-pub(super) fn encode(
-    out: &mut Vec<u8>,
-    (from, to): (Pe, Pe),
-    header: Header,
-    payload: (&[u8], &[u8]),
-) {
-    let mut front = [0; HEADER_BYTES];
-    front[8..16].copy_from_slice(&header.sequence.to_le_bytes());
-    front[16..24].copy_from_slice(&header.acknowledged.to_le_bytes());
-    front[24..28].copy_from_slice(&header.credit.to_le_bytes());
-    front[28..].copy_from_slice(&header.waiting.to_le_bytes());
+/// Begins a frame over `out`, which keeps its capacity: the payload is to be appended, and then the
+/// frame [sealed](seal).
+pub(super) fn begin(out: &mut Vec<u8>) {
     out.clear();
-    out.extend_from_slice(&front);
-    out.extend_from_slice(payload.0);
-    out.extend_from_slice(payload.1);
-    let checksum = xxh3_64_with_seed(&out[CHECKSUM_BYTES..], seed(from, to));
-    out[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+}
+
+/// Writes the header in front of the payload of a frame that was [begun](begin).
+pub(super) fn seal(frame: &mut [u8], (from, to): (Pe, Pe), header: Header) {
+    frame[8..16].copy_from_slice(&header.sequence.to_le_bytes());
+    frame[16..24].copy_from_slice(&header.acknowledged.to_le_bytes());
+    frame[24..28].copy_from_slice(&header.credit.to_le_bytes());
+    frame[28..HEADER_BYTES].copy_from_slice(&header.waiting.to_le_bytes());
+    let checksum = xxh3_64_with_seed(&frame[CHECKSUM_BYTES..], seed(from, to));
+    frame[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
 fn seed(from: Pe, to: Pe) -> u64 {
@@ -98,12 +94,13 @@ mod tests {
         fn what_is_encoded_is_decoded(
             sequence in 0..u64::MAX / 2,
             (acknowledged, credit, waiting) in any::<(u64, u32, u32)>(),
-            payload in any::<(Vec<u8>, Vec<u8>)>(),
+            payload: Vec<u8>,
         ) {
             let header = Header { sequence, acknowledged, credit, waiting };
             let mut bytes = vec![9; 3];
-            encode(&mut bytes, (A, B), header, (&payload.0, &payload.1));
-            let payload = [payload.0, payload.1].concat();
+            begin(&mut bytes);
+            bytes.extend(&payload);
+            seal(&mut bytes, (A, B), header);
             let frame = Frame { header, payload: &payload };
             prop_assert_eq!(Frame::decode(A, B, &bytes), Some(frame));
             prop_assert_eq!(Frame::decode(B, B, &bytes), None);
@@ -114,7 +111,9 @@ mod tests {
         fn a_flipped_bit_is_noticed(payload: Vec<u8>, bit: prop::sample::Index) {
             let mut bytes = Vec::new();
             let header = Header { sequence: 7, acknowledged: 8, credit: 9, waiting: 10 };
-            encode(&mut bytes, (A, B), header, (&payload, &[]));
+            begin(&mut bytes);
+            bytes.extend(payload);
+            seal(&mut bytes, (A, B), header);
             let bit = bit.index(bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert_eq!(Frame::decode(A, B, &bytes), None);
@@ -130,7 +129,9 @@ mod tests {
     fn a_stream_position_past_the_end_of_counting_is_no_frame() {
         let mut bytes = Vec::new();
         let header = Header { sequence: u64::MAX, ..Header::default() };
-        encode(&mut bytes, (A, B), header, (&[1], &[]));
+        begin(&mut bytes);
+        bytes.push(1);
+        seal(&mut bytes, (A, B), header);
         assert_eq!(Frame::decode(A, B, &bytes), None);
     }
 }

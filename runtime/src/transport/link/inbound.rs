@@ -1,14 +1,15 @@
 //! The receiving half of one pair: the peer's stream, which arrives in order or not at all.
 
 use super::buffers::Buffers;
-use crate::transport::pieces::{Pieces, TooLong};
+use super::records::{Malformed, Records};
+use crate::array::Array;
 
 /// Where the peer's stream stands.
 #[derive(Default)]
 pub(super) struct Inbound {
     /// Every byte of the stream before this position has arrived.
     position: u64,
-    messages: Pieces,
+    records: Records,
 }
 
 /// What became of a frame's bytes.
@@ -25,7 +26,7 @@ pub(super) enum Taken {
 impl Inbound {
     #[cfg(test)]
     pub(super) fn buffer_bytes(&self) -> usize {
-        self.messages.buffer_bytes()
+        self.records.buffer_bytes()
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -40,8 +41,8 @@ impl Inbound {
         payload: &[u8],
         message_bytes_max: usize,
         buffers: &mut Buffers,
-        deliver: &mut dyn FnMut(&[u8]),
-    ) -> Result<Taken, TooLong> {
+        deliver: &mut dyn FnMut(&[u8], Option<Array>),
+    ) -> Result<Taken, Malformed> {
         if sequence > self.position {
             return Ok(Taken::Gap);
         }
@@ -51,12 +52,12 @@ impl Inbound {
         }
         let new = &payload[known as usize..];
         self.position += new.len() as u64;
-        if self.messages.is_between() {
-            self.messages.exchange_buffer(buffers.take());
+        if self.records.is_between() {
+            self.records.exchange_buffer(buffers.take());
         }
-        self.messages.cut(new, message_bytes_max, deliver)?;
-        if self.messages.is_between() {
-            buffers.give(self.messages.exchange_buffer(Vec::new()));
+        self.records.cut(new, message_bytes_max, deliver)?;
+        if self.records.is_between() {
+            buffers.give(self.records.exchange_buffer(Vec::new()));
         }
         Ok(Taken::New)
     }
@@ -83,7 +84,7 @@ mod tests {
                 }
                 let from = at.saturating_sub(back);
                 let to = (at + forward).min(stream.len());
-                let mut deliver = |message: &[u8]| delivered.push(message.to_vec());
+                let mut deliver = |message: &[u8], _| delivered.push(message.to_vec());
                 let payload = &stream[from..to];
                 let taken = inbound.take(from as u64, payload, 200, &mut buffers, &mut deliver);
                 prop_assert_eq!(taken, Ok(Taken::New));
@@ -96,7 +97,7 @@ mod tests {
     fn what_is_known_or_out_of_order_is_not_taken() {
         let (mut inbound, mut buffers) = (Inbound::default(), Buffers::default());
         let mut take =
-            |sequence, bytes: &[u8]| inbound.take(sequence, bytes, 9, &mut buffers, &mut |_| {});
+            |sequence, bytes: &[u8]| inbound.take(sequence, bytes, 9, &mut buffers, &mut |_, _| {});
         assert_eq!(take(1, &[0, 0]), Ok(Taken::Gap));
         assert_eq!(take(0, &[9, 0]), Ok(Taken::New));
         assert_eq!(take(0, &[9, 0]), Ok(Taken::Duplicate));

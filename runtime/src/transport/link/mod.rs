@@ -1,8 +1,9 @@
 //! A reliable first-in-first-out channel between every two PEs, above any [`Lane`].
 //!
 //! Towards each peer a [`Port`] keeps one stream of bytes, in which every message stands behind
-//! its length. [`flush`](Port::flush) cuts the stream into frames, many small messages to a frame
-//! or many frames to a large message; the receiving port puts the frames together again. Each
+//! its length, and the pieces of large arrays between them (`records.rs`).
+//! [`flush`](Port::flush) cuts the stream into frames, many small messages to a frame
+//! or many frames to an array; the receiving port puts the frames together again. Each
 //! frame carries its position in the stream, the position up to which the other direction has
 //! arrived, and a checksum. What is not acknowledged for a while is sent again, from there on
 //! (go-back-N); what arrives twice, out of order or damaged is dropped and counted.
@@ -26,10 +27,10 @@
 //!     .zip(0..)
 //!     .map(|(lane, pe)| Port::new(Pe::new(pe), 2, Box::new(lane), PortSettings::default()))
 //!     .collect();
-//! ports[0].send(Pe::new(1), b"hello")?;
+//! ports[0].send(Pe::new(1), b"hello", None)?;
 //! ports[0].flush(Duration::ZERO)?;
 //! let mut heard = Vec::new();
-//! ports[1].poll(Duration::ZERO, &mut |from, message| heard.push((from, message.to_vec())))?;
+//! ports[1].poll(Duration::ZERO, &mut |from, message, _| heard.push((from, message.to_vec())))?;
 //! assert_eq!(heard, [(Pe::ROOT, b"hello".to_vec())]);
 //! # Ok::<(), ultramarine_runtime::transport::link::LinkError>(())
 //! ```
@@ -43,6 +44,7 @@ mod inbound;
 mod outbound;
 mod peer;
 mod receiving;
+mod records;
 mod sending;
 mod settings;
 mod silence;
@@ -53,13 +55,15 @@ pub use counters::{LinkCounters, Progress, Silence};
 pub use error::LinkError;
 pub use settings::PortSettings;
 
-use super::pieces::{PREFIX_BYTES, Pieces};
 use super::{Connections, Lane, LaneError, Sleeper};
+use crate::array::Array;
 use buffers::Buffers;
 use credit::Budget;
 use frame::HEADER_BYTES;
 use peer::{Common, Limits, Peer};
+use records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
 use silence::Silences;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -82,9 +86,9 @@ pub struct Port {
     /// Nothing falls due before this moment.
     due: Duration,
     /// Messages to oneself, until the next poll.
-    own: Vec<u8>,
-    /// The other buffer for messages to oneself, so that neither is ever allocated twice.
-    own_spare: Vec<u8>,
+    own: VecDeque<(Vec<u8>, Option<Array>)>,
+    /// How long they are together, in bytes.
+    own_bytes: usize,
     /// The frame being written.
     frame: Vec<u8>,
 }
@@ -112,8 +116,8 @@ impl Port {
             ready: Vec::new(),
             timed: Vec::new(),
             due: Duration::MAX,
-            own: Vec::new(),
-            own_spare: Vec::new(),
+            own: VecDeque::new(),
+            own_bytes: 0,
             frame: Vec::new(),
         }
     }
@@ -122,27 +126,39 @@ impl Port {
     /// [`flush`](Self::flush) sends it. A message to oneself is delivered by the next `poll`; one
     /// to a peer that was [closed](Self::close) goes nowhere.
     ///
+    /// An array that belongs to it is not copied, and other messages to the same peer need not wait
+    /// for it: those that are sent later and have none may be delivered earlier.
+    ///
     /// `Ok(false)`: too much is waiting for that PE already. Nothing was queued; try again after a
     /// `poll` in which it has acknowledged some. A message always fits where nothing waits.
     ///
     /// # Errors
     ///
-    /// There is no such PE, or the message is too long. Nothing was queued, and the port can go on.
-    pub fn send(&mut self, to: Pe, message: &[u8]) -> Result<bool, LinkError> {
+    /// There is no such PE, or the message or the array is too long. Nothing was queued, and the port
+    /// can go on.
+    pub fn send(
+        &mut self,
+        to: Pe,
+        message: &[u8],
+        array: Option<&Array>,
+    ) -> Result<bool, LinkError> {
         let limit = self.settings.message_bytes_max;
-        if message.len() > limit {
-            return Err(LinkError::TooLongToSend { to, bytes: message.len(), limit });
+        let array_bytes = array.map_or(0, |array| array.bytes().len());
+        for (bytes, limit) in [(message.len(), limit.min(MESSAGE_BYTES_MAX)), (array_bytes, limit)]
+        {
+            if bytes > limit {
+                return Err(LinkError::TooLongToSend { to, bytes, limit });
+            }
         }
-        let room = |waiting: usize| {
-            waiting == 0
-                || waiting + PREFIX_BYTES + message.len() <= self.settings.backlog_bytes_max
-        };
+        let bytes = PREFIX_BYTES + message.len() + array_bytes;
+        let room =
+            |waiting: usize| waiting == 0 || waiting + bytes <= self.settings.backlog_bytes_max;
         if to == self.me {
-            if !room(self.own.len()) {
+            if !room(self.own_bytes) {
                 return Ok(false);
             }
-            self.own.extend_from_slice(&(message.len() as u32).to_le_bytes());
-            self.own.extend_from_slice(message);
+            self.own_bytes += bytes;
+            self.own.push_back((message.to_vec(), array.cloned()));
         } else {
             let slot =
                 self.peers.get_mut(to.index()).ok_or(LinkError::Lane(LaneError::NoSuchPe(to)))?;
@@ -153,7 +169,7 @@ impl Port {
             if !room(peer.outbound.backlog_bytes()) {
                 return Ok(false);
             }
-            peer.outbound.push(message, &mut self.common.buffers);
+            peer.outbound.push(message, array, &mut self.common.buffers);
             peer.enlist_ready(to, &mut self.ready);
         }
         self.counters.messages_sent += 1;
@@ -171,7 +187,7 @@ impl Port {
     pub fn poll(
         &mut self,
         now: Duration,
-        deliver: &mut dyn FnMut(Pe, &[u8]),
+        deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
     ) -> Result<Progress, LinkError> {
         let before = self.counters;
         self.deliver_own(deliver);
@@ -187,19 +203,12 @@ impl Port {
         })
     }
 
-    fn deliver_own(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) {
-        if self.own.is_empty() {
-            return;
+    fn deliver_own(&mut self, deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>)) {
+        self.own_bytes = 0;
+        for (message, array) in self.own.drain(..) {
+            self.counters.messages_received += 1;
+            deliver(self.me, &message, array);
         }
-        std::mem::swap(&mut self.own, &mut self.own_spare);
-        let (me, received) = (self.me, &mut self.counters.messages_received);
-        let taken = Pieces::default().cut(&self.own_spare, usize::MAX, &mut |message| {
-            *received += 1;
-            deliver(me, message);
-        });
-        debug_assert!(taken.is_ok(), "nothing is longer than usize::MAX");
-        self.own_spare.clear();
-        self.own_spare.shrink_to(1 << 20);
     }
 
     /// Goes on with another lane: everything that is not acknowledged is sent again over it. What

@@ -1,30 +1,50 @@
 //! The sending half of one pair: our stream towards the peer, kept until it is acknowledged.
 //!
 //! ```text
-//!      acknowledged          sent              end
-//!           |--- in flight ----|--- backlog ----|
+//!      acknowledged          sent            laid        end
+//!           |--- in flight ----|---------------|--- arrays that wait ---|
 //!                    `sent` goes back to `acknowledged` when silence lasts too long
 //! ```
 //!
 //! Positions count bytes of the stream, not frames, so what was sent in frames of one size can be
 //! sent again in frames of another.
+//!
+//! Messages are laid down in the stream as they come. A large array is laid down piece by piece, the
+//! next when most of the last has been sent, so that no message has to wait behind it as a whole. It
+//! is never copied: a piece refers to it.
 
 use super::buffers::Buffers;
-use crate::transport::pieces::PREFIX_BYTES;
+use super::records::{self, PREFIX_BYTES};
+use crate::array::Array;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
+
+/// The longest piece of an array, in bytes: as much as the longest frame of any lane carries, with what
+/// stands in front of it.
+const PIECE_BYTES_MAX: usize = (64 << 10) - 64;
+
+/// Messages go into a new segment when the last one has so many bytes: one that is never acknowledged
+/// as a whole would grow for ever.
+const SEGMENT_BYTES: usize = 64 << 10;
 
 /// Where our stream towards the peer stands.
 #[derive(Default)]
 pub(super) struct Outbound {
-    /// The stream from `acknowledged` to its end. Without a buffer while it is empty.
-    bytes: VecDeque<u8>,
+    /// The stream from `acknowledged`, or a little before it, to `laid`.
+    segments: VecDeque<Segment>,
+    /// Arrays that are not laid down as a whole yet, the oldest first.
+    waiting: VecDeque<Waiting>,
+    /// How many bytes of theirs are not laid down.
+    waiting_bytes: usize,
     /// The peer has every byte before this position.
     acknowledged: u64,
     /// The next byte to hand to the lane.
     sent: u64,
     /// No byte from this position on was ever handed to a lane, so none can be acknowledged.
     sent_max: u64,
+    /// The end of what is laid down.
+    laid: u64,
     /// The peer has given us credit up to this position; see `credit.rs`.
     limit: u64,
     /// One frame may be in flight without any credit.
@@ -40,6 +60,27 @@ pub(super) struct Outbound {
     resends: u32,
 }
 
+/// Bytes that stand together in the stream.
+struct Segment {
+    /// The position of the first.
+    start: u64,
+    content: Content,
+}
+
+enum Content {
+    Messages(Vec<u8>),
+    Piece { prefix: [u8; PREFIX_BYTES], array: Array, range: Range<usize> },
+}
+
+/// An array that is being laid down.
+struct Waiting {
+    /// What belongs to it, until it is announced.
+    message: Option<Vec<u8>>,
+    array: Array,
+    /// How many of its bytes are laid down.
+    laid: usize,
+}
+
 /// What an acknowledgement says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Heard {
@@ -51,6 +92,30 @@ pub(super) enum Heard {
     Impossible,
 }
 
+impl Segment {
+    fn end(&self) -> u64 {
+        let bytes = match &self.content {
+            Content::Messages(bytes) => bytes.len(),
+            Content::Piece { range, .. } => PREFIX_BYTES + range.len(),
+        };
+        self.start + bytes as u64
+    }
+
+    /// Appends its bytes from this position on, `bytes_max` at most.
+    fn write(&self, from: u64, bytes_max: usize, frame: &mut Vec<u8>) {
+        let from = (from - self.start) as usize;
+        let mut write =
+            |bytes: &[u8]| frame.extend_from_slice(&bytes[..bytes_max.min(bytes.len())]);
+        match &self.content {
+            Content::Messages(bytes) => write(&bytes[from..]),
+            Content::Piece { array, range, .. } if from >= PREFIX_BYTES => {
+                write(&array.bytes()[range.clone()][from - PREFIX_BYTES..]);
+            }
+            Content::Piece { prefix, .. } => write(&prefix[from..]),
+        }
+    }
+}
+
 impl Outbound {
     pub(super) fn new((frame_bytes, window_bytes): (usize, usize)) -> Self {
         Outbound { frame_bytes, window_bytes, ..Outbound::default() }
@@ -58,20 +123,65 @@ impl Outbound {
 
     /// Bytes not yet acknowledged.
     pub(super) fn backlog_bytes(&self) -> usize {
-        self.bytes.len()
+        (self.laid - self.acknowledged) as usize + self.waiting_bytes
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.backlog_bytes() == 0 && self.waiting.is_empty()
     }
 
-    pub(super) fn push(&mut self, message: &[u8], buffers: &mut Buffers) {
-        if self.bytes.is_empty() {
-            self.bytes = buffers.take().into();
+    pub(super) fn push(&mut self, message: &[u8], array: Option<&Array>, buffers: &mut Buffers) {
+        match array {
+            None => self.lay(buffers, |stream| records::write_message(stream, message)),
+            Some(array) => {
+                self.waiting_bytes += array.bytes().len();
+                let (message, array) = (Some(message.to_vec()), array.clone());
+                self.waiting.push_back(Waiting { message, array, laid: 0 });
+                self.lay_pieces(buffers);
+            }
         }
-        self.bytes.reserve(PREFIX_BYTES + message.len());
-        self.bytes.extend(&(message.len() as u32).to_le_bytes());
-        self.bytes.extend(message);
+    }
+
+    /// Appends to the messages that were laid down last.
+    fn lay(&mut self, buffers: &mut Buffers, write: impl FnOnce(&mut Vec<u8>)) {
+        let is_open = self.segments.back().is_some_and(|segment| match &segment.content {
+            Content::Messages(bytes) => bytes.len() < SEGMENT_BYTES,
+            Content::Piece { .. } => false,
+        });
+        if !is_open {
+            let content = Content::Messages(buffers.take());
+            self.segments.push_back(Segment { start: self.laid, content });
+        }
+        if let Some(Segment { content: Content::Messages(bytes), .. }) = self.segments.back_mut() {
+            let before = bytes.len();
+            write(bytes);
+            self.laid += (bytes.len() - before) as u64;
+        }
+    }
+
+    /// Lays down arrays as far as they can be sent soon.
+    fn lay_pieces(&mut self, buffers: &mut Buffers) {
+        while self.laid - self.sent < self.frame_bytes as u64
+            && let Some(Waiting { mut message, array, laid }) = self.waiting.pop_front()
+        {
+            if let Some(message) = message.take() {
+                self.lay(buffers, |stream| {
+                    records::write_announcement(stream, &message, &array);
+                });
+            }
+            let bytes = PIECE_BYTES_MAX.min(array.bytes().len() - laid);
+            let (prefix, range) = (records::piece_prefix(bytes), laid..laid + bytes);
+            let laid = range.end;
+            if bytes > 0 {
+                let content = Content::Piece { prefix, array: array.clone(), range };
+                self.segments.push_back(Segment { start: self.laid, content });
+                self.laid += (PREFIX_BYTES + bytes) as u64;
+                self.waiting_bytes -= bytes;
+            }
+            if laid < array.bytes().len() {
+                self.waiting.push_front(Waiting { message, array, laid });
+            }
+        }
     }
 
     fn in_flight_bytes(&self) -> usize {
@@ -86,33 +196,39 @@ impl Outbound {
 
     /// Whether [`next`](Self::next) has bytes to send.
     pub(super) fn may_send(&self) -> bool {
-        let in_flight = self.in_flight_bytes();
-        in_flight < self.bytes.len() && in_flight < self.allowed_bytes()
+        self.sent < self.laid && self.in_flight_bytes() < self.allowed_bytes()
     }
 
-    /// The position of the next frame to send, its bytes, which may be none, and how many come
-    /// after them; in two pieces because they are cut from a ring.
-    pub(super) fn next(&self) -> (u64, (&[u8], &[u8]), usize) {
-        let from = self.in_flight_bytes();
-        let room = self.allowed_bytes().saturating_sub(from).min(self.bytes.len() - from);
-        let to = from + room.min(self.frame_bytes);
-        let (front, back) = self.bytes.as_slices();
-        let split = front.len();
-        let pieces = (
-            &front[from.min(split)..to.min(split)],
-            &back[from.saturating_sub(split)..to.saturating_sub(split)],
-        );
-        (self.sent, pieces, self.bytes.len() - to)
+    /// Appends the bytes of the next frame to send, which may be none. Its position, and how many
+    /// bytes come after it.
+    pub(super) fn next(&self, frame: &mut Vec<u8>) -> (u64, usize) {
+        let room =
+            self.allowed_bytes().saturating_sub(self.in_flight_bytes()).min(self.frame_bytes);
+        let end = self.laid.min(self.sent + room as u64);
+        let mut at = self.sent;
+        let first = self.segments.partition_point(|segment| segment.end() <= at);
+        let mut segments = self.segments.range(first..).peekable();
+        while at < end
+            && let Some(segment) = segments.next_if(|segment| segment.start <= at)
+        {
+            while at < end.min(segment.end()) {
+                let before = frame.len();
+                segment.write(at, (end - at) as usize, frame);
+                at += (frame.len() - before) as u64;
+            }
+        }
+        (self.sent, (self.laid - end) as usize + self.waiting_bytes)
     }
 
     /// The lane took the next `bytes` bytes. Returns how many of them had been sent before.
-    pub(super) fn advance(&mut self, bytes: usize, now: Duration) -> usize {
+    pub(super) fn advance(&mut self, bytes: usize, now: Duration, buffers: &mut Buffers) -> usize {
         if bytes > 0 {
             self.silent_since.get_or_insert(now);
         }
         let resent = self.sent_max.saturating_sub(self.sent).min(bytes as u64);
         self.sent += bytes as u64;
         self.sent_max = self.sent_max.max(self.sent);
+        self.lay_pieces(buffers);
         resent as usize
     }
 
@@ -132,12 +248,16 @@ impl Outbound {
         if position <= self.acknowledged {
             return Heard::Old;
         }
-        self.bytes.drain(..(position - self.acknowledged) as usize);
-        if self.bytes.is_empty() {
-            buffers.give(std::mem::take(&mut self.bytes).into());
+        while self.segments.front().is_some_and(|segment| segment.end() <= position) {
+            if let Some(Segment { content: Content::Messages(bytes), .. }) =
+                self.segments.pop_front()
+            {
+                buffers.give(bytes);
+            }
         }
         self.acknowledged = position;
         self.sent = self.sent.max(position);
+        self.lay_pieces(buffers);
         self.window_bytes = self.window_bytes.saturating_mul(2).min(window_bytes_max);
         self.resends = 0;
         self.silent_since = (self.in_flight_bytes() > 0).then_some(now);
@@ -165,7 +285,11 @@ impl Outbound {
 
     #[cfg(test)]
     pub(super) fn buffer_bytes(&self) -> usize {
-        self.bytes.capacity()
+        let bytes = |segment: &Segment| match &segment.content {
+            Content::Messages(bytes) => bytes.capacity(),
+            Content::Piece { .. } => 0,
+        };
+        self.segments.iter().map(bytes).sum()
     }
 
     fn rewind(&mut self, frame_bytes: usize) {

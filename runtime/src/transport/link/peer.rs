@@ -5,7 +5,8 @@ use super::credit::{Budget, Loan};
 use super::frame::{Frame, Header};
 use super::inbound::{Inbound, Taken};
 use super::outbound::{Heard, Outbound};
-use crate::transport::pieces::TooLong;
+use super::records::Malformed;
+use crate::array::Array;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -70,8 +71,9 @@ pub(super) enum Receipt {
     Impossible,
     /// The peer is closed.
     Refused,
-    /// It announces a message over the limit; the peer is closed now.
-    TooLong(TooLong),
+    /// What it carries is not what a port writes, or a message over the limit; the peer is closed
+    /// now.
+    Malformed(Malformed),
 }
 
 impl Peer {
@@ -97,7 +99,7 @@ impl Peer {
         limits: &Limits,
         common: &mut Common,
         now: Duration,
-        deliver: &mut dyn FnMut(&[u8]),
+        deliver: &mut dyn FnMut(&[u8], Option<Array>),
     ) -> Receipt {
         if self.is_closed {
             return Receipt::Refused;
@@ -124,9 +126,9 @@ impl Peer {
                 Receipt::Duplicate
             }
             Ok(Taken::Gap) => Receipt::Gap,
-            Err(too_long) => {
+            Err(malformed) => {
                 self.close(common);
-                Receipt::TooLong(too_long)
+                Receipt::Malformed(malformed)
             }
         }
     }
@@ -146,13 +148,13 @@ impl Peer {
         }
     }
 
-    /// The next frame for this peer: its header, and the bytes that it carries, if any.
-    pub(super) fn next(&self) -> (Header, (&[u8], &[u8])) {
-        let (sequence, payload, waiting) = self.outbound.next();
+    /// Appends the bytes of the next frame for this peer, if any. Its header.
+    pub(super) fn next(&self, frame: &mut Vec<u8>) -> Header {
+        let (sequence, waiting) = self.outbound.next(frame);
         let acknowledged = self.inbound.position();
         let credit = self.loan.credit(acknowledged);
         let waiting = waiting.try_into().unwrap_or(u32::MAX);
-        (Header { sequence, acknowledged, credit, waiting }, payload)
+        Header { sequence, acknowledged, credit, waiting }
     }
 
     /// Whether a frame can go out now, be it only to acknowledge.
@@ -162,11 +164,17 @@ impl Peer {
 
     /// The lane took a frame with this header and so many bytes. Returns how many of them had been
     /// sent before.
-    pub(super) fn has_sent(&mut self, header: &Header, bytes: usize, now: Duration) -> usize {
+    pub(super) fn has_sent(
+        &mut self,
+        header: &Header,
+        bytes: usize,
+        now: Duration,
+        common: &mut Common,
+    ) -> usize {
         self.acknowledged = header.acknowledged;
         self.credited = header.credit;
         self.acknowledge_by = None;
-        self.outbound.advance(bytes, now)
+        self.outbound.advance(bytes, now, &mut common.buffers)
     }
 
     /// When something falls due.

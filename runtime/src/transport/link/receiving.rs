@@ -2,8 +2,9 @@
 
 use super::frame::Frame;
 use super::peer::{Peer, Receipt};
+use super::records::Malformed;
 use super::{LinkError, Port};
-use crate::transport::pieces::TooLong;
+use crate::array::Array;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -11,7 +12,7 @@ impl Port {
     pub(super) fn receive(
         &mut self,
         now: Duration,
-        deliver: &mut dyn FnMut(Pe, &[u8]),
+        deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
     ) -> Result<(), LinkError> {
         let mut failure = None;
         let Port { me, lane, limits, common, counters, peers, ready, timed, due, .. } = self;
@@ -28,9 +29,9 @@ impl Port {
             };
             let peer = slot.get_or_insert_with(|| Box::new(Peer::new(limits)));
             let mut messages = 0;
-            let receipt = peer.receive(frame, limits, common, now, &mut |message| {
+            let receipt = peer.receive(frame, limits, common, now, &mut |message, array| {
                 messages += 1;
-                deliver(from, message);
+                deliver(from, message, array);
             });
             counters.messages_received += messages;
             match receipt {
@@ -39,10 +40,13 @@ impl Port {
                 Receipt::Gap => counters.gaps += 1,
                 Receipt::Impossible => counters.corrupt += 1,
                 Receipt::Refused => counters.refused += 1,
-                Receipt::TooLong(TooLong(bytes)) => {
+                Receipt::Malformed(Malformed::TooLong(bytes)) => {
                     counters.oversized += 1;
                     let limit = limits.message_bytes_max;
                     failure = Some(LinkError::MessageTooLong { from, bytes, limit });
+                }
+                Receipt::Malformed(Malformed::Nonsense) => {
+                    failure = Some(LinkError::Malformed { from });
                 }
             }
             if peer.may_send(now) {

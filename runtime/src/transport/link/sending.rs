@@ -1,5 +1,6 @@
 //! How a port sends: what waits, what it owes, and again what was not acknowledged.
 
+use super::frame::{self, HEADER_BYTES};
 use super::{LaneError, LinkError, Port};
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -67,9 +68,10 @@ impl Port {
         let Some(peer) = self.peers[to.index()].as_mut() else { return Ok(true) };
         let mut is_done = true;
         while peer.may_send(now) {
-            let (header, payload) = peer.next();
-            let payload_bytes = payload.0.len() + payload.1.len();
-            super::frame::encode(&mut self.frame, (self.me, to), header, payload);
+            frame::begin(&mut self.frame);
+            let header = peer.next(&mut self.frame);
+            let payload_bytes = self.frame.len() - HEADER_BYTES;
+            frame::seal(&mut self.frame, (self.me, to), header);
             match self.lane.send(to, &self.frame) {
                 Ok(true) => {}
                 Ok(false) => {
@@ -88,7 +90,8 @@ impl Port {
             }
             self.counters.frames_sent += 1;
             self.counters.bytes_sent += self.frame.len() as u64;
-            self.counters.bytes_resent += peer.has_sent(&header, payload_bytes, now) as u64;
+            let resent = peer.has_sent(&header, payload_bytes, now, &mut self.common);
+            self.counters.bytes_resent += resent as u64;
         }
         if let Some(deadline) = peer.deadline(self.limits.resend_after) {
             // What the lane did not take now may have been due already.

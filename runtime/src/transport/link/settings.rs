@@ -5,7 +5,8 @@ use std::time::Duration;
 /// The limits of a [`Port`](super::Port). All PEs of a job use the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortSettings {
-    /// The longest message, in bytes; at most `u32::MAX`. Default 256 MiB.
+    /// The longest message, and the longest array that belongs to one, in bytes. (A message alone is
+    /// never longer than 1 GiB.) Default 256 MiB.
     pub message_bytes_max: usize,
     /// How much may be in flight towards a peer without being acknowledged, in frames of full
     /// length; at least 1. Default 1024.
@@ -42,11 +43,7 @@ impl Default for PortSettings {
 impl PortSettings {
     /// The same, where each value outside its range becomes the nearest one within.
     pub(super) fn within_range(self) -> Self {
-        PortSettings {
-            message_bytes_max: self.message_bytes_max.min(u32::MAX as usize),
-            window_frames: self.window_frames.max(1),
-            ..self
-        }
+        PortSettings { window_frames: self.window_frames.max(1), ..self }
     }
 
     /// How long a lane may take nothing, or a peer be silent, before the lane is held for stuck.

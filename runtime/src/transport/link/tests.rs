@@ -115,11 +115,18 @@ impl Lane for BadLane {
     }
 }
 
+/// Writes a frame over `out`.
+fn forge(out: &mut Vec<u8>, pair: (Pe, Pe), header: Header, payload: &[u8]) {
+    frame::begin(out);
+    out.extend(payload);
+    frame::seal(out, pair, header);
+}
+
 fn settings() -> PortSettings {
     PortSettings { resend_after: 5 * MS, message_bytes_max: 1 << 20, ..PortSettings::default() }
 }
 
-fn nothing(_: Pe, _: &[u8]) {
+fn nothing(_: Pe, _: &[u8], _: Option<Array>) {
     panic!("nothing may be delivered");
 }
 
@@ -142,25 +149,30 @@ fn run(
         content.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, other)| *byte = other);
         content
     };
-    let mut expected = BTreeMap::<(u32, u32), VecDeque<Vec<u8>>>::new();
+    // Every other one has an array, which may come later than those after it that have none.
+    let mut expected = BTreeMap::<_, VecDeque<_>>::new();
     let mut unsent = messages.iter().enumerate().peekable();
     for round in 0.. {
         prop_assert!(round < 100_000, "waited in vain");
         let now = MS * round as u32;
         for _ in 0..5 {
             let Some(&(number, &(from, to, bytes))) = unsent.peek() else { break };
-            let message = content(number, bytes);
-            if !ports[from as usize].send(Pe::new(to), &message).unwrap() {
+            let mut message = content(number, bytes);
+            let array = number % 2 == 1;
+            let array = array.then(|| Array::from(message.split_off(bytes.min(8))));
+            if !ports[from as usize].send(Pe::new(to), &message, array.as_ref()).unwrap() {
                 break;
             }
-            expected.entry((from, to)).or_default().push_back(message);
+            let queue = expected.entry((from, to, array.is_some())).or_default();
+            queue.push_back((message, array));
             unsent.next();
         }
         let mut is_wrong = false;
         for (port, to) in ports.iter_mut().zip(0..) {
-            port.poll(now, &mut |from, message| {
-                let next = expected.get_mut(&(from.number(), to)).and_then(VecDeque::pop_front);
-                is_wrong |= next.as_deref() != Some(message);
+            port.poll(now, &mut |from, message, array| {
+                let queue = expected.get_mut(&(from.number(), to, array.is_some()));
+                let next = queue.and_then(VecDeque::pop_front);
+                is_wrong |= next != Some((message.to_vec(), array));
             })
             .unwrap();
             if switches.get(to as usize).is_some_and(|&at| at <= round)
@@ -244,14 +256,14 @@ proptest! {
         for (sequence, acknowledged, (credit, waiting), payload) in forged {
             let pair = (sender.me, receiver.me);
             let header = Header { sequence: sequence.into(), acknowledged, credit, waiting };
-            frame::encode(&mut bytes, pair, header, (&payload, &[]));
+            forge(&mut bytes, pair, header, &payload);
             sender.put(receiver.me, &bytes);
         }
         let mut port = receiver.port(settings());
-        port.send(sender.me, b"outwards").unwrap();
+        port.send(sender.me, b"outwards", None).unwrap();
         for round in 0..100 {
-            match port.poll(MS * round, &mut |_, _| {}) {
-                Ok(_) | Err(LinkError::MessageTooLong { .. }) => {}
+            match port.poll(MS * round, &mut |_, _, _| {}) {
+                Ok(_) | Err(LinkError::MessageTooLong { .. } | LinkError::Malformed { .. }) => {}
                 Err(error) => panic!("{error}"),
             }
         }
@@ -293,7 +305,7 @@ fn what_a_full_lane_refuses_is_not_lost_and_nothing_is_sent_twice() {
 fn after_a_switch_of_lanes_nothing_waits_to_be_resent() {
     let ([mut sender, mut receiver], _) =
         two(PortSettings { resend_after: Duration::MAX, ..settings() });
-    sender.send(Pe::new(1), &[1; 5000]).unwrap();
+    sender.send(Pe::new(1), &[1; 5000], None).unwrap();
     sender.flush(MS).unwrap();
     let mut lanes = bad_network(2, 100, Faults::default(), 1).into_iter();
     sender.switch_lane(Box::new(lanes.next().unwrap()));
@@ -301,7 +313,7 @@ fn after_a_switch_of_lanes_nothing_waits_to_be_resent() {
     let mut messages = Vec::new();
     for round in 0..1000 {
         sender.poll(MS * round, &mut nothing).unwrap();
-        receiver.poll(MS * round, &mut |_, message| messages.push(message.to_vec())).unwrap();
+        receiver.poll(MS * round, &mut |_, message, _| messages.push(message.to_vec())).unwrap();
     }
     assert_eq!(messages, [[1; 5000]]);
     assert!(sender.is_idle() && receiver.is_idle());
@@ -312,10 +324,10 @@ fn after_a_switch_of_lanes_nothing_waits_to_be_resent() {
 #[test]
 fn a_message_to_oneself_is_delivered_by_the_next_poll_and_needs_no_lane() {
     let ([mut port, _], _) = two(settings());
-    port.send(Pe::ROOT, b"note").unwrap();
+    port.send(Pe::ROOT, b"note", None).unwrap();
     assert!(!port.is_idle());
     let mut heard = Vec::new();
-    let progress = port.poll(MS, &mut |from, message| heard.push((from, message.to_vec())));
+    let progress = port.poll(MS, &mut |from, message, _| heard.push((from, message.to_vec())));
     assert_eq!(heard, [(Pe::ROOT, b"note".to_vec())]);
     assert_eq!(progress.unwrap(), Progress { messages: 1, ..Progress::default() });
     assert!(port.is_idle());
@@ -326,13 +338,13 @@ fn a_message_to_oneself_is_delivered_by_the_next_poll_and_needs_no_lane() {
 fn too_long_a_message_is_refused_before_it_is_queued() {
     let ([mut port, _], _) = two(PortSettings { message_bytes_max: 10, ..settings() });
     for to in [Pe::ROOT, Pe::new(1)] {
-        let error = port.send(to, &[0; 11]).unwrap_err();
+        let error = port.send(to, &[0; 11], None).unwrap_err();
         assert!(matches!(error, LinkError::TooLongToSend { bytes: 11, limit: 10, .. }));
     }
     assert!(port.is_idle());
     assert_eq!(port.counters().messages_sent, 0);
     assert!(matches!(
-        port.send(Pe::new(2), b"").unwrap_err(),
+        port.send(Pe::new(2), b"", None).unwrap_err(),
         LinkError::Lane(LaneError::NoSuchPe(_))
     ));
 }
@@ -346,12 +358,12 @@ fn too_long_a_message_is_an_error_where_it_arrives() {
         .zip(limits)
         .map(|(lane, limit)| lane.port(PortSettings { message_bytes_max: limit, ..settings() }));
     let (mut sender, mut receiver) = (ports.next().unwrap(), ports.next().unwrap());
-    sender.send(Pe::new(1), &[0; 10]).unwrap();
-    sender.send(Pe::new(1), &[0; 11]).unwrap();
+    sender.send(Pe::new(1), &[0; 10], None).unwrap();
+    sender.send(Pe::new(1), &[0; 11], None).unwrap();
     let (mut messages, mut errors) = (0, Vec::new());
     for round in 0..50 {
         sender.poll(MS * round, &mut nothing).unwrap();
-        errors.extend(receiver.poll(MS * round, &mut |_, _| messages += 1).err());
+        errors.extend(receiver.poll(MS * round, &mut |_, _, _| messages += 1).err());
     }
     assert_eq!(messages, 1);
     assert!(matches!(
@@ -367,25 +379,28 @@ fn too_long_a_message_is_an_error_where_it_arrives() {
 fn a_full_backlog_takes_no_more_until_some_is_acknowledged() {
     let ([mut port, mut peer], _) = two(PortSettings { backlog_bytes_max: 100, ..settings() });
     for to in [Pe::ROOT, Pe::new(1)] {
-        assert!(port.send(to, &[0; 60]).unwrap());
-        assert!(!port.send(to, &[0; 60]).unwrap());
-        assert!(port.send(to, &[0; 30]).unwrap());
+        assert!(port.send(to, &[0; 60], None).unwrap());
+        assert!(!port.send(to, &[0; 60], None).unwrap());
+        assert!(port.send(to, &[0; 30], None).unwrap());
     }
     assert_eq!(port.counters().messages_sent, 4);
     for ms in 0..50 {
-        port.poll(ms * MS, &mut |_, _| {}).unwrap();
-        peer.poll(ms * MS, &mut |_, _| {}).unwrap();
+        port.poll(ms * MS, &mut |_, _, _| {}).unwrap();
+        peer.poll(ms * MS, &mut |_, _, _| {}).unwrap();
     }
     for to in [Pe::ROOT, Pe::new(1)] {
-        assert!(port.send(to, &[0; 200]).unwrap(), "longer than the limit, but nothing else waits");
-        assert!(!port.send(to, &[]).unwrap());
+        assert!(
+            port.send(to, &[0; 200], None).unwrap(),
+            "longer than the limit, but nothing else waits"
+        );
+        assert!(!port.send(to, &[], None).unwrap());
     }
 }
 
 #[test]
 fn a_closed_peer_is_not_heard() {
     let ([mut sender, mut receiver], _) = two(settings());
-    sender.send(Pe::new(1), b"late").unwrap();
+    sender.send(Pe::new(1), b"late", None).unwrap();
     sender.flush(MS).unwrap();
     receiver.close(Pe::ROOT);
     for _ in 0..10 {
@@ -399,7 +414,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_dropped() {
     let ([_, mut receiver], sender) = two(settings());
     let mut bytes = Vec::new();
     let header = Header { acknowledged: 1, ..Header::default() };
-    frame::encode(&mut bytes, (Pe::ROOT, Pe::new(1)), header, (&[0; 4], &[]));
+    forge(&mut bytes, (Pe::ROOT, Pe::new(1)), header, &[0; 4]);
     sender.put(Pe::new(1), &bytes);
     for _ in 0..10 {
         receiver.poll(MS, &mut nothing).unwrap();
@@ -411,12 +426,12 @@ fn an_acknowledgement_of_what_was_never_sent_is_dropped() {
 fn deadlines_are_for_the_acknowledgement_and_for_the_resend() {
     let ([mut sender, mut receiver], _) = two(settings());
     assert_eq!(sender.next_deadline(), None);
-    sender.send(Pe::new(1), b"message").unwrap();
+    sender.send(Pe::new(1), b"message", None).unwrap();
     sender.flush(MS).unwrap();
     assert_eq!(sender.next_deadline(), Some(6 * MS));
     let mut messages = 0;
     while messages == 0 {
-        receiver.poll(2 * MS, &mut |_, _| messages += 1).unwrap();
+        receiver.poll(2 * MS, &mut |_, _, _| messages += 1).unwrap();
     }
     assert!(!receiver.is_idle(), "an acknowledgement is owed");
     assert_eq!(receiver.next_deadline(), Some(3 * MS));

@@ -15,15 +15,20 @@ fn incast(message_bytes: usize, settings: PortSettings) -> (Port, Vec<Port>, Bad
     let root = ports.next().unwrap();
     let mut senders: Vec<Port> = ports.collect();
     for (sender, number) in senders.iter_mut().zip(0..) {
-        sender.send(Pe::ROOT, &vec![number as u8; message_bytes]).unwrap();
+        sender.send(Pe::ROOT, &vec![number as u8; message_bytes], None).unwrap();
     }
     (root, senders, network)
 }
 
 /// Polls those that send once, and the root as often as it takes to empty its inbox.
-fn step(root: &mut Port, senders: &mut [Port], ms: u32, deliver: &mut dyn FnMut(Pe, &[u8])) {
+fn step(
+    root: &mut Port,
+    senders: &mut [Port],
+    ms: u32,
+    deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
+) {
     for sender in senders {
-        sender.poll(MS * ms, &mut |_, _| {}).unwrap();
+        sender.poll(MS * ms, &mut |_, _, _| {}).unwrap();
     }
     for _ in 0..50 {
         root.poll(MS * ms, deliver).unwrap();
@@ -50,7 +55,7 @@ fn a_thousand_senders_have_no_more_in_flight_than_the_budget_and_a_frame_each() 
     let (mut arrived, mut most) = (0, 0);
     for ms in 0.. {
         assert!(ms < 10_000, "waited in vain: {arrived} have arrived");
-        step(&mut root, &mut senders, ms, &mut |from, message| {
+        step(&mut root, &mut senders, ms, &mut |from, message, _| {
             assert_eq!(message, vec![(from.number() - 1) as u8; MESSAGE_BYTES]);
             arrived += 1;
         });
@@ -81,12 +86,12 @@ fn one_sender_alone_gets_the_whole_window_also_after_others_have_sent() {
                 sender.poll(MS * now, &mut nothing).unwrap();
             }
             most = most.max(in_flight(&network));
-            step(root, senders, now, &mut |_, _| {});
+            step(root, senders, now, &mut |_, _, _| {});
         }
         most
     };
     run(&mut root, &mut senders);
-    senders[7].send(Pe::ROOT, &vec![7; 1_000_000]).unwrap();
+    senders[7].send(Pe::ROOT, &vec![7; 1_000_000], None).unwrap();
     assert_eq!(run(&mut root, &mut senders), 50 * FRAME_BYTES);
 }
 
@@ -94,12 +99,12 @@ fn one_sender_alone_gets_the_whole_window_also_after_others_have_sent() {
 fn what_buffers_keep_does_not_grow_with_the_number_of_peers() {
     let (mut root, mut senders, _) = incast(200_000, settings());
     for peer in 1..=SENDERS {
-        root.send(Pe::new(peer), &vec![1; 100_000]).unwrap();
+        root.send(Pe::new(peer), &vec![1; 100_000], None).unwrap();
     }
     assert!(root.buffer_bytes() > 5 * POOL_BYTES_MAX, "each stream waits in a buffer");
     for ms in 0.. {
         assert!(ms < 10_000, "waited in vain");
-        step(&mut root, &mut senders, ms, &mut |_, _| {});
+        step(&mut root, &mut senders, ms, &mut |_, _, _| {});
         if are_idle(&mut root, &mut senders) {
             break;
         }

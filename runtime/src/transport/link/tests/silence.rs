@@ -8,7 +8,7 @@ const THERE: Pe = Pe::new(2);
 fn calling(faults: Faults) -> Port {
     let lane = bad_network(3, 1000, faults, 1).swap_remove(0);
     let mut port = lane.port(PortSettings { resends_max: 3, ..settings() });
-    port.send(THERE, b"anybody there?").unwrap();
+    port.send(THERE, b"anybody there?", None).unwrap();
     port
 }
 
@@ -35,7 +35,7 @@ fn a_peer_that_does_not_answer_is_told_of_after_each_resend() {
     assert_eq!(stuck, [20], "after one resend more than `resends_max`");
     assert!(!port.is_idle());
     port.close(THERE);
-    port.send(THERE, b"never mind").unwrap();
+    port.send(THERE, b"never mind", None).unwrap();
     assert_eq!(complaints(&mut port, 22, 1000), (vec![], vec![]));
     assert!(port.is_idle());
     assert_eq!(port.next_deadline(), None);
@@ -61,14 +61,14 @@ fn an_answer_ends_the_silence() {
     let ([mut port, mut peer], _) = two(settings());
     for round in 0..3 {
         let from = 100 * round;
-        port.send(Pe::new(1), b"message").unwrap();
+        port.send(Pe::new(1), b"message", None).unwrap();
         for ms in from..from + 7 {
             port.poll(MS * ms, &mut nothing).unwrap();
         }
         let silence = Silence { pe: Pe::new(1), lasting: 5 * MS };
         assert_eq!(port.take_silences(), [silence], "the count begins anew");
         for ms in from + 7..from + 90 {
-            peer.poll(MS * ms, &mut |_, _| {}).unwrap();
+            peer.poll(MS * ms, &mut |_, _, _| {}).unwrap();
             port.poll(MS * ms, &mut nothing).unwrap();
         }
         assert!(port.is_idle());
@@ -84,7 +84,7 @@ fn nothing_is_sent_again_over_a_lane_that_loses_nothing() {
         Port::new(pe, 2, Box::new(lane), settings())
     };
     let (mut sender, mut receiver) = (port(), port());
-    sender.send(Pe::new(1), b"in a while").unwrap();
+    sender.send(Pe::new(1), b"in a while", None).unwrap();
     for minute in 0..100 {
         sender.poll(minute * Duration::from_mins(1), &mut nothing).unwrap();
         assert_eq!(sender.take_silences(), []);
@@ -92,7 +92,7 @@ fn nothing_is_sent_again_over_a_lane_that_loses_nothing() {
     }
     let mut heard = 0;
     for minute in 100..110 {
-        receiver.poll(minute * Duration::from_mins(1), &mut |_, _| heard += 1).unwrap();
+        receiver.poll(minute * Duration::from_mins(1), &mut |_, _, _| heard += 1).unwrap();
         sender.poll(minute * Duration::from_mins(1), &mut nothing).unwrap();
     }
     assert!(heard == 1 && sender.is_idle());
@@ -109,12 +109,12 @@ fn a_pe_of_this_process_that_has_left_is_told_of_once_and_others_are_sent_to() {
     let (mut port, gone, mut other) =
         (ports.next().unwrap(), ports.next().unwrap(), ports.next().unwrap());
     drop(gone);
-    port.send(Pe::new(1), b"message").unwrap();
-    port.send(THERE, b"message").unwrap();
+    port.send(Pe::new(1), b"message", None).unwrap();
+    port.send(THERE, b"message", None).unwrap();
     let left = port.poll(MS, &mut nothing);
     assert!(matches!(left, Err(LinkError::Lane(LaneError::HasLeft(pe))) if pe == Pe::new(1)));
     port.poll(2 * MS, &mut nothing).unwrap();
     let mut heard = 0;
-    other.poll(2 * MS, &mut |_, _| heard += 1).unwrap();
+    other.poll(2 * MS, &mut |_, _, _| heard += 1).unwrap();
     assert_eq!(heard, 1);
 }

@@ -1,0 +1,344 @@
+//! What a stream consists of.
+//!
+//! A stream is a sequence of records. Each stands behind its kind and length, together a little-endian
+//! `u32`:
+//!
+//! | kind | what it is |
+//! |---|---|
+//! | `MESSAGE` | a message |
+//! | `ANNOUNCEMENT` | the length and the alignment of an array, and a message that is delivered with it |
+//! | `PIECE` | the next bytes of the array that was announced last |
+//!
+//! A large array takes a while to arrive. So between its pieces there may be messages, which are
+//! delivered at once; of arrays one comes after the other. A message without an array may thus overtake
+//! one with an array, and nothing else overtakes anything.
+
+use crate::array::{Array, Arriving};
+
+/// Bytes in front of each record.
+pub(super) const PREFIX_BYTES: usize = 4;
+
+/// What comes between an announcement's prefix and its message: the array's length, 8 bytes, and its
+/// alignment.
+const ARRAY_HEAD_BYTES: usize = 9;
+
+/// The longest record, in bytes without its prefix.
+const RECORD_BYTES_MAX: usize = (1 << KIND_SHIFT) - 1;
+
+/// The longest message, in bytes.
+pub(super) const MESSAGE_BYTES_MAX: usize = RECORD_BYTES_MAX - ARRAY_HEAD_BYTES;
+
+/// Where the kind stands in a prefix.
+const KIND_SHIFT: u32 = 30;
+
+const MESSAGE: u32 = 0;
+const ANNOUNCEMENT: u32 = 1;
+const PIECE: u32 = 2;
+
+/// A buffer that has held a record longer than this, in bytes, is given back to the allocator.
+const BUFFER_KEPT_MAX: usize = 1 << 20;
+
+fn prefix(kind: u32, bytes: usize) -> [u8; PREFIX_BYTES] {
+    (kind << KIND_SHIFT | bytes as u32).to_le_bytes()
+}
+
+/// Appends a message to a stream.
+pub(super) fn write_message(stream: &mut Vec<u8>, message: &[u8]) {
+    stream.extend_from_slice(&prefix(MESSAGE, message.len()));
+    stream.extend_from_slice(message);
+}
+
+/// Appends the announcement of an array with the message that it belongs to.
+pub(super) fn write_announcement(stream: &mut Vec<u8>, message: &[u8], array: &Array) {
+    stream.extend_from_slice(&prefix(ANNOUNCEMENT, ARRAY_HEAD_BYTES + message.len()));
+    stream.extend_from_slice(&(array.bytes().len() as u64).to_le_bytes());
+    stream.push(array.alignment() as u8);
+    stream.extend_from_slice(message);
+}
+
+/// What stands in front of a piece of so many bytes.
+pub(super) fn piece_prefix(bytes: usize) -> [u8; PREFIX_BYTES] {
+    prefix(PIECE, bytes)
+}
+
+/// Why a stream cannot be cut any further.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Malformed {
+    /// A message or an array of so many bytes is over the limit.
+    TooLong(usize),
+    /// It is not what a port writes.
+    Nonsense,
+}
+
+/// A stream that is being cut into its records.
+#[derive(Default)]
+pub(super) struct Records {
+    /// The beginning of a record whose end has not arrived yet, unless it is a piece. Grows with the
+    /// bytes that arrive, never by what a length promises.
+    partial: Vec<u8>,
+    /// How many bytes of a piece are still to come.
+    piece_bytes: usize,
+    /// The array that is arriving, and the message that waits for it.
+    arriving: Option<(Vec<u8>, Arriving)>,
+}
+
+impl Records {
+    /// Whether no record has begun without having ended.
+    pub(super) fn is_between(&self) -> bool {
+        self.partial.is_empty()
+    }
+
+    /// Puts another buffer, an empty one, in the place of its own, which it returns. To be called
+    /// [between](Self::is_between) two records.
+    pub(super) fn exchange_buffer(&mut self, buffer: Vec<u8>) -> Vec<u8> {
+        debug_assert!(self.partial.is_empty() && buffer.is_empty(), "no byte is lost");
+        std::mem::replace(&mut self.partial, buffer)
+    }
+
+    #[cfg(test)]
+    pub(super) fn buffer_bytes(&self) -> usize {
+        self.partial.capacity()
+    }
+
+    /// Takes the stream's next bytes, and hands on each message that they complete. A message that
+    /// lies within `bytes` is not copied.
+    pub(super) fn cut(
+        &mut self,
+        mut bytes: &[u8],
+        bytes_max: usize,
+        deliver: &mut dyn FnMut(&[u8], Option<Array>),
+    ) -> Result<(), Malformed> {
+        while !bytes.is_empty() {
+            if self.piece_bytes > 0 {
+                bytes = self.take_piece(bytes, deliver);
+                continue;
+            }
+            if self.partial.is_empty()
+                && let Some(end) = end_of_record(bytes, bytes_max)?
+                && let Some((record, rest)) = bytes.split_at_checked(end)
+            {
+                self.take(record, bytes_max, deliver)?;
+                bytes = rest;
+                continue;
+            }
+            bytes = self.fill(bytes, PREFIX_BYTES);
+            let Some(end) = end_of_record(&self.partial, bytes_max)? else { break };
+            bytes = self.fill(bytes, end);
+            if self.partial.len() == end {
+                let mut record = std::mem::take(&mut self.partial);
+                self.take(&record, bytes_max, deliver)?;
+                record.clear();
+                record.shrink_to(BUFFER_KEPT_MAX);
+                self.partial = record;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what belongs to a piece, and returns the rest.
+    fn take_piece<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        deliver: &mut dyn FnMut(&[u8], Option<Array>),
+    ) -> &'a [u8] {
+        let (piece, rest) = bytes.split_at(self.piece_bytes.min(bytes.len()));
+        self.piece_bytes -= piece.len();
+        if let Some((_, arriving)) = &mut self.arriving {
+            arriving.take(piece);
+        }
+        if let Some((message, arriving)) = self.arriving.take_if(|(_, array)| array.missing() == 0)
+        {
+            deliver(&message, Some(arriving.into_array()));
+        }
+        rest
+    }
+
+    /// Takes a whole record; of a piece its prefix.
+    fn take(
+        &mut self,
+        record: &[u8],
+        bytes_max: usize,
+        deliver: &mut dyn FnMut(&[u8], Option<Array>),
+    ) -> Result<(), Malformed> {
+        let Some((kind, bytes)) = kind_and_length(record) else { return Ok(()) };
+        let record = &record[PREFIX_BYTES..];
+        match kind {
+            MESSAGE => deliver(record, None),
+            PIECE => {
+                let missing = self.arriving.as_ref().map_or(0, |(_, array)| array.missing());
+                if bytes > missing {
+                    return Err(Malformed::Nonsense);
+                }
+                self.piece_bytes = bytes;
+            }
+            _ => {
+                let (array_bytes, rest) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
+                let (alignment, message) = rest.split_first().ok_or(Malformed::Nonsense)?;
+                let array_bytes = usize::try_from(u64::from_le_bytes(*array_bytes));
+                let array_bytes = array_bytes.map_err(|_| Malformed::Nonsense)?;
+                if array_bytes > bytes_max {
+                    return Err(Malformed::TooLong(array_bytes));
+                }
+                let arriving = Arriving::new(array_bytes, usize::from(*alignment));
+                let arriving = arriving.filter(|_| self.arriving.is_none());
+                let arriving = arriving.ok_or(Malformed::Nonsense)?;
+                if array_bytes == 0 {
+                    deliver(message, Some(arriving.into_array()));
+                } else {
+                    self.arriving = Some((message.to_vec(), arriving));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill<'a>(&mut self, bytes: &'a [u8], up_to: usize) -> &'a [u8] {
+        let missing = up_to.saturating_sub(self.partial.len());
+        let (taken, rest) = bytes.split_at(missing.min(bytes.len()));
+        self.partial.extend_from_slice(taken);
+        rest
+    }
+}
+
+/// The kind of the record that begins here, and its length in bytes without the prefix, if the prefix
+/// is complete.
+fn kind_and_length(bytes: &[u8]) -> Option<(u32, usize)> {
+    let prefix = u32::from_le_bytes(*bytes.first_chunk()?);
+    Some((prefix >> KIND_SHIFT, prefix as usize & RECORD_BYTES_MAX))
+}
+
+/// Where the record that begins here ends, of a piece where its prefix ends.
+fn end_of_record(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Malformed> {
+    let (end, overhead) = match kind_and_length(bytes) {
+        None => return Ok(None),
+        Some((MESSAGE, length)) => (length, 0),
+        Some((ANNOUNCEMENT, length)) => (length, ARRAY_HEAD_BYTES),
+        Some((PIECE, _)) => (0, 0),
+        Some(_) => return Err(Malformed::Nonsense),
+    };
+    let message_bytes = end.saturating_sub(overhead);
+    if message_bytes > bytes_max {
+        return Err(Malformed::TooLong(message_bytes));
+    }
+    Ok(Some(PREFIX_BYTES + end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A message, and the bytes of its array if it has one.
+    type Sent = (Vec<u8>, Option<Vec<u8>>);
+
+    fn messages() -> impl Strategy<Value = Vec<Sent>> {
+        let bytes = |max| prop::collection::vec(any::<u8>(), 0..max);
+        prop::collection::vec((bytes(50), prop::option::of(bytes(200))), 0..20)
+    }
+
+    proptest! {
+        #[test]
+        fn any_cutting_yields_the_messages(
+            messages in messages(),
+            piece_bytes in 1..100_usize,
+            cuts in prop::collection::vec(1..80_usize, 1..50),
+        ) {
+            let mut stream = Vec::new();
+            for (message, array) in &messages {
+                let Some(array) = array else {
+                    write_message(&mut stream, message);
+                    continue;
+                };
+                write_announcement(&mut stream, message, &array.clone().into());
+                for piece in array.chunks(piece_bytes) {
+                    stream.extend(piece_prefix(piece.len()));
+                    stream.extend(piece);
+                }
+            }
+            let (mut rest, mut records, mut delivered) = (&stream[..], Records::default(), Vec::new());
+            for &bytes in cuts.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (now, later) = rest.split_at(bytes.min(rest.len()));
+                let taken = records.cut(now, 200, &mut |message, array| {
+                    delivered.push((message.to_vec(), array.map(|array| array.bytes().to_vec())));
+                });
+                prop_assert_eq!(taken, Ok(()));
+                rest = later;
+            }
+            prop_assert_eq!(delivered, messages);
+            prop_assert!(records.is_between());
+        }
+
+        #[test]
+        fn random_bytes_do_no_harm(inputs: Vec<Vec<u8>>) {
+            let mut records = Records::default();
+            for bytes in inputs {
+                let deliver = &mut |message: &[u8], array: Option<Array>| {
+                    assert!(message.len() <= 1000);
+                    assert!(array.is_none_or(|array| array.bytes().len() <= 1000));
+                };
+                if records.cut(&bytes, 1000, deliver).is_err() {
+                    break;
+                }
+                prop_assert!(records.partial.len() < PREFIX_BYTES + ARRAY_HEAD_BYTES + 1000);
+            }
+        }
+    }
+
+    fn none(_: &[u8], _: Option<Array>) {
+        panic!("nothing is delivered");
+    }
+
+    #[test]
+    fn an_over_long_message_reserves_nothing() {
+        let mut records = Records::default();
+        assert_eq!(records.cut(&[0xff; 3], 1 << 28, &mut none), Ok(()));
+        let taken = records.cut(&[0x3f], 1 << 28, &mut none);
+        assert_eq!(taken, Err(Malformed::TooLong(RECORD_BYTES_MAX)));
+        assert!(records.partial.capacity() < 100);
+    }
+
+    #[test]
+    fn a_message_overtakes_an_array() {
+        let mut stream = Vec::new();
+        write_announcement(&mut stream, b"large", &vec![1u16, 2].into());
+        stream.extend(piece_prefix(2).into_iter().chain([1, 0]));
+        write_message(&mut stream, b"small");
+        stream.extend(piece_prefix(2).into_iter().chain([2, 0]));
+        let (mut records, mut delivered) = (Records::default(), Vec::new());
+        let taken = records.cut(&stream, 100, &mut |message, array| {
+            delivered.push((message.to_vec(), array.map(|array| array.bytes().to_vec())));
+        });
+        assert_eq!(taken, Ok(()));
+        assert_eq!(
+            delivered,
+            [(b"small".to_vec(), None), (b"large".to_vec(), Some(vec![1, 0, 2, 0]))]
+        );
+    }
+
+    #[test]
+    fn what_no_port_writes_is_refused() {
+        let announcement = |array: Array| {
+            let mut stream = Vec::new();
+            write_announcement(&mut stream, b"", &array);
+            stream
+        };
+        let two = announcement(vec![1u16, 2].into());
+        let mut odd = announcement(vec![1u8, 2, 3].into());
+        odd[PREFIX_BYTES + 8] = 2;
+        let cut = |stream: &[u8]| Records::default().cut(stream, 100, &mut none);
+        assert_eq!(cut(&piece_prefix(1)), Err(Malformed::Nonsense), "a piece of nothing");
+        assert_eq!(
+            cut(&[&two[..], &piece_prefix(5)].concat()),
+            Err(Malformed::Nonsense),
+            "too much"
+        );
+        assert_eq!(cut(&[&two[..], &two].concat()), Err(Malformed::Nonsense), "two at once");
+        assert_eq!(cut(&odd), Err(Malformed::Nonsense), "no such array");
+        assert_eq!(cut(&prefix(3, 0)), Err(Malformed::Nonsense), "no such kind");
+        assert_eq!(cut(&prefix(ANNOUNCEMENT, 3)), Ok(()));
+        assert_eq!(cut(&announcement(vec![0u8; 101].into())), Err(Malformed::TooLong(101)));
+    }
+}
