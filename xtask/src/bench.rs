@@ -13,8 +13,8 @@ use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
 
 const PROGRAM: &str = "bench";
-/// The benchmark that compares with mpi4py.
-const WITH_PYTHON: &str = "noop";
+/// The benchmarks that compare with mpi4py.
+const WITH_PYTHON: [&str; 2] = ["noop", "bulk"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
@@ -37,19 +37,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     process::status_of(&mut bench).map(process::exit_code)
 }
 
-/// Whether the benchmark that compares with mpi4py will run.
+/// Whether a benchmark that compares with mpi4py will run.
 fn wants_python(arguments: &[String]) -> bool {
     let only_asks = ["--list", "--help", "-h", "--version", "-V", "--python"];
     let names: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let asks = arguments.iter().any(|argument| only_asks.contains(&argument.as_str()));
-    !asks && (names.is_empty() || names.iter().any(|name| *name == WITH_PYTHON))
+    !asks && (names.is_empty() || names.iter().any(|name| WITH_PYTHON.contains(&name.as_str())))
 }
 
 /// A Python of its own in the build folder, with mpi4py for this MPI. Made once.
 fn python_with_mpi4py(mpi: &Mpi) -> Result<PathBuf> {
     let folder = mpi.target_dir().join("python");
     let python = folder.join("bin").join("python");
-    let has_mpi4py = || process::succeeds(Command::new(&python).args(["-c", "import mpi4py"]));
+    let has_mpi4py =
+        || process::succeeds(Command::new(&python).args(["-c", "import mpi4py, numpy"]));
     if has_mpi4py() {
         return Ok(python);
     }
@@ -57,7 +58,7 @@ fn python_with_mpi4py(mpi: &Mpi) -> Result<PathBuf> {
     process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     let mut install = Command::new(&python);
     // A ready-made one might be for another MPI.
-    install.args(["-m", "pip", "install", "--quiet", "--no-binary", "mpi4py", "mpi4py"]);
+    install.args(["-m", "pip", "install", "--quiet", "--no-binary", "mpi4py", "mpi4py", "numpy"]);
     mpi.apply_to(&mut install);
     process::run(&mut install)?;
     Ok(python)

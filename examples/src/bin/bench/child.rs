@@ -1,7 +1,9 @@
 //! The jobs that benchmarks are made of: `bench child [JOB FLAGS] SCENARIO …`. Each runs as any
 //! program does, under a launcher or not, and its root prints one line of JSON.
 
-use crate::{detection, divide, idle, memory, noop, recovery, spawn, startup, steal, supervision};
+use crate::{
+    bulk, detection, divide, idle, memory, noop, recovery, spawn, startup, steal, supervision,
+};
 use clap::Subcommand;
 use serde::Serialize;
 use ultramarine::{Context, Error, Options, Result};
@@ -20,6 +22,7 @@ enum Scenario {
     Spawn(spawn::Job),
     Noop(noop::Job),
     Steal(steal::Job),
+    Bulk(bulk::Job),
     Idle(idle::Job),
     Startup(startup::Job),
     Memory(memory::Job),
@@ -43,6 +46,7 @@ impl Scenario {
             Scenario::Spawn(job) => print(&job.run(cx).await?),
             Scenario::Noop(job) => print(&job.run(cx).await?),
             Scenario::Steal(job) => print(&job.run(cx).await?),
+            Scenario::Bulk(job) => print(&job.run(cx).await?),
             Scenario::Idle(job) => print(&job.run(cx).await?),
             Scenario::Startup(job) => print(&job.run(cx).await?),
             Scenario::Memory(job) => print(&job.run(cx).await?),

@@ -4,6 +4,7 @@
 //! The program launches other programs and copies of itself (`bench child …`), because what is
 //! measured is whole jobs, under a launcher.
 
+mod bulk;
 mod child;
 mod detection;
 mod divide;
@@ -84,7 +85,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 14] = [
+const BENCHMARKS: [Benchmark; 15] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -119,6 +120,11 @@ const BENCHMARKS: [Benchmark; 14] = [
         name: "steal",
         about: "from a thief's FISH to the stolen task, beside MPI's own round trip",
         measure: steal::measure,
+    },
+    Benchmark {
+        name: "bulk",
+        about: "large arguments and results, over each lane, against MPI and mpi4py",
+        measure: bulk::measure,
     },
     Benchmark { name: "idle", about: "CPU use of a job that waits", measure: idle::measure },
     Benchmark {

@@ -78,6 +78,7 @@ impl Unit {
     pub(crate) const BYTES: Unit = Unit::new(" B", 0);
     pub(crate) const MEBIBYTES: Unit = Unit::new(" MiB", 2);
     pub(crate) const COUNT: Unit = Unit::new("", 0);
+    pub(crate) const GIGABYTES_PER_SECOND: Unit = Unit::new(" GB/s", 2);
     pub(crate) const THOUSAND_PER_SECOND: Unit = Unit::new(" k/s", 1);
 
     const fn new(name: &'static str, digits: usize) -> Self {

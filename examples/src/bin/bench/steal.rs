@@ -11,6 +11,7 @@ use crate::report::{Goal, Report};
 use crate::sample::{Sample, Unit};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
@@ -52,7 +53,9 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         let named = |what: &str| format!("tasks of {micros} µs: {what}");
         let (mut found, mut ping_pong) = (vec![], vec![]);
         for _ in 0..bench.rounds(ROUNDS) {
-            let Some(own) = report.accept(&named("steal"), run(bench, micros)) else { return };
+            let Some(own) = report.accept(&named("steal"), run(bench, micros, false)) else {
+                return;
+            };
             let Some(mpi) = report.accept("MPI's half round trip", ping(bench)) else { return };
             found.push(own);
             ping_pong.push(mpi);
@@ -91,10 +94,31 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-fn run(bench: &Bench, micros: u64) -> Result<Found, LaunchError> {
+/// How much longer a thief waits while large values go the same way.
+pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) {
+    let (mut alone, mut beside) = (vec![], vec![]);
+    for _ in 0..bench.rounds(ROUNDS) {
+        for (is_beside, found) in [(false, &mut alone), (true, &mut beside)] {
+            let run = run(bench, TASK_MICROS[0], is_beside);
+            let Some(run) = report.accept("steal beside bulk", run) else { return };
+            let median = run.schedule.quantile(0.5).map_or(f64::NAN, |d| d.as_secs_f64() * 1e6);
+            found.push(median);
+        }
+    }
+    let [alone, beside] = [alone, beside].map(|found| found.into_iter().collect::<Sample>());
+    report.figure("FISH to SCHEDULE, p50, nothing beside", &alone, Unit::MICROS);
+    report.figure("FISH to SCHEDULE, p50, values of 8 MiB beside", &beside, Unit::MICROS);
+    let more = beside.with(&alone, |beside, alone| beside - alone);
+    report.goal("what that is more", &more, Unit::MICROS, Goal::AtMost(20.0));
+}
+
+fn run(bench: &Bench, micros: u64, is_beside_bulk: bool) -> Result<Found, LaunchError> {
     let mut job = bench.launcher.child();
     job.args(["--threads", "1", "--set", "schedule_tasks_max=1", "steal", "--micros"]);
     job.arg(micros.to_string());
+    if is_beside_bulk {
+        job.arg("--beside-bulk");
+    }
     launch::run(&mut bench.launcher.launched(2, &job))?.json()
 }
 
@@ -126,6 +150,25 @@ fn drawn(histogram: &Histogram) -> String {
 pub(crate) struct Job {
     #[arg(long)]
     micros: u64,
+    /// Values of 8 MiB go to the second PE meanwhile, one after the other.
+    #[arg(long)]
+    beside_bulk: bool,
+}
+
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Sends large values to the second PE until the job is over. How many.
+async fn send_bulk(cx: Context, (): ()) -> u64 {
+    let mut sent = 0;
+    while !IS_OVER.load(Ordering::Relaxed) {
+        let take = async |_, values: Vec<u8>| drop(values);
+        let task = cx.spawn_at(Pe::new(1), take, vec![1; 8 << 20]);
+        if task.await.is_err() {
+            break;
+        }
+        sent += 1;
+    }
+    sent
 }
 
 /// What this process, as a thief, has seen.
@@ -158,6 +201,7 @@ impl Job {
         if cx.pes() != 2 {
             return Err(Error::other("this job needs two PEs"));
         }
+        let bulk = self.beside_bulk.then(|| cx.spawn(Distance::ZERO, send_bulk, ()));
         let wave = (WAVE.as_micros() as u64 / self.micros).clamp(1000, 20_000);
         let start = Instant::now();
         let (statistics, stolen) = loop {
@@ -171,6 +215,12 @@ impl Job {
                 break (statistics, stolen);
             }
         };
+        IS_OVER.store(true, Ordering::Relaxed);
+        if let Some(bulk) = bulk
+            && bulk.await? == 0
+        {
+            return Err(Error::other("no large value has gone"));
+        }
         let gaps = async |_: Context, ()| {
             GAPS.lock().unwrap_or_else(PoisonError::into_inner).take().map(|gaps| gaps.histogram)
         };
