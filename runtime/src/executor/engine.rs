@@ -41,8 +41,10 @@ pub(super) enum Letter {
 /// What a turn brought.
 #[derive(Default)]
 pub(super) struct Turn {
-    /// Whether a message came or went.
+    /// Whether a message, or a part of a long one, came or went.
     pub(super) something_happened: bool,
+    /// Whether there is more to come or to go of a long one.
+    pub(super) is_streaming: bool,
     /// Whether tasks or results came.
     pub(super) work_came: bool,
     /// When the next turn is due at the latest, if ever.
@@ -203,9 +205,13 @@ impl Engine {
         let polled = port.poll(now, &mut deliver);
         let fishing_due = node.tick(now, need, &mut host);
         self.take_leave(pe, now);
-        if let Err(error) = polled {
-            self.endure(pe, error)?;
-        }
+        let is_streaming = match polled {
+            Ok(progress) => progress.is_streaming,
+            Err(error) => {
+                self.endure(pe, error)?;
+                false
+            }
+        };
         self.heed_silence(pe);
         let Engine { node, desk, .. } = self;
         // Once the job is ending, all that counts is that everybody hears of it.
@@ -217,7 +223,8 @@ impl Engine {
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
         let results = std::mem::take(&mut self.desk.results);
         let work_came = std::mem::take(&mut self.desk.tasks_came) || !results.is_empty();
-        Ok(Turn { something_happened: sent || messages > 0, work_came, due, results })
+        let something_happened = sent || messages > 0 || is_streaming;
+        Ok(Turn { something_happened, is_streaming, work_came, due, results })
     }
 
     /// Goes on after an error of the port, if that is possible.

@@ -152,7 +152,7 @@ impl Processor {
             self.replace_stuck_worker();
             let timer = self.timers.fire(Instant::now());
             self.remind_workers();
-            if turn.work_came {
+            if turn.work_came || turn.is_streaming {
                 interval = POLL_INTERVAL_MIN;
             }
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));

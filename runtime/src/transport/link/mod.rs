@@ -91,6 +91,8 @@ pub struct Port {
     own_bytes: usize,
     /// The frame being written.
     frame: Vec<u8>,
+    /// What [`Progress`] says of the last poll.
+    is_streaming: bool,
 }
 
 impl Port {
@@ -119,6 +121,7 @@ impl Port {
             own: VecDeque::new(),
             own_bytes: 0,
             frame: Vec::new(),
+            is_streaming: false,
         }
     }
 
@@ -190,6 +193,7 @@ impl Port {
         deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
     ) -> Result<Progress, LinkError> {
         let before = self.counters;
+        self.is_streaming = false;
         self.deliver_own(deliver);
         let received = self.receive(now, deliver);
         self.check_timers(now);
@@ -200,6 +204,7 @@ impl Port {
             messages: (after.messages_received - before.messages_received) as usize,
             frames_received: (after.frames_received - before.frames_received) as usize,
             frames_sent: (after.frames_sent - before.frames_sent) as usize,
+            is_streaming: self.is_streaming,
         })
     }
 

@@ -15,7 +15,9 @@ impl Port {
         deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
     ) -> Result<(), LinkError> {
         let mut failure = None;
-        let Port { me, lane, limits, common, counters, peers, ready, timed, due, .. } = self;
+        let Port {
+            me, lane, limits, common, counters, peers, ready, timed, due, is_streaming, ..
+        } = self;
         lane.poll(&mut |from, bytes| {
             counters.frames_received += 1;
             counters.bytes_received += bytes.len() as u64;
@@ -49,6 +51,8 @@ impl Port {
                     failure = Some(LinkError::Malformed { from });
                 }
             }
+            *is_streaming |=
+                frame.header.waiting > 0 || peer.outbound.backlog_bytes() > limits.frame_bytes;
             if peer.may_send(now) {
                 peer.enlist_ready(from, ready);
             } else if let Some(deadline) = peer.deadline(limits.resend_after) {

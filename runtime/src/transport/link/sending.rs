@@ -89,6 +89,7 @@ impl Port {
                 }
             }
             self.counters.frames_sent += 1;
+            self.is_streaming |= header.waiting > 0;
             self.counters.bytes_sent += self.frame.len() as u64;
             let resent = peer.has_sent(&header, payload_bytes, now, &mut self.common);
             self.counters.bytes_resent += resent as u64;
