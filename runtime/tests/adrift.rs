@@ -69,7 +69,7 @@ impl Lane for Fragile {
     fn frame_bytes_max(&self) -> usize {
         4000
     }
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         self.outgoing.lock().unwrap().push((to, frame.to_vec()));
         Ok(true)
     }
@@ -109,7 +109,7 @@ impl Pump for Library {
                 continue;
             }
             // MPI says nothing of one that is gone.
-            assert!(self.inner.send(*to, frame).unwrap_or(true), "the inbox has room");
+            assert!(self.inner.send(*to, &mut frame.clone()).unwrap_or(true), "the inbox has room");
         }
         let mut incoming = self.incoming.lock().unwrap();
         let polled = self.inner.poll(&mut |from, frame| incoming.push((from, frame.to_vec())));

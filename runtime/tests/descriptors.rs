@@ -36,7 +36,7 @@ fn deliver(lanes: &mut [TcpLane], from: usize, to: usize) {
     let (mut is_sent, mut has_come) = (false, false);
     while !has_come {
         assert!(start.elapsed() < PATIENCE, "{from} to {to}: sent: {is_sent}");
-        is_sent = is_sent || lanes[from].send(Pe::new(to as u32), b"frame").unwrap();
+        is_sent = is_sent || lanes[from].send(Pe::new(to as u32), &mut b"frame".to_vec()).unwrap();
         for (pe, lane) in lanes.iter_mut().enumerate() {
             lane.poll(&mut |sender, frame| {
                 assert_eq!((sender.index(), pe, frame), (from, to, &b"frame"[..]));

@@ -306,7 +306,7 @@ impl Lane for Afloat {
         self.lane.frame_bytes_max()
     }
 
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         self.lane.send(to, frame)
     }
 

@@ -95,7 +95,7 @@ impl Lane for MemoryLane {
         FRAME_BYTES_MAX
     }
 
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         let receiver = self.stations.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
         if frame.len() > FRAME_BYTES_MAX {
             return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
@@ -108,15 +108,11 @@ impl Lane for MemoryLane {
         if receiver.inbox.is_full() {
             return Ok(false);
         }
-        let spare = &self.stations[self.me.index()].spare;
-        let mut buffer = spare.pop().unwrap_or_default();
-        buffer.extend_from_slice(frame);
-        if let Err((_, mut buffer)) = receiver.inbox.push((self.me, buffer)) {
-            buffer.clear();
-            // A full store of spares simply lets this one go.
-            let _ = spare.push(buffer);
+        if let Err((_, refused)) = receiver.inbox.push((self.me, std::mem::take(frame))) {
+            *frame = refused;
             return Ok(false);
         }
+        *frame = self.stations[self.me.index()].spare.pop().unwrap_or_default();
         fence(Ordering::SeqCst);
         if receiver.bell.load(Ordering::Relaxed) == ASLEEP {
             receiver.wake();
@@ -203,7 +199,7 @@ mod tests {
     #[test]
     fn a_frame_before_the_sleep_ends_it() {
         let [mut sender, receiver] = boxed();
-        assert!(sender.send(Pe::new(1), b"frame").unwrap());
+        assert!(sender.send(Pe::new(1), &mut b"frame".to_vec()).unwrap());
         together(vec![Box::new(move || receiver.sleeper().sleep(PATIENCE * 2))]);
     }
 
@@ -241,7 +237,7 @@ mod tests {
         let sender = |mut lane: Box<dyn Lane>| {
             move || {
                 for number in 0..FRAMES {
-                    until(|| lane.send(Pe::ROOT, &number.to_le_bytes()).unwrap());
+                    until(|| lane.send(Pe::ROOT, &mut number.to_le_bytes().to_vec()).unwrap());
                 }
             }
         };
@@ -266,29 +262,29 @@ mod tests {
     fn a_full_inbox_takes_frames_again_once_it_is_polled() {
         let [mut sender, mut receiver] = boxed();
         let mut sent = 0;
-        while sender.send(Pe::new(1), b"frame").unwrap() {
+        while sender.send(Pe::new(1), &mut b"frame".to_vec()).unwrap() {
             sent += 1;
         }
         assert_eq!(sent, INBOX_FRAMES_MAX);
         assert_eq!(receiver.poll(&mut |_, _| {}).unwrap(), POLL_FRAMES_MAX);
-        assert!(sender.send(Pe::new(1), b"frame").unwrap());
+        assert!(sender.send(Pe::new(1), &mut b"frame".to_vec()).unwrap());
     }
 
     #[test]
     fn a_pe_that_has_left_is_an_error() {
         let [mut lane, other] = boxed();
-        assert!(lane.send(Pe::new(1), b"frame").unwrap());
+        assert!(lane.send(Pe::new(1), &mut b"frame".to_vec()).unwrap());
         drop(other);
-        let left = lane.send(Pe::new(1), b"frame");
+        let left = lane.send(Pe::new(1), &mut b"frame".to_vec());
         assert!(matches!(left, Err(LaneError::HasLeft(pe)) if pe == Pe::new(1)));
     }
 
     #[test]
     fn wrong_frames_are_errors() {
         let [mut lane] = boxed();
-        let frame = vec![0; FRAME_BYTES_MAX + 1];
-        assert!(matches!(lane.send(Pe::ROOT, &frame), Err(LaneError::FrameTooLong { .. })));
-        assert!(matches!(lane.send(Pe::new(1), b""), Err(LaneError::NoSuchPe(_))));
+        let mut frame = vec![0; FRAME_BYTES_MAX + 1];
+        assert!(matches!(lane.send(Pe::ROOT, &mut frame), Err(LaneError::FrameTooLong { .. })));
+        assert!(matches!(lane.send(Pe::new(1), &mut Vec::new()), Err(LaneError::NoSuchPe(_))));
     }
 
     #[test]

@@ -38,9 +38,9 @@ pub trait Lane: Send {
     /// The longest frame that the lane carries, in bytes.
     fn frame_bytes_max(&self) -> usize;
 
-    /// Hands a frame to the lane. `Ok(false)`: the lane is full towards `to`, try again after a
-    /// [`poll`](Lane::poll).
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError>;
+    /// Hands a frame to the lane, which may take its memory and leave other, empty memory in its
+    /// place. `Ok(false)`: the lane is full towards `to`, try again after a [`poll`](Lane::poll).
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError>;
 
     /// Hands every frame that has arrived (at most a bounded number, so that the caller gets on)
     /// to `deliver`, and pushes frames on that are still on their way out. Never blocks. Returns

@@ -72,7 +72,7 @@ impl Port {
             let header = peer.next(&mut self.frame);
             let payload_bytes = self.frame.len() - HEADER_BYTES;
             frame::seal(&mut self.frame, (self.me, to), header);
-            match self.lane.send(to, &self.frame) {
+            match self.lane.send(to, &mut self.frame) {
                 Ok(true) => {}
                 Ok(false) => {
                     is_done = false;
@@ -90,7 +90,7 @@ impl Port {
             }
             self.counters.frames_sent += 1;
             self.is_streaming |= header.waiting > 0;
-            self.counters.bytes_sent += self.frame.len() as u64;
+            self.counters.bytes_sent += (HEADER_BYTES + payload_bytes) as u64;
             let resent = peer.has_sent(&header, payload_bytes, now, &mut self.common);
             self.counters.bytes_resent += resent as u64;
         }

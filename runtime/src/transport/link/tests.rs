@@ -80,7 +80,7 @@ impl Lane for BadLane {
     fn frame_bytes_max(&self) -> usize {
         self.frame_bytes_max
     }
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         assert!(frame.len() <= self.frame_bytes_max);
         if self.random(100) < self.faults.refuse {
             return Ok(false);
@@ -88,15 +88,15 @@ impl Lane for BadLane {
         if self.random(100) < self.faults.lose {
             return Ok(true);
         }
-        let mut frame = frame.to_vec();
+        let frame = &mut std::mem::take(frame);
         if self.random(100) < self.faults.double {
-            self.put(to, &frame);
+            self.put(to, frame);
         }
         if self.random(100) < self.faults.damage {
             let bit = self.random(frame.len() as u64 * 8) as usize;
             frame[bit / 8] ^= 1 << (bit % 8);
         }
-        self.put(to, &frame);
+        self.put(to, frame);
         Ok(true)
     }
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {

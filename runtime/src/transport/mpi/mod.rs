@@ -114,7 +114,7 @@ impl Lane for MpiLane {
         FRAME_BYTES_MAX
     }
 
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         if frame.len() > FRAME_BYTES_MAX {
             return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
         }
@@ -124,9 +124,8 @@ impl Lane for MpiLane {
         }
         unsent_to.fetch_add(1, Ordering::Relaxed);
         self.queues.unsent.fetch_add(1, Ordering::Relaxed);
-        let mut copy = self.queues.buffer();
-        copy.extend_from_slice(frame);
-        self.queues.outgoing.push((to, copy));
+        let frame = std::mem::replace(frame, self.queues.buffer());
+        self.queues.outgoing.push((to, frame));
         Ok(true)
     }
 

@@ -156,7 +156,7 @@ impl Lane for TcpLane {
         FRAME_BYTES_MAX
     }
 
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         if frame.len() > FRAME_BYTES_MAX {
             return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
         }

@@ -91,7 +91,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 fn deliver_one(sender: &mut TcpLane, to: Pe, receiver: &mut TcpLane, frame: &[u8]) {
     until(|| {
         sender.poll(&mut |_, _| {}).unwrap();
-        sender.send(to, frame).unwrap()
+        sender.send(to, &mut frame.to_vec()).unwrap()
     });
     let mut heard = Vec::new();
     until(|| {
@@ -133,7 +133,7 @@ fn a_lane_that_nobody_reads_refuses_and_then_goes_on() {
     let mut refused = 0;
     until(|| {
         sender.poll(&mut |_, _| {}).unwrap();
-        if sender.send(Pe::new(1), &frame).unwrap() {
+        if sender.send(Pe::new(1), &mut frame.clone()).unwrap() {
             (sent, refused) = (sent + 1, 0);
         } else {
             refused += 1;
@@ -153,15 +153,15 @@ fn a_lane_that_nobody_reads_refuses_and_then_goes_on() {
         received == sent
     });
     assert!(sender.is_flushed());
-    assert!(sender.send(Pe::new(1), &frame).unwrap());
+    assert!(sender.send(Pe::new(1), &mut frame.clone()).unwrap());
 }
 
 #[test]
 fn wrong_frames_are_errors() {
     let ([mut lane], _) = network(key());
     let frame = vec![0; FRAME_BYTES_MAX + 1];
-    assert!(matches!(lane.send(Pe::ROOT, &frame), Err(LaneError::FrameTooLong { .. })));
-    assert!(matches!(lane.send(Pe::new(1), b""), Err(LaneError::NoSuchPe(_))));
+    assert!(matches!(lane.send(Pe::ROOT, &mut frame.clone()), Err(LaneError::FrameTooLong { .. })));
+    assert!(matches!(lane.send(Pe::new(1), &mut Vec::new()), Err(LaneError::NoSuchPe(_))));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_called_one_without_the_key_gets_no_frame() {
     taker.set_nonblocking(true).unwrap();
     let mut taken = None;
     until(|| {
-        lane.send(Pe::new(1), b"frame").unwrap();
+        lane.send(Pe::new(1), &mut b"frame".to_vec()).unwrap();
         lane.poll(&mut |_, _| panic!("nobody is there")).unwrap();
         taken = taker.accept().ok();
         taken.is_some()
@@ -302,7 +302,7 @@ fn a_pe_that_does_not_listen_is_dialled_again() {
     let ([mut lane, gone], _) = network(key());
     drop(gone);
     until(|| {
-        lane.send(Pe::new(1), b"frame").unwrap();
+        lane.send(Pe::new(1), &mut b"frame".to_vec()).unwrap();
         lane.poll(&mut |_, _| panic!("nobody is there")).unwrap();
         lane.counters().redials.load(Ordering::Relaxed) >= 2
     });
@@ -339,7 +339,7 @@ impl Lane for Breaking {
     fn frame_bytes_max(&self) -> usize {
         self.0.frame_bytes_max()
     }
-    fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         self.0.send(to, frame)
     }
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {

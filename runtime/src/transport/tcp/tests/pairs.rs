@@ -37,7 +37,7 @@ impl Traffic {
     /// Hands over the next frame, if the lane takes it.
     fn send(&mut self, lane: &mut TcpLane, from: usize, to: usize) -> bool {
         let number = &mut self.sent[from][to];
-        let is_taken = lane.send(Pe::new(to as u32), &number.to_le_bytes()).unwrap();
+        let is_taken = lane.send(Pe::new(to as u32), &mut number.to_le_bytes().to_vec()).unwrap();
         *number += u64::from(is_taken);
         is_taken
     }
@@ -150,7 +150,7 @@ fn pes_that_stand_still_do_not_keep_their_room() {
             let mut refused = 0;
             until(|| {
                 lane.poll(&mut |_, _| {}).unwrap();
-                refused += u32::from(!lane.send(pe, &frame).unwrap());
+                refused += u32::from(!lane.send(pe, &mut frame.clone()).unwrap());
                 refused > 1000
             });
         }
