@@ -2,7 +2,8 @@
 //!
 //! Each PE has one inbox, a bounded lock-free queue, into which all others push. Frames of one
 //! sender leave it in the order in which they entered. The buffers in which frames travel go back
-//! to the PE that filled them, so a steady flow allocates nothing.
+//! to the PE that filled them, so a steady flow allocates nothing. Arrays lie on a shelf, where the
+//! receiver takes them.
 //!
 //! # Sleeping
 //!
@@ -21,7 +22,7 @@
 //! sleep on the frame. Ringing takes the mutex that the sleeper holds from (a) until it waits, so
 //! the notification cannot fall between the check and the wait.
 
-use super::{Lane, LaneError, Sleeper};
+use super::{Lane, LaneError, Shelf, Sleeper};
 use crossbeam_queue::ArrayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -46,13 +47,17 @@ const POLL_FRAMES_MAX: usize = 256;
 pub fn network(pes: u32) -> Vec<MemoryLane> {
     let spare = (SPARE_BUFFERS_IN_ALL / pes.max(1) as usize).clamp(1, SPARE_BUFFERS_MAX);
     let stations: Arc<[Arc<Station>]> = (0..pes).map(|_| Arc::new(Station::new(spare))).collect();
-    (0..pes).map(|pe| MemoryLane { me: Pe::new(pe), stations: Arc::clone(&stations) }).collect()
+    let shelf = Arc::<Shelf>::default();
+    let lane =
+        |pe| MemoryLane { me: Pe::new(pe), stations: stations.clone(), shelf: shelf.clone() };
+    (0..pes).map(lane).collect()
 }
 
 /// One PE's end of a [`network`].
 pub struct MemoryLane {
     me: Pe,
     stations: Arc<[Arc<Station>]>,
+    shelf: Arc<Shelf>,
 }
 
 /// What others see of a PE.
@@ -141,6 +146,10 @@ impl Lane for MemoryLane {
 
     fn is_lossless(&self) -> bool {
         true
+    }
+
+    fn shelf(&self) -> Option<Arc<Shelf>> {
+        Some(self.shelf.clone())
     }
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {

@@ -19,11 +19,13 @@ pub mod memory;
 pub mod mpi;
 pub(crate) mod pieces;
 pub(crate) mod ports;
+mod shelf;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
 
 pub use link::{Port, PortSettings};
+pub use shelf::Shelf;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +70,11 @@ pub trait Lane: Send {
     /// How many connections it has made and taken so far; a lane without connections has none.
     fn connections(&self) -> Connections {
         Connections::default()
+    }
+
+    /// Where arrays lie that one PE has for another, if the lane connects PEs of one process.
+    fn shelf(&self) -> Option<Arc<Shelf>> {
+        None
     }
 
     /// What a thread sleeps in while there is nothing to do. May be called at any time; the

@@ -1,6 +1,8 @@
 //! The encoding: bincode's variable-length format, little endian, through serde.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use bincode::enc::write::Writer;
+use bincode::error::EncodeError;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// No value may decode to more than this many bytes in memory (which can be eight times those on the
@@ -33,8 +35,19 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 
 /// Appends the value's bytes.
 pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-    bincode::serde::encode_into_std_write(value, bytes, CONFIG)?;
+    bincode::serde::encode_into_writer(value, Appending(bytes), CONFIG)?;
     Ok(())
+}
+
+/// Grows as it is written to. (The library's own way through `std::io::Write` takes twice the time.)
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Writer for Appending<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
 }
 
 /// The value that these bytes, all of them, stand for.

@@ -3,6 +3,8 @@
 use super::buffers::Buffers;
 use super::records::{Malformed, Records};
 use crate::array::Array;
+use crate::transport::Shelf;
+use std::sync::Arc;
 
 /// Where the peer's stream stands.
 #[derive(Default)]
@@ -24,6 +26,11 @@ pub(super) enum Taken {
 }
 
 impl Inbound {
+    /// A stream whose arrays may lie there.
+    pub(super) fn new(shelf: Option<Arc<Shelf>>) -> Self {
+        Inbound { position: 0, records: Records::new(shelf) }
+    }
+
     #[cfg(test)]
     pub(super) fn buffer_bytes(&self) -> usize {
         self.records.buffer_bytes()

@@ -55,7 +55,7 @@ pub use counters::{LinkCounters, Progress, Silence};
 pub use error::LinkError;
 pub use settings::PortSettings;
 
-use super::{Connections, Lane, LaneError, Sleeper};
+use super::{Connections, Lane, LaneError, Shelf, Sleeper};
 use crate::array::Array;
 use buffers::Buffers;
 use credit::Budget;
@@ -72,6 +72,8 @@ use ultramarine_topology::Pe;
 pub struct Port {
     me: Pe,
     lane: Box<dyn Lane>,
+    /// Where arrays lie for PEs of this process.
+    shelf: Option<Arc<Shelf>>,
     settings: PortSettings,
     limits: Limits,
     counters: LinkCounters,
@@ -106,6 +108,7 @@ impl Port {
         Port {
             me,
             limits: limits(&*lane, &settings),
+            shelf: lane.shelf(),
             lane,
             settings,
             counters: LinkCounters::default(),
@@ -165,14 +168,16 @@ impl Port {
         } else {
             let slot =
                 self.peers.get_mut(to.index()).ok_or(LinkError::Lane(LaneError::NoSuchPe(to)))?;
-            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits)));
+            let peer =
+                slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits, self.shelf.clone())));
             if peer.is_closed {
                 return Ok(true);
             }
             if !room(peer.outbound.backlog_bytes()) {
                 return Ok(false);
             }
-            peer.outbound.push(message, array, &mut self.common.buffers);
+            let shelf = self.shelf.as_deref();
+            peer.outbound.push(message, array, shelf, &mut self.common.buffers);
             peer.enlist_ready(to, &mut self.ready);
         }
         self.counters.messages_sent += 1;
@@ -224,6 +229,7 @@ impl Port {
     /// If the lane's frames have no room for anything but a frame's header (32 bytes).
     pub fn switch_lane(&mut self, lane: Box<dyn Lane>) {
         self.limits = limits(&*lane, &self.settings);
+        self.shelf = lane.shelf();
         self.lane = lane;
         self.silences = Silences::default();
         for (slot, pe) in self.peers.iter_mut().zip(0..) {
@@ -245,7 +251,8 @@ impl Port {
     /// still send, and is sent to it, is dropped from now on.
     pub fn close(&mut self, pe: Pe) {
         if let Some(slot) = self.peers.get_mut(pe.index()) {
-            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits)));
+            let peer =
+                slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits, self.shelf.clone())));
             peer.close(&mut self.common);
         }
         self.lane.forget(pe);

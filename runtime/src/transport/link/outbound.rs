@@ -16,6 +16,7 @@
 use super::buffers::Buffers;
 use super::records::{self, PREFIX_BYTES};
 use crate::array::Array;
+use crate::transport::Shelf;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -130,10 +131,20 @@ impl Outbound {
         self.backlog_bytes() == 0 && self.waiting.is_empty()
     }
 
-    pub(super) fn push(&mut self, message: &[u8], array: Option<&Array>, buffers: &mut Buffers) {
-        match array {
-            None => self.lay(buffers, |stream| records::write_message(stream, message)),
-            Some(array) => {
+    pub(super) fn push(
+        &mut self,
+        message: &[u8],
+        array: Option<&Array>,
+        shelf: Option<&Shelf>,
+        buffers: &mut Buffers,
+    ) {
+        match (array, shelf) {
+            (None, _) => self.lay(buffers, |stream| records::write_message(stream, message)),
+            (Some(array), Some(shelf)) => {
+                let number = shelf.put(array.clone());
+                self.lay(buffers, |stream| records::write_shelved(stream, message, number));
+            }
+            (Some(array), None) => {
                 self.waiting_bytes += array.bytes().len();
                 let (message, array) = (Some(message.to_vec()), array.clone());
                 self.waiting.push_back(Waiting { message, array, laid: 0 });

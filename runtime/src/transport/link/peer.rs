@@ -7,6 +7,8 @@ use super::inbound::{Inbound, Taken};
 use super::outbound::{Heard, Outbound};
 use super::records::Malformed;
 use crate::array::Array;
+use crate::transport::Shelf;
+use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -77,10 +79,10 @@ pub(super) enum Receipt {
 }
 
 impl Peer {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, shelf: Option<Arc<Shelf>>) -> Self {
         Peer {
             outbound: Outbound::new(limits.flow()),
-            inbound: Inbound::default(),
+            inbound: Inbound::new(shelf),
             acknowledged: 0,
             credited: 0,
             loan: Loan::default(),

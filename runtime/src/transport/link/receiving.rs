@@ -16,7 +16,18 @@ impl Port {
     ) -> Result<(), LinkError> {
         let mut failure = None;
         let Port {
-            me, lane, limits, common, counters, peers, ready, timed, due, is_streaming, ..
+            me,
+            lane,
+            shelf,
+            limits,
+            common,
+            counters,
+            peers,
+            ready,
+            timed,
+            due,
+            is_streaming,
+            ..
         } = self;
         lane.poll(&mut |from, bytes| {
             counters.frames_received += 1;
@@ -29,7 +40,7 @@ impl Port {
                 counters.corrupt += 1;
                 return;
             };
-            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(limits)));
+            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(limits, shelf.clone())));
             let mut messages = 0;
             let receipt = peer.receive(frame, limits, common, now, &mut |message, array| {
                 messages += 1;

@@ -8,12 +8,15 @@
 //! | `MESSAGE` | a message |
 //! | `ANNOUNCEMENT` | the length and the alignment of an array, and a message that is delivered with it |
 //! | `PIECE` | the next bytes of the array that was announced last |
+//! | `SHELVED` | the number of an array on the lane's [shelf](Shelf), 8 bytes, and its message |
 //!
 //! A large array takes a while to arrive. So between its pieces there may be messages, which are
 //! delivered at once; of arrays one comes after the other. A message without an array may thus overtake
 //! one with an array, and nothing else overtakes anything.
 
 use crate::array::{Array, Arriving};
+use crate::transport::Shelf;
+use std::sync::Arc;
 
 /// Bytes in front of each record.
 pub(super) const PREFIX_BYTES: usize = 4;
@@ -21,6 +24,9 @@ pub(super) const PREFIX_BYTES: usize = 4;
 /// What comes between an announcement's prefix and its message: the array's length, 8 bytes, and its
 /// alignment.
 const ARRAY_HEAD_BYTES: usize = 9;
+
+/// What comes between the prefix and the message of an array on the shelf.
+const NUMBER_BYTES: usize = 8;
 
 /// The longest record, in bytes without its prefix.
 const RECORD_BYTES_MAX: usize = (1 << KIND_SHIFT) - 1;
@@ -34,6 +40,7 @@ const KIND_SHIFT: u32 = 30;
 const MESSAGE: u32 = 0;
 const ANNOUNCEMENT: u32 = 1;
 const PIECE: u32 = 2;
+const SHELVED: u32 = 3;
 
 /// A buffer that has held a record longer than this, in bytes, is given back to the allocator.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
@@ -53,6 +60,13 @@ pub(super) fn write_announcement(stream: &mut Vec<u8>, message: &[u8], array: &A
     stream.extend_from_slice(&prefix(ANNOUNCEMENT, ARRAY_HEAD_BYTES + message.len()));
     stream.extend_from_slice(&(array.bytes().len() as u64).to_le_bytes());
     stream.push(array.alignment() as u8);
+    stream.extend_from_slice(message);
+}
+
+/// Appends a message whose array lies on the shelf, under this number.
+pub(super) fn write_shelved(stream: &mut Vec<u8>, message: &[u8], number: u64) {
+    stream.extend_from_slice(&prefix(SHELVED, NUMBER_BYTES + message.len()));
+    stream.extend_from_slice(&number.to_le_bytes());
     stream.extend_from_slice(message);
 }
 
@@ -80,9 +94,16 @@ pub(super) struct Records {
     piece_bytes: usize,
     /// The array that is arriving, and the message that waits for it.
     arriving: Option<(Vec<u8>, Arriving)>,
+    /// Where arrays may lie.
+    shelf: Option<Arc<Shelf>>,
 }
 
 impl Records {
+    /// A stream whose arrays may lie there.
+    pub(super) fn new(shelf: Option<Arc<Shelf>>) -> Self {
+        Records { shelf, ..Records::default() }
+    }
+
     /// Whether no record has begun without having ended.
     pub(super) fn is_between(&self) -> bool {
         self.partial.is_empty()
@@ -171,6 +192,12 @@ impl Records {
                 }
                 self.piece_bytes = bytes;
             }
+            SHELVED => {
+                let (number, message) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
+                let number = u64::from_le_bytes(*number);
+                let array = self.shelf.as_ref().and_then(|shelf| shelf.take(number));
+                deliver(message, Some(array.ok_or(Malformed::Nonsense)?));
+            }
             _ => {
                 let (array_bytes, rest) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
                 let (alignment, message) = rest.split_first().ok_or(Malformed::Nonsense)?;
@@ -213,8 +240,8 @@ fn end_of_record(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Malfor
         None => return Ok(None),
         Some((MESSAGE, length)) => (length, 0),
         Some((ANNOUNCEMENT, length)) => (length, ARRAY_HEAD_BYTES),
-        Some((PIECE, _)) => (0, 0),
-        Some(_) => return Err(Malformed::Nonsense),
+        Some((SHELVED, length)) => (length, NUMBER_BYTES),
+        Some(_) => (0, 0),
     };
     let message_bytes = end.saturating_sub(overhead);
     if message_bytes > bytes_max {
@@ -337,7 +364,9 @@ mod tests {
         );
         assert_eq!(cut(&[&two[..], &two].concat()), Err(Malformed::Nonsense), "two at once");
         assert_eq!(cut(&odd), Err(Malformed::Nonsense), "no such array");
-        assert_eq!(cut(&prefix(3, 0)), Err(Malformed::Nonsense), "no such kind");
+        let mut shelved = Vec::new();
+        write_shelved(&mut shelved, b"", 1);
+        assert_eq!(cut(&shelved), Err(Malformed::Nonsense), "there is no shelf");
         assert_eq!(cut(&prefix(ANNOUNCEMENT, 3)), Ok(()));
         assert_eq!(cut(&announcement(vec![0u8; 101].into())), Err(Malformed::TooLong(101)));
     }

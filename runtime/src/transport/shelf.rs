@@ -1,0 +1,36 @@
+//! Arrays that PEs of one process leave for each other: only the number under which one lies has to
+//! travel.
+
+use crate::array::Array;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Arrays on their way between the PEs of one process.
+#[derive(Default)]
+pub struct Shelf(Mutex<Arrays>);
+
+#[derive(Default)]
+struct Arrays {
+    last: u64,
+    by_number: HashMap<u64, Array>,
+}
+
+impl Shelf {
+    fn arrays(&self) -> MutexGuard<'_, Arrays> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an array there. The number under which it lies.
+    pub fn put(&self, array: Array) -> u64 {
+        let mut arrays = self.arrays();
+        arrays.last += 1;
+        let number = arrays.last;
+        arrays.by_number.insert(number, array);
+        number
+    }
+
+    /// Takes the array that lies under this number, if it has not been taken.
+    pub fn take(&self, number: u64) -> Option<Array> {
+        self.arrays().by_number.remove(&number)
+    }
+}
