@@ -3,11 +3,13 @@
 use super::failure::JobError;
 use super::outgoing::Outgoing;
 use super::processor::Processor;
-use super::queues::{Common, Waiting};
-use super::task::{Departure, Fill, Guest};
+use super::queues::Common;
+use super::task::{Fill, Guest, Own, Packed};
 use crate::array::Array;
 use crate::error::TaskError;
-use crate::protocol::{Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics};
+use crate::protocol::{
+    Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics, TaskId, Version,
+};
 use crate::transport::link::{LinkCounters, LinkError, Silence};
 use crate::transport::{Connections, Lane, LaneError, Port};
 use crate::wire;
@@ -35,7 +37,7 @@ pub(super) enum Letter {
     /// A message for another PE.
     Message(Pe, Message),
     /// A task to be placed on another PE.
-    Task(Pe, Waiting),
+    Task(Pe, Own),
 }
 
 /// What a turn brought.
@@ -81,7 +83,6 @@ pub(super) struct Desk {
     results: Vec<(Arc<dyn Fill>, Outcome)>,
     tasks_came: bool,
     took_a_part: bool,
-    argument_bytes_max: usize,
     failure: Option<JobError>,
 }
 
@@ -93,7 +94,6 @@ impl Engine {
         lifeboat: Option<Box<dyn Lane>>,
         pool: Pool<Common>,
         seed: u64,
-        argument_bytes_max: usize,
     ) -> Self {
         let desk = Desk {
             me,
@@ -105,7 +105,6 @@ impl Engine {
             results: Vec::new(),
             tasks_came: false,
             took_a_part: false,
-            argument_bytes_max,
             failure: None,
         };
         Engine {
@@ -178,12 +177,13 @@ impl Engine {
                     desk.outgoing.push(to, message);
                 }
                 Letter::Task(to, task) if node.phase() == Phase::Running => {
-                    if let Some(parcel) = desk.depart(task, pe) {
-                        node.place(to, parcel, &mut Station { desk: &mut *desk, pe });
-                    }
+                    let parcel = desk.enter(task);
+                    node.place(to, parcel, &mut Station { desk: &mut *desk, pe });
                 }
                 Letter::Message(..) => {}
-                Letter::Task(_, task) => task.cancel(),
+                Letter::Task(_, task) => {
+                    desk.results.push((task.future, Err(TaskError::ShuttingDown)));
+                }
             }
         }
         let mut host = Station { desk, pe };
@@ -309,16 +309,12 @@ impl Engine {
 }
 
 impl Desk {
-    fn depart(&mut self, task: Waiting, pe: &Processor) -> Option<Parcel> {
-        let Desk { futures, last_future, .. } = self;
-        let mut enter = |future| {
-            *last_future += 1;
-            futures.insert(*last_future, future);
-            *last_future
-        };
-        let argument_bytes_max = self.argument_bytes_max;
-        let is_dead = &|home| pe.is_dead(home);
-        task.depart(Departure { home: self.me, argument_bytes_max, is_dead, enter: &mut enter })
+    /// Takes note of the future of a task that leaves.
+    fn enter(&mut self, Own { future, radius, is_supervised, body }: Own) -> Parcel {
+        self.last_future += 1;
+        self.futures.insert(self.last_future, future);
+        let task = TaskId { home: self.me, future: self.last_future };
+        Parcel { task, radius, supervised: is_supervised, version: Version::default(), body }
     }
 }
 
@@ -346,8 +342,10 @@ impl Host for Station<'_> {
         loop {
             let task = self.desk.pool.select_remote(nearest)?;
             self.desk.took_a_part = task.is_fork();
-            if let Some(parcel) = self.desk.depart(task, self.pe) {
-                return Some(parcel);
+            match task.pack(self.pe) {
+                Some(Packed::Own(task)) => return Some(self.desk.enter(task)),
+                Some(Packed::Guest(parcel)) => return Some(parcel),
+                None => {}
             }
         }
     }

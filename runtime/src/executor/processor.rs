@@ -134,10 +134,8 @@ impl Processor {
         let node = Node::new(me, topology.clone(), protocol);
         let airlock = Airlock::new(lane.take_pump());
         let port = Port::new(me, topology.pes(), lane, settings.patient_port());
-        let value_bytes_max =
-            settings.port.message_bytes_max.saturating_sub(MESSAGE_OVERHEAD_BYTES);
         let (pool, seed) = (queues.common(), random.next_u64());
-        let engine = Engine::new(me, node, port, lifeboat, pool, seed, value_bytes_max);
+        let engine = Engine::new(me, node, port, lifeboat, pool, seed);
         let pe = Arc::new(Processor {
             me,
             vigil: Arc::new(Vigil::new(topology.pes())),
@@ -349,7 +347,7 @@ impl Processor {
         }
         while let Some(letter) = self.outbox.pop() {
             if let Letter::Task(_, task) = letter {
-                task.cancel();
+                task.future.fill(Err(TaskError::ShuttingDown));
             }
         }
         let futures = engine.into_iter().flat_map(Engine::into_futures);

@@ -7,7 +7,7 @@ use super::fork::{Fork, Loan};
 use super::future::Future;
 use super::guests::PutOff;
 use super::processor::Processor;
-use super::task::{Local, Start};
+use super::task::{Local, Packed, Start};
 use super::worker::{help, work, work_if_idle};
 use crate::error::TaskError;
 use crate::protocol::Message;
@@ -89,7 +89,12 @@ impl Processor {
     /// Puts a task where it waits for a worker, and calls one.
     pub(super) fn enqueue(self: &Arc<Self>, berth: Berth, task: Arc<dyn Start>) {
         match berth {
-            Berth::On(pe) if pe != self.me() => return self.leave_letter(Letter::Task(pe, task)),
+            Berth::On(pe) if pe != self.me() => {
+                if let Some(Packed::Own(task)) = task.pack(self) {
+                    self.leave_letter(Letter::Task(pe, task));
+                }
+                return;
+            }
             Berth::On(_) => self.queues.place(task),
             Berth::Shelf(shelf) => self.queues.push(shelf, task),
         }

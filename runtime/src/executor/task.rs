@@ -16,7 +16,7 @@ use crate::array::{self, Array, is_plain};
 use crate::code::{Arrive, Code, CodeError, CodeRef};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
-use crate::protocol::{Message, Outcome, Parcel, TaskId, Version};
+use crate::protocol::{Message, Outcome, Parcel, TaskId};
 use crate::wire;
 use async_task::Task;
 use std::marker::PhantomData;
@@ -30,10 +30,9 @@ pub(super) trait Start: Send + Sync {
     /// Runs the task.
     fn start(self: Arc<Self>, pe: &Arc<Processor>);
 
-    /// Makes bytes of the task, for another PE to run. `enter` is given the future that the
-    /// result will fill, and returns its number. `None`: the task could not become bytes, and its
-    /// future has ended with the reason; or nobody waits for it.
-    fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel>;
+    /// Makes bytes of the task, for another PE to run, with code of the user's. `None`: the task could
+    /// not become bytes, and its future has ended with the reason; or nobody waits for it.
+    fn pack(self: Arc<Self>, pe: &Processor) -> Option<Packed>;
 
     /// Ends a task that will not be run.
     fn cancel(&self);
@@ -44,13 +43,21 @@ pub(super) trait Start: Send + Sync {
     }
 }
 
-/// What a task needs to know to leave its PE.
-pub(super) struct Departure<'a> {
-    pub(super) home: Pe,
-    pub(super) argument_bytes_max: usize,
-    /// Whether nobody waits any more for the tasks of this PE, because it has died.
-    pub(super) is_dead: &'a dyn Fn(Pe) -> bool,
-    pub(super) enter: &'a mut dyn FnMut(Arc<dyn Fill>) -> u64,
+/// A task in bytes.
+pub(super) enum Packed {
+    /// One of this PE's own, whose future is not known to the engine yet.
+    Own(Own),
+    /// One that is another's.
+    Guest(Parcel),
+}
+
+/// A task of this PE's own that leaves it.
+pub(super) struct Own {
+    /// What the result will fill.
+    pub(super) future: Arc<dyn Fill>,
+    pub(super) radius: Distance,
+    pub(super) is_supervised: bool,
+    pub(super) body: Bytes,
 }
 
 /// A future whose task is elsewhere.
@@ -236,13 +243,11 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
         }
     }
 
-    fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel> {
+    fn pack(self: Arc<Self>, pe: &Processor) -> Option<Packed> {
         let body = self.begin().ok_or(None).and_then(|argument| {
             let code = Code::of(self.kind).reference();
-            let code = code.map_err(|error| TaskError::UnknownCode {
-                pe: way.home,
-                reason: error.to_string(),
-            });
+            let code = code
+                .map_err(|error| TaskError::UnknownCode { pe: pe.me(), reason: error.to_string() });
             let code = match code {
                 Ok(code) => code.to_bytes().to_vec(),
                 Err(error) => {
@@ -250,15 +255,12 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
                     return Err(Some(error));
                 }
             };
-            pack("argument", argument, code, way.argument_bytes_max).map_err(Some)
+            pack("argument", argument, code, pe.value_bytes_max()).map_err(Some)
         });
         match body {
             Ok(body) => {
-                let (radius, supervised) = (self.radius, self.is_supervised);
-                let future = (way.enter)(self);
-                let task = TaskId { home: way.home, future };
-                let version = Version::default();
-                Some(Parcel { task, radius, supervised, version, body })
+                let (radius, is_supervised) = (self.radius, self.is_supervised);
+                Some(Packed::Own(Own { future: self, radius, is_supervised, body }))
             }
             Err(error) => {
                 error.into_iter().for_each(|error| self.finish(Err(error)));
@@ -357,9 +359,9 @@ impl Start for Guest {
         }
     }
 
-    fn depart(self: Arc<Self>, way: Departure<'_>) -> Option<Parcel> {
-        let is_orphan = (way.is_dead)(self.0.task.home);
-        (!is_orphan).then(|| Arc::unwrap_or_clone(self).0)
+    fn pack(self: Arc<Self>, pe: &Processor) -> Option<Packed> {
+        let is_orphan = pe.is_dead(self.0.task.home);
+        (!is_orphan).then(|| Packed::Guest(Arc::unwrap_or_clone(self).0))
     }
 
     /// The job is ending: nobody waits for the result any more.

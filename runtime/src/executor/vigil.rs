@@ -306,6 +306,10 @@ impl Lane for Afloat {
         self.lane.frame_bytes_max()
     }
 
+    fn has_room(&self, to: Pe) -> bool {
+        self.lane.has_room(to)
+    }
+
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         self.lane.send(to, frame)
     }

@@ -100,6 +100,13 @@ impl Lane for MemoryLane {
         FRAME_BYTES_MAX
     }
 
+    fn has_room(&self, to: Pe) -> bool {
+        // One that has left takes no frame, but that is to be told.
+        let has_room =
+            |to: &Arc<Station>| !to.inbox.is_full() || to.has_left.load(Ordering::Relaxed);
+        self.stations.get(to.index()).is_none_or(has_room)
+    }
+
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
         let receiver = self.stations.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
         if frame.len() > FRAME_BYTES_MAX {
@@ -107,11 +114,6 @@ impl Lane for MemoryLane {
         }
         if receiver.has_left.load(Ordering::Relaxed) {
             return Err(LaneError::HasLeft(to));
-        }
-        // Only senders add to an inbox, so this may refuse a frame for which there is just room
-        // again, but saves copying most of those for which there is none.
-        if receiver.inbox.is_full() {
-            return Ok(false);
         }
         if let Err((_, refused)) = receiver.inbox.push((self.me, std::mem::take(frame))) {
             *frame = refused;

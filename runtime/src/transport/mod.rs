@@ -40,6 +40,11 @@ pub trait Lane: Send {
     /// The longest frame that the lane carries, in bytes.
     fn frame_bytes_max(&self) -> usize;
 
+    /// Whether [`send`](Lane::send) may take a frame: making one that it refuses takes time. May err.
+    fn has_room(&self, _: Pe) -> bool {
+        true
+    }
+
     /// Hands a frame to the lane, which may take its memory and leave other, empty memory in its
     /// place. `Ok(false)`: the lane is full towards `to`, try again after a [`poll`](Lane::poll).
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError>;

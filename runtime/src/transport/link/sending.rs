@@ -68,6 +68,10 @@ impl Port {
         let Some(peer) = self.peers[to.index()].as_mut() else { return Ok(true) };
         let mut is_done = true;
         while peer.may_send(now) {
+            if !self.lane.has_room(to) {
+                is_done = false;
+                break;
+            }
             frame::begin(&mut self.frame);
             let header = peer.next(&mut self.frame);
             let payload_bytes = self.frame.len() - HEADER_BYTES;

@@ -4,7 +4,7 @@
 //! a process has died it may hang all the same.
 #![allow(unsafe_code)]
 
-use super::{FRAME_BYTES_MAX, LaneError, PUMP_FRAMES_MAX, Queues};
+use super::{LaneError, PUMP_FRAMES_MAX, Queues};
 use crate::transport::Pump;
 use mpi::ffi;
 use mpi::raw::{AsRaw, FromRaw};
@@ -190,7 +190,6 @@ impl Calls {
 
     /// Hands a frame to MPI.
     fn send(&mut self, to: Pe, frame: Vec<u8>) -> Result<(), LaneError> {
-        debug_assert!(frame.len() <= FRAME_BYTES_MAX, "the lane has checked it");
         let mut request = MaybeUninit::uninit();
         // SAFETY: the buffer moves into `sends` and is neither changed nor freed before the
         // request is complete (moving the `Vec` leaves its heap memory where it is).

@@ -1,6 +1,6 @@
 //! Frames as MPI messages.
 //!
-//! Only small messages are sent (at most 4 KiB), which every MPI library sends eagerly: they
+//! Only small messages are sent (at most 8 KiB, or 4), which the MPI library sends eagerly: they
 //! need nothing from the receiver to complete, so that no PE ever waits for another inside MPI.
 //!
 //! The lane itself calls no MPI: it puts frames into queues and takes them from queues. On the other
@@ -22,9 +22,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
-/// The longest frame, in bytes. MPICH sends 8 KiB and more eagerly, Open MPI through shared memory
-/// 4 KiB with its own header.
-const FRAME_BYTES_MAX: usize = (4 << 10) - 64;
+/// The longest frame that every MPI library sends eagerly, in bytes: Open MPI sends 4 KiB with its own
+/// header through shared memory.
+const FRAME_BYTES: usize = (4 << 10) - 64;
+
+/// The longest that MPICH does, and those that come of it.
+const FRAME_BYTES_OF_MPICH: usize = (8 << 10) - 64;
 
 /// Frames towards one PE that MPI has not completed; the next one waits.
 const SENDS_PER_PEER_MAX: u32 = 64;
@@ -43,6 +46,7 @@ const INCOMING_FRAMES_MAX: usize = 1024;
 
 /// The lane of a job that MPI connects.
 pub struct MpiLane {
+    frame_bytes_max: usize,
     queues: Arc<Queues>,
     calls: Option<Calls>,
     alarm: Arc<Alarm>,
@@ -101,7 +105,10 @@ impl MpiLane {
             failure: Mutex::new(None),
         });
         let calls = Some(Calls::new(comm, topology, queues.clone())?);
-        Ok(MpiLane { queues, calls, alarm: Arc::default() })
+        let is_mpich = mpi::environment::library_version()
+            .is_ok_and(|version| version.contains("MPICH") || version.contains("Intel(R) MPI"));
+        let frame_bytes_max = if is_mpich { FRAME_BYTES_OF_MPICH } else { FRAME_BYTES };
+        Ok(MpiLane { frame_bytes_max, queues, calls, alarm: Arc::default() })
     }
 }
 
@@ -111,18 +118,24 @@ impl Lane for MpiLane {
     }
 
     fn frame_bytes_max(&self) -> usize {
-        FRAME_BYTES_MAX
+        self.frame_bytes_max
+    }
+
+    fn has_room(&self, to: Pe) -> bool {
+        let unsent_to = self.queues.unsent_to.get(to.index());
+        unsent_to.is_none_or(|unsent| unsent.load(Ordering::Relaxed) < SENDS_PER_PEER_MAX)
     }
 
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
-        if frame.len() > FRAME_BYTES_MAX {
-            return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
+        let limit = self.frame_bytes_max;
+        if frame.len() > limit {
+            return Err(LaneError::FrameTooLong { bytes: frame.len(), limit });
         }
         let unsent_to = self.queues.unsent_to.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
-        if unsent_to.load(Ordering::Relaxed) >= SENDS_PER_PEER_MAX {
+        if unsent_to.fetch_add(1, Ordering::Relaxed) >= SENDS_PER_PEER_MAX {
+            unsent_to.fetch_sub(1, Ordering::Relaxed);
             return Ok(false);
         }
-        unsent_to.fetch_add(1, Ordering::Relaxed);
         self.queues.unsent.fetch_add(1, Ordering::Relaxed);
         let frame = std::mem::replace(frame, self.queues.buffer());
         self.queues.outgoing.push((to, frame));
