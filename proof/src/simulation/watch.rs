@@ -2,7 +2,7 @@
 
 use super::processor::Processor;
 use super::scenario::Mishap;
-use super::world::{Event, World};
+use super::world::{Event, Sort, World};
 use std::time::Duration;
 use ultramarine_runtime::protocol::{Membership, Notice, Phase, Standing};
 use ultramarine_topology::Pe;
@@ -121,7 +121,7 @@ impl World {
         if self.watches(by, gone) {
             let delay = self.dice.within(self.scenario.detection_ns.clone());
             // What it said before it was gone counts.
-            let heard = self.last_arrival(gone, by, true);
+            let heard = self.last_arrival(gone, by, Sort::Notice);
             self.begin_to_watch(by, gone, (self.now + delay).max(heard + 1));
         }
     }
@@ -250,7 +250,7 @@ impl World {
     /// A notice goes out; that its receiver is gone, or cannot be reached, shows when it is called.
     fn post_notice(&mut self, from: Pe, to: Pe, notice: Notice) {
         if self.pes[to.index()].is_some() && self.paths.is_whole(from, to, self.now) {
-            let at = self.arrival(from, to, true);
+            let at = self.arrival(from, to, Sort::Notice);
             self.schedule(at, Event::Notice { from, to, notice });
         } else if !matches!(notice, Notice::Goodbye) {
             let delay = self.dice.within(10_000..=1_000_000);

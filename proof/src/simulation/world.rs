@@ -14,6 +14,16 @@ use ultramarine_runtime::protocol::supervision::Mutant;
 use ultramarine_runtime::protocol::{Membership, Message, Node, Notice, Radii};
 use ultramarine_topology::Pe;
 
+/// What stays in order between two PEs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sort {
+    Notice,
+    Message,
+    /// A message with a value. It comes after the messages that were sent before it, and may be
+    /// overtaken by those after it.
+    Value,
+}
+
 /// Something that happens at some moment.
 #[derive(Debug)]
 pub(super) enum Event {
@@ -90,8 +100,8 @@ pub(super) struct World {
     last_event: u64,
     /// By PE; `None`: it is gone.
     pub(super) pes: Vec<Option<Box<Processor>>>,
-    /// When the last message between two PEs arrives, or the last notice.
-    arrivals: BTreeMap<(Pe, Pe, bool), u64>,
+    /// When the last of each sort between two PEs arrives.
+    arrivals: BTreeMap<(Pe, Pe, Sort), u64>,
     /// After this moment nothing arrives any more of what the first has sent the second.
     cuts: BTreeMap<(Pe, Pe), u64>,
     /// What is cut between PEs that live.
@@ -304,8 +314,9 @@ impl World {
         }
         // What is held up comes when the path is whole again, and else never.
         if let Some(open) = self.paths.opens(from, to, self.now) {
-            let at = self.arrival(from, to, false).max(open);
-            self.arrivals.insert((from, to, false), at);
+            let sort = if message.may_be_overtaken() { Sort::Value } else { Sort::Message };
+            let at = self.arrival(from, to, sort).max(open);
+            self.arrivals.insert((from, to, sort), at);
             self.schedule(at, Event::Arrive { from, to, message });
         }
         self.notice_silence(from, to);
@@ -319,8 +330,9 @@ impl World {
         }
     }
 
-    /// When something sent now arrives: after what was sent before.
-    pub(super) fn arrival(&mut self, from: Pe, to: Pe, is_notice: bool) -> u64 {
+    /// When something sent now arrives: after what was sent before, but for messages with a value,
+    /// which others may overtake.
+    pub(super) fn arrival(&mut self, from: Pe, to: Pe, sort: Sort) -> u64 {
         let mut latency = self.dice.within(self.scenario.latency_ns.clone());
         if self.now < self.overloaded_until {
             latency += self.dice.within(0..=self.scenario.dead_after.as_nanos() as u64);
@@ -329,19 +341,24 @@ impl World {
             latency += self.dice.within(0..=self.scenario.late_ns);
         }
         let latency = if from == to { 0 } else { latency };
-        let last = self.arrivals.entry((from, to, is_notice)).or_default();
-        *last = (self.now + latency).max(*last + 1);
-        *last
+        let mut last = self.last_arrival(from, to, sort);
+        if sort == Sort::Value {
+            last = last.max(self.last_arrival(from, to, Sort::Message));
+        }
+        let at = (self.now + latency).max(last + 1);
+        self.arrivals.insert((from, to, sort), at);
+        at
     }
 
-    pub(super) fn last_arrival(&self, from: Pe, to: Pe, is_notice: bool) -> u64 {
-        self.arrivals.get(&(from, to, is_notice)).copied().unwrap_or_default()
+    pub(super) fn last_arrival(&self, from: Pe, to: Pe, sort: Sort) -> u64 {
+        self.arrivals.get(&(from, to, sort)).copied().unwrap_or_default()
     }
 
     /// What a PE has sent may arrive in part.
     pub(super) fn cut_off(&mut self, dead: Pe) {
         for to in (0..self.report.pes).map(Pe::new) {
-            let last = self.last_arrival(dead, to, false);
+            let last = |sort| self.last_arrival(dead, to, sort);
+            let last = last(Sort::Message).max(last(Sort::Value));
             let cut = self.now + self.dice.next() % (last.saturating_sub(self.now) + 2);
             self.cuts.insert((dead, to), cut);
         }

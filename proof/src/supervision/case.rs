@@ -21,6 +21,8 @@ pub struct Case {
     /// Others may hear of a death before it happens: a PE that they take for dead goes on for a
     /// while, until it hears of it and leaves.
     pub accused_live_on: bool,
+    /// Arguments and results are large: what has none may overtake what has.
+    pub are_values_large: bool,
     /// How many lost tasks a PE works off in one step.
     pub losses_per_turn: usize,
     /// A rule of the protocol to leave out.
@@ -43,8 +45,19 @@ impl Case {
     pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> Case {
         let tasks = tasks.to_vec();
         let losses_per_turn = settings::LOSSES_PER_TURN;
-        let (pes, home, accused_live_on, mutant) = (4, 0, false, None);
-        Case { pes, home, tasks, deaths, hops, accused_live_on, losses_per_turn, mutant }
+        let (pes, home, mutant) = (4, 0, None);
+        let (accused_live_on, are_values_large) = (false, false);
+        Case {
+            pes,
+            home,
+            tasks,
+            deaths,
+            hops,
+            accused_live_on,
+            are_values_large,
+            losses_per_turn,
+            mutant,
+        }
     }
 
     /// What takes seconds.
@@ -57,6 +70,14 @@ impl Case {
             (
                 "two tasks that are lost in two turns",
                 Case { losses_per_turn: 1, ..Case::new(&[Supervised, Supervised], 2, 1) },
+            ),
+            (
+                "two tasks with large values",
+                Case { are_values_large: true, ..Case::new(&[Supervised, Supervised], 2, 1) },
+            ),
+            (
+                "a large one that was placed",
+                Case { are_values_large: true, ..Case::new(&[Supervised, Placed(1)], 2, 1) },
             ),
             ("a task that nobody supervises", Case::new(&[Supervised, Unsupervised], 2, 1)),
             ("a task that was placed", Case::new(&[Supervised, Placed(1)], 2, 1)),

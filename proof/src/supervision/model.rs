@@ -41,6 +41,13 @@ pub enum Act {
         /// Its receiver.
         to: u32,
     },
+    /// The next message between two PEs arrives that has no value with it, before those that have.
+    Overtake {
+        /// Its sender.
+        from: u32,
+        /// Its receiver.
+        to: u32,
+    },
     /// A FISH arrives.
     Fish {
         /// Whose it is.
@@ -112,8 +119,9 @@ impl Case {
         Some(())
     }
 
-    fn deliver(&self, state: &mut State, from: u32, to: u32) -> Option<()> {
-        let message = state.wires[self.wire(from, to)].pop_front()?;
+    /// The message of this number in the order of sending arrives.
+    fn deliver(&self, state: &mut State, from: u32, to: u32, number: usize) -> Option<()> {
+        let message = state.wires[self.wire(from, to)].remove(number)?;
         self.step(state, to, |node, desk| {
             node.handle(Duration::ZERO, Pe::new(from), message, desk);
         })
@@ -244,7 +252,11 @@ impl Model for Case {
         let here = |pe: &u32| state.actors[*pe as usize].is_some();
         for (wire, index) in state.wires.iter().zip(0..) {
             if !wire.is_empty() {
-                acts.push(Act::Deliver { from: index / self.pes, to: index % self.pes });
+                let (from, to) = (index / self.pes, index % self.pes);
+                acts.push(Act::Deliver { from, to });
+                if self.are_values_large && overtaking(wire).is_some_and(|number| number > 0) {
+                    acts.push(Act::Overtake { from, to });
+                }
             }
         }
         for at in all().filter(here) {
@@ -269,7 +281,11 @@ impl Model for Case {
     fn next_state(&self, last: &State, act: Act) -> Option<State> {
         let mut state = last.clone();
         match act {
-            Act::Deliver { from, to } => self.deliver(&mut state, from, to)?,
+            Act::Deliver { from, to } => self.deliver(&mut state, from, to, 0)?,
+            Act::Overtake { from, to } => {
+                let number = overtaking(&state.wires[self.wire(from, to)])?;
+                self.deliver(&mut state, from, to, number)?;
+            }
             Act::Fish { thief, victim } => self.fish(&mut state, thief, victim)?,
             Act::Run(pe) => self.run(&mut state, pe)?,
             Act::WorkOff(pe) => {
@@ -299,6 +315,11 @@ impl Model for Case {
     fn properties(&self) -> Vec<Property<Self>> {
         properties::of(self)
     }
+}
+
+/// Which message arrives first if those with a value take longer.
+fn overtaking(wire: &VecDeque<Message>) -> Option<usize> {
+    wire.iter().position(|message| !message.may_be_overtaken())
 }
 
 /// What every task comes to.

@@ -178,6 +178,16 @@ impl Message {
         }
     }
 
+    /// Whether it has a value that may be sent beside it: other messages may then arrive earlier that
+    /// were sent later, and have none.
+    pub fn may_be_overtaken(&self) -> bool {
+        match self {
+            Message::Schedule { tasks, .. } => tasks.len() == 1,
+            Message::Place(_) | Message::Result { outcome: Ok(_), .. } => true,
+            _ => false,
+        }
+    }
+
     /// Takes the array out that is to be sent beside the message, if there is one.
     pub fn take_array(&mut self) -> Option<Array> {
         let is_long = |array: &mut Array| array.bytes().len() >= Self::ARRAY_BYTES_MIN;
