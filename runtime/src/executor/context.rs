@@ -17,6 +17,11 @@ use std::time::{Duration, Instant};
 use ultramarine_topology::{Distance, Pe, Topology};
 
 /// A value that can travel: the argument or result of a task.
+///
+/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither encoded nor
+/// copied before they leave the process, and small messages do not wait behind them. Within a process
+/// nothing is copied at all. Other values are encoded; where they contain large arrays, that takes most
+/// of the time.
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
