@@ -25,7 +25,7 @@ use ultramarine_topology::{Pe, Topology};
 
 /// What is left of a message for the value inside it, in bytes: the rest of a SCHEDULE with one
 /// task, or of a RESULT, is shorter.
-const MESSAGE_OVERHEAD_BYTES: usize = 64;
+const MESSAGE_OVERHEAD_BYTES: usize = 80;
 
 /// The stack of each worker: problems may be divided thousands of times, one inside the other.
 const STACK_BYTES: usize = 16 << 20;

@@ -153,7 +153,7 @@ pub struct Parcel {
 
 impl Parcel {
     /// What the rest of a parcel takes at most when it is encoded, in bytes.
-    const OVERHEAD_BYTES: usize = 40;
+    const OVERHEAD_BYTES: usize = 50;
 
     /// Its length on the wire, in bytes; at most so much.
     pub fn bytes(&self) -> usize {
