@@ -70,7 +70,7 @@ impl Lane for Fragile {
         4000
     }
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
-        self.outgoing.lock().unwrap().push((to, frame.to_vec()));
+        self.outgoing.lock().unwrap().push((to, std::mem::take(frame)));
         Ok(true)
     }
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {

@@ -15,12 +15,15 @@ use ultramarine_topology::Pe;
 /// The buffer for encoding is kept unless it is larger than this, in bytes.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
+/// A message, and the array that is sent beside it.
+type Encoded = (Vec<u8>, Option<Array>);
+
 /// Messages on their way to the port.
 #[derive(Default)]
 pub(super) struct Outgoing {
     sent: VecDeque<(Pe, Message)>,
     /// Encoded messages for which the port had no room, the oldest first. No queue is empty.
-    waiting: BTreeMap<Pe, VecDeque<(Vec<u8>, Option<Array>)>>,
+    waiting: BTreeMap<Pe, VecDeque<Encoded>>,
     encoded: Vec<u8>,
 }
 

@@ -68,6 +68,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
+/// What is done with each message that arrives: from whom, the message, and its array if it has one.
+pub type Deliver<'a> = dyn FnMut(Pe, &[u8], Option<Array>) + 'a;
+
 /// One PE's end of the channels to all others. See the [module](self).
 pub struct Port {
     me: Pe,
@@ -195,7 +198,7 @@ impl Port {
     pub fn poll(
         &mut self,
         now: Duration,
-        deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
+        deliver: &mut Deliver<'_>,
     ) -> Result<Progress, LinkError> {
         let before = self.counters;
         self.is_streaming = false;
@@ -213,7 +216,7 @@ impl Port {
         })
     }
 
-    fn deliver_own(&mut self, deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>)) {
+    fn deliver_own(&mut self, deliver: &mut Deliver<'_>) {
         self.own_bytes = 0;
         for (message, array) in self.own.drain(..) {
             self.counters.messages_received += 1;

@@ -3,16 +3,14 @@
 use super::frame::Frame;
 use super::peer::{Peer, Receipt};
 use super::records::Malformed;
-use super::{LinkError, Port};
-use crate::array::Array;
+use super::{Deliver, LinkError, Port};
 use std::time::Duration;
-use ultramarine_topology::Pe;
 
 impl Port {
     pub(super) fn receive(
         &mut self,
         now: Duration,
-        deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
+        deliver: &mut Deliver<'_>,
     ) -> Result<(), LinkError> {
         let mut failure = None;
         let Port {

@@ -21,12 +21,7 @@ fn incast(message_bytes: usize, settings: PortSettings) -> (Port, Vec<Port>, Bad
 }
 
 /// Polls those that send once, and the root as often as it takes to empty its inbox.
-fn step(
-    root: &mut Port,
-    senders: &mut [Port],
-    ms: u32,
-    deliver: &mut dyn FnMut(Pe, &[u8], Option<Array>),
-) {
+fn step(root: &mut Port, senders: &mut [Port], ms: u32, deliver: &mut Deliver<'_>) {
     for sender in senders {
         sender.poll(MS * ms, &mut |_, _, _| {}).unwrap();
     }
