@@ -126,7 +126,7 @@ fn no_schedule_of_several_tasks_passes_the_limit_of_bytes() {
         FishingSettings { schedule_tasks_max: 10, schedule_bytes_max: 1000, ..settings() };
     for (sizes, expected) in [
         (&[100, 100, 100, 5000, 100, 100, 100, 100][..], &[3, 1][..]),
-        (&[290; 20][..], &[3, 1][..]),
+        (&[280; 20][..], &[3, 1][..]),
         (&[10; 20][..], &[10][..]),
     ] {
         let mut world = World::new(Topology::flat(2), &settings, 1);
