@@ -35,23 +35,33 @@ fn two_tasks_survive_that_are_lost_in_two_turns() {
 }
 
 #[test]
-fn a_task_that_nobody_supervises_ends_all_the_same() {
+fn two_tasks_with_large_values_survive() {
     holds(4);
 }
 
 #[test]
-fn a_task_that_was_placed_survives() {
+fn a_large_task_that_was_placed_survives() {
     holds(5);
 }
 
 #[test]
-fn a_task_of_another_pe_than_the_root_survives() {
+fn a_task_that_nobody_supervises_ends_all_the_same() {
     holds(6);
 }
 
 #[test]
+fn a_task_that_was_placed_survives() {
+    holds(7);
+}
+
+#[test]
+fn a_task_of_another_pe_than_the_root_survives() {
+    holds(8);
+}
+
+#[test]
 fn every_quick_case_has_a_test() {
-    assert_eq!(Case::quick().len(), 7);
+    assert_eq!(Case::quick().len(), 9);
 }
 
 #[track_caller]
