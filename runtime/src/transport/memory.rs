@@ -195,7 +195,9 @@ impl Sleeper for Station {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::Array;
     use crate::transport::testing::{PATIENCE, ping_pong, stream, together, until};
+    use crate::transport::{Port, PortSettings};
 
     fn boxed<const N: usize>() -> [Box<dyn Lane>; N] {
         let mut lanes = network(N as u32).into_iter();
@@ -296,6 +298,27 @@ mod tests {
         let mut frame = vec![0; FRAME_BYTES_MAX + 1];
         assert!(matches!(lane.send(Pe::ROOT, &mut frame), Err(LaneError::FrameTooLong { .. })));
         assert!(matches!(lane.send(Pe::new(1), &mut Vec::new()), Err(LaneError::NoSuchPe(_))));
+    }
+
+    #[test]
+    fn an_array_is_handed_over_as_it_is() {
+        let mut ports = boxed::<2>().into_iter().zip(0..);
+        let mut port = || {
+            let (lane, pe) = ports.next().expect("one of two");
+            Port::new(Pe::new(pe), 2, lane, PortSettings::default())
+        };
+        let (mut sender, mut receiver) = (port(), port());
+        let array = Array::from(vec![1.5; 100_000]);
+        let place = array.bytes().as_ptr();
+        sender.send(Pe::new(1), b"large", Some(&array)).expect("there is room");
+        sender.send(Pe::new(1), b"small", None).expect("there is room");
+        sender.flush(Duration::ZERO).expect("the lane is open");
+        let mut heard = Vec::new();
+        let mut deliver = |_, message: &[u8], array: Option<Array>| {
+            heard.push((message.to_vec(), array.map(|array| array.bytes().as_ptr())));
+        };
+        receiver.poll(Duration::ZERO, &mut deliver).expect("the lane is open");
+        assert_eq!(heard, [(b"large".to_vec(), Some(place)), (b"small".to_vec(), None)]);
     }
 
     #[test]
