@@ -316,7 +316,7 @@ impl World {
         if let Some(open) = self.paths.opens(from, to, self.now) {
             let sort = if message.may_be_overtaken() { Sort::Value } else { Sort::Message };
             let at = self.arrival(from, to, sort).max(open);
-            self.arrivals.insert((from, to, sort), at);
+            self.note_arrival(from, to, sort, at);
             self.schedule(at, Event::Arrive { from, to, message });
         }
         self.notice_silence(from, to);
@@ -331,7 +331,7 @@ impl World {
     }
 
     /// When something sent now arrives: after what was sent before, but for messages with a value,
-    /// which others may overtake.
+    /// which those after them may overtake.
     pub(super) fn arrival(&mut self, from: Pe, to: Pe, sort: Sort) -> u64 {
         let mut latency = self.dice.within(self.scenario.latency_ns.clone());
         if self.now < self.overloaded_until {
@@ -341,13 +341,15 @@ impl World {
             latency += self.dice.within(0..=self.scenario.late_ns);
         }
         let latency = if from == to { 0 } else { latency };
-        let mut last = self.last_arrival(from, to, sort);
-        if sort == Sort::Value {
-            last = last.max(self.last_arrival(from, to, Sort::Message));
-        }
-        let at = (self.now + latency).max(last + 1);
-        self.arrivals.insert((from, to, sort), at);
+        let ahead = if sort == Sort::Value { Sort::Message } else { sort };
+        let at = (self.now + latency).max(self.last_arrival(from, to, ahead) + 1);
+        self.note_arrival(from, to, sort, at);
         at
+    }
+
+    fn note_arrival(&mut self, from: Pe, to: Pe, sort: Sort, at: u64) {
+        let last = self.arrivals.entry((from, to, sort)).or_default();
+        *last = at.max(*last);
     }
 
     pub(super) fn last_arrival(&self, from: Pe, to: Pe, sort: Sort) -> u64 {

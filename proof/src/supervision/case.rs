@@ -21,7 +21,7 @@ pub struct Case {
     /// Others may hear of a death before it happens: a PE that they take for dead goes on for a
     /// while, until it hears of it and leaves.
     pub accused_live_on: bool,
-    /// Arguments and results are large: what has none may overtake what has.
+    /// Arguments and results are large: what is sent later may overtake what has one.
     pub are_values_large: bool,
     /// How many lost tasks a PE works off in one step.
     pub losses_per_turn: usize,

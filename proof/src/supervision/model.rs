@@ -41,12 +41,14 @@ pub enum Act {
         /// Its receiver.
         to: u32,
     },
-    /// The next message between two PEs arrives that has no value with it, before those that have.
+    /// A message between two PEs arrives before those that were sent earlier, which have a value.
     Overtake {
         /// Its sender.
         from: u32,
         /// Its receiver.
         to: u32,
+        /// How many it overtakes.
+        number: usize,
     },
     /// A FISH arrives.
     Fish {
@@ -254,8 +256,8 @@ impl Model for Case {
             if !wire.is_empty() {
                 let (from, to) = (index / self.pes, index % self.pes);
                 acts.push(Act::Deliver { from, to });
-                if self.are_values_large && overtaking(wire).is_some_and(|number| number > 0) {
-                    acts.push(Act::Overtake { from, to });
+                if self.are_values_large {
+                    acts.extend(overtaking(wire).map(|number| Act::Overtake { from, to, number }));
                 }
             }
         }
@@ -282,10 +284,7 @@ impl Model for Case {
         let mut state = last.clone();
         match act {
             Act::Deliver { from, to } => self.deliver(&mut state, from, to, 0)?,
-            Act::Overtake { from, to } => {
-                let number = overtaking(&state.wires[self.wire(from, to)])?;
-                self.deliver(&mut state, from, to, number)?;
-            }
+            Act::Overtake { from, to, number } => self.deliver(&mut state, from, to, number)?,
             Act::Fish { thief, victim } => self.fish(&mut state, thief, victim)?,
             Act::Run(pe) => self.run(&mut state, pe)?,
             Act::WorkOff(pe) => {
@@ -317,9 +316,10 @@ impl Model for Case {
     }
 }
 
-/// Which message arrives first if those with a value take longer.
-fn overtaking(wire: &VecDeque<Message>) -> Option<usize> {
-    wire.iter().position(|message| !message.may_be_overtaken())
+/// Which messages may arrive before the first if those with a value take longer.
+fn overtaking(wire: &VecDeque<Message>) -> impl Iterator<Item = usize> {
+    let values = wire.iter().take_while(|message| message.may_be_overtaken()).count();
+    1..=values.min(wire.len().saturating_sub(1))
 }
 
 /// What every task comes to.
