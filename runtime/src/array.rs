@@ -168,10 +168,18 @@ impl Arriving {
     ///
     /// If there are more than are missing.
     pub fn take(&mut self, bytes: &[u8]) {
+        self.next(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Where the next bytes belong, `bytes_max` or as many as are missing. They are no longer missing
+    /// then.
+    pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
+        let bytes = bytes_max.min(self.missing());
         let elements =
             Arc::get_mut(&mut self.array.0).expect("it is not given away before its end");
-        elements.bytes_mut()[self.filled..][..bytes.len()].copy_from_slice(bytes);
-        self.filled += bytes.len();
+        let next = &mut elements.bytes_mut()[self.filled..][..bytes];
+        self.filled += bytes;
+        next
     }
 
     /// The array; what is missing is zero.

@@ -110,6 +110,7 @@ settings! {
     "window_frames" => port.window_frames,
     "credit_bytes_max" => port.credit_bytes_max,
     "backlog_bytes_max" => port.backlog_bytes_max,
+    "single_copy" => port.single_copy,
     "resend_after" => port.resend_after,
     "resends_max" => port.resends_max,
     "connections_max" => connections_max,

@@ -152,6 +152,18 @@ impl Topology {
         self.cluster(p, r).map_or(Ball::new(p.number(), p.number() + 1), |node| node.ball)
     }
 
+    /// The PEs on the host of `p`: `p` alone where no host is named.
+    pub fn host_of(&self, p: Pe) -> Ball {
+        let host = self.place(p).host();
+        let is_within = |ball: &Ball| {
+            // PEs of one host follow each other.
+            let ends = [ball.first(), Pe::new(ball.numbers().end - 1)];
+            host.is_some() && ends.iter().all(|&end| self.place(end).host() == host)
+        };
+        let balls = self.ancestors(p).map(|node| node.ball);
+        balls.take_while(is_within).last().unwrap_or(Ball::new(p.number(), p.number() + 1))
+    }
+
     /// The distances between PEs of this job, ascending: 0 first, and if there is more than one
     /// PE, 1 last.
     pub fn radii(&self) -> &[Distance] {

@@ -157,6 +157,9 @@ impl Processor {
             }
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
             let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
+            if due.is_zero() {
+                continue;
+            }
             // Those that are called may be inside rayon, and not come at once.
             let busy = self.are_working() || !self.queues.is_empty();
             let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());

@@ -133,7 +133,8 @@ impl Processor {
         protocol.max_replicas = settings.max_replicas;
         let node = Node::new(me, topology.clone(), protocol);
         let airlock = Airlock::new(lane.take_pump());
-        let port = Port::new(me, topology.pes(), lane, settings.patient_port());
+        let mut port = Port::new(me, topology.pes(), lane, settings.patient_port());
+        port.has_neighbours(topology.host_of(me));
         let (pool, seed) = (queues.common(), random.next_u64());
         let engine = Engine::new(me, node, port, lifeboat, pool, seed);
         let pe = Arc::new(Processor {

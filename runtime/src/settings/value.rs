@@ -56,6 +56,13 @@ macro_rules! numbers {
 
 numbers!(u8, u32, usize);
 
+impl Value for bool {
+    fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
+        let reason = "true or false is expected";
+        text.trim().parse().map_err(|_| Refusal::value(name, text, reason))
+    }
+}
+
 impl Value for Option<u64> {
     fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
         number(name, text).map(Some)

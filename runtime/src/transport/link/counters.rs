@@ -18,6 +18,8 @@ pub struct LinkCounters {
     pub bytes_sent: u64,
     /// Bytes of the frames that the lane delivered, headers included.
     pub bytes_received: u64,
+    /// Bytes of arrays that were copied from the memory of other processes.
+    pub bytes_fetched: u64,
     /// Bytes of streams that were sent again.
     pub bytes_resent: u64,
     /// Frames dropped because all their bytes had arrived before.
@@ -41,7 +43,7 @@ pub struct Progress {
     pub frames_received: usize,
     /// Frames handed to the lane.
     pub frames_sent: usize,
-    /// Whether frames came or went behind which more is to come or to go.
+    /// Whether frames came or went behind which more is to come or to go, or arrays are being copied.
     pub is_streaming: bool,
 }
 

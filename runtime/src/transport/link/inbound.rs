@@ -1,7 +1,7 @@
 //! The receiving half of one pair: the peer's stream, which arrives in order or not at all.
 
 use super::buffers::Buffers;
-use super::records::{Malformed, Records};
+use super::records::{Malformed, Note, Records};
 use crate::array::Array;
 use crate::transport::Shelf;
 use std::sync::Arc;
@@ -34,6 +34,11 @@ impl Inbound {
     #[cfg(test)]
     pub(super) fn buffer_bytes(&self) -> usize {
         self.records.buffer_bytes()
+    }
+
+    /// What the peer has said of arrays that are copied, the oldest first.
+    pub(super) fn take_note(&mut self) -> Option<Note> {
+        self.records.take_note()
     }
 
     pub(super) fn position(&self) -> u64 {

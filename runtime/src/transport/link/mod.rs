@@ -8,6 +8,8 @@
 //! arrived, and a checksum. What is not acknowledged for a while is sent again, from there on
 //! (go-back-N); what arrives twice, out of order or damaged is dropped and counted.
 //!
+//! A peer on the same host is told where a large array lies, and copies it from there (`offers.rs`).
+//!
 //! How much may be in flight is bounded twice: towards each peer by a window, and towards a
 //! receiver by the credit that it gives to all who send to it (`credit.rs`).
 //!
@@ -20,7 +22,7 @@
 //! ```
 //! use std::time::Duration;
 //! use ultramarine_runtime::transport::{Port, PortSettings, memory};
-//! use ultramarine_topology::Pe;
+//! use ultramarine_topology::{Ball, Pe};
 //!
 //! let mut ports: Vec<Port> = memory::network(2)
 //!     .into_iter()
@@ -39,8 +41,10 @@ mod buffers;
 mod counters;
 mod credit;
 mod error;
+mod foreign;
 mod frame;
 mod inbound;
+mod offers;
 mod outbound;
 mod peer;
 mod receiving;
@@ -60,13 +64,15 @@ use crate::array::Array;
 use buffers::Buffers;
 use credit::Budget;
 use frame::HEADER_BYTES;
+use offers::OFFERED_BYTES_MIN;
+use outbound::Way;
 use peer::{Common, Limits, Peer};
 use records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
 use silence::Silences;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Ball, Pe};
 
 /// What is done with each message that arrives: from whom, the message, and its array if it has one.
 pub type Deliver<'a> = dyn FnMut(Pe, &[u8], Option<Array>) + 'a;
@@ -77,6 +83,8 @@ pub struct Port {
     lane: Box<dyn Lane>,
     /// Where arrays lie for PEs of this process.
     shelf: Option<Arc<Shelf>>,
+    /// The PEs that may be able to read our memory.
+    neighbours: Option<Ball>,
     settings: PortSettings,
     limits: Limits,
     counters: LinkCounters,
@@ -88,6 +96,8 @@ pub struct Port {
     ready: Vec<Pe>,
     /// The peers for whom something may fall due; those, and only those, have `is_timed` set.
     timed: Vec<Pe>,
+    /// The peers that have offered arrays which we have not copied yet, whose turn it is first.
+    fetched: VecDeque<Pe>,
     /// Nothing falls due before this moment.
     due: Duration,
     /// Messages to oneself, until the next poll.
@@ -112,17 +122,20 @@ impl Port {
             me,
             limits: limits(&*lane, &settings),
             shelf: lane.shelf(),
+            neighbours: None,
             lane,
             settings,
             counters: LinkCounters::default(),
             common: Common {
                 buffers: Buffers::default(),
                 budget: Budget::new(settings.credit_bytes_max),
+                offered: 0,
             },
             silences: Silences::default(),
             peers: std::iter::repeat_with(|| None).take(pes as usize).collect(),
             ready: Vec::new(),
             timed: Vec::new(),
+            fetched: VecDeque::new(),
             due: Duration::MAX,
             own: VecDeque::new(),
             own_bytes: 0,
@@ -131,12 +144,22 @@ impl Port {
         }
     }
 
+    /// Says which PEs run on the same host. They are to copy large arrays straight from our memory,
+    /// if [`PortSettings::single_copy`] is set and the host lets them. Over a lane that carries arrays
+    /// within a process that is not needed.
+    pub fn has_neighbours(&mut self, neighbours: Ball) {
+        if self.settings.single_copy && neighbours.len() > 1 {
+            foreign::allow_reading();
+            self.neighbours = Some(neighbours);
+        }
+    }
+
     /// Appends a message to the stream towards `to`; the next [`poll`](Self::poll) or
     /// [`flush`](Self::flush) sends it. A message to oneself is delivered by the next `poll`; one
     /// to a peer that was [closed](Self::close) goes nowhere.
     ///
     /// An array that belongs to it is not copied, and other messages to the same peer need not wait
-    /// for it: those that are sent later and have none may be delivered earlier.
+    /// for it: those that are sent later may be delivered earlier.
     ///
     /// `Ok(false)`: too much is waiting for that PE already. Nothing was queued; try again after a
     /// `poll` in which it has acknowledged some. A message always fits where nothing waits.
@@ -179,8 +202,19 @@ impl Port {
             if !room(peer.outbound.backlog_bytes()) {
                 return Ok(false);
             }
-            let shelf = self.shelf.as_deref();
-            peer.outbound.push(message, array, shelf, &mut self.common.buffers);
+            let way = match &self.shelf {
+                Some(shelf) => Way::Shelf(shelf),
+                None if array_bytes >= OFFERED_BYTES_MIN
+                    && self.neighbours.is_some_and(|neighbours| neighbours.contains(to))
+                    && peer.outbound.may_offer() =>
+                {
+                    Way::Offer
+                }
+                None => Way::Pieces,
+            };
+            self.common.offered += usize::from(array.is_some() && matches!(way, Way::Offer));
+            let array = array.map(|array| (array, way));
+            peer.outbound.push(message, array, &mut self.common.buffers);
             peer.enlist_ready(to, &mut self.ready);
         }
         self.counters.messages_sent += 1;
@@ -204,6 +238,7 @@ impl Port {
         self.is_streaming = false;
         self.deliver_own(deliver);
         let received = self.receive(now, deliver);
+        self.fetch(deliver);
         self.check_timers(now);
         self.flush(now)?;
         received?;
@@ -212,7 +247,7 @@ impl Port {
             messages: (after.messages_received - before.messages_received) as usize,
             frames_received: (after.frames_received - before.frames_received) as usize,
             frames_sent: (after.frames_sent - before.frames_sent) as usize,
-            is_streaming: self.is_streaming,
+            is_streaming: self.is_streaming || self.common.offered > 0 || !self.fetched.is_empty(),
         })
     }
 
@@ -281,7 +316,8 @@ impl Port {
     /// The moment, in the caller's time, at which [`poll`](Self::poll) should be called although
     /// nothing arrives. It may turn out that nothing is due then.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let due = if self.own.is_empty() { self.due } else { Duration::ZERO };
+        let is_resting = self.own.is_empty() && self.fetched.is_empty();
+        let due = if is_resting { self.due } else { Duration::ZERO };
         (due < Duration::MAX).then_some(due)
     }
 

@@ -14,6 +14,7 @@
 //! is never copied: a piece refers to it.
 
 use super::buffers::Buffers;
+use super::offers::{Answer, Offers};
 use super::records::{self, PREFIX_BYTES};
 use crate::array::Array;
 use crate::transport::Shelf;
@@ -38,6 +39,8 @@ pub(super) struct Outbound {
     waiting: VecDeque<Waiting>,
     /// How many bytes of theirs are not laid down.
     waiting_bytes: usize,
+    /// Arrays that the peer copies itself.
+    offers: Offers,
     /// The peer has every byte before this position.
     acknowledged: u64,
     /// The next byte to hand to the lane.
@@ -71,6 +74,16 @@ struct Segment {
 enum Content {
     Messages(Vec<u8>),
     Piece { prefix: [u8; PREFIX_BYTES], array: Array, range: Range<usize> },
+}
+
+/// How an array gets to the peer.
+pub(super) enum Way<'a> {
+    /// It is there already: the peer is in our process.
+    Shelf(&'a Shelf),
+    /// The peer copies it.
+    Offer,
+    /// In the stream.
+    Pieces,
 }
 
 /// An array that is being laid down.
@@ -124,33 +137,66 @@ impl Outbound {
 
     /// Bytes not yet acknowledged.
     pub(super) fn backlog_bytes(&self) -> usize {
-        (self.laid - self.acknowledged) as usize + self.waiting_bytes
+        (self.laid - self.acknowledged) as usize + self.waiting_bytes + self.offers.bytes()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.backlog_bytes() == 0 && self.waiting.is_empty()
+        self.backlog_bytes() == 0 && self.waiting.is_empty() && self.offered() == 0
+    }
+
+    /// How many arrays the peer may copy.
+    pub(super) fn offered(&self) -> usize {
+        self.offers.len()
+    }
+
+    /// Whether the peer can be expected to copy arrays that it is offered.
+    pub(super) fn may_offer(&self) -> bool {
+        self.offers.are_welcome()
     }
 
     pub(super) fn push(
         &mut self,
         message: &[u8],
-        array: Option<&Array>,
-        shelf: Option<&Shelf>,
+        array: Option<(&Array, Way<'_>)>,
         buffers: &mut Buffers,
     ) {
-        match (array, shelf) {
-            (None, _) => self.lay(buffers, |stream| records::write_message(stream, message)),
-            (Some(array), Some(shelf)) => {
+        match array {
+            None => self.lay(buffers, |stream| records::write_message(stream, message)),
+            Some((array, Way::Shelf(shelf))) => {
                 let number = shelf.put(array.clone());
                 self.lay(buffers, |stream| records::write_shelved(stream, message, number));
             }
-            (Some(array), None) => {
-                self.waiting_bytes += array.bytes().len();
-                let (message, array) = (Some(message.to_vec()), array.clone());
-                self.waiting.push_back(Waiting { message, array, laid: 0 });
+            Some((array, Way::Offer)) => {
+                let offer = self.offers.add(message, array.clone());
+                self.lay(buffers, |stream| records::write_offer(stream, message, &offer));
+            }
+            Some((array, Way::Pieces)) => {
+                self.wait(message.to_vec(), array.clone());
                 self.lay_pieces(buffers);
             }
         }
+    }
+
+    fn wait(&mut self, message: Vec<u8>, array: Array) {
+        self.waiting_bytes += array.bytes().len();
+        self.waiting.push_back(Waiting { message: Some(message), array, laid: 0 });
+    }
+
+    /// Tells the peer what became of its offer.
+    pub(super) fn answer(&mut self, answer: Answer, buffers: &mut Buffers) {
+        self.lay(buffers, |stream| records::write_answer(stream, answer));
+    }
+
+    /// The peer says what became of ours. Of how many; `None`: it had none.
+    pub(super) fn is_answered(&mut self, answer: Answer, buffers: &mut Buffers) -> Option<usize> {
+        if answer == Answer::Fetched {
+            return self.offers.is_fetched().then_some(1);
+        }
+        let refused = self.offers.are_refused();
+        let count = refused.len();
+        refused.into_iter().for_each(|(message, array)| self.wait(message, array));
+        self.lay_pieces(buffers);
+        Some(count)
     }
 
     /// Appends to the messages that were laid down last.

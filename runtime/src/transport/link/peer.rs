@@ -4,10 +4,12 @@ use super::buffers::Buffers;
 use super::credit::{Budget, Loan};
 use super::frame::{Frame, Header};
 use super::inbound::{Inbound, Taken};
+use super::offers::Fetches;
 use super::outbound::{Heard, Outbound};
-use super::records::Malformed;
+use super::records::{Malformed, Note};
 use crate::array::Array;
 use crate::transport::Shelf;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -40,12 +42,16 @@ impl Limits {
 pub(super) struct Common {
     pub(super) buffers: Buffers,
     pub(super) budget: Budget,
+    /// How many arrays peers may copy that they have not yet said to have.
+    pub(super) offered: usize,
 }
 
 /// What a port keeps about a PE that it talks to.
 pub(super) struct Peer {
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
+    /// Arrays that we copy out of its memory.
+    pub(super) fetches: Fetches,
     /// The position in the peer's stream that our last frame acknowledged.
     acknowledged: u64,
     /// The credit that it gave.
@@ -59,6 +65,8 @@ pub(super) struct Peer {
     pub(super) is_closed: bool,
     /// Whether the port's list of peers to send to has this peer.
     pub(super) is_ready: bool,
+    /// Whether the port's list of peers with arrays to copy has this peer.
+    pub(super) is_fetched_from: bool,
     /// Whether the port's list of peers with a running clock has this peer.
     pub(super) is_timed: bool,
 }
@@ -83,6 +91,7 @@ impl Peer {
         Peer {
             outbound: Outbound::new(limits.flow()),
             inbound: Inbound::new(shelf),
+            fetches: Fetches::default(),
             acknowledged: 0,
             credited: 0,
             loan: Loan::default(),
@@ -90,6 +99,7 @@ impl Peer {
             heard: Duration::ZERO,
             is_closed: false,
             is_ready: false,
+            is_fetched_from: false,
             is_timed: false,
         }
     }
@@ -117,7 +127,9 @@ impl Peer {
         if payload.is_empty() {
             return Receipt::Good;
         }
-        match self.inbound.take(header.sequence, payload, message_bytes_max, buffers, deliver) {
+        let taken =
+            self.inbound.take(header.sequence, payload, message_bytes_max, buffers, deliver);
+        match taken.and_then(|taken| self.heed(common).map(|()| taken)) {
             Ok(Taken::New) => {
                 self.owe(header.waiting, limits, &mut common.budget, now);
                 Receipt::Good
@@ -132,6 +144,31 @@ impl Peer {
                 self.close(common);
                 Receipt::Malformed(malformed)
             }
+        }
+    }
+
+    /// Does what the peer says of arrays that are copied.
+    fn heed(&mut self, common: &mut Common) -> Result<(), Malformed> {
+        while let Some(note) = self.inbound.take_note() {
+            match note {
+                Note::Offered(message, offer) => self.fetches.add(message, offer),
+                Note::Answered(answer) => {
+                    let settled = self.outbound.is_answered(answer, &mut common.buffers);
+                    common.offered -= settled.ok_or(Malformed::Nonsense)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies on in the arrays that the peer has offered.
+    pub(super) fn fetch(
+        &mut self,
+        common: &mut Common,
+        deliver: &mut dyn FnMut(&[u8], Option<Array>),
+    ) {
+        if let Some(answer) = self.fetches.go_on(deliver) {
+            self.outbound.answer(answer, &mut common.buffers);
         }
     }
 
@@ -196,9 +233,11 @@ impl Peer {
     /// Drops what waits, and whatever may come.
     pub(super) fn close(&mut self, common: &mut Common) {
         common.budget.end(&mut self.loan);
+        common.offered -= self.outbound.offered();
         self.is_closed = true;
         self.outbound = Outbound::default();
         self.inbound = Inbound::default();
+        self.fetches = Fetches::default();
         self.acknowledge_by = None;
     }
 
@@ -206,6 +245,13 @@ impl Peer {
     pub(super) fn enlist_ready(&mut self, pe: Pe, ready: &mut Vec<Pe>) {
         if !std::mem::replace(&mut self.is_ready, true) {
             ready.push(pe);
+        }
+    }
+
+    /// Puts the peer, whose name is `pe`, on the list of those with arrays to copy, if it has any.
+    pub(super) fn enlist_fetched(&mut self, pe: Pe, fetched: &mut VecDeque<Pe>) {
+        if self.fetches.are_open() && !std::mem::replace(&mut self.is_fetched_from, true) {
+            fetched.push_back(pe);
         }
     }
 

@@ -23,6 +23,7 @@ impl Port {
             peers,
             ready,
             timed,
+            fetched,
             due,
             is_streaming,
             ..
@@ -62,6 +63,7 @@ impl Port {
             }
             *is_streaming |=
                 frame.header.waiting > 0 || peer.outbound.backlog_bytes() > limits.frame_bytes;
+            peer.enlist_fetched(from, fetched);
             if peer.may_send(now) {
                 peer.enlist_ready(from, ready);
             } else if let Some(deadline) = peer.deadline(limits.resend_after) {
@@ -70,5 +72,21 @@ impl Port {
             }
         })?;
         failure.map_or(Ok(()), Err)
+    }
+    /// Copies on in what one of the peers has offered.
+    pub(super) fn fetch(&mut self, deliver: &mut Deliver<'_>) {
+        let Some(from) = self.fetched.pop_front() else { return };
+        let Some(peer) = self.peers[from.index()].as_mut() else { return };
+        peer.is_fetched_from = false;
+        let counters = &mut self.counters;
+        peer.fetch(&mut self.common, &mut |message, array| {
+            counters.messages_received += 1;
+            counters.bytes_fetched += array.as_ref().map_or(0, |array| array.bytes().len() as u64);
+            deliver(from, message, array);
+        });
+        peer.enlist_fetched(from, &mut self.fetched);
+        if peer.outbound.may_send() {
+            peer.enlist_ready(from, &mut self.ready);
+        }
     }
 }

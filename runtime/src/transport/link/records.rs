@@ -9,13 +9,18 @@
 //! | `ANNOUNCEMENT` | the length and the alignment of an array, and a message that is delivered with it |
 //! | `PIECE` | the next bytes of the array that was announced last |
 //! | `SHELVED` | the number of an array on the lane's [shelf](Shelf), 8 bytes, and its message |
+//! | `OFFER` | where the sender has an array in its memory, and its message; see `offers.rs` |
+//! | `FETCHED` | the sender has the oldest array that it was offered |
+//! | `REFUSED` | the sender has none of those that it was offered, nor will it have any |
 //!
 //! A large array takes a while to arrive. So between its pieces there may be messages, which are
-//! delivered at once; of arrays one comes after the other. A message without an array may thus overtake
-//! one with an array, and nothing else overtakes anything.
+//! delivered at once. A message with a large array may thus be overtaken by all that are sent after it,
+//! and no other is by any.
 
+use super::offers::Answer;
 use crate::array::{Array, Arriving};
 use crate::transport::Shelf;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes in front of each record.
@@ -28,19 +33,25 @@ const ARRAY_HEAD_BYTES: usize = 9;
 /// What comes between the prefix and the message of an array on the shelf.
 const NUMBER_BYTES: usize = 8;
 
+/// What comes between the prefix and the message of an array that is offered.
+const OFFER_BYTES: usize = 37;
+
 /// The longest record, in bytes without its prefix.
 const RECORD_BYTES_MAX: usize = (1 << KIND_SHIFT) - 1;
 
 /// The longest message, in bytes.
-pub(super) const MESSAGE_BYTES_MAX: usize = RECORD_BYTES_MAX - ARRAY_HEAD_BYTES;
+pub(super) const MESSAGE_BYTES_MAX: usize = RECORD_BYTES_MAX - OFFER_BYTES;
 
 /// Where the kind stands in a prefix.
-const KIND_SHIFT: u32 = 30;
+const KIND_SHIFT: u32 = 29;
 
 const MESSAGE: u32 = 0;
 const ANNOUNCEMENT: u32 = 1;
 const PIECE: u32 = 2;
 const SHELVED: u32 = 3;
+const OFFER: u32 = 4;
+const FETCHED: u32 = 5;
+const REFUSED: u32 = 6;
 
 /// A buffer that has held a record longer than this, in bytes, is given back to the allocator.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
@@ -70,9 +81,65 @@ pub(super) fn write_shelved(stream: &mut Vec<u8>, message: &[u8], number: u64) {
     stream.extend_from_slice(message);
 }
 
+/// Appends a message whose array the peer is to copy.
+pub(super) fn write_offer(stream: &mut Vec<u8>, message: &[u8], offer: &Offer) {
+    stream.extend_from_slice(&prefix(OFFER, OFFER_BYTES + message.len()));
+    stream.extend_from_slice(&offer.process.to_le_bytes());
+    for number in [offer.address, offer.bytes, offer.seal_address, offer.seal] {
+        stream.extend_from_slice(&number.to_le_bytes());
+    }
+    stream.push(offer.alignment);
+    stream.extend_from_slice(message);
+}
+
+/// Appends what became of an offer.
+pub(super) fn write_answer(stream: &mut Vec<u8>, answer: Answer) {
+    let kind = match answer {
+        Answer::Fetched => FETCHED,
+        Answer::Refused => REFUSED,
+    };
+    stream.extend_from_slice(&prefix(kind, 0));
+}
+
 /// What stands in front of a piece of so many bytes.
 pub(super) fn piece_prefix(bytes: usize) -> [u8; PREFIX_BYTES] {
     prefix(PIECE, bytes)
+}
+
+/// Where a sender has an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Offer {
+    pub(super) process: u32,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    /// Where the sender's seal is, and what it is while the array is there.
+    pub(super) seal_address: u64,
+    pub(super) seal: u64,
+    pub(super) alignment: u8,
+}
+
+impl Offer {
+    /// The offer that a record begins with, and its message.
+    fn split(record: &[u8]) -> Option<(Offer, &[u8])> {
+        let (process, mut rest) = record.split_first_chunk()?;
+        let mut numbers = [0; 4];
+        for number in &mut numbers {
+            let (bytes, behind) = rest.split_first_chunk()?;
+            (*number, rest) = (u64::from_le_bytes(*bytes), behind);
+        }
+        let (&alignment, message) = rest.split_first()?;
+        let (process, [address, bytes, seal_address, seal]) =
+            (u32::from_le_bytes(*process), numbers);
+        Some((Offer { process, address, bytes, seal_address, seal, alignment }, message))
+    }
+}
+
+/// What a peer has said of arrays that are copied.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Note {
+    /// There is one that belongs to this message.
+    Offered(Vec<u8>, Offer),
+    Answered(Answer),
 }
 
 /// Why a stream cannot be cut any further.
@@ -94,6 +161,8 @@ pub(super) struct Records {
     piece_bytes: usize,
     /// The array that is arriving, and the message that waits for it.
     arriving: Option<(Vec<u8>, Arriving)>,
+    /// What has not been heeded yet.
+    notes: VecDeque<Note>,
     /// Where arrays may lie.
     shelf: Option<Arc<Shelf>>,
 }
@@ -114,6 +183,11 @@ impl Records {
     pub(super) fn exchange_buffer(&mut self, buffer: Vec<u8>) -> Vec<u8> {
         debug_assert!(self.partial.is_empty() && buffer.is_empty(), "no byte is lost");
         std::mem::replace(&mut self.partial, buffer)
+    }
+
+    /// The oldest note that has not been taken.
+    pub(super) fn take_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
     }
 
     #[cfg(test)]
@@ -198,14 +272,17 @@ impl Records {
                 let array = self.shelf.as_ref().and_then(|shelf| shelf.take(number));
                 deliver(message, Some(array.ok_or(Malformed::Nonsense)?));
             }
-            _ => {
-                let (array_bytes, rest) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
+            OFFER => {
+                let (offer, message) = Offer::split(record).ok_or(Malformed::Nonsense)?;
+                array_bytes(offer.bytes, bytes_max)?;
+                self.notes.push_back(Note::Offered(message.to_vec(), offer));
+            }
+            FETCHED => self.notes.push_back(Note::Answered(Answer::Fetched)),
+            REFUSED => self.notes.push_back(Note::Answered(Answer::Refused)),
+            ANNOUNCEMENT => {
+                let (bytes, rest) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
                 let (alignment, message) = rest.split_first().ok_or(Malformed::Nonsense)?;
-                let array_bytes = usize::try_from(u64::from_le_bytes(*array_bytes));
-                let array_bytes = array_bytes.map_err(|_| Malformed::Nonsense)?;
-                if array_bytes > bytes_max {
-                    return Err(Malformed::TooLong(array_bytes));
-                }
+                let array_bytes = array_bytes(u64::from_le_bytes(*bytes), bytes_max)?;
                 let arriving = Arriving::new(array_bytes, usize::from(*alignment));
                 let arriving = arriving.filter(|_| self.arriving.is_none());
                 let arriving = arriving.ok_or(Malformed::Nonsense)?;
@@ -215,6 +292,7 @@ impl Records {
                     self.arriving = Some((message.to_vec(), arriving));
                 }
             }
+            _ => return Err(Malformed::Nonsense),
         }
         Ok(())
     }
@@ -225,6 +303,12 @@ impl Records {
         self.partial.extend_from_slice(taken);
         rest
     }
+}
+
+/// The length of an array, if it is within the limit.
+fn array_bytes(bytes: u64, bytes_max: usize) -> Result<usize, Malformed> {
+    let bytes = usize::try_from(bytes).map_err(|_| Malformed::Nonsense)?;
+    if bytes > bytes_max { Err(Malformed::TooLong(bytes)) } else { Ok(bytes) }
 }
 
 /// The kind of the record that begins here, and its length in bytes without the prefix, if the prefix
@@ -241,6 +325,7 @@ fn end_of_record(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Malfor
         Some((MESSAGE, length)) => (length, 0),
         Some((ANNOUNCEMENT, length)) => (length, ARRAY_HEAD_BYTES),
         Some((SHELVED, length)) => (length, NUMBER_BYTES),
+        Some((OFFER, length)) => (length, OFFER_BYTES),
         Some(_) => (0, 0),
     };
     let message_bytes = end.saturating_sub(overhead);
@@ -322,7 +407,7 @@ mod tests {
     fn an_over_long_message_reserves_nothing() {
         let mut records = Records::default();
         assert_eq!(records.cut(&[0xff; 3], 1 << 28, &mut none), Ok(()));
-        let taken = records.cut(&[0x3f], 1 << 28, &mut none);
+        let taken = records.cut(&[0x1f], 1 << 28, &mut none);
         assert_eq!(taken, Err(Malformed::TooLong(RECORD_BYTES_MAX)));
         assert!(records.partial.capacity() < 100);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortSettings {
     /// The longest message, and the longest array that belongs to one, in bytes. (A message alone is
-    /// never longer than 1 GiB.) Default 256 MiB.
+    /// never longer than 512 MiB.) Default 256 MiB.
     pub message_bytes_max: usize,
     /// How much may be in flight towards a peer without being acknowledged, in frames of full
     /// length; at least 1. Default 1024.
@@ -19,6 +19,10 @@ pub struct PortSettings {
     /// was sent, so a program that sends more than the network takes needs the memory for it.
     /// Default 1 GiB, or four times `message_bytes_max` if that is more.
     pub backlog_bytes_max: usize,
+    /// Whether PEs of one host copy large arrays straight from each other's memory, where the host lets
+    /// them: they try, and else send them like everything else. (The system call is
+    /// `process_vm_readv`, which MPI libraries call CMA.) Default true.
+    pub single_copy: bool,
     /// How long to wait for an acknowledgement before sending again, and asking the watch to look
     /// at the peer. Lanes that lose nothing (`memory`) do neither. Default 1 s.
     pub resend_after: Duration,
@@ -34,6 +38,7 @@ impl Default for PortSettings {
             window_frames: 1024,
             credit_bytes_max: 64 << 20,
             backlog_bytes_max: 1 << 30,
+            single_copy: true,
             resend_after: Duration::from_secs(1),
             resends_max: 30,
         }

@@ -1,0 +1,41 @@
+//! The memory of other processes of this host.
+//!
+//! That is what `unsafe` is for here.
+
+#![allow(unsafe_code)]
+
+use rustix::process::{PTracer, Pid, set_ptracer};
+use std::io;
+
+/// Lets all processes of this user read our memory, where a security module (Yama) would let only our
+/// ancestors do so.
+pub(super) fn allow_reading() {
+    // It fails where there is no such module, and nothing to allow.
+    let _ = set_ptracer(PTracer::Any);
+}
+
+/// Copies memory of a process: from each address into the buffer beside it, one after the other.
+///
+/// # Errors
+///
+/// There is no such process, it has no such memory, or may not be read; or this system has no such
+/// call.
+pub(super) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> io::Result<()> {
+    let bytes = copies.iter().map(|(_, into)| into.len()).sum::<usize>();
+    let pairs = copies.map(|(address, into)| {
+        let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+        let here = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        (here, there)
+    });
+    let (here, there) = (pairs.map(|(here, _)| here), pairs.map(|(_, there)| there));
+    let (from, count) = (from.as_raw_nonzero().get(), N as libc::c_ulong);
+    // SAFETY: Each of `here` is a buffer that is borrowed until the call is over. `there` is only read,
+    // and the system checks that it can be. Both have `count` elements.
+    let copied =
+        unsafe { libc::process_vm_readv(from, here.as_ptr(), count, there.as_ptr(), count, 0) };
+    match usize::try_from(copied) {
+        Ok(copied) if copied == bytes => Ok(()),
+        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}

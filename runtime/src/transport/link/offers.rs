@@ -1,0 +1,177 @@
+//! Large arrays that a peer on the same host copies out of our memory.
+//!
+//! The stream says only where such an array lies (`OFFER`). The peer copies it from there, a part at each
+//! poll so that other messages are not held up, and then says so (`FETCHED`): one copy, and none by us.
+//! Where it cannot (not every container allows it), it says that too (`REFUSED`). Then this array goes
+//! the way of all others, in pieces, and so do all later ones.
+//!
+//! We may drop an array that the peer is still copying, if we hold the peer for dead. So each sender has
+//! a *seal*, a word of its memory that it changes before it drops anything, and the peer copies the seal
+//! after every part: while the seal is what the offer says, what was copied before it is the array. Nor is
+//! another process, which has the number of one that has ended, taken for it.
+
+use super::foreign;
+use super::records::Offer;
+use crate::array::{Array, Arriving};
+use rustix::process::Pid;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Shorter arrays arrive sooner in pieces.
+pub(super) const OFFERED_BYTES_MIN: usize = 64 << 10;
+
+/// How much is copied at a poll: what takes about as long as a small message.
+const PART_BYTES: usize = 64 << 10;
+
+/// What a peer may copy out of our memory.
+#[derive(Default)]
+pub(super) struct Offers {
+    /// Dropped before the arrays are.
+    seal: Option<Seal>,
+    /// The oldest first, each with the message that it belongs to.
+    open: VecDeque<(Vec<u8>, Array)>,
+    /// How long their arrays are together.
+    bytes: usize,
+    is_refused: bool,
+}
+
+impl Offers {
+    /// Whether the peer has not said that it cannot copy them.
+    pub(super) fn are_welcome(&self) -> bool {
+        !self.is_refused
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Keeps an array until the peer has it. What to tell the peer.
+    pub(super) fn add(&mut self, message: &[u8], array: Array) -> Offer {
+        let seal = self.seal.get_or_insert_with(Seal::new);
+        let bytes = array.bytes();
+        let offer = Offer {
+            process: std::process::id(),
+            address: bytes.as_ptr().addr() as u64,
+            bytes: bytes.len() as u64,
+            alignment: array.alignment() as u8,
+            seal_address: std::ptr::from_ref(&*seal.word).addr() as u64,
+            seal: seal.value,
+        };
+        self.bytes += bytes.len();
+        self.open.push_back((message.to_vec(), array));
+        offer
+    }
+
+    /// The peer has the oldest. Whether there was any.
+    pub(super) fn is_fetched(&mut self) -> bool {
+        let Some((_, array)) = self.open.pop_front() else { return false };
+        self.bytes -= array.bytes().len();
+        true
+    }
+
+    /// The peer takes none. Those that it was offered, to be sent in another way.
+    pub(super) fn are_refused(&mut self) -> VecDeque<(Vec<u8>, Array)> {
+        self.is_refused = true;
+        self.bytes = 0;
+        std::mem::take(&mut self.open)
+    }
+}
+
+/// A word that says whether everything offered is still there.
+struct Seal {
+    word: Box<AtomicU64>,
+    value: u64,
+}
+
+impl Seal {
+    fn new() -> Seal {
+        // Not found anywhere else.
+        let value = RandomState::new().hash_one(0) | 1;
+        Seal { word: Box::new(AtomicU64::new(value)), value }
+    }
+}
+
+impl Drop for Seal {
+    fn drop(&mut self) {
+        std::hint::black_box(&*self.word).store(0, Ordering::SeqCst);
+        // The memory of an array may have other contents only after that.
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// What became of an offer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Answer {
+    Fetched,
+    /// It cannot be copied, nor can any other.
+    Refused,
+}
+
+/// What a peer has offered.
+#[derive(Default)]
+pub(super) struct Fetches {
+    /// The oldest first, each with the message that it belongs to.
+    open: VecDeque<(Vec<u8>, Offer)>,
+    /// As much as there is of the oldest.
+    arriving: Option<Arriving>,
+    is_refusing: bool,
+}
+
+impl Fetches {
+    pub(super) fn add(&mut self, message: Vec<u8>, offer: Offer) {
+        if !self.is_refusing {
+            self.open.push_back((message, offer));
+        }
+    }
+
+    pub(super) fn are_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Copies the next part of the oldest, and delivers it if it is the last part. How many bytes that
+    /// were, and what to answer, if anything.
+    pub(super) fn go_on(
+        &mut self,
+        deliver: &mut dyn FnMut(&[u8], Option<Array>),
+    ) -> Option<Answer> {
+        let (_, offer) = self.open.front()?;
+        let mut arriving = self.arriving.take().or_else(|| offer.begin());
+        if !arriving.as_mut().is_some_and(|array| offer.copy_part(array)) {
+            *self = Fetches { is_refusing: true, ..Fetches::default() };
+            return Some(Answer::Refused);
+        }
+        self.arriving = arriving;
+        let array = self.arriving.take_if(|array| array.missing() == 0)?;
+        let (message, _) = self.open.pop_front()?;
+        deliver(&message, Some(array.into_array()));
+        Some(Answer::Fetched)
+    }
+}
+
+impl Offer {
+    /// Memory for the array. `None`: there is no such array.
+    fn begin(&self) -> Option<Arriving> {
+        Arriving::new(usize::try_from(self.bytes).ok()?, usize::from(self.alignment))
+    }
+
+    /// Copies the next bytes. Whether they are those of the array.
+    fn copy_part(&self, array: &mut Arriving) -> bool {
+        let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else {
+            return false;
+        };
+        let mut seal = [0; 8];
+        let done = self.bytes - array.missing() as u64;
+        let part = array.next(PART_BYTES);
+        let copied = foreign::read(
+            process,
+            [(self.address.wrapping_add(done), part), (self.seal_address, &mut seal)],
+        );
+        copied.is_ok() && u64::from_ne_bytes(seal) == self.seal
+    }
+}
