@@ -154,7 +154,9 @@ pub struct Arriving {
 impl Arriving {
     /// One of so many bytes in all. `None`: there is no such array.
     pub fn new(bytes: usize, alignment: usize) -> Option<Arriving> {
-        Some(Arriving { array: Array::zeros(bytes, alignment)?, filled: 0 })
+        let mut arriving = Arriving { array: Array::zeros(bytes, alignment)?, filled: 0 };
+        crate::transport::link::foreign::prefer_huge_pages(arriving.elements().bytes_mut());
+        Some(arriving)
     }
 
     /// How many bytes are still to come.
@@ -174,12 +176,13 @@ impl Arriving {
     /// Where the next bytes belong, `bytes_max` or as many as are missing. They are no longer missing
     /// then.
     pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
-        let bytes = bytes_max.min(self.missing());
-        let elements =
-            Arc::get_mut(&mut self.array.0).expect("it is not given away before its end");
-        let next = &mut elements.bytes_mut()[self.filled..][..bytes];
+        let (begin, bytes) = (self.filled, bytes_max.min(self.missing()));
         self.filled += bytes;
-        next
+        &mut self.elements().bytes_mut()[begin..][..bytes]
+    }
+
+    fn elements(&mut self) -> &mut dyn Elements {
+        Arc::get_mut(&mut self.array.0).expect("it is not given away before its end")
     }
 
     /// The array; what is missing is zero.

@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use rustix::mm::{Advice, madvise};
 use rustix::process::{PTracer, Pid, set_ptracer};
 use std::io;
 
@@ -38,4 +39,15 @@ pub(super) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> 
         Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
         Err(_) => Err(io::Error::last_os_error()),
     }
+}
+
+/// Has the system use huge pages for memory that is about to be written for the first time, where it
+/// can: of small ones each costs a fault.
+pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
+    const HUGE: usize = 2 << 20;
+    let skipped = memory.as_ptr().align_offset(HUGE);
+    let Some(whole) = memory.get_mut(skipped..).filter(|rest| rest.len() >= HUGE) else { return };
+    let bytes = whole.len() / HUGE * HUGE;
+    // SAFETY: It is our memory alone, and this advice does not change what is in it.
+    let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
 }

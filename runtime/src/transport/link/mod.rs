@@ -41,7 +41,7 @@ mod buffers;
 mod counters;
 mod credit;
 mod error;
-mod foreign;
+pub(crate) mod foreign;
 mod frame;
 mod inbound;
 mod offers;
