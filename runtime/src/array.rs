@@ -7,6 +7,7 @@
 //!
 //! Which values those are is decided by their type. All others are encoded by [`wire`](crate::wire).
 
+use crate::transport::link::prefer_huge_pages;
 use bytemuck::Pod;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};
@@ -22,6 +23,8 @@ pub struct Array(Arc<dyn Elements>);
 trait Elements: Any + Send + Sync {
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
+    /// Appends zeros until there are so many bytes, or a few more to make up a whole element.
+    fn grow(&mut self, bytes: usize);
     fn alignment(&self) -> usize;
 }
 
@@ -32,6 +35,10 @@ impl<T: Pod + Send + Sync> Elements for Vec<T> {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(self)
+    }
+
+    fn grow(&mut self, bytes: usize) {
+        self.resize(bytes.div_ceil(size_of::<T>()), T::zeroed());
     }
 
     fn alignment(&self) -> usize {
@@ -50,12 +57,14 @@ impl Array {
         self.0.alignment()
     }
 
-    /// So many zeros. `None`: there is no such array.
-    fn zeros(bytes: usize, alignment: usize) -> Option<Array> {
+    /// An empty one with room for so many bytes. `None`: no array has them.
+    fn with_room(bytes: usize, alignment: usize) -> Option<Array> {
         fn of<T: Pod + Send + Sync>(bytes: usize) -> Array {
-            vec![T::zeroed(); bytes / size_of::<T>()].into()
+            let mut elements = Vec::<T>::with_capacity(bytes / size_of::<T>());
+            prefer_huge_pages(elements.spare_capacity_mut());
+            elements.into()
         }
-        let zeros = match alignment {
+        let with_room = match alignment {
             1 => of::<u8>,
             2 => of::<u16>,
             4 => of::<u32>,
@@ -63,7 +72,7 @@ impl Array {
             16 => of::<u128>,
             _ => return None,
         };
-        bytes.is_multiple_of(alignment).then(|| zeros(bytes))
+        bytes.is_multiple_of(alignment).then(|| with_room(bytes))
     }
 
     /// The elements: the memory itself, if nobody else has it and it is aligned for them; else a copy.
@@ -148,20 +157,20 @@ impl<'de> Deserialize<'de> for Array {
 /// An array whose bytes come one after the other.
 pub struct Arriving {
     array: Array,
-    filled: usize,
+    /// How many bytes have come, and how many there will be.
+    come: usize,
+    bytes: usize,
 }
 
 impl Arriving {
     /// One of so many bytes in all. `None`: there is no such array.
     pub fn new(bytes: usize, alignment: usize) -> Option<Arriving> {
-        let mut arriving = Arriving { array: Array::zeros(bytes, alignment)?, filled: 0 };
-        crate::transport::link::foreign::prefer_huge_pages(arriving.elements().bytes_mut());
-        Some(arriving)
+        Some(Arriving { array: Array::with_room(bytes, alignment)?, come: 0, bytes })
     }
 
     /// How many bytes are still to come.
     pub fn missing(&self) -> usize {
-        self.array.bytes().len() - self.filled
+        self.bytes - self.come
     }
 
     /// Takes the next bytes.
@@ -173,19 +182,18 @@ impl Arriving {
         self.next(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Where the next bytes belong, `bytes_max` or as many as are missing. They are no longer missing
-    /// then.
+    /// Where the next bytes belong, `bytes_max` or as many as are missing. They have come then.
     pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
-        let (begin, bytes) = (self.filled, bytes_max.min(self.missing()));
-        self.filled += bytes;
-        &mut self.elements().bytes_mut()[begin..][..bytes]
+        let begin = self.come;
+        self.come += bytes_max.min(self.missing());
+        let elements =
+            Arc::get_mut(&mut self.array.0).expect("it is not given away before its end");
+        // Zeros that are overwritten at once, in the cache.
+        elements.grow(self.come);
+        &mut elements.bytes_mut()[begin..self.come]
     }
 
-    fn elements(&mut self) -> &mut dyn Elements {
-        Arc::get_mut(&mut self.array.0).expect("it is not given away before its end")
-    }
-
-    /// The array; what is missing is zero.
+    /// The array, as much of it as has come.
     pub fn into_array(self) -> Array {
         self.array
     }

@@ -2,13 +2,14 @@
 
 use super::failure::JobError;
 use super::outgoing::Outgoing;
+use super::packing::{Effort, Own, Packed};
 use super::processor::Processor;
 use super::queues::Common;
-use super::task::{Fill, Guest, Own, Packed};
+use super::task::{Fill, Guest, Start};
 use crate::array::Array;
 use crate::error::TaskError;
 use crate::protocol::{
-    Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics, TaskId, Version,
+    Fish, Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics, TaskId, Version,
 };
 use crate::transport::link::{LinkCounters, LinkError, Silence};
 use crate::transport::{Connections, Lane, LaneError, Port};
@@ -38,6 +39,8 @@ pub(super) enum Letter {
     Message(Pe, Message),
     /// A task to be placed on another PE.
     Task(Pe, Own),
+    /// A task for the thief that sent this FISH.
+    Stolen(Fish, Own),
 }
 
 /// What a turn brought.
@@ -83,6 +86,8 @@ pub(super) struct Desk {
     results: Vec<(Arc<dyn Fill>, Outcome)>,
     tasks_came: bool,
     took_a_part: bool,
+    /// A task that is to be packed apart from the engine.
+    put_off: Option<Arc<dyn Start>>,
     failure: Option<JobError>,
 }
 
@@ -105,6 +110,7 @@ impl Engine {
             results: Vec::new(),
             tasks_came: false,
             took_a_part: false,
+            put_off: None,
             failure: None,
         };
         Engine {
@@ -180,8 +186,12 @@ impl Engine {
                     let parcel = desk.enter(task);
                     node.place(to, parcel, &mut Station { desk: &mut *desk, pe });
                 }
+                Letter::Stolen(fish, task) if node.phase() == Phase::Running => {
+                    let parcel = desk.enter(task);
+                    node.hand_over(&fish, parcel, &mut Station { desk: &mut *desk, pe });
+                }
                 Letter::Message(..) => {}
-                Letter::Task(_, task) => {
+                Letter::Task(_, task) | Letter::Stolen(_, task) => {
                     desk.results.push((task.future, Err(TaskError::ShuttingDown)));
                 }
             }
@@ -342,12 +352,23 @@ impl Host for Station<'_> {
         loop {
             let task = self.desk.pool.select_remote(nearest)?;
             self.desk.took_a_part = task.is_fork();
-            match task.pack(self.pe) {
+            match task.pack(self.pe, Effort::Brief) {
                 Some(Packed::Own(task)) => return Some(self.desk.enter(task)),
                 Some(Packed::Guest(parcel)) => return Some(parcel),
+                Some(Packed::Later(task)) => {
+                    self.desk.put_off = Some(task);
+                    return None;
+                }
                 None => {}
             }
         }
+    }
+
+    fn puts_off(&mut self, fish: &Fish) -> bool {
+        let task = self.desk.put_off.take();
+        let is_there = task.is_some();
+        task.into_iter().for_each(|task| self.pe.pack_later(*fish, task));
+        is_there
     }
 
     fn took_a_part(&self) -> bool {

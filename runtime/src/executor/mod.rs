@@ -13,6 +13,7 @@
 //! | `fork` | the handle of one that its parent takes back unless it is stolen |
 //! | `spawn` | how tasks come into a PE, and workers to them |
 //! | `task` | a task while it waits: at home with its future, or as a guest from elsewhere |
+//! | `packing` | arguments and results as bytes, and who makes bytes of them |
 //! | `guests` | those that run here for other PEs, until these die |
 //! | `body` | calling a task's function, plain or async, and catching its panic |
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
@@ -42,6 +43,7 @@ mod helm;
 mod life;
 mod nesting;
 mod outgoing;
+mod packing;
 mod processor;
 mod queues;
 mod spawn;

@@ -5,13 +5,15 @@ use super::engine::{Engine, Letter, Turn};
 use super::failure::JobError;
 use super::guests::Guests;
 use super::helm::Helm;
+use super::packing::Packer;
 use super::queues::Queues;
 use super::store::Store;
+use super::task::Fill;
 use super::timer::Timers;
 use super::vigil::{Vigil, Watch};
 use super::worker::visitor;
 use crate::error::TaskError;
-use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics, Upkeep};
+use crate::protocol::{Need, Node, Outcome, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
 use crossbeam_queue::SegQueue;
@@ -82,6 +84,7 @@ pub(super) struct Processor {
     /// What its tasks share.
     pub(super) store: Store,
     /// Tasks of other PEs that run here.
+    pub(super) packer: Packer,
     pub(super) guests: Guests,
     /// For what tasks choose at random.
     random: Mutex<Xoshiro256PlusPlus>,
@@ -154,6 +157,7 @@ impl Processor {
             was_declined: AtomicBool::new(false),
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
+            packer: Packer::default(),
             guests: Guests::default(),
             random: Mutex::new(random),
             rayon: Mutex::new(Some(rayon)),
@@ -246,8 +250,23 @@ impl Processor {
         if turn.something_happened {
             self.pump();
         }
-        turn.results.drain(..).for_each(|(future, outcome)| future.fill(outcome));
+        turn.results.drain(..).for_each(|(future, outcome)| self.settle(future, outcome));
         turn
+    }
+
+    /// Ends a future. A worker does that if the value is long and has to be decoded: whoever is here may
+    /// be the only one who looks after messages.
+    fn settle(self: &Arc<Self>, future: Arc<dyn Fill>, outcome: Outcome) {
+        let is_long = outcome.as_ref().is_ok_and(|value| value.many.is_some());
+        if is_long && future.is_decoded() && !self.queues.is_worker() && !self.is_ending() {
+            let pe = self.clone();
+            let settle = async move { future.fill(outcome) };
+            let (runnable, task) = async_task::spawn(settle, move |runnable| pe.resume(runnable));
+            task.detach();
+            self.resume(runnable);
+        } else {
+            future.fill(outcome);
+        }
     }
 
     /// How much this PE needs work.

@@ -6,8 +6,9 @@ use super::engine::Letter;
 use super::fork::{Fork, Loan};
 use super::future::Future;
 use super::guests::PutOff;
+use super::packing::{Effort, Packed};
 use super::processor::Processor;
-use super::task::{Local, Packed, Start};
+use super::task::{Local, Start};
 use super::worker::{help, work, work_if_idle};
 use crate::error::TaskError;
 use crate::protocol::Message;
@@ -90,7 +91,7 @@ impl Processor {
     pub(super) fn enqueue(self: &Arc<Self>, berth: Berth, task: Arc<dyn Start>) {
         match berth {
             Berth::On(pe) if pe != self.me() => {
-                if let Some(Packed::Own(task)) = task.pack(self) {
+                if let Some(Packed::Own(task)) = task.pack(self, Effort::Full) {
                     self.leave_letter(Letter::Task(pe, task));
                 }
                 return;
@@ -142,7 +143,7 @@ impl Processor {
         Some(task)
     }
 
-    fn resume(self: &Arc<Self>, runnable: Runnable) {
+    pub(super) fn resume(self: &Arc<Self>, runnable: Runnable) {
         if self.is_closed() {
             return;
         }
@@ -161,7 +162,7 @@ impl Processor {
         }
     }
 
-    fn leave_letter(&self, letter: Letter) {
+    pub(super) fn leave_letter(&self, letter: Letter) {
         self.outbox.push(letter);
         if !self.queues.is_worker() {
             self.nudge();

@@ -7,17 +7,19 @@
 //! stays bytes until a worker starts it, so that the next thief costs nothing: [`Guest`].
 
 use super::body::Body;
-use super::caught::{caught, discard, discard_with};
+use super::caught::{discard, discard_with};
 use super::context::Portable;
 use super::fork::Loan;
 use super::future::Promise;
+use super::packing::{
+    Effort, Limits, Own, Packed, Unpacked, pack, pack_result, unpack, unpack_result,
+};
 use super::processor::Processor;
-use crate::array::{self, Array, is_plain};
+use crate::array::{Array, is_plain};
 use crate::code::{Arrive, Code, CodeError, CodeRef};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Message, Outcome, Parcel, TaskId};
-use crate::wire;
 use async_task::Task;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
@@ -32,7 +34,7 @@ pub(super) trait Start: Send + Sync {
 
     /// Makes bytes of the task, for another PE to run, with code of the user's. `None`: the task could
     /// not become bytes, and its future has ended with the reason; or nobody waits for it.
-    fn pack(self: Arc<Self>, pe: &Processor) -> Option<Packed>;
+    fn pack(self: Arc<Self>, pe: &Processor, effort: Effort) -> Option<Packed>;
 
     /// Ends a task that will not be run.
     fn cancel(&self);
@@ -43,27 +45,13 @@ pub(super) trait Start: Send + Sync {
     }
 }
 
-/// A task in bytes.
-pub(super) enum Packed {
-    /// One of this PE's own, whose future is not known to the engine yet.
-    Own(Own),
-    /// One that is another's.
-    Guest(Parcel),
-}
-
-/// A task of this PE's own that leaves it.
-pub(super) struct Own {
-    /// What the result will fill.
-    pub(super) future: Arc<dyn Fill>,
-    pub(super) radius: Distance,
-    pub(super) is_supervised: bool,
-    pub(super) body: Bytes,
-}
-
 /// A future whose task is elsewhere.
 pub(super) trait Fill: Send + Sync {
     /// Ends the future with the result that came back, as the first or not at all.
     fn fill(&self, outcome: Outcome);
+
+    /// Whether a result has to be decoded.
+    fn is_decoded(&self) -> bool;
 
     /// The name of the task's function, for people to read.
     fn name(&self) -> &'static str;
@@ -100,8 +88,8 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
                 }
                 let running = self.0.run(&pe, task.home, argument, move |pe, result| {
                     pe.guests.leave(number);
-                    let limit = pe.value_bytes_max();
-                    pe.report(task, result.and_then(|value| pack("result", value, vec![], limit)));
+                    let bytes_max = pe.value_bytes_max();
+                    pe.report(task, result.and_then(|value| pack_result(value, bytes_max)));
                 });
                 running.into_iter().for_each(|running| pe.guests.stay(number, running));
             }
@@ -176,6 +164,17 @@ impl<B: Body<A>, A: Portable> Local<B, A> {
         }
     }
 
+    /// Puts the argument back, to be taken out again.
+    fn put_back(&self, argument: A) {
+        let mut state = self.state();
+        if matches!(state.stage, Stage::Started(_)) {
+            state.stage = Stage::Waiting(argument);
+        } else {
+            drop(state);
+            discard(argument);
+        }
+    }
+
     /// Ends the future, unless it has ended. No panic of the user's code passes.
     fn finish(&self, result: Result<B::Output, TaskError>) {
         let mut ended = Stage::Done(result.map_err(Box::new));
@@ -243,27 +242,30 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
         }
     }
 
-    fn pack(self: Arc<Self>, pe: &Processor) -> Option<Packed> {
-        let body = self.begin().ok_or(None).and_then(|argument| {
-            let code = Code::of(self.kind).reference();
-            let code = code
-                .map_err(|error| TaskError::UnknownCode { pe: pe.me(), reason: error.to_string() });
-            let code = match code {
-                Ok(code) => code.to_bytes().to_vec(),
-                Err(error) => {
-                    discard(argument);
-                    return Err(Some(error));
-                }
-            };
-            pack("argument", argument, code, pe.value_bytes_max()).map_err(Some)
-        });
+    fn pack(self: Arc<Self>, pe: &Processor, effort: Effort) -> Option<Packed> {
+        let argument = self.begin()?;
+        let body = match Code::of(self.kind).reference() {
+            Ok(code) => {
+                let limits = Limits { effort, bytes_max: pe.value_bytes_max() };
+                pack("argument", argument, code.to_bytes().to_vec(), limits)
+            }
+            Err(error) => {
+                discard(argument);
+                let (pe, reason) = (pe.me(), error.to_string());
+                Err(Unpacked::Failed(TaskError::UnknownCode { pe, reason }))
+            }
+        };
         match body {
             Ok(body) => {
                 let (radius, is_supervised) = (self.radius, self.is_supervised);
                 Some(Packed::Own(Own { future: self, radius, is_supervised, body }))
             }
-            Err(error) => {
-                error.into_iter().for_each(|error| self.finish(Err(error)));
+            Err(Unpacked::TooLong(argument)) => {
+                self.put_back(argument);
+                Some(Packed::Later(self))
+            }
+            Err(Unpacked::Failed(error)) => {
+                self.finish(Err(error));
                 None
             }
         }
@@ -280,12 +282,11 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
 
 impl<B: Body<A>, A: Portable> Fill for Local<B, A> {
     fn fill(&self, outcome: Outcome) {
-        self.finish(outcome.and_then(|bytes| match bytes {
-            Bytes { few, many: Some(encoded) } if few.is_empty() && !is_plain::<B::Output>() => {
-                unpack("result", encoded.bytes(), None)
-            }
-            Bytes { few, many } => unpack("result", &few, many),
-        }));
+        self.finish(outcome.and_then(unpack_result));
+    }
+
+    fn is_decoded(&self) -> bool {
+        !is_plain::<B::Output>()
     }
 
     fn name(&self) -> &'static str {
@@ -359,7 +360,7 @@ impl Start for Guest {
         }
     }
 
-    fn pack(self: Arc<Self>, pe: &Processor) -> Option<Packed> {
+    fn pack(self: Arc<Self>, pe: &Processor, _: Effort) -> Option<Packed> {
         let is_orphan = pe.is_dead(self.0.task.home);
         (!is_orphan).then(|| Packed::Guest(Arc::unwrap_or_clone(self).0))
     }
@@ -379,52 +380,4 @@ impl Processor {
     fn report(&self, task: TaskId, outcome: Outcome) {
         self.send(task.home, Message::Result { future: task.future, outcome });
     }
-}
-
-/// Makes bytes of an argument or a result, behind some others: an array as it is; else its encoding.
-/// If that is long, all of it is one array, which can be sent without being copied.
-fn pack<T: Portable>(
-    what: &str,
-    value: T,
-    mut few: Vec<u8>,
-    bytes_max: usize,
-) -> Result<Bytes, TaskError> {
-    let bytes = match array::from_value(value) {
-        Ok(array) => Bytes { few, many: Some(array) },
-        Err(value) => {
-            let encoded = codec(what, || wire::encode_into(&value, &mut few));
-            discard(value);
-            encoded?;
-            if few.len() < Message::ARRAY_BYTES_MIN {
-                few.into()
-            } else {
-                Bytes { few: Vec::new(), many: Some(few.into()) }
-            }
-        }
-    };
-    if bytes.len() <= bytes_max {
-        return Ok(bytes);
-    }
-    Err(TaskError::TooLarge { what: what.to_owned(), bytes: bytes.len(), limit: bytes_max })
-}
-
-/// The value that was [packed](pack): `array` if its type is one, else what `encoded` says.
-fn unpack<T: Portable>(what: &str, encoded: &[u8], array: Option<Array>) -> Result<T, TaskError> {
-    if !is_plain::<T>() {
-        return codec(what, || wire::decode(encoded));
-    }
-    array.and_then(array::into_value).ok_or_else(|| TaskError::Codec {
-        what: what.to_owned(),
-        reason: format!("it is no {}", std::any::type_name::<T>()),
-    })
-}
-
-/// Runs code of the user's `Serialize` or `Deserialize`, which may fail and may even panic.
-fn codec<T>(what: &str, run: impl FnOnce() -> Result<T, wire::WireError>) -> Result<T, TaskError> {
-    let reason = match caught(run) {
-        Ok(Ok(value)) => return Ok(value),
-        Ok(Err(error)) => error.to_string(),
-        Err(message) => format!("its serialisation panicked: {message}"),
-    };
-    Err(TaskError::Codec { what: what.to_owned(), reason })
 }

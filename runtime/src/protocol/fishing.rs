@@ -131,7 +131,7 @@ impl Node {
         let wanted = fair(queued, fish).min(queued.saturating_sub(kept));
         let distance = self.topology.distance(self.me, fish.thief);
         let mut is_enough = false;
-        self.give(fish, wanted, host, |_, host| {
+        let given = self.give(fish, wanted, host, |_, host| {
             let parcel = if is_enough { None } else { host.take(distance) }?;
             // With more of them, what is left here would soon be done, and these fished back: for
             // Fibonacci numbers on two PEs that took a tenth of the time.
@@ -143,7 +143,17 @@ impl Node {
                 return None;
             }
             Some(parcel)
-        }) > 0
+        });
+        host.puts_off(fish) || given > 0
+    }
+
+    /// Gives the thief a task that was put off for its FISH.
+    pub fn hand_over(&mut self, fish: &Fish, parcel: Parcel, host: &mut impl Host) {
+        if self.dead.contains(&fish.thief) {
+            return host.accept(parcel);
+        }
+        let mut parcel = Some(parcel);
+        self.give(fish, 1, host, |_, _| parcel.take());
     }
 
     /// Sends the thief at most so many tasks of those that `next` yields. Returns how many.

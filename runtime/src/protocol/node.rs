@@ -2,7 +2,7 @@
 
 use super::ending::{Ending, Phase};
 use super::fishing::Fishing;
-use super::message::{Message, Outcome, Parcel, Version};
+use super::message::{Fish, Message, Outcome, Parcel, Version};
 use super::recovery::Losses;
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
@@ -28,6 +28,12 @@ pub trait Host {
     /// Whether the task taken last is part of a problem that is being divided here: those behind it
     /// are parts of parts, ever smaller, so that it alone is worth about as much as all of them.
     fn took_a_part(&self) -> bool {
+        false
+    }
+    /// Whether there is a task for this FISH that [`take`](Self::take) did not return because it takes
+    /// a while to make bytes of it. It is not in the pool any more, and is to be
+    /// [handed over](Node::hand_over) then.
+    fn puts_off(&mut self, _: &Fish) -> bool {
         false
     }
     /// Puts a task that was stolen into the pool.

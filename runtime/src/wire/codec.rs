@@ -35,17 +35,40 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 
 /// Appends the value's bytes.
 pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-    bincode::serde::encode_into_writer(value, Appending(bytes), CONFIG)?;
-    Ok(())
+    encode_within(usize::MAX, value, bytes).map(|_| ())
 }
 
-/// Grows as it is written to. (The library's own way through `std::io::Write` takes twice the time.)
-struct Appending<'a>(&'a mut Vec<u8>);
+/// Appends the value's bytes, if they are not more than `room`. Whether they are not; otherwise it is
+/// only some of them.
+pub fn encode_within<T: Serialize>(
+    room: usize,
+    value: &T,
+    bytes: &mut Vec<u8>,
+) -> Result<bool, WireError> {
+    let bytes_max = bytes.len().saturating_add(room);
+    let mut has_room = true;
+    let appending = Appending { bytes, bytes_max, has_room: &mut has_room };
+    match bincode::serde::encode_into_writer(value, appending, CONFIG) {
+        Err(_) if !has_room => Ok(false),
+        encoded => Ok(encoded.map(|()| true)?),
+    }
+}
+
+/// Grows as it is written to, up to a limit. (The library's own way through `std::io::Write` takes twice the time.)
+struct Appending<'a> {
+    bytes: &'a mut Vec<u8>,
+    bytes_max: usize,
+    has_room: &'a mut bool,
+}
 
 impl Writer for Appending<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
-        self.0.extend_from_slice(bytes);
+        if bytes.len() > self.bytes_max - self.bytes.len() {
+            *self.has_room = false;
+            return Err(EncodeError::UnexpectedEnd);
+        }
+        self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 }

@@ -150,22 +150,20 @@ fn drawn(histogram: &Histogram) -> String {
 pub(crate) struct Job {
     #[arg(long)]
     micros: u64,
-    /// Values of 8 MiB go to the second PE meanwhile, one after the other.
+    /// A value of 8 MiB goes to the second PE and back meanwhile, again and again.
     #[arg(long)]
     beside_bulk: bool,
 }
 
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Sends large values to the second PE until the job is over. How many.
+/// Sends a large value to the second PE and back until the job is over. How often.
 async fn send_bulk(cx: Context, (): ()) -> u64 {
-    let mut sent = 0;
+    let (mut sent, mut values) = (0, vec![1; 8 << 20]);
     while !IS_OVER.load(Ordering::Relaxed) {
-        let take = async |_, values: Vec<u8>| drop(values);
-        let task = cx.spawn_at(Pe::new(1), take, vec![1; 8 << 20]);
-        if task.await.is_err() {
-            break;
-        }
+        let task = cx.spawn_at(Pe::new(1), async |_, values: Vec<u8>| values, values);
+        let Ok(returned) = task.await else { break };
+        values = returned;
         sent += 1;
     }
     sent

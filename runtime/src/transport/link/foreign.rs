@@ -1,4 +1,4 @@
-//! The memory of other processes of this host.
+//! Memory as the system has it: that of other processes of this host, and the size of pages.
 //!
 //! That is what `unsafe` is for here.
 
@@ -6,7 +6,9 @@
 
 use rustix::mm::{Advice, madvise};
 use rustix::process::{PTracer, Pid, set_ptracer};
+use std::ffi::c_void;
 use std::io;
+use std::mem::MaybeUninit;
 
 /// Lets all processes of this user read our memory, where a security module (Yama) would let only our
 /// ancestors do so.
@@ -43,11 +45,14 @@ pub(super) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> 
 
 /// Has the system use huge pages for memory that is about to be written for the first time, where it
 /// can: of small ones each costs a fault.
-pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
-    const HUGE: usize = 2 << 20;
-    let skipped = memory.as_ptr().align_offset(HUGE);
-    let Some(whole) = memory.get_mut(skipped..).filter(|rest| rest.len() >= HUGE) else { return };
-    let bytes = whole.len() / HUGE * HUGE;
-    // SAFETY: It is our memory alone, and this advice does not change what is in it.
-    let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
+pub(crate) fn prefer_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
+    const HUGE_BYTES: usize = 2 << 20;
+    let (begin, bytes) = (memory.as_mut_ptr().cast::<c_void>(), size_of_val(memory));
+    let skipped = begin.align_offset(HUGE_BYTES).min(bytes);
+    let whole = (bytes - skipped) / HUGE_BYTES * HUGE_BYTES;
+    if whole > 0 {
+        // SAFETY: It is memory of the caller's alone, and the advice does not change what is in it.
+        // It may fail, and then nothing is lost.
+        let _ = unsafe { madvise(begin.byte_add(skipped), whole, Advice::LinuxHugepage) };
+    }
 }

@@ -41,7 +41,7 @@ mod buffers;
 mod counters;
 mod credit;
 mod error;
-pub(crate) mod foreign;
+mod foreign;
 mod frame;
 mod inbound;
 mod offers;
@@ -57,6 +57,7 @@ mod tests;
 
 pub use counters::{LinkCounters, Progress, Silence};
 pub use error::LinkError;
+pub(crate) use foreign::prefer_huge_pages;
 pub use settings::PortSettings;
 
 use super::{Connections, Lane, LaneError, Shelf, Sleeper};
@@ -64,7 +65,7 @@ use crate::array::Array;
 use buffers::Buffers;
 use credit::Budget;
 use frame::HEADER_BYTES;
-use offers::OFFERED_BYTES_MIN;
+use offers::{OFFERED_BYTES_MIN, Pace};
 use outbound::Way;
 use peer::{Common, Limits, Peer};
 use records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
@@ -98,6 +99,7 @@ pub struct Port {
     timed: Vec<Pe>,
     /// The peers that have offered arrays which we have not copied yet, whose turn it is first.
     fetched: VecDeque<Pe>,
+    pace: Pace,
     /// Nothing falls due before this moment.
     due: Duration,
     /// Messages to oneself, until the next poll.
@@ -136,6 +138,7 @@ impl Port {
             ready: Vec::new(),
             timed: Vec::new(),
             fetched: VecDeque::new(),
+            pace: Pace::default(),
             due: Duration::MAX,
             own: VecDeque::new(),
             own_bytes: 0,

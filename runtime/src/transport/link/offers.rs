@@ -21,8 +21,36 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Shorter arrays arrive sooner in pieces.
 pub(super) const OFFERED_BYTES_MIN: usize = 64 << 10;
 
-/// How much is copied at a poll: what takes about as long as a small message.
-const PART_BYTES: usize = 64 << 10;
+/// How much is copied at a poll, in bytes: little while messages come and go, which would wait for it,
+/// and twice as much each time that there are none.
+pub(super) struct Pace {
+    part_bytes: usize,
+    /// How many messages there were when it was looked at last.
+    messages: u64,
+}
+
+impl Pace {
+    const SLOWEST_BYTES: usize = 16 << 10;
+    const FASTEST_BYTES: usize = 256 << 10;
+
+    /// How much to copy now, after so many messages in all.
+    pub(super) fn next(&mut self, messages: u64) -> usize {
+        let is_quiet = messages == self.messages;
+        self.messages = messages;
+        self.part_bytes = if is_quiet {
+            Self::FASTEST_BYTES.min(2 * self.part_bytes)
+        } else {
+            Self::SLOWEST_BYTES
+        };
+        self.part_bytes
+    }
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { part_bytes: Self::SLOWEST_BYTES, messages: 0 }
+    }
+}
 
 /// What a peer may copy out of our memory.
 #[derive(Default)]
@@ -134,15 +162,16 @@ impl Fetches {
         !self.open.is_empty()
     }
 
-    /// Copies the next part of the oldest, and delivers it if it is the last part. How many bytes that
-    /// were, and what to answer, if anything.
+    /// Copies the next part of the oldest, and delivers it if it is the last part. What to answer, if
+    /// anything.
     pub(super) fn go_on(
         &mut self,
+        part_bytes: usize,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
     ) -> Option<Answer> {
         let (_, offer) = self.open.front()?;
         let mut arriving = self.arriving.take().or_else(|| offer.begin());
-        if !arriving.as_mut().is_some_and(|array| offer.copy_part(array)) {
+        if !arriving.as_mut().is_some_and(|array| offer.copy_part(array, part_bytes)) {
             *self = Fetches { is_refusing: true, ..Fetches::default() };
             return Some(Answer::Refused);
         }
@@ -161,13 +190,13 @@ impl Offer {
     }
 
     /// Copies the next bytes. Whether they are those of the array.
-    fn copy_part(&self, array: &mut Arriving) -> bool {
+    fn copy_part(&self, array: &mut Arriving, part_bytes: usize) -> bool {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else {
             return false;
         };
         let mut seal = [0; 8];
         let done = self.bytes - array.missing() as u64;
-        let part = array.next(PART_BYTES);
+        let part = array.next(part_bytes);
         let copied = foreign::read(
             process,
             [(self.address.wrapping_add(done), part), (self.seal_address, &mut seal)],

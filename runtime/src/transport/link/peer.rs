@@ -164,10 +164,11 @@ impl Peer {
     /// Copies on in the arrays that the peer has offered.
     pub(super) fn fetch(
         &mut self,
+        part_bytes: usize,
         common: &mut Common,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
     ) {
-        if let Some(answer) = self.fetches.go_on(deliver) {
+        if let Some(answer) = self.fetches.go_on(part_bytes, deliver) {
             self.outbound.answer(answer, &mut common.buffers);
         }
     }

@@ -79,7 +79,8 @@ impl Port {
         let Some(peer) = self.peers[from.index()].as_mut() else { return };
         peer.is_fetched_from = false;
         let counters = &mut self.counters;
-        peer.fetch(&mut self.common, &mut |message, array| {
+        let part_bytes = self.pace.next(counters.messages_sent + counters.messages_received);
+        peer.fetch(part_bytes, &mut self.common, &mut |message, array| {
             counters.messages_received += 1;
             counters.bytes_fetched += array.as_ref().map_or(0, |array| array.bytes().len() as u64);
             deliver(from, message, array);

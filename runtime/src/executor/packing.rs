@@ -1,0 +1,202 @@
+//! Arguments and results as bytes, and who makes bytes of them.
+//!
+//! That is code of the user's, and takes as long as the value is large. So a worker does it, for what
+//! it places and for its results, and not the thread that holds the engine: all messages of the PE
+//! would wait. Only stolen tasks are packed there, if that is soon done: to go elsewhere for them would
+//! take longer. The others are packed by a thread of their own, the [`Packer`].
+
+use super::caught::{caught, discard};
+use super::context::Portable;
+use super::engine::Letter;
+use super::processor::Processor;
+use super::task::{Fill, Start};
+use crate::array::{self, Array, is_plain};
+use crate::error::TaskError;
+use crate::protocol::message::Bytes;
+use crate::protocol::{Fish, Message, Parcel};
+use crate::wire;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ultramarine_topology::Distance;
+
+/// What is encoded by who holds the engine, in bytes: some 10 µs.
+const BRIEF_BYTES_MAX: usize = 8 << 10;
+
+/// A task in bytes.
+pub(super) enum Packed {
+    /// One of this PE's own, whose future is not known to the engine yet.
+    Own(Own),
+    /// One that is another's.
+    Guest(Parcel),
+    /// It is not in bytes yet: that would take more than a brief effort.
+    Later(Arc<dyn Start>),
+}
+
+/// A task of this PE's own that leaves it.
+pub(super) struct Own {
+    /// What the result will fill.
+    pub(super) future: Arc<dyn Fill>,
+    pub(super) radius: Distance,
+    pub(super) is_supervised: bool,
+    pub(super) body: Bytes,
+}
+
+/// How long it may take to make bytes of something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Effort {
+    /// As long as it takes.
+    Full,
+    /// So long as messages can wait.
+    Brief,
+}
+
+/// What packing has to keep to.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) effort: Effort,
+    /// The most that can travel.
+    pub(super) bytes_max: usize,
+}
+
+/// Why there are no bytes.
+pub(super) enum Unpacked<T> {
+    /// It takes more than a brief effort.
+    TooLong(T),
+    Failed(TaskError),
+}
+
+/// Makes bytes of an argument or a result, behind some others: an array as it is; else its encoding.
+/// If that is long, all of it is one array, which can be sent without being copied.
+pub(super) fn pack<T: Portable>(
+    what: &str,
+    value: T,
+    mut few: Vec<u8>,
+    Limits { effort, bytes_max }: Limits,
+) -> Result<Bytes, Unpacked<T>> {
+    let bytes = match array::from_value(value) {
+        Ok(array) => Bytes { few, many: Some(array) },
+        Err(value) => {
+            let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
+            let encoded = codec(what, || wire::encode_within(room, &value, &mut few));
+            if let Ok(false) = encoded {
+                return Err(Unpacked::TooLong(value));
+            }
+            discard(value);
+            encoded.map_err(Unpacked::Failed)?;
+            if few.len() < Message::ARRAY_BYTES_MIN {
+                few.into()
+            } else {
+                Bytes { few: Vec::new(), many: Some(few.into()) }
+            }
+        }
+    };
+    if bytes.len() <= bytes_max {
+        return Ok(bytes);
+    }
+    let (what, bytes) = (what.to_owned(), bytes.len());
+    Err(Unpacked::Failed(TaskError::TooLarge { what, bytes, limit: bytes_max }))
+}
+
+/// Makes bytes of a result.
+pub(super) fn pack_result<T: Portable>(value: T, bytes_max: usize) -> Result<Bytes, TaskError> {
+    let limits = Limits { effort: Effort::Full, bytes_max };
+    pack("result", value, Vec::new(), limits).map_err(|unpacked| match unpacked {
+        Unpacked::Failed(error) => error,
+        Unpacked::TooLong(_) => unreachable!("it may take as long as it takes"),
+    })
+}
+
+/// The value that was [packed](pack): `array` if its type is one, else what `encoded` says.
+pub(super) fn unpack<T: Portable>(
+    what: &str,
+    encoded: &[u8],
+    array: Option<Array>,
+) -> Result<T, TaskError> {
+    if !is_plain::<T>() {
+        return codec(what, || wire::decode(encoded));
+    }
+    array.and_then(array::into_value).ok_or_else(|| TaskError::Codec {
+        what: what.to_owned(),
+        reason: format!("it is no {}", std::any::type_name::<T>()),
+    })
+}
+
+/// The result that was [packed](pack_result).
+pub(super) fn unpack_result<T: Portable>(bytes: Bytes) -> Result<T, TaskError> {
+    match bytes {
+        Bytes { few, many: Some(encoded) } if few.is_empty() && !is_plain::<T>() => {
+            unpack("result", encoded.bytes(), None)
+        }
+        Bytes { few, many } => unpack("result", &few, many),
+    }
+}
+
+/// Runs code of the user's `Serialize` or `Deserialize`, which may fail and may even panic.
+fn codec<T>(what: &str, run: impl FnOnce() -> Result<T, wire::WireError>) -> Result<T, TaskError> {
+    let reason = match caught(run) {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => error.to_string(),
+        Err(message) => format!("its serialisation panicked: {message}"),
+    };
+    Err(TaskError::Codec { what: what.to_owned(), reason })
+}
+
+/// Packs stolen tasks that take long. Its thread is there while there are any.
+#[derive(Default)]
+pub(super) struct Packer(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    /// Each with the FISH of the thief that is to have it.
+    tasks: VecDeque<(Fish, Arc<dyn Start>)>,
+    has_thread: bool,
+}
+
+impl Packer {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // No code of the user's runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task to pack next. If there is none, the thread is about to go.
+    fn next(&self) -> Option<(Fish, Arc<dyn Start>)> {
+        let mut queue = self.queue();
+        let next = queue.tasks.pop_front();
+        queue.has_thread = next.is_some();
+        next
+    }
+}
+
+impl Processor {
+    /// Has a task packed, and then given to a thief.
+    pub(super) fn pack_later(self: &Arc<Self>, fish: Fish, task: Arc<dyn Start>) {
+        let mut queue = self.packer.queue();
+        queue.tasks.push_back((fish, task));
+        if !std::mem::replace(&mut queue.has_thread, true) {
+            drop(queue);
+            let pe = self.clone();
+            let pack_all = move || {
+                while let Some((fish, task)) = pe.packer.next() {
+                    pe.pack_for(fish, task);
+                }
+            };
+            let name = format!("pe{}-packer", self.me().number());
+            let thread = std::thread::Builder::new().name(name);
+            if thread.spawn(pack_all.clone()).is_err() {
+                // Then messages have to wait.
+                pack_all();
+            }
+        }
+    }
+
+    fn pack_for(&self, fish: Fish, task: Arc<dyn Start>) {
+        if self.is_ending() {
+            return task.cancel();
+        }
+        match task.pack(self, Effort::Full) {
+            Some(Packed::Own(task)) => self.leave_letter(Letter::Stolen(fish, task)),
+            // Somebody has taken it back, or does not wait for it any more. There may be another.
+            _ => self.leave_letter(Letter::Message(self.me(), Message::Fish(fish))),
+        }
+    }
+}
