@@ -157,7 +157,8 @@ impl Processor {
             }
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
             let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
-            if due.is_zero() && self.idle.load(Ordering::Relaxed) == 0 {
+            if due.is_zero() {
+                std::thread::yield_now();
                 continue;
             }
             // Those that are called may be inside rayon, and not come at once.
