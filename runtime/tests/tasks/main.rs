@@ -1,9 +1,11 @@
 //! What a few PEs, which are threads of this process, do with their tasks: with those that are
-//! forked, with those that wait inside rayon, and with those that have lost their supervisor.
+//! forked, with those that wait inside rayon, with those that have lost their supervisor, and with large
+//! arguments and results.
 
 mod forks;
 mod joins;
 mod orphans;
+mod packing;
 
 use std::sync::{Arc, mpsc};
 use std::thread;

@@ -33,7 +33,9 @@ const REPEATS_MIN: usize = 3;
 const THERE: Pe = Pe::new(1);
 
 /// A way for a value to travel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug, clap::ValueEnum,
+)]
 enum Way {
     /// A `Vec<f64>`, as the result of a task.
     Result,
@@ -186,6 +188,9 @@ pub(crate) struct Job {
     /// Only this size, in bytes.
     #[arg(long)]
     bytes: Option<usize>,
+    /// Only this way.
+    #[arg(long)]
+    way: Option<Way>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -278,7 +283,7 @@ impl Job {
         let mut rows = Vec::new();
         for bytes in SIZES.into_iter().filter(|bytes| self.bytes.is_none_or(|only| only == *bytes))
         {
-            for way in WAYS {
+            for way in WAYS.into_iter().filter(|way| self.way.is_none_or(|only| only == *way)) {
                 once(cx, way, bytes).await?;
                 let (start, mut rates) = (Instant::now(), Vec::new());
                 while rates.len() < REPEATS_MIN || start.elapsed() < LASTING {

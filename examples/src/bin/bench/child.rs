@@ -3,6 +3,7 @@
 
 use crate::{
     bulk, detection, divide, idle, memory, noop, recovery, spawn, startup, steal, supervision,
+    trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -23,6 +24,7 @@ enum Scenario {
     Noop(noop::Job),
     Steal(steal::Job),
     Bulk(bulk::Job),
+    Trips(trips::Job),
     Idle(idle::Job),
     Startup(startup::Job),
     Memory(memory::Job),
@@ -47,6 +49,7 @@ impl Scenario {
             Scenario::Noop(job) => print(&job.run(cx).await?),
             Scenario::Steal(job) => print(&job.run(cx).await?),
             Scenario::Bulk(job) => print(&job.run(cx).await?),
+            Scenario::Trips(job) => print(&job.run(cx).await?),
             Scenario::Idle(job) => print(&job.run(cx).await?),
             Scenario::Startup(job) => print(&job.run(cx).await?),
             Scenario::Memory(job) => print(&job.run(cx).await?),

@@ -24,6 +24,7 @@ mod startup;
 mod steal;
 mod sum_euler;
 mod supervision;
+mod trips;
 mod uts;
 
 use clap::{Parser, Subcommand};
@@ -85,7 +86,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 15] = [
+const BENCHMARKS: [Benchmark; 16] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -125,6 +126,11 @@ const BENCHMARKS: [Benchmark; 15] = [
         name: "bulk",
         about: "large arguments and results, over each lane, against MPI and mpi4py",
         measure: bulk::measure,
+    },
+    Benchmark {
+        name: "trips",
+        about: "round trips to one PE while 192 MB go to another",
+        measure: trips::measure,
     },
     Benchmark { name: "idle", about: "CPU use of a job that waits", measure: idle::measure },
     Benchmark {

@@ -1,0 +1,131 @@
+//! Round trips to one PE while a large structure goes to another: is a PE deaf while it encodes, sends
+//! or decodes?
+
+use crate::Bench;
+use crate::launch;
+use crate::report::{Goal, Report};
+use crate::sample::{Sample, Unit};
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine::{Error, Histogram, Result};
+
+const ROUNDS: usize = 5;
+const NEAR: Pe = Pe::new(1);
+const FAR: Pe = Pe::new(2);
+
+/// 192 MB: what each structure holds.
+const ELEMENTS: usize = 24_000_000;
+
+/// Trips are counted for so long when nothing else goes on.
+const ALONE_FOR: Duration = Duration::from_millis(500);
+
+/// How the structure leaves the root, or comes to it.
+#[derive(Clone, Copy, clap::ValueEnum, Debug)]
+enum Beside {
+    Nothing,
+    /// It is the argument of a placed task.
+    Placed,
+    /// It is the result of one.
+    Returned,
+}
+
+const BESIDE: [Beside; 3] = [Beside::Nothing, Beside::Placed, Beside::Returned];
+
+/// Does round trips.
+#[derive(clap::Args)]
+pub(crate) struct Job {
+    #[arg(long)]
+    beside: Beside,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Structure {
+    name: String,
+    values: Vec<f64>,
+}
+
+fn structure() -> Structure {
+    Structure { name: "values".to_owned(), values: vec![1.5; ELEMENTS] }
+}
+
+/// How long the trips took, and the structure, in milliseconds.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    trips: Histogram,
+    millis: f64,
+}
+
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// To be run on the root, until the structure has arrived.
+async fn trips(cx: Context, (): ()) -> Histogram {
+    let mut trips = Histogram::default();
+    while !IS_OVER.load(Ordering::Relaxed) {
+        let start = Instant::now();
+        if cx.spawn_at(NEAR, async |_, ()| (), ()).await.is_err() {
+            break;
+        }
+        trips.record(start.elapsed());
+    }
+    trips
+}
+
+fn length(structure: Structure) -> usize {
+    black_box(structure).values.len()
+}
+
+impl Job {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+        if cx.pes() != 3 {
+            return Err(Error::other("this job needs three PEs"));
+        }
+        let made = structure();
+        let trips = cx.spawn(Distance::ZERO, trips, ());
+        let start = Instant::now();
+        let arrived = match self.beside {
+            Beside::Nothing => {
+                cx.sleep(ALONE_FOR).await;
+                ELEMENTS
+            }
+            Beside::Placed => cx.spawn_at(FAR, async |_, made| length(made), made).await?,
+            Beside::Returned => length(cx.spawn_at(FAR, async |_, ()| structure(), ()).await?),
+        };
+        let millis = start.elapsed().as_secs_f64() * 1e3;
+        IS_OVER.store(true, Ordering::Relaxed);
+        if arrived != ELEMENTS {
+            return Err(Error::other(format!("{arrived} of {ELEMENTS} numbers have arrived")));
+        }
+        Ok(Found { trips: trips.await?, millis })
+    }
+}
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+    for beside in BESIDE {
+        let (mut medians, mut tails, mut longest) = (vec![], vec![], vec![]);
+        for _ in 0..bench.rounds(ROUNDS) {
+            let mut job = bench.launcher.child();
+            job.args(["--threads", "2", "trips", "--beside"]);
+            job.arg(format!("{beside:?}").to_lowercase());
+            let found = launch::run(&mut bench.launcher.launched(3, &job));
+            let found = found.and_then(|done| done.json::<Found>());
+            let Some(found) = report.accept("trips", found) else { return };
+            let micros = |q| found.trips.quantile(q).map_or(f64::NAN, |d| d.as_secs_f64() * 1e6);
+            medians.push(micros(0.5));
+            tails.push(micros(0.99));
+            longest.push(micros(1.0));
+        }
+        for (name, found) in [("p50", medians), ("p99", tails), ("longest", longest)] {
+            let what = format!("192 MB {}, {name}", format!("{beside:?}").to_lowercase());
+            let sample: Sample = found.into_iter().collect();
+            match (name, beside) {
+                ("p99", Beside::Placed | Beside::Returned) => {
+                    report.goal(&what, &sample, Unit::MICROS, Goal::AtMost(1000.0));
+                }
+                _ => report.figure(&what, &sample, Unit::MICROS),
+            }
+        }
+    }
+}
