@@ -311,6 +311,8 @@ impl Port {
         let peers = &self.peers;
         let is_idle = |pe: &Pe| peers[pe.index()].as_ref().is_none_or(|peer| peer.is_idle());
         self.own.is_empty()
+            && self.common.offered == 0
+            && self.fetched.is_empty()
             && self.ready.is_empty()
             && self.timed.iter().all(is_idle)
             && self.lane.is_flushed()

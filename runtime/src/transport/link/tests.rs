@@ -1,6 +1,7 @@
 //! Ports above a lane that loses, doubles, damages and refuses frames, in made-up time.
 
 mod flow;
+mod offers;
 mod silence;
 
 use super::frame::Header;
