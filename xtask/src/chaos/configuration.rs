@@ -21,6 +21,7 @@ pub(crate) enum ProgramChoice {
     Liouville,
     Queens,
     Uts,
+    Sort,
     All,
 }
 
@@ -65,7 +66,15 @@ const UTS: Program = Program {
     tasks: 100,
     result: 16_526_523,
 };
-pub(crate) const PROGRAMS: [Program; 4] = [SUM_EULER, LIOUVILLE, QUEENS, UTS];
+/// Megabytes go to each task, and come back.
+const SORT: Program = Program {
+    name: "sort",
+    flags: "--numbers 8000000 --tasks 40",
+    skeletons: MAPS,
+    tasks: 40,
+    result: 7_832_592_921_160_045_307,
+};
+pub(crate) const PROGRAMS: [Program; 5] = [SUM_EULER, LIOUVILLE, QUEENS, UTS, SORT];
 
 /// One way to run a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +122,7 @@ pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: ProgramChoice) -> Vec
         ProgramChoice::Liouville => &[LIOUVILLE],
         ProgramChoice::Queens => &[QUEENS],
         ProgramChoice::Uts => &[UTS],
+        ProgramChoice::Sort => &[SORT],
         ProgramChoice::All => &PROGRAMS,
     };
     let mut all = Vec::new();
@@ -142,9 +152,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = all(&mpis(), LaneChoice::All, ProgramChoice::All);
-        assert_eq!(all.len(), 28);
+        assert_eq!(all.len(), 36);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..28).all(unequal));
+        assert!((0..36).all(unequal));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);
         assert_ne!(all[0].lane, all[2].lane);
