@@ -54,6 +54,7 @@ impl Node {
         }
         self.fishing.need = need;
         let has_more_losses = self.work_off_losses(host);
+        let suspects_due = self.place_suspect(now, host);
         match self.fishing.line {
             Line::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
@@ -65,11 +66,12 @@ impl Node {
         if self.fishing.line == Line::Resting && host.queued() <= self.settings.fishing.max_fish {
             self.cast(now, host);
         }
-        match self.fishing.line {
+        let fishing_due = match self.fishing.line {
             _ if has_more_losses => Some(now),
             Line::Resting => None,
             Line::Out { until, .. } | Line::BackingOff { until } => Some(until),
-        }
+        };
+        [fishing_due, suspects_due].into_iter().flatten().min()
     }
 
     /// Sends out a FISH.

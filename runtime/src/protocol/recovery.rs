@@ -2,11 +2,13 @@
 //! rules, and why, are with [supervision](super::supervision).
 
 use super::fishing::fair;
-use super::message::{Fish, Need};
+use super::message::{Fish, Message, Need};
 use super::node::{Host, Node};
 use super::supervision::{Fate, Suspicion};
+use super::victim::first_victim;
 use crate::error::TaskError;
 use std::collections::VecDeque;
+use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
 /// What of a PE's losses is still to be worked off.
@@ -16,11 +18,16 @@ pub(super) struct Losses {
     dead: VecDeque<Pe>,
     /// How many tasks may still be lost in this turn.
     left: usize,
+    /// Since when a task that was lost twice has waited, or since one was placed.
+    suspects_since: Option<Duration>,
 }
+
+/// A task that was lost twice waits for so long at most for a PE that has nothing else.
+const SUSPECTS_WAIT: Duration = Duration::from_secs(2);
 
 impl Losses {
     pub(super) fn new(per_turn: usize) -> Self {
-        Losses { dead: VecDeque::new(), left: per_turn }
+        Losses { dead: VecDeque::new(), left: per_turn, suspects_since: None }
     }
 }
 
@@ -84,6 +91,38 @@ impl Node {
             || self.give(fish, wanted, host, |node, _| {
                 node.supervision.recover(Suspicion::Low, radii.clone())
             }) > 0
+    }
+
+    /// Places one of the tasks that were lost twice on any PE but the root, if they have waited in vain
+    /// for one that has nothing else: in a job that has much to do there may be none. When the next is
+    /// placed.
+    pub(super) fn place_suspect(
+        &mut self,
+        now: Duration,
+        host: &mut impl Host,
+    ) -> Option<Duration> {
+        let all = Distance::ZERO..=Distance::ONE;
+        let suspicions = [Suspicion::Medium, Suspicion::High];
+        let is_suspect = |suspicion| self.supervision.first_lost(suspicion, all.clone()).is_some();
+        if !suspicions.into_iter().any(is_suspect) {
+            self.losses.suspects_since = None;
+            return None;
+        }
+        let since = self.losses.suspects_since.get_or_insert(now);
+        if now >= *since + SUSPECTS_WAIT {
+            *since = now;
+            let mut random = || host.random();
+            let to = first_victim(&self.topology, &self.dead, self.me, Distance::ONE, &mut random);
+            if let Some(to) = to.filter(|to| *to != Pe::ROOT) {
+                let radii = self.topology.distance(self.me, to)..=Distance::ONE;
+                let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());
+                if let Some(mut parcel) = suspicions.into_iter().find_map(&mut recover) {
+                    self.supervision.leaves(&mut parcel, self.me, to);
+                    host.send(to, Message::Place(parcel));
+                }
+            }
+        }
+        self.losses.suspects_since.map(|since| since + SUSPECTS_WAIT)
     }
 
     /// Runs the lost tasks of this PE here, if no other PE is left that could, as many as a turn

@@ -1,6 +1,6 @@
 //! Deaths that cost many tasks.
 
-use super::world::{World, pe, settings};
+use super::world::{Letter, World, pe, settings};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::settings::LOSSES_PER_TURN;
@@ -200,5 +200,39 @@ fn longest_turn() {
                 );
             }
         }
+    }
+}
+
+/// In a job in which all have enough to do nobody is ever idle.
+#[test]
+fn what_was_lost_twice_does_not_wait_for_an_idle_pe_for_ever() {
+    const WAIT: Duration = Duration::from_secs(2);
+    let mut world = away(5, 2, true);
+    let busy = |thief| {
+        let (serial, hops_left, need) = (1, 0, Need::Starving);
+        Message::Fish(Fish { thief: pe(thief), serial, hops_left, need, queued: 0 })
+    };
+    world.bury(0, 1);
+    world.handle(0, 2, busy(2));
+    world.handle(0, 3, busy(3));
+    world.bury(0, 2);
+    world.bury(0, 3);
+    world.flying.clear();
+    world.handle(0, 4, busy(4));
+    assert!(matches!(world.flying[..], [Letter { message: Message::NoWork { .. }, .. }]));
+    world.flying.clear();
+    let placed = |world: &mut World, after: Duration| {
+        world.now += after;
+        world.tick(0, false);
+        let is_one = |letter: &Letter| {
+            letter.to == pe(4)
+                && matches!(&letter.message, Message::Place(parcel) if parcel.version.replica == 2)
+        };
+        world.flying.drain(..).filter(is_one).count()
+    };
+    assert_eq!(placed(&mut world, Duration::ZERO), 0);
+    for expected in [1, 1, 0] {
+        assert_eq!(placed(&mut world, WAIT / 2), 0);
+        assert_eq!(placed(&mut world, WAIT / 2), expected, "one at a time");
     }
 }
