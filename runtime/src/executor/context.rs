@@ -156,7 +156,7 @@ impl Context {
     /// of the times. To be asked often, since this is also where the PE looks after its messages.
     pub fn look_around(&self) -> Option<Outlook> {
         breathe(&self.pe).then(|| Outlook {
-            is_work_wanted: self.pe.queues.has_none_to_steal(),
+            is_work_wanted: self.pe.queues.sees_none_to_steal(),
             // An orphan stops where it yields.
             is_turn_wanted: self.pe.queues.has_ready() || self.pe.is_dead(self.home),
         })

@@ -138,7 +138,7 @@ impl Processor {
         let airlock = Airlock::new(lane.take_pump());
         let mut port = Port::new(me, topology.pes(), lane, settings.patient_port());
         port.has_neighbours(topology.host_of(me));
-        let (pool, seed) = (queues.common(), random.next_u64());
+        let (pool, seed) = (queues.common(0), random.next_u64());
         let engine = Engine::new(me, node, port, lifeboat, pool, seed);
         let pe = Arc::new(Processor {
             me,
