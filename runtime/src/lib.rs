@@ -19,6 +19,7 @@ pub mod detector;
 pub mod error;
 pub mod executor;
 pub mod handshake;
+mod numbered;
 pub mod protocol;
 pub mod settings;
 pub mod transport;

@@ -8,6 +8,7 @@ use super::queues::Common;
 use super::task::{Fill, Guest, Start};
 use crate::array::Array;
 use crate::error::TaskError;
+use crate::numbered::Numbered;
 use crate::protocol::{
     Fish, Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics, TaskId, Version,
 };
@@ -16,7 +17,6 @@ use crate::transport::{Connections, Lane, LaneError, Port};
 use crate::wire;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
@@ -80,7 +80,7 @@ pub(super) struct Desk {
     random: Xoshiro256PlusPlus,
     pool: Pool<Common>,
     /// Futures whose tasks are elsewhere, by number.
-    futures: HashMap<u64, Arc<dyn Fill>>,
+    futures: Numbered<Arc<dyn Fill>>,
     last_future: u64,
     outgoing: Outgoing,
     results: Vec<(Arc<dyn Fill>, Outcome)>,
@@ -104,7 +104,7 @@ impl Engine {
             me,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             pool,
-            futures: HashMap::new(),
+            futures: Numbered::default(),
             last_future: 0,
             outgoing: Outgoing::default(),
             results: Vec::new(),
@@ -390,12 +390,12 @@ impl Host for Station<'_> {
 
     fn fill(&mut self, future: u64, outcome: Outcome) {
         // A second result of the same task finds no future any more.
-        let future = self.desk.futures.remove(&future);
+        let future = self.desk.futures.remove(future);
         self.desk.results.extend(future.map(|future| (future, outcome)));
     }
 
     fn name(&self, future: u64) -> String {
-        self.desk.futures.get(&future).map_or("?", |future| future.name()).to_owned()
+        self.desk.futures.get(future).map_or("?", |future| future.name()).to_owned()
     }
 
     fn failed(&mut self, pe: Pe, reason: String) {
@@ -405,7 +405,7 @@ impl Host for Station<'_> {
     fn shut_down(&mut self) {
         self.pe.start_ending();
         self.desk.outgoing.forget_waiting();
-        let futures = self.desk.futures.drain();
-        self.desk.results.extend(futures.map(|(_, f)| (f, Err(TaskError::ShuttingDown))));
+        let futures = std::mem::take(&mut self.desk.futures).into_values();
+        self.desk.results.extend(futures.map(|future| (future, Err(TaskError::ShuttingDown))));
     }
 }

@@ -64,8 +64,8 @@ pub(super) use self::index::Suspicion;
 
 use self::index::Index;
 use super::message::{Bytes, Parcel, TaskId, Version};
+use crate::numbered::Numbered;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use ultramarine_topology::{Distance, Pe};
 
@@ -124,19 +124,19 @@ pub enum Mutant {
 pub(super) struct Supervision {
     me: Pe,
     /// By the number of the future.
-    away: BTreeMap<u64, Record>,
+    away: Numbered<Record>,
     index: Index,
 }
 
 impl Supervision {
     /// This PE has no tasks elsewhere yet.
     pub(super) fn new(me: Pe) -> Self {
-        Supervision { me, away: BTreeMap::new(), index: Index::new(me) }
+        Supervision { me, away: Numbered::default(), index: Index::new(me) }
     }
 
     /// Changes a record, if there is one, and its place in the index.
     fn change<R>(&mut self, future: u64, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        let record = self.away.get_mut(&future)?;
+        let record = self.away.get_mut(future)?;
         self.index.remove(future, record);
         let result = change(record);
         self.index.insert(future, record);
@@ -149,7 +149,7 @@ impl Supervision {
     }
 
     fn remove(&mut self, future: u64) -> Option<Record> {
-        let record = self.away.remove(&future)?;
+        let record = self.away.remove(future)?;
         self.index.remove(future, &record);
         Some(record)
     }

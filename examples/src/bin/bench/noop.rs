@@ -1,5 +1,5 @@
-//! Empty tasks that the root submits and gathers, with a second PE to help; against mpi4py's pool
-//! of one worker process, in turn.
+//! Empty tasks that the root submits and gathers: with a second PE to help, against mpi4py's pool of one
+//! worker process, in turn; and placed on the second PE, all at once or one after the other.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -8,10 +8,12 @@ use crate::sample::{Sample, Unit};
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::time::Instant;
-use ultramarine::Result;
 use ultramarine::prelude::*;
+use ultramarine::{Histogram, Result};
 
 const ROUNDS: usize = 5;
+const THERE: Pe = Pe::new(1);
+const TRIPS: u64 = 100_000;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/mpi4py_futures.py");
 
 #[derive(Serialize, Deserialize)]
@@ -20,6 +22,13 @@ pub(crate) struct Found {
     /// How many ran on the other PE.
     #[serde(default)]
     stolen: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Placed {
+    tasks_per_second: f64,
+    /// From placing a task until its result is there, when there is nothing else.
+    round_trip: Histogram,
 }
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
@@ -31,10 +40,15 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         script.args(["-m", "mpi4py.futures", SCRIPT]);
         bench.launcher.launched(2, &script)
     });
-    let (mut own, mut theirs) = (vec![], vec![]);
+    job.arg("--placed");
+    let mut placing = bench.launcher.launched(2, &job);
+    let (mut own, mut theirs, mut placed) = (vec![], vec![], vec![]);
     for _ in 0..bench.rounds(ROUNDS) {
         let Some(found) = report.accept("2 PEs x 1 thread", run(&mut ours)) else { return };
         own.push(found);
+        let found = launch::run(&mut placing).and_then(|done| done.json::<Placed>());
+        let Some(found) = report.accept("placed", found) else { return };
+        placed.push(found);
         if let Some(command) = &mut python {
             match report.accept("mpi4py.futures", run(command)) {
                 Some(found) => theirs.push(found.tasks_per_second / 1e3),
@@ -47,6 +61,11 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     report.goal("2 PEs x 1 thread", &thousands, unit, Goal::AtLeast(1000.0));
     let stolen = own.iter().map(|found| found.stolen as f64 / 1e3).collect();
     report.figure("of these stolen, in thousands per million", &stolen, Unit::COUNT);
+    let rates = placed.iter().map(|found| found.tasks_per_second / 1e3).collect();
+    report.goal("placed on the other PE", &rates, unit, Goal::AtLeast(2000.0));
+    let median = |found: &Placed| found.round_trip.quantile(0.5);
+    let medians = placed.iter().filter_map(median).map(|time| time.as_secs_f64() * 1e6).collect();
+    report.goal("one placed task there and back, p50", &medians, Unit::MICROS, Goal::AtMost(4.0));
     if python.is_some() {
         let theirs: Sample = theirs.into_iter().collect();
         report.figure("mpi4py.futures, 1 worker", &theirs, unit);
@@ -66,27 +85,58 @@ fn run(command: &mut Command) -> Result<Found, LaunchError> {
 pub(crate) struct Job {
     #[arg(long, default_value_t = 1_000_000)]
     tasks: u64,
+    /// They are placed on the second PE.
+    #[arg(long)]
+    placed: bool,
+}
+
+/// What a job has found.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Outcome {
+    Shared(Found),
+    Placed(Placed),
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
-        submit_and_gather(cx, self.tasks / 10).await?;
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Outcome> {
+        let Job { tasks, placed } = *self;
+        submit_and_gather(cx, tasks / 10, placed).await?;
         let before = stolen(cx).await?;
         let start = Instant::now();
-        submit_and_gather(cx, self.tasks).await?;
-        let tasks_per_second = self.tasks as f64 / start.elapsed().as_secs_f64();
-        let stolen = (stolen(cx).await? - before) * 1_000_000 / self.tasks;
-        Ok(Found { tasks_per_second, stolen })
+        submit_and_gather(cx, tasks, placed).await?;
+        let tasks_per_second = tasks as f64 / start.elapsed().as_secs_f64();
+        if placed {
+            return Ok(Outcome::Placed(Placed { tasks_per_second, round_trip: trips(cx).await? }));
+        }
+        let stolen = (stolen(cx).await? - before) * 1_000_000 / tasks;
+        Ok(Outcome::Shared(Found { tasks_per_second, stolen }))
     }
 }
 
-async fn submit_and_gather(cx: &Context, tasks: u64) -> Result<()> {
-    let submit = |n| cx.spawn_fn(Distance::ONE, |_: u64| (), n);
+async fn submit_and_gather(cx: &Context, tasks: u64, placed: bool) -> Result<()> {
+    let submit = |n| {
+        if placed {
+            cx.spawn_at(THERE, async |_, _: u64| (), n)
+        } else {
+            cx.spawn_fn(Distance::ONE, |_: u64| (), n)
+        }
+    };
     let futures: Vec<_> = (0..tasks).map(submit).collect();
     for future in futures {
         future.await?;
     }
     Ok(())
+}
+
+async fn trips(cx: &Context) -> Result<Histogram> {
+    let mut trips = Histogram::default();
+    for n in 0..TRIPS {
+        let start = Instant::now();
+        cx.spawn_at(THERE, async |_, _: u64| (), n).await?;
+        trips.record(start.elapsed());
+    }
+    Ok(trips)
 }
 
 async fn stolen(cx: &Context) -> Result<u64> {

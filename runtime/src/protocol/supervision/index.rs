@@ -1,7 +1,9 @@
 //! Finding records by what they say: which may be lost with a PE, and which wait for a thief.
 
 use super::{Location, Record};
-use std::collections::BTreeSet;
+use crate::numbered::Numbered;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use ultramarine_topology::{Distance, Pe};
 
@@ -33,27 +35,36 @@ impl Suspicion {
 pub(super) struct Index {
     me: Pe,
     /// Each task under each PE that its location names, apart from home itself.
-    named: BTreeSet<(Pe, u64)>,
+    named: BTreeMap<Pe, Numbered<()>>,
     /// The tasks whose next copy waits here for a thief.
     lost: BTreeSet<(Suspicion, Distance, u64)>,
 }
 
 impl Index {
     pub(super) fn new(me: Pe) -> Self {
-        Index { me, named: BTreeSet::new(), lost: BTreeSet::new() }
+        Index { me, named: BTreeMap::new(), lost: BTreeSet::new() }
     }
 
     pub(super) fn insert(&mut self, future: u64, record: &Record) {
         match record.location {
             Location::Lost => _ = self.lost.insert(key(future, record)),
-            _ => self.named.extend(self.names(record.location).map(|pe| (pe, future))),
+            _ => self.names(record.location).for_each(|pe| {
+                self.named.entry(pe).or_default().insert(future, ());
+            }),
         }
     }
 
     pub(super) fn remove(&mut self, future: u64, record: &Record) {
         match record.location {
             Location::Lost => _ = self.lost.remove(&key(future, record)),
-            _ => self.names(record.location).for_each(|pe| _ = self.named.remove(&(pe, future))),
+            _ => self.names(record.location).for_each(|pe| {
+                if let Entry::Occupied(mut there) = self.named.entry(pe) {
+                    there.get_mut().remove(future);
+                    if there.get().is_empty() {
+                        there.remove();
+                    }
+                }
+            }),
         }
     }
 
@@ -69,7 +80,7 @@ impl Index {
     }
 
     pub(super) fn first_with(&self, pe: Pe) -> Option<u64> {
-        self.named.range((pe, 0)..=(pe, u64::MAX)).next().map(|(_, future)| *future)
+        self.named.get(&pe)?.first()
     }
 
     pub(super) fn first_lost(
