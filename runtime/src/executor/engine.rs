@@ -54,10 +54,11 @@ pub(super) struct Turn {
     pub(super) work_came: bool,
     /// When the next turn is due at the latest, if ever.
     pub(super) due: Option<Duration>,
-    /// Futures and what they are to be filled with, outside the lock: that decodes, with code of
-    /// the user's, and wakes those who wait.
-    pub(super) results: Vec<(Arc<dyn Fill>, Outcome)>,
 }
+
+/// Futures and what they are to be filled with, outside the engine's lock: that decodes, with code of the
+/// user's, and wakes those who wait.
+pub(super) type Results = Vec<(Arc<dyn Fill>, Outcome)>;
 
 /// Protocol and port.
 pub(super) struct Engine {
@@ -83,7 +84,7 @@ pub(super) struct Desk {
     futures: Numbered<Arc<dyn Fill>>,
     last_future: u64,
     outgoing: Outgoing,
-    results: Vec<(Arc<dyn Fill>, Outcome)>,
+    results: Results,
     tasks_came: bool,
     took_a_part: bool,
     /// A task that is to be packed apart from the engine.
@@ -231,10 +232,9 @@ impl Engine {
         let sent = self.post(pe, now)?;
         let more = (!pe.outbox.is_empty()).then_some(now);
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
-        let results = std::mem::take(&mut self.desk.results);
-        let work_came = std::mem::take(&mut self.desk.tasks_came) || !results.is_empty();
+        let work_came = std::mem::take(&mut self.desk.tasks_came) || !self.desk.results.is_empty();
         let something_happened = sent || messages > 0 || is_streaming;
-        Ok(Turn { something_happened, is_streaming, work_came, due, results })
+        Ok(Turn { something_happened, is_streaming, work_came, due })
     }
 
     /// Goes on after an error of the port, if that is possible.
@@ -309,6 +309,11 @@ impl Engine {
             // What broke may be the very channel to the root; then its own watch must tell it.
             let _ = self.post(pe, now);
         }
+    }
+
+    /// What has come for futures, if anything.
+    pub(super) fn take_results(&mut self) -> Results {
+        std::mem::take(&mut self.desk.results)
     }
 
     /// The futures whose tasks are elsewhere, when the PE has left: they will get no result any

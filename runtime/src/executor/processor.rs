@@ -1,7 +1,7 @@
 //! One PE: its parts, and what they do for each other.
 
 use super::airlock::Airlock;
-use super::engine::{Engine, Letter, Turn};
+use super::engine::{Engine, Letter, Results, Turn};
 use super::failure::JobError;
 use super::guests::Guests;
 use super::helm::Helm;
@@ -85,6 +85,8 @@ pub(super) struct Processor {
     pub(super) store: Store,
     /// Tasks of other PEs that run here.
     pub(super) packer: Packer,
+    /// What has come for futures amid tasks.
+    unsettled: Mutex<Results>,
     pub(super) guests: Guests,
     /// For what tasks choose at random.
     random: Mutex<Xoshiro256PlusPlus>,
@@ -158,6 +160,7 @@ impl Processor {
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
             packer: Packer::default(),
+            unsettled: Mutex::default(),
             guests: Guests::default(),
             random: Mutex::new(random),
             rayon: Mutex::new(Some(rayon)),
@@ -221,14 +224,29 @@ impl Processor {
     pub(super) fn try_turn(self: &Arc<Self>) -> bool {
         let moved = self.pump();
         let Ok(engine) = self.engine.try_lock() else { return moved };
-        let happened = self.turn_at(engine).something_happened;
-        moved | happened
+        let (turn, results) = self.turn_at(engine);
+        self.settle_all(results);
+        moved | turn.something_happened
+    }
+
+    /// A turn at the engine, if it is free, amid a task that means to go on: no code of the user's is
+    /// run. What has come for futures is left to the next turn.
+    pub(super) fn try_turn_amid_task(self: &Arc<Self>) {
+        self.pump();
+        let Ok(engine) = self.engine.try_lock() else { return };
+        let (_, results) = self.turn_at(engine);
+        if !results.is_empty() {
+            self.unsettled().extend(results);
+            self.nudge();
+        }
     }
 
     /// A turn at the engine, as soon as it is free.
     pub(super) fn turn(self: &Arc<Self>) -> Turn {
         self.pump();
-        self.turn_at(self.engine())
+        let (turn, results) = self.turn_at(self.engine());
+        self.settle_all(results);
+        turn
     }
 
     /// Has the lane's calls made, if it has any and no other thread is at it.
@@ -236,22 +254,35 @@ impl Processor {
         self.airlock.pass(|| visitor(&self.queues))
     }
 
-    fn turn_at(self: &Arc<Self>, mut guard: MutexGuard<'_, Option<Engine>>) -> Turn {
-        let Some(engine) = &mut *guard else { return Turn::default() };
+    /// What it brought, and what has come for futures.
+    fn turn_at(self: &Arc<Self>, mut guard: MutexGuard<'_, Option<Engine>>) -> (Turn, Results) {
+        let Some(engine) = &mut *guard else { return Default::default() };
         let need = self.need();
         let now = self.started.elapsed();
-        let turn = engine.turn(self, now, need);
-        let mut turn = turn.unwrap_or_else(|error| {
+        let turn = engine.turn(self, now, need).unwrap_or_else(|error| {
             engine.give_up(self, &error, now);
             self.fail(error);
             Turn::default()
         });
+        let results = engine.take_results();
         drop(guard);
         if turn.something_happened {
             self.pump();
         }
-        turn.results.drain(..).for_each(|(future, outcome)| self.settle(future, outcome));
-        turn
+        (turn, results)
+    }
+
+    /// Ends futures, those first that were left before.
+    fn settle_all(self: &Arc<Self>, results: Results) {
+        let unsettled = std::mem::take(&mut *self.unsettled());
+        unsettled
+            .into_iter()
+            .chain(results)
+            .for_each(|(future, outcome)| self.settle(future, outcome));
+    }
+
+    fn unsettled(&self) -> MutexGuard<'_, Results> {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends a future. A worker does that if the value is long and has to be decoded: whoever is here may

@@ -9,7 +9,7 @@ use super::guests::PutOff;
 use super::packing::{Effort, Packed};
 use super::processor::Processor;
 use super::task::{Local, Start};
-use super::worker::{help, work, work_if_idle};
+use super::worker::{breathe_amid_task, help, work, work_if_idle};
 use crate::error::TaskError;
 use crate::protocol::Message;
 use async_task::{Runnable, Task};
@@ -93,6 +93,7 @@ impl Processor {
             Berth::On(pe) if pe != self.me() => {
                 if let Some(Packed::Own(task)) = task.pack(self, Effort::Full) {
                     self.leave_letter(Letter::Task(pe, task));
+                    breathe_amid_task(self);
                 }
                 return;
             }

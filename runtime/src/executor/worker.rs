@@ -31,6 +31,9 @@ const TASKS_BETWEEN_TURNS_MAX: u32 = 128;
 /// the machine go first between two polls.
 const POLITE_AFTER: Duration = Duration::from_micros(10);
 
+/// A worker that goes on placing tasks elsewhere takes a turn at the engine after so many.
+const PLACED_BETWEEN_TURNS: u32 = 256;
+
 thread_local! {
     /// Whether the thread is inside [`work_on`].
     static AT_WORK: Cell<bool> = const { Cell::new(false) };
@@ -42,6 +45,8 @@ thread_local! {
     static IS_HELPING: Cell<bool> = const { Cell::new(false) };
     /// Whether it is counted among the idle workers.
     static IS_IDLE: Cell<bool> = const { Cell::new(false) };
+    /// How many tasks it has placed elsewhere since its last turn because of that.
+    static PLACED: Cell<u32> = const { Cell::new(0) };
     /// How many more tasks it does before its next turn at the engine.
     static TASKS_LEFT: Cell<u32> = const { Cell::new(0) };
     /// How it came to that number.
@@ -224,6 +229,16 @@ pub(super) fn breathe(pe: &Arc<Processor>) -> bool {
     }
     take_a_turn(pe);
     true
+}
+
+/// Takes a turn at the engine every so many tasks that the calling worker has placed elsewhere. So they
+/// leave while there are more to come, and what was written for them is still in the cache.
+pub(super) fn breathe_amid_task(pe: &Arc<Processor>) {
+    let placed = PLACED.get() + 1;
+    PLACED.set(placed % PLACED_BETWEEN_TURNS);
+    if placed == PLACED_BETWEEN_TURNS && pe.queues.is_worker() {
+        pe.try_turn_amid_task();
+    }
 }
 
 #[cold]
