@@ -85,6 +85,7 @@ impl<T> Numbered<T> {
     /// Where the place of this number is.
     fn find(&self, number: u64) -> Option<usize> {
         let (first, _) = self.places.front()?;
+        self.places.back().filter(|(last, _)| number <= *last)?;
         // Where no number is missing before it.
         let at = usize::try_from(number.checked_sub(*first)?).ok()?;
         if self.places.get(at).is_some_and(|(there, _)| *there == number) {

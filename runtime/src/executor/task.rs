@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_topology::{Distance, Pe};
 
+/// Most tasks are no longer, in bytes.
+const SHORT_BYTES: usize = 48;
+
 /// A task that can be started here or sent elsewhere.
 pub(super) trait Start: Send + Sync {
     /// Runs the task.
@@ -247,7 +250,9 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
         let body = match Code::of(self.kind).reference() {
             Ok(code) => {
                 let limits = Limits { effort, bytes_max: pe.value_bytes_max() };
-                pack("argument", argument, code.to_bytes().to_vec(), limits)
+                let mut few = Vec::with_capacity(SHORT_BYTES);
+                few.extend_from_slice(&code.to_bytes());
+                pack("argument", argument, few, limits)
             }
             Err(error) => {
                 discard(argument);

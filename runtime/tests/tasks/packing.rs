@@ -59,7 +59,7 @@ static HAS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// Is encoded once the other PE has answered something else.
 #[derive(Deserialize)]
-struct Encoded(());
+struct Encoded(u8);
 
 impl Serialize for Encoded {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -73,7 +73,7 @@ impl Serialize for Encoded {
 fn messages_pass_while_a_stolen_argument_is_encoded() {
     with_another(1, async |cx| {
         let is_whole = |long: Long<Encoded>| long.is_whole();
-        let stolen = cx.spawn_fn(Distance::ONE, is_whole, Long::new(Encoded(())));
+        let stolen = cx.spawn_fn(Distance::ONE, is_whole, Long::new(Encoded(0)));
         eventually("the task is stolen", || IS_ENCODED.load(Ordering::SeqCst));
         cx.spawn_at(OTHER, async |_, ()| (), ()).await.expect("it ends");
         HAS_ANSWERED.store(true, Ordering::SeqCst);
@@ -85,14 +85,14 @@ static HAS_COME: AtomicBool = AtomicBool::new(false);
 
 /// Is decoded once something else has come from the other PE.
 #[derive(Serialize)]
-struct Decoded(());
+struct Decoded(u8);
 
 impl<'de> Deserialize<'de> for Decoded {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         if !waits_for(&HAS_COME) {
             return Err(D::Error::custom("messages wait until the result is decoded"));
         }
-        <()>::deserialize(from).map(Decoded)
+        u8::deserialize(from).map(Decoded)
     }
 }
 
@@ -111,7 +111,7 @@ fn messages_pass_while_a_result_is_decoded() {
                 };
                 drop(cx.spawn_at(OTHER, later, ()));
                 cx.sleep(WHILE).await;
-                Long::new(Decoded(()))
+                Long::new(Decoded(0))
             },
             (),
         );

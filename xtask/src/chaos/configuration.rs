@@ -21,7 +21,7 @@ pub(crate) enum ProgramChoice {
     Liouville,
     Queens,
     Uts,
-    Sort,
+    MergeSort,
     All,
 }
 
@@ -67,14 +67,14 @@ const UTS: Program = Program {
     result: 16_526_523,
 };
 /// Megabytes go to each task, and come back.
-const SORT: Program = Program {
-    name: "sort",
+const MERGE_SORT: Program = Program {
+    name: "merge_sort",
     flags: "--numbers 8000000 --tasks 40",
     skeletons: MAPS,
     tasks: 40,
     result: 7_832_592_921_160_045_307,
 };
-pub(crate) const PROGRAMS: [Program; 5] = [SUM_EULER, LIOUVILLE, QUEENS, UTS, SORT];
+pub(crate) const PROGRAMS: [Program; 5] = [SUM_EULER, LIOUVILLE, QUEENS, UTS, MERGE_SORT];
 
 /// One way to run a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Configuration { mpi, lane, program, skeleton } = self;
         let launcher = mpi.family.name();
-        write!(f, "{launcher:<8}  {lane:<4}  {:<9}  {skeleton:<23}", program.name)
+        write!(f, "{launcher:<8}  {lane:<4}  {:<10}  {skeleton:<23}", program.name)
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: ProgramChoice) -> Vec
         ProgramChoice::Liouville => &[LIOUVILLE],
         ProgramChoice::Queens => &[QUEENS],
         ProgramChoice::Uts => &[UTS],
-        ProgramChoice::Sort => &[SORT],
+        ProgramChoice::MergeSort => &[MERGE_SORT],
         ProgramChoice::All => &PROGRAMS,
     };
     let mut all = Vec::new();

@@ -77,6 +77,7 @@ enum Content {
 }
 
 /// How an array gets to the peer.
+#[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
     /// It is there already: the peer is in our process.
     Shelf(&'a Shelf),

@@ -65,8 +65,6 @@ pub(super) struct Peer {
     pub(super) is_closed: bool,
     /// Whether the port's list of peers to send to has this peer.
     pub(super) is_ready: bool,
-    /// Whether the port's list of peers with arrays to copy has this peer.
-    pub(super) is_fetched_from: bool,
     /// Whether the port's list of peers with a running clock has this peer.
     pub(super) is_timed: bool,
 }
@@ -99,7 +97,6 @@ impl Peer {
             heard: Duration::ZERO,
             is_closed: false,
             is_ready: false,
-            is_fetched_from: false,
             is_timed: false,
         }
     }
@@ -251,7 +248,7 @@ impl Peer {
 
     /// Puts the peer, whose name is `pe`, on the list of those with arrays to copy, if it has any.
     pub(super) fn enlist_fetched(&mut self, pe: Pe, fetched: &mut VecDeque<Pe>) {
-        if self.fetches.are_open() && !std::mem::replace(&mut self.is_fetched_from, true) {
+        if self.fetches.are_open() && !fetched.contains(&pe) {
             fetched.push_back(pe);
         }
     }

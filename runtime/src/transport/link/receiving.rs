@@ -77,7 +77,6 @@ impl Port {
     pub(super) fn fetch(&mut self, deliver: &mut Deliver<'_>) {
         let Some(from) = self.fetched.pop_front() else { return };
         let Some(peer) = self.peers[from.index()].as_mut() else { return };
-        peer.is_fetched_from = false;
         let counters = &mut self.counters;
         let part_bytes = self.pace.next(counters.messages_sent + counters.messages_received);
         peer.fetch(part_bytes, &mut self.common, &mut |message, array| {

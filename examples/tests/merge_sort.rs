@@ -1,4 +1,4 @@
-//! `sort` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without it
+//! `merge_sort` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without it
 //! that test says so and passes).
 
 mod common;
@@ -6,14 +6,14 @@ mod common;
 use common::{SKELETONS, SKELETONS_OF_ROOT, run};
 use std::process::Command;
 
-const SORT: &str = env!("CARGO_BIN_EXE_sort");
+const MERGE_SORT: &str = env!("CARGO_BIN_EXE_merge_sort");
 
 /// What a sort of the first 200,000 numbers comes to, however many tasks there are.
 const DIGEST: i64 = -8_329_805_337_914_376_081;
 
-/// `sort` with these flags, in an environment without launchers and settings.
-fn sort(flags: &str) -> Command {
-    common::alone(SORT, flags)
+/// `merge_sort` with these flags, in an environment without launchers and settings.
+fn merge_sort(flags: &str) -> Command {
+    common::alone(MERGE_SORT, flags)
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn every_skeleton_on_every_lane_sorts() {
     for lane in ["memory", "tcp"] {
         for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
             let flags = "--numbers 200000 --tasks 7 --threads 1 --pes 3 --supervised --json";
-            let mut command = sort(flags);
+            let mut command = merge_sort(flags);
             command.args(["--lane", lane, "--skeleton", skeleton]);
             assert_eq!(run(&mut command).report()["result"], DIGEST, "{lane} {skeleton}");
         }
@@ -36,7 +36,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--tasks 0", "'--tasks <K>': 0 is not in 1..=10000000"),
         ("--set single_copy=perhaps", "true or false"),
     ] {
-        run(&mut sort(flags)).fails_with(text);
+        run(&mut merge_sort(flags)).fails_with(text);
     }
 }
 
@@ -48,7 +48,7 @@ fn ranks_sort_whether_they_copy_from_each_other_or_not() {
             let flags = format!(
                 "--numbers 200000 --tasks 7 --threads 1 --lane {lane} --json --set single_copy={single_copy}"
             );
-            let Some(mut command) = common::launched(SORT, 3, &flags) else { return };
+            let Some(mut command) = common::launched(MERGE_SORT, 3, &flags) else { return };
             assert_eq!(run(&mut command).report()["result"], DIGEST, "{lane} {single_copy}");
         }
     }

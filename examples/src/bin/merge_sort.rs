@@ -1,4 +1,4 @@
-//! A sort of many numbers: each task gets some of them, megabytes, and sends them back in order; the
+//! Merge sort of many numbers: each task gets some of them, megabytes, and sends them back in order; the
 //! root merges what comes. What counts here is how fast data gets to a task and back.
 //!
 //! The arguments are arrays, which travel as they are. The results are structures, which are encoded.
@@ -38,10 +38,10 @@ const NUMBERS_MAX: u64 = 1_000_000_000;
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| sort(cx, arguments).await)
+    arguments.job.options.clone().run(async move |cx| merge_sort(cx, arguments).await)
 }
 
-async fn sort(cx: Context, arguments: Arguments) -> Result<()> {
+async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { numbers, tasks, seed, skeleton, job } = arguments;
     if job.show_topology {
         print(cx.topology())?;
@@ -60,7 +60,7 @@ async fn sort(cx: Context, arguments: Arguments) -> Result<()> {
         return Err(Error::other("some numbers are not what was sent"));
     }
     let digest = digest(merge(&runs)).cast_signed();
-    Report::gather(&cx, "sort", (skeleton, &job), start, digest).await?.print(&job)
+    Report::gather(&cx, "merge_sort", (skeleton, &job), start, digest).await?.print(&job)
 }
 
 /// Numbers in order.
