@@ -13,7 +13,7 @@
 //! the beginning.)
 
 use super::{sweep, sys};
-use rustix::process::{Pid, Signal, getpgid, set_parent_process_death_signal, setpgid};
+use rustix::process::{Pid, Signal, set_parent_process_death_signal, setpgid};
 use std::io::{self, Read as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -48,7 +48,7 @@ impl Start {
             }
         };
         thread::Builder::new().name("guard's end".to_owned()).spawn(outlive)?;
-        let group = getpgid(None).ok().filter(|_| setpgid(None, None).is_ok());
+        let group = sys::process_group().filter(|_| setpgid(None, None).is_ok());
         set_parent_process_death_signal(Some(Signal::CONT))?;
         Ok(Start { way, guard: parent_id(), group, is_over })
     }

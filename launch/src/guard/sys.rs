@@ -1,6 +1,7 @@
 //! What the guard asks the system for. The only file of this crate with `unsafe` in it.
 #![allow(unsafe_code)]
 
+use rustix::process::Pid;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
@@ -141,6 +142,12 @@ pub(super) fn reap(child: i32) -> Option<End> {
 pub(super) fn send(process: i32, signal: i32) {
     // SAFETY: touches no memory of this process. A child's number is its own until it is reaped.
     unsafe { libc::kill(process, signal) };
+}
+
+/// Our process group. `None`: it belongs to a namespace outside of ours, and cannot be gone back to.
+pub(super) fn process_group() -> Option<Pid> {
+    // SAFETY: It takes nothing and cannot fail.
+    Pid::from_raw(unsafe { libc::getpgrp() })
 }
 
 /// Lets the system kill this process when its parent ends.
