@@ -350,3 +350,40 @@ fn pushed_ranges_are_spread_evenly_and_stay_together() {
         });
     }
 }
+
+/// Problems that have begun, and are not solved.
+static OPEN: AtomicU32 = AtomicU32::new(0);
+static MOST_OPEN: AtomicU32 = AtomicU32::new(0);
+
+/// `F(n)`, counted.
+fn counted() -> impl Algorithm<Problem = u64, Solution = u64> {
+    let close = |solution| {
+        OPEN.fetch_sub(1, Relaxed);
+        solution
+    };
+    DivideAndConquer::new(
+        |n: &u64| *n < 2,
+        close,
+        |n| {
+            MOST_OPEN.fetch_max(OPEN.fetch_add(2, Relaxed), Relaxed);
+            [n - 1, n - 2]
+        },
+        move |_, [one_less, two_less]| close(one_less + two_less),
+    )
+}
+
+#[test]
+fn what_is_pushed_does_not_grow_with_the_problem() {
+    /// Each PE has 250 on others, and as many as it places between two turns at the engine; each of these
+    /// has begun with parts of parts. (3,000 were open, and without a limit 23,000.)
+    const OPEN_MAX: u32 = 10_000;
+    job(racks(&[2, 2]), async |cx| {
+        assert_eq!(cx.pes(), 4);
+        OPEN.store(1, Relaxed);
+        let solution = push_divide_and_conquer(&cx, |_| Distance::ONE, counted(), 27).await?;
+        assert_eq!((solution, OPEN.load(Relaxed)), (196_418, 0));
+        let most = MOST_OPEN.load(Relaxed);
+        assert!(most <= OPEN_MAX, "{most} of 635,621 problems were open");
+        Ok(())
+    });
+}

@@ -12,6 +12,7 @@ use crate::error::TaskError;
 use crate::protocol::Statistics;
 use serde::{Serialize, de::DeserializeOwned};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use ultramarine_topology::{Distance, Pe, Topology};
@@ -160,6 +161,12 @@ impl Context {
             // An orphan stops where it yields.
             is_turn_wanted: self.pe.queues.has_ready() || self.pe.is_dead(self.home),
         })
+    }
+
+    /// How many tasks that were spawned on this PE were on others when it last looked after its messages:
+    /// for those who would not have too many at a time.
+    pub fn away(&self) -> usize {
+        self.pe.away.load(Ordering::Relaxed)
     }
 
     /// Lets the tasks go first that were placed here, and those that waited for something.

@@ -18,6 +18,7 @@ use crate::wire;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
@@ -230,6 +231,7 @@ impl Engine {
             return Err(failure);
         }
         let sent = self.post(pe, now)?;
+        pe.away.store(self.desk.futures.len(), Ordering::Relaxed);
         let more = (!pe.outbox.is_empty()).then_some(now);
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
         let work_came = std::mem::take(&mut self.desk.tasks_came) || !self.desk.results.is_empty();

@@ -85,6 +85,8 @@ pub(super) struct Processor {
     pub(super) store: Store,
     /// Tasks of other PEs that run here.
     pub(super) packer: Packer,
+    /// How many of its futures have their tasks elsewhere, after the last turn.
+    pub(super) away: AtomicUsize,
     /// What has come for futures amid tasks.
     unsettled: Mutex<Results>,
     pub(super) guests: Guests,
@@ -160,6 +162,7 @@ impl Processor {
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
             packer: Packer::default(),
+            away: AtomicUsize::new(0),
             unsettled: Mutex::default(),
             guests: Guests::default(),
             random: Mutex::new(random),

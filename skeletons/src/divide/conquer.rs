@@ -25,6 +25,11 @@ use ultramarine_topology::{Distance, Pe};
 /// other.
 const LEVELS_MAX: u32 = 500;
 
+/// A PE that has so many tasks on others places no more parts there, but solves them one after the other.
+/// Placed tasks run in the order in which they came, so that else all parts of one size would be there
+/// before one of them is solved.
+pub(super) const AWAY_MAX: usize = 250;
+
 type Ending<R> = Pin<Box<dyn Future<Output = Result<R, TaskError>> + Send>>;
 
 /// A solution, or how to wait for it.
@@ -104,9 +109,13 @@ pub(crate) enum Whither {
 }
 
 impl Whither {
-    /// To this PE; if that is the one we are on, to any of its threads.
+    /// To this PE; if that is the one we are on, or enough is on others, to any thread of ours.
     pub(crate) fn on(cx: &Context, pe: Pe) -> Self {
-        if pe == cx.pe() { Whither::Within(Distance::ZERO) } else { Whither::To(pe) }
+        if pe == cx.pe() || cx.away() >= AWAY_MAX {
+            Whither::Within(Distance::ZERO)
+        } else {
+            Whither::To(pe)
+        }
     }
 }
 
