@@ -23,7 +23,7 @@ pub struct Array(Arc<dyn Elements>);
 trait Elements: Any + Send + Sync {
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Appends zeros until there are so many bytes, or a few more to make up a whole element.
+    /// Appends zeros until it has this length in bytes, or a few more to make up a whole element.
     fn grow(&mut self, bytes: usize);
     fn alignment(&self) -> usize;
 }
@@ -57,7 +57,7 @@ impl Array {
         self.0.alignment()
     }
 
-    /// An empty one with room for so many bytes. `None`: no array has them.
+    /// An empty one with room for this many bytes. `None`: no array has them.
     fn with_room(bytes: usize, alignment: usize) -> Option<Array> {
         fn of<T: Pod + Send + Sync>(bytes: usize) -> Array {
             let mut elements = Vec::<T>::with_capacity(bytes / size_of::<T>());

@@ -88,6 +88,8 @@ pub(super) struct Desk {
     results: Results,
     tasks_came: bool,
     took_a_part: bool,
+    /// How long this turn may take to pack what is stolen.
+    effort: Effort,
     /// A task that is to be packed apart from the engine.
     put_off: Option<Arc<dyn Start>>,
     failure: Option<JobError>,
@@ -112,6 +114,7 @@ impl Engine {
             results: Vec::new(),
             tasks_came: false,
             took_a_part: false,
+            effort: Effort::Brief,
             put_off: None,
             failure: None,
         };
@@ -172,7 +175,9 @@ impl Engine {
         pe: &Arc<Processor>,
         now: Duration,
         need: Need,
+        effort: Effort,
     ) -> Result<Turn, JobError> {
+        self.desk.effort = effort;
         self.heed_verdicts(pe)?;
         self.look_out(pe, now);
         let Engine { node, port, desk, .. } = self;
@@ -359,7 +364,7 @@ impl Host for Station<'_> {
         loop {
             let task = self.desk.pool.select_remote(nearest)?;
             self.desk.took_a_part = task.is_fork();
-            match task.pack(self.pe, Effort::Brief) {
+            match task.pack(self.pe, self.desk.effort) {
                 Some(Packed::Own(task)) => return Some(self.desk.enter(task)),
                 Some(Packed::Guest(parcel)) => return Some(parcel),
                 Some(Packed::Later(task)) => {

@@ -48,6 +48,8 @@ pub(super) enum Effort {
     Full,
     /// So long as messages can wait.
     Brief,
+    /// None: no code of the user's may run now.
+    None,
 }
 
 /// What packing has to keep to.
@@ -195,8 +197,11 @@ impl Processor {
         }
         match task.pack(self, Effort::Full) {
             Some(Packed::Own(task)) => self.leave_letter(Letter::Stolen(fish, task)),
-            // Somebody has taken it back, or does not wait for it any more. There may be another.
-            _ => self.leave_letter(Letter::Message(self.me(), Message::Fish(fish))),
+            // It has been taken back, or its result is not waited for any more. There may be another.
+            None => self.leave_letter(Letter::Message(self.me(), Message::Fish(fish))),
+            Some(Packed::Guest(_) | Packed::Later(_)) => {
+                unreachable!("only a task of our own is put off, and only once")
+            }
         }
     }
 }

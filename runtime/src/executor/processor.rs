@@ -5,7 +5,7 @@ use super::engine::{Engine, Letter, Results, Turn};
 use super::failure::JobError;
 use super::guests::Guests;
 use super::helm::Helm;
-use super::packing::Packer;
+use super::packing::{Effort, Packer};
 use super::queues::Queues;
 use super::store::Store;
 use super::task::Fill;
@@ -227,7 +227,7 @@ impl Processor {
     pub(super) fn try_turn(self: &Arc<Self>) -> bool {
         let moved = self.pump();
         let Ok(engine) = self.engine.try_lock() else { return moved };
-        let (turn, results) = self.turn_at(engine);
+        let (turn, results) = self.turn_at(engine, Effort::Brief);
         self.settle_all(results);
         moved | turn.something_happened
     }
@@ -237,7 +237,7 @@ impl Processor {
     pub(super) fn try_turn_amid_task(self: &Arc<Self>) {
         self.pump();
         let Ok(engine) = self.engine.try_lock() else { return };
-        let (_, results) = self.turn_at(engine);
+        let (_, results) = self.turn_at(engine, Effort::None);
         if !results.is_empty() {
             self.unsettled().extend(results);
             self.nudge();
@@ -247,7 +247,7 @@ impl Processor {
     /// A turn at the engine, as soon as it is free.
     pub(super) fn turn(self: &Arc<Self>) -> Turn {
         self.pump();
-        let (turn, results) = self.turn_at(self.engine());
+        let (turn, results) = self.turn_at(self.engine(), Effort::Brief);
         self.settle_all(results);
         turn
     }
@@ -258,11 +258,15 @@ impl Processor {
     }
 
     /// What it brought, and what has come for futures.
-    fn turn_at(self: &Arc<Self>, mut guard: MutexGuard<'_, Option<Engine>>) -> (Turn, Results) {
+    fn turn_at(
+        self: &Arc<Self>,
+        mut guard: MutexGuard<'_, Option<Engine>>,
+        effort: Effort,
+    ) -> (Turn, Results) {
         let Some(engine) = &mut *guard else { return Default::default() };
         let need = self.need();
         let now = self.started.elapsed();
-        let turn = engine.turn(self, now, need).unwrap_or_else(|error| {
+        let turn = engine.turn(self, now, need, effort).unwrap_or_else(|error| {
             engine.give_up(self, &error, now);
             self.fail(error);
             Turn::default()
@@ -288,8 +292,8 @@ impl Processor {
         self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a future. A worker does that if the value is long and has to be decoded: whoever is here may
-    /// be the only one who looks after messages.
+    /// Ends a future. A worker does that if the value is long and has to be decoded: the calling
+    /// thread may be the only one that looks after messages.
     fn settle(self: &Arc<Self>, future: Arc<dyn Fill>, outcome: Outcome) {
         let is_long = outcome.as_ref().is_ok_and(|value| value.many.is_some());
         if is_long && future.is_decoded() && !self.queues.is_worker() && !self.is_ending() {

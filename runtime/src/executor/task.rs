@@ -246,6 +246,9 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
     }
 
     fn pack(self: Arc<Self>, pe: &Processor, effort: Effort) -> Option<Packed> {
+        if effort == Effort::None {
+            return Some(Packed::Later(self));
+        }
         let argument = self.begin()?;
         let body = match Code::of(self.kind).reference() {
             Ok(code) => {

@@ -31,7 +31,7 @@ const TASKS_BETWEEN_TURNS_MAX: u32 = 128;
 /// the machine go first between two polls.
 const POLITE_AFTER: Duration = Duration::from_micros(10);
 
-/// A worker that goes on placing tasks elsewhere takes a turn at the engine after so many.
+/// After how many tasks a worker that goes on placing them elsewhere takes a turn at the engine.
 const PLACED_BETWEEN_TURNS: u32 = 256;
 
 thread_local! {
@@ -231,7 +231,7 @@ pub(super) fn breathe(pe: &Arc<Processor>) -> bool {
     true
 }
 
-/// Takes a turn at the engine every so many tasks that the calling worker has placed elsewhere. So they
+/// Takes a turn at the engine now and then while the calling worker places tasks elsewhere. So they
 /// leave while there are more to come, and what was written for them is still in the cache.
 pub(super) fn breathe_amid_task(pe: &Arc<Processor>) {
     let placed = PLACED.get() + 1;

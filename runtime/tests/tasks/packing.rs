@@ -4,6 +4,7 @@ use super::{PATIENCE, eventually, jobs, run_root};
 use serde::de::{Deserializer, Error};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -116,5 +117,39 @@ fn messages_pass_while_a_result_is_decoded() {
             (),
         );
         assert!(result.await.expect("it is decoded").is_whole());
+    });
+}
+
+thread_local! {
+    static IS_PLACING: Cell<bool> = const { Cell::new(false) };
+}
+static RAN_AMID_TASK: AtomicBool = AtomicBool::new(false);
+
+/// Notes whether it is encoded by a thread that is placing tasks.
+#[derive(Deserialize)]
+struct Watched(u8);
+
+impl Serialize for Watched {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        RAN_AMID_TASK.fetch_or(IS_PLACING.get(), Ordering::SeqCst);
+        self.0.serialize(to)
+    }
+}
+
+/// The task may hold a lock that such code needs.
+#[test]
+fn who_places_tasks_runs_no_code_of_others() {
+    const TASKS: usize = 20_000;
+    with_another(1, async |cx| {
+        let stealable: Vec<_> =
+            (0..TASKS).map(|_| cx.spawn_fn(Distance::ONE, |_: Watched| (), Watched(0))).collect();
+        IS_PLACING.set(true);
+        let place = |_| cx.spawn_at(OTHER, async |_, ()| (), ());
+        let placed: Vec<_> = (0..TASKS).map(place).collect();
+        IS_PLACING.set(false);
+        for task in stealable.into_iter().chain(placed) {
+            task.await.expect("it ends");
+        }
+        assert!(!RAN_AMID_TASK.load(Ordering::SeqCst));
     });
 }

@@ -25,7 +25,7 @@ use ultramarine_topology::{Distance, Pe};
 /// other.
 const LEVELS_MAX: u32 = 500;
 
-/// A PE that has so many tasks on others places no more parts there, but solves them one after the other.
+/// How many tasks a PE has on others before it places no more parts there, but solves them one by one.
 /// Placed tasks run in the order in which they came, so that else all parts of one size would be there
 /// before one of them is solved.
 pub(super) const AWAY_MAX: usize = 250;

@@ -65,7 +65,7 @@ use crate::array::Array;
 use buffers::Buffers;
 use credit::Budget;
 use frame::HEADER_BYTES;
-use offers::{OFFERED_BYTES_MIN, Pace};
+use offers::{OFFERED_BYTES_MIN, PartSize};
 use outbound::Way;
 use peer::{Common, Limits, Peer};
 use records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
@@ -99,7 +99,7 @@ pub struct Port {
     timed: Vec<Pe>,
     /// The peers that have offered arrays which we have not copied yet, whose turn it is first.
     fetched: VecDeque<Pe>,
-    pace: Pace,
+    part_size: PartSize,
     /// Nothing falls due before this moment.
     due: Duration,
     /// Messages to oneself, until the next poll.
@@ -138,7 +138,7 @@ impl Port {
             ready: Vec::new(),
             timed: Vec::new(),
             fetched: VecDeque::new(),
-            pace: Pace::default(),
+            part_size: PartSize::default(),
             due: Duration::MAX,
             own: VecDeque::new(),
             own_bytes: 0,

@@ -16,6 +16,7 @@ use crate::array::{Array, Arriving};
 use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Shorter arrays arrive sooner in pieces.
@@ -23,17 +24,17 @@ pub(super) const OFFERED_BYTES_MIN: usize = 64 << 10;
 
 /// How much is copied at a poll, in bytes: little while messages come and go, which would wait for it,
 /// and twice as much each time that there are none.
-pub(super) struct Pace {
+pub(super) struct PartSize {
     part_bytes: usize,
     /// How many messages there were when it was looked at last.
     messages: u64,
 }
 
-impl Pace {
+impl PartSize {
     const SLOWEST_BYTES: usize = 16 << 10;
     const FASTEST_BYTES: usize = 256 << 10;
 
-    /// How much to copy now, after so many messages in all.
+    /// How much to copy now, given how many messages there have been in all.
     pub(super) fn next(&mut self, messages: u64) -> usize {
         let is_quiet = messages == self.messages;
         self.messages = messages;
@@ -46,9 +47,9 @@ impl Pace {
     }
 }
 
-impl Default for Pace {
+impl Default for PartSize {
     fn default() -> Self {
-        Pace { part_bytes: Self::SLOWEST_BYTES, messages: 0 }
+        PartSize { part_bytes: Self::SLOWEST_BYTES, messages: 0 }
     }
 }
 
@@ -77,6 +78,12 @@ impl Offers {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.open.len()
+    }
+
+    /// The seal's word, which outlives it then.
+    #[cfg(test)]
+    pub(super) fn seal(&self) -> Option<Arc<AtomicU64>> {
+        self.seal.as_ref().map(|seal| seal.word.clone())
     }
 
     /// Keeps an array until the peer has it. What to tell the peer.
@@ -113,7 +120,7 @@ impl Offers {
 
 /// A word that says whether everything offered is still there.
 struct Seal {
-    word: Box<AtomicU64>,
+    word: Arc<AtomicU64>,
     value: u64,
 }
 
@@ -121,13 +128,13 @@ impl Seal {
     fn new() -> Seal {
         // Not found anywhere else.
         let value = RandomState::new().hash_one(0) | 1;
-        Seal { word: Box::new(AtomicU64::new(value)), value }
+        Seal { word: Arc::new(AtomicU64::new(value)), value }
     }
 }
 
 impl Drop for Seal {
     fn drop(&mut self) {
-        std::hint::black_box(&*self.word).store(0, Ordering::SeqCst);
+        self.word.store(0, Ordering::SeqCst);
         // The memory of an array may have other contents only after that.
         fence(Ordering::SeqCst);
     }

@@ -78,7 +78,7 @@ impl Port {
         let Some(from) = self.fetched.pop_front() else { return };
         let Some(peer) = self.peers[from.index()].as_mut() else { return };
         let counters = &mut self.counters;
-        let part_bytes = self.pace.next(counters.messages_sent + counters.messages_received);
+        let part_bytes = self.part_size.next(counters.messages_sent + counters.messages_received);
         peer.fetch(part_bytes, &mut self.common, &mut |message, array| {
             counters.messages_received += 1;
             counters.bytes_fetched += array.as_ref().map_or(0, |array| array.bytes().len() as u64);
