@@ -139,13 +139,16 @@ impl Serialize for Watched {
 /// The task may hold a lock that such code needs.
 #[test]
 fn who_places_tasks_runs_no_code_of_others() {
-    const TASKS: usize = 20_000;
+    const TASKS: usize = 100_000;
     with_another(1, async |cx| {
-        let stealable: Vec<_> =
-            (0..TASKS).map(|_| cx.spawn_fn(Distance::ONE, |_: Watched| (), Watched(0))).collect();
+        // While there is nothing to steal the other PE asks for it again and again.
+        cx.sleep(Duration::from_millis(50)).await;
         IS_PLACING.set(true);
-        let place = |_| cx.spawn_at(OTHER, async |_, ()| (), ());
-        let placed: Vec<_> = (0..TASKS).map(place).collect();
+        let both = |_| {
+            let stealable = cx.spawn_fn(Distance::ONE, |_: Watched| (), Watched(0));
+            (stealable, cx.spawn_at(OTHER, async |_, ()| (), ()))
+        };
+        let (stealable, placed): (Vec<_>, Vec<_>) = (0..TASKS).map(both).unzip();
         IS_PLACING.set(false);
         for task in stealable.into_iter().chain(placed) {
             task.await.expect("it ends");
