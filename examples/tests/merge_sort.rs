@@ -1,5 +1,5 @@
-//! `merge_sort` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without it
-//! that test says so and passes).
+//! `merge_sort` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
+//! (without it that test says so and passes).
 
 mod common;
 

@@ -374,8 +374,8 @@ fn counted() -> impl Algorithm<Problem = u64, Solution = u64> {
 
 #[test]
 fn what_is_pushed_does_not_grow_with_the_problem() {
-    /// Each PE has 250 on others, and as many as it places between two turns at the engine; each of these
-    /// has begun with parts of parts. (3,000 were open, and without a limit 23,000.)
+    /// Each PE has 250 on others, and as many as it places between two turns at the engine; each of
+    /// these has begun with parts of parts. (3,000 were open, and without a limit 23,000.)
     const OPEN_MAX: u32 = 10_000;
     job(racks(&[2, 2]), async |cx| {
         assert_eq!(cx.pes(), 4);

@@ -1,11 +1,12 @@
 //! Arrays of plain data, which travel as they are.
 //!
-//! A `Vec` or `Box<[T]>` of numbers, or a `String`, is one piece of memory whose bytes mean the same in
-//! every process of a job, since all run the same binary. It is not encoded: its bytes are sent from
-//! where they lie, and are received in memory that is aligned for its elements, of which a `Vec` is made
-//! without a copy.
+//! A `Vec` or `Box<[T]>` of numbers, or a `String`, is one piece of memory whose bytes mean the
+//! same in every process of a job, since all run the same binary. It is not encoded: its bytes are
+//! sent from where they lie, and are received in memory that is aligned for its elements, of which
+//! a `Vec` is made without a copy.
 //!
-//! Which values those are is decided by their type. All others are encoded by [`wire`](crate::wire).
+//! Which values those are is decided by their type. All others are encoded by
+//! [`wire`](crate::wire).
 
 use crate::transport::link::prefer_huge_pages;
 use bytemuck::Pod;
@@ -75,8 +76,8 @@ impl Array {
         bytes.is_multiple_of(alignment).then(|| with_room(bytes))
     }
 
-    /// The elements: the memory itself, if nobody else has it and it is aligned for them; else a copy.
-    /// `None`: the bytes are not a whole number of elements.
+    /// The elements: the memory itself, if nobody else has it and it is aligned for them; else a
+    /// copy. `None`: the bytes are not a whole number of elements.
     fn into_vec<T: Pod + Send + Sync>(self) -> Option<Vec<T>> {
         if !self.bytes().len().is_multiple_of(size_of::<T>()) {
             return None;
@@ -273,7 +274,8 @@ pub(crate) fn from_value<V: 'static>(value: V) -> Result<Array, V> {
     Err(value.expect("nothing has taken it"))
 }
 
-/// The value that was [made an array](from_value). `None`: no value of this type becomes such an array.
+/// The value that was [made an array](from_value). `None`: no value of this type becomes such an
+/// array.
 pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
     let mut value = None::<V>;
     macro_rules! put {

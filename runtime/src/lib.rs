@@ -10,8 +10,9 @@
 //! | [`detector`] | who of the PEs is gone |
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
-//! Beside them [`mod@array`] holds what needs no encoding, [`code`] names the code of a task, [`handshake`] tells PEs of the job from strangers,
-//! [`settings`] lists what a user may set, and [`error`] what can go wrong with a task.
+//! Beside them [`mod@array`] holds what needs no encoding, [`code`] names the code of a task,
+//! [`handshake`] tells PEs of the job from strangers, [`settings`] lists what a user may set, and
+//! [`error`] what can go wrong with a task.
 
 pub mod array;
 pub mod code;

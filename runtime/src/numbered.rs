@@ -1,10 +1,10 @@
-//! Things by number, for numbers that are given out one after the other and whose things go in about the
-//! order in which they came.
+//! Things by number, for numbers that are given out one after the other and whose things go in
+//! about the order in which they came.
 //!
-//! They stand in one piece of memory in the order of their numbers, so that mostly it is clear where one
-//! is without a search: a map took a third of the time of a placed task. Where a thing was that is gone,
-//! its place is empty; when most are, the others move together. So it all takes no more memory than
-//! twice that of the things, whichever of them go.
+//! They stand in one piece of memory in the order of their numbers, so that mostly it is clear
+//! where one is without a search: a map took a third of the time of a placed task. Where a thing
+//! was that is gone, its place is empty; when most are, the others move together. So it all takes
+//! no more memory than twice that of the things, whichever of them go.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};

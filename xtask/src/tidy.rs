@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler holds.
 //!
-//! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files that
-//! are read with that in mind, files short, and imports running one way.
+//! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files
+//! that are read with that in mind, files short, and imports running one way.
 
 use crate::process::{self, Failure, Result};
 use crate::source::{self, Source, code_of};

@@ -1,7 +1,8 @@
-//! Merge sort of many numbers: each task gets some of them, megabytes, and sends them back in order; the
-//! root merges what comes. What counts here is how fast data gets to a task and back.
+//! Merge sort of many numbers: each task gets some of them, megabytes, and sends them back in
+//! order; the root merges what comes. What counts here is how fast data gets to a task and back.
 //!
-//! The arguments are arrays, which travel as they are. The results are structures, which are encoded.
+//! The arguments are arrays, which travel as they are. The results are structures, which are
+//! encoded.
 
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;

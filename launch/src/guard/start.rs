@@ -4,10 +4,10 @@
 //! (hydra: `kill(-group, SIGKILL)`). A guard that is killed so removes nothing, and MPICH's shared
 //! memory has a name for a while of the start (30 to 150 ms for 4 processes on two busy cores). So
 //! until it joins the job, the ward is in a process group of its own, and hears of its guard's end:
-//! it leaves a copy of itself behind, which removes the files (see [`sweep`]), and ends. If the ward
-//! has been stopped, the system has it go on for that (SIGCONT; without it the system ends such a
-//! ward only where process 1 is in another session): else a launcher would wait for ever for the
-//! ward's output. Once it has joined, the system kills the ward with its guard.
+//! it leaves a copy of itself behind, which removes the files (see [`sweep`]), and ends. If the
+//! ward has been stopped, the system has it go on for that (SIGCONT; without it the system ends
+//! such a ward only where process 1 is in another session): else a launcher would wait for ever for
+//! the ward's output. Once it has joined, the system kills the ward with its guard.
 //!
 //! (A program that starts its job from another thread than its first is killed with its guard from
 //! the beginning.)

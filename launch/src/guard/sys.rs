@@ -144,7 +144,8 @@ pub(super) fn send(process: i32, signal: i32) {
     unsafe { libc::kill(process, signal) };
 }
 
-/// Our process group. `None`: it belongs to a namespace outside of ours, and cannot be gone back to.
+/// Our process group. `None`: it belongs to a namespace outside of ours, and cannot be gone back
+/// to.
 pub(super) fn process_group() -> Option<Pid> {
     // SAFETY: It takes nothing and cannot fail.
     Pid::from_raw(unsafe { libc::getpgrp() })

@@ -14,14 +14,14 @@
 //! | `paths` | what is cut between PEs that live |
 //! | `watch` | deaths, and how they are noticed (the runtime's detector) |
 //!
-//! Messages are late, now and then by a lot, but stay in order between two PEs, except that those with
-//! a value may be overtaken. None is lost between the living; what a PE has sent before it died arrives
-//! in part. PEs die with their hosts or without. They are stopped for a while, and slandered; paths between them are cut in one
-//! direction or both, for a while or for ever; for a while everything is overloaded. At most one
-//! living PE is expelled for each broken path and each slander, and nobody leaves a root that it
-//! reaches. Supervised tasks spawn supervised tasks and wait for them, some of them placed. What
-//! nobody supervises is spawned again by its parent when it is lost. Poison tasks kill whoever runs
-//! them, and must be given up without harm to others.
+//! Messages are late, now and then by a lot, but stay in order between two PEs, except that those
+//! with a value may be overtaken. None is lost between the living; what a PE has sent before it
+//! died arrives in part. PEs die with their hosts or without. They are stopped for a while, and
+//! slandered; paths between them are cut in one direction or both, for a while or for ever; for a
+//! while everything is overloaded. At most one living PE is expelled for each broken path and each
+//! slander, and nobody leaves a root that it reaches. Supervised tasks spawn supervised tasks and
+//! wait for them, some of them placed. What nobody supervises is spawned again by its parent when
+//! it is lost. Poison tasks kill whoever runs them, and must be given up without harm to others.
 //!
 //! [`Node`]: ultramarine_runtime::protocol::Node
 //! [`Membership`]: ultramarine_runtime::protocol::Membership

@@ -19,10 +19,10 @@ use ultramarine_topology::{Distance, Pe, Topology};
 
 /// A value that can travel: the argument or result of a task.
 ///
-/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither encoded nor
-/// copied before they leave the process, and small messages do not wait behind them. Within a process
-/// nothing is copied at all. Other values are encoded; where they contain large arrays, that takes most
-/// of the time.
+/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither encoded
+/// nor copied before they leave the process, and small messages do not wait behind them. Within a
+/// process nothing is copied at all. Other values are encoded; where they contain large arrays,
+/// that takes most of the time.
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
@@ -163,8 +163,8 @@ impl Context {
         })
     }
 
-    /// How many tasks that were spawned on this PE were on others when it last looked after its messages:
-    /// for those who would not have too many at a time.
+    /// How many tasks that were spawned on this PE were on others when it last looked after its
+    /// messages: for those who would not have too many at a time.
     pub fn away(&self) -> usize {
         self.pe.away.load(Ordering::Relaxed)
     }
@@ -258,8 +258,8 @@ pub trait Spawner: Clone + Send + Sync + 'static {
         A: Portable,
         R: Portable;
 
-    /// [`spawn`](Spawner::spawn) of a task that the caller means to [take back](Fork::take_back) and do
-    /// itself, unless somebody has taken it first.
+    /// [`spawn`](Spawner::spawn) of a task that the caller means to [take back](Fork::take_back)
+    /// and do itself, unless somebody has taken it first.
     fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,

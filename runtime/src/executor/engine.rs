@@ -57,8 +57,8 @@ pub(super) struct Turn {
     pub(super) due: Option<Duration>,
 }
 
-/// Futures and what they are to be filled with, outside the engine's lock: that decodes, with code of the
-/// user's, and wakes those who wait.
+/// Futures and what they are to be filled with, outside the engine's lock: that decodes, with code
+/// of the user's, and wakes those who wait.
 pub(super) type Results = Vec<(Arc<dyn Fill>, Outcome)>;
 
 /// Protocol and port.

@@ -1,9 +1,9 @@
 //! Arguments and results as bytes, and who makes bytes of them.
 //!
-//! That is code of the user's, and takes as long as the value is large. So a worker does it, for what
-//! it places and for its results, and not the thread that holds the engine: all messages of the PE
-//! would wait. Only stolen tasks are packed there, if that is soon done: to go elsewhere for them would
-//! take longer. The others are packed by a thread of their own, the [`Packer`].
+//! That is code of the user's, and takes as long as the value is large. So a worker does it, for
+//! what it places and for its results, and not the thread that holds the engine: all messages of
+//! the PE would wait. Only stolen tasks are packed there, if that is soon done: to go elsewhere for
+//! them would take longer. The others are packed by a thread of their own, the [`Packer`].
 
 use super::caught::{caught, discard};
 use super::context::Portable;
@@ -67,8 +67,8 @@ pub(super) enum Unpacked<T> {
     Failed(TaskError),
 }
 
-/// Makes bytes of an argument or a result, behind some others: an array as it is; else its encoding.
-/// If that is long, all of it is one array, which can be sent without being copied.
+/// Makes bytes of an argument or a result, behind some others: an array as it is; else its
+/// encoding. If that is long, all of it is one array, which can be sent without being copied.
 pub(super) fn pack<T: Portable>(
     what: &str,
     value: T,
@@ -197,7 +197,8 @@ impl Processor {
         }
         match task.pack(self, Effort::Full) {
             Some(Packed::Own(task)) => self.leave_letter(Letter::Stolen(fish, task)),
-            // It has been taken back, or its result is not waited for any more. There may be another.
+            // It has been taken back, or its result is not waited for any more. There may be
+            // another.
             None => self.leave_letter(Letter::Message(self.me(), Message::Fish(fish))),
             Some(Packed::Guest(_) | Packed::Later(_)) => {
                 unreachable!("only a task of our own is put off, and only once")

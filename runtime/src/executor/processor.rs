@@ -232,8 +232,8 @@ impl Processor {
         moved | turn.something_happened
     }
 
-    /// A turn at the engine, if it is free, amid a task that means to go on: no code of the user's is
-    /// run. What has come for futures is left to the next turn.
+    /// A turn at the engine, if it is free, amid a task that means to go on: no code of the user's
+    /// is run. What has come for futures is left to the next turn.
     pub(super) fn try_turn_amid_task(self: &Arc<Self>) {
         self.pump();
         let Ok(engine) = self.engine.try_lock() else { return };

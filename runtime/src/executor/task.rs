@@ -35,8 +35,8 @@ pub(super) trait Start: Send + Sync {
     /// Runs the task.
     fn start(self: Arc<Self>, pe: &Arc<Processor>);
 
-    /// Makes bytes of the task, for another PE to run, with code of the user's. `None`: the task could
-    /// not become bytes, and its future has ended with the reason; or nobody waits for it.
+    /// Makes bytes of the task, for another PE to run, with code of the user's. `None`: the task
+    /// could not become bytes, and its future has ended with the reason; or nobody waits for it.
     fn pack(self: Arc<Self>, pe: &Processor, effort: Effort) -> Option<Packed>;
 
     /// Ends a task that will not be run.

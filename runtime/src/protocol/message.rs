@@ -178,8 +178,8 @@ impl Message {
         }
     }
 
-    /// Whether it has a value that may be sent beside it: other messages that are sent later may then
-    /// arrive earlier.
+    /// Whether it has a value that may be sent beside it: other messages that are sent later may
+    /// then arrive earlier.
     pub fn may_be_overtaken(&self) -> bool {
         match self {
             Message::Schedule { tasks, .. } => tasks.len() == 1,

@@ -30,9 +30,9 @@ pub trait Host {
     fn took_a_part(&self) -> bool {
         false
     }
-    /// Whether there is a task for this FISH that [`take`](Self::take) did not return because it takes
-    /// a while to make bytes of it. It is not in the pool any more, and is to be
-    /// [handed over](Node::hand_over) then.
+    /// Whether there is a task for this FISH that [`take`](Self::take) did not return because it
+    /// takes a while to make bytes of it. It is not in the pool any more, and is to be [handed
+    /// over](Node::hand_over) then.
     fn puts_off(&mut self, _: &Fish) -> bool {
         false
     }

@@ -93,9 +93,9 @@ impl Node {
             }) > 0
     }
 
-    /// Places one of the tasks that were lost twice on any PE but the root, if they have waited in vain
-    /// for one that has nothing else: in a job that has much to do there may be none. When the next is
-    /// placed.
+    /// Places one of the tasks that were lost twice on any PE but the root, if they have waited in
+    /// vain for one that has nothing else: in a job that has much to do there may be none. When the
+    /// next is placed.
     pub(super) fn place_suspect(
         &mut self,
         now: Duration,

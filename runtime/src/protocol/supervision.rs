@@ -49,12 +49,12 @@
 //!
 //! A copy of a lost task is never run by its supervisor, nor by the root, while anybody else could
 //! do it: it may be the task itself that kills. What was lost twice goes alone to a PE where
-//! nothing else runs or waits, so that it can do no more harm to others. In a job that has much to do
-//! there may be no such PE: then one such task is placed on some PE every two seconds. When more than
-//! `max_replicas` PEs have died with it, it is given up; or when nobody but the supervisor and the
-//! root is left, if it was lost twice even while it was alone. If somebody is left, but not within
-//! its radius, it goes further instead. (So a job needs four PEs beside the root to find such a
-//! task out before it gets there.)
+//! nothing else runs or waits, so that it can do no more harm to others. In a job that has much to
+//! do there may be no such PE: then one such task is placed on some PE every two seconds. When more
+//! than `max_replicas` PEs have died with it, it is given up; or when nobody but the supervisor and
+//! the root is left, if it was lost twice even while it was alone. If somebody is left, but not
+//! within its radius, it goes further instead. (So a job needs four PEs beside the root to find
+//! such a task out before it gets there.)
 //!
 //! The price: while only lost tasks are left to do, their supervisor does none of them.
 

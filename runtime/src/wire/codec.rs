@@ -5,8 +5,8 @@ use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
 use serde::{Serialize, de::DeserializeOwned};
 
-/// No value may decode to more than this many bytes in memory (which can be eight times those on the
-/// wire): so a length in a corrupt message cannot make the decoder allocate without bound.
+/// No value may decode to more than this many bytes in memory (which can be eight times those on
+/// the wire): so a length in a corrupt message cannot make the decoder allocate without bound.
 const DECODED_BYTES_MAX: usize = 16 << 30;
 
 const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODED_BYTES_MAX>> =
@@ -38,8 +38,8 @@ pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), W
     encode_within(usize::MAX, value, bytes).map(|_| ())
 }
 
-/// Appends the value's bytes, if they are not more than `room`. Whether they are not; otherwise it is
-/// only some of them.
+/// Appends the value's bytes, if they are not more than `room`. Whether they are not; otherwise it
+/// is only some of them.
 pub fn encode_within<T: Serialize>(
     room: usize,
     value: &T,
@@ -54,7 +54,8 @@ pub fn encode_within<T: Serialize>(
     }
 }
 
-/// Grows as it is written to, up to a limit. (The library's own way through `std::io::Write` takes twice the time.)
+/// Grows as it is written to, up to a limit. (The library's own way through `std::io::Write` takes
+/// twice the time.)
 struct Appending<'a> {
     bytes: &'a mut Vec<u8>,
     bytes_max: usize,

@@ -1,6 +1,6 @@
 //! What a few PEs, which are threads of this process, do with their tasks: with those that are
-//! forked, with those that wait inside rayon, with those that have lost their supervisor, and with large
-//! arguments and results.
+//! forked, with those that wait inside rayon, with those that have lost their supervisor, and with
+//! large arguments and results.
 
 mod forks;
 mod joins;

@@ -25,9 +25,9 @@ use ultramarine_topology::{Distance, Pe};
 /// other.
 const LEVELS_MAX: u32 = 500;
 
-/// How many tasks a PE has on others before it places no more parts there, but solves them one by one.
-/// Placed tasks run in the order in which they came, so that else all parts of one size would be there
-/// before one of them is solved.
+/// How many tasks a PE has on others before it places no more parts there, but solves them one by
+/// one. Placed tasks run in the order in which they came, so that else all parts of one size would
+/// be there before one of them is solved.
 pub(super) const AWAY_MAX: usize = 250;
 
 type Ending<R> = Pin<Box<dyn Future<Output = Result<R, TaskError>> + Send>>;

@@ -228,8 +228,8 @@ where
 /// drawn from those within the radius of that part around its parent. A part of radius
 /// [`Distance::ZERO`] stays with its parent, where other threads may take it.
 ///
-/// While 250 tasks of a PE are on others, it keeps further parts: what is alive at a time grows with the
-/// number of PEs, and not with the problem.
+/// While 250 tasks of a PE are on others, it keeps further parts: what is alive at a time grows
+/// with the number of PEs, and not with the problem.
 ///
 /// Nothing is stolen. So the radius decides how evenly the work is spread, and how much a death
 /// costs: [`Distance::ONE`] for the few first levels, [`Distance::ZERO`] below.

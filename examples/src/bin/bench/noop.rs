@@ -1,5 +1,5 @@
-//! Empty tasks that the root submits and gathers: with a second PE to help, against mpi4py's pool of one
-//! worker process, in turn; and placed on the second PE, all at once or one after the other.
+//! Empty tasks that the root submits and gathers: with a second PE to help, against mpi4py's pool
+//! of one worker process, in turn; and placed on the second PE, all at once or one after the other.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};

@@ -1,5 +1,5 @@
-//! Round trips to one PE while a large structure goes to another: is a PE deaf while it encodes, sends
-//! or decodes?
+//! Round trips to one PE while a large structure goes to another: is a PE deaf while it encodes,
+//! sends or decodes?
 
 use crate::Bench;
 use crate::launch;

@@ -43,7 +43,8 @@ pub struct Progress {
     pub frames_received: usize,
     /// Frames handed to the lane.
     pub frames_sent: usize,
-    /// Whether frames came or went behind which more is to come or to go, or arrays are being copied.
+    /// Whether frames came or went behind which more is to come or to go, or arrays are being
+    /// copied.
     pub is_streaming: bool,
 }
 

@@ -10,8 +10,8 @@ use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Lets all processes of this user read our memory, where a security module (Yama) would let only our
-/// ancestors do so.
+/// Lets all processes of this user read our memory, where a security module (Yama) would let only
+/// our ancestors do so.
 pub(super) fn allow_reading() {
     // It fails where there is no such module, and nothing to allow.
     let _ = set_ptracer(PTracer::Any);
@@ -32,8 +32,8 @@ pub(super) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> 
     });
     let (here, there) = (pairs.map(|(here, _)| here), pairs.map(|(_, there)| there));
     let (from, count) = (from.as_raw_nonzero().get(), N as libc::c_ulong);
-    // SAFETY: Each of `here` is a buffer that is borrowed until the call is over. `there` is only read,
-    // and the system checks that it can be. Both have `count` elements.
+    // SAFETY: Each of `here` is a buffer that is borrowed until the call is over. `there` is only
+    // read, and the system checks that it can be. Both have `count` elements.
     let copied =
         unsafe { libc::process_vm_readv(from, here.as_ptr(), count, there.as_ptr(), count, 0) };
     match usize::try_from(copied) {
@@ -43,8 +43,8 @@ pub(super) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> 
     }
 }
 
-/// Has the system use huge pages for memory that is about to be written for the first time, where it
-/// can: of small ones each costs a fault.
+/// Has the system use huge pages for memory that is about to be written for the first time, where
+/// it can: of small ones each costs a fault.
 pub(crate) fn prefer_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
     const HUGE_BYTES: usize = 2 << 20;
     let (begin, bytes) = (memory.as_mut_ptr().cast::<c_void>(), size_of_val(memory));

@@ -8,7 +8,8 @@
 //! arrived, and a checksum. What is not acknowledged for a while is sent again, from there on
 //! (go-back-N); what arrives twice, out of order or damaged is dropped and counted.
 //!
-//! A peer on the same host is told where a large array lies, and copies it from there (`offers.rs`).
+//! A peer on the same host is told where a large array lies, and copies it from there
+//! (`offers.rs`).
 //!
 //! How much may be in flight is bounded twice: towards each peer by a window, and towards a
 //! receiver by the credit that it gives to all who send to it (`credit.rs`).
@@ -75,7 +76,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Ball, Pe};
 
-/// What is done with each message that arrives: from whom, the message, and its array if it has one.
+/// What is done with each message that arrives: from whom, the message, and its array if it has
+/// one.
 pub type Deliver<'a> = dyn FnMut(Pe, &[u8], Option<Array>) + 'a;
 
 /// One PE's end of the channels to all others. See the [module](self).
@@ -148,8 +150,8 @@ impl Port {
     }
 
     /// Says which PEs run on the same host. They are to copy large arrays straight from our memory,
-    /// if [`PortSettings::single_copy`] is set and the host lets them. Over a lane that carries arrays
-    /// within a process that is not needed.
+    /// if [`PortSettings::single_copy`] is set and the host lets them. Over a lane that carries
+    /// arrays within a process that is not needed.
     pub fn has_neighbours(&mut self, neighbours: Ball) {
         if self.settings.single_copy && neighbours.len() > 1 {
             foreign::allow_reading();
@@ -169,8 +171,8 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// There is no such PE, or the message or the array is too long. Nothing was queued, and the port
-    /// can go on.
+    /// There is no such PE, or the message or the array is too long. Nothing was queued, and the
+    /// port can go on.
     pub fn send(
         &mut self,
         to: Pe,

@@ -1,14 +1,15 @@
 //! Large arrays that a peer on the same host copies out of our memory.
 //!
-//! The stream says only where such an array lies (`OFFER`). The peer copies it from there, a part at each
-//! poll so that other messages are not held up, and then says so (`FETCHED`): one copy, and none by us.
-//! Where it cannot (not every container allows it), it says that too (`REFUSED`). Then this array goes
-//! the way of all others, in pieces, and so do all later ones.
+//! The stream says only where such an array lies (`OFFER`). The peer copies it from there, a part
+//! at each poll so that other messages are not held up, and then says so (`FETCHED`): one copy, and
+//! none by us. Where it cannot (not every container allows it), it says that too (`REFUSED`). Then
+//! this array goes the way of all others, in pieces, and so do all later ones.
 //!
-//! We may drop an array that the peer is still copying, if we hold the peer for dead. So each sender has
-//! a *seal*, a word of its memory that it changes before it drops anything, and the peer copies the seal
-//! after every part: while the seal is what the offer says, what was copied before it is the array. Nor is
-//! another process, which has the number of one that has ended, taken for it.
+//! We may drop an array that the peer is still copying, if we hold the peer for dead. So each
+//! sender has a *seal*, a word of its memory that it changes before it drops anything, and the peer
+//! copies the seal after every part: while the seal is what the offer says, what was copied before
+//! it is the array. Nor is another process, which has the number of one that has ended, taken for
+//! it.
 
 use super::foreign;
 use super::records::Offer;
@@ -22,8 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Shorter arrays arrive sooner in pieces.
 pub(super) const OFFERED_BYTES_MIN: usize = 64 << 10;
 
-/// How much is copied at a poll, in bytes: little while messages come and go, which would wait for it,
-/// and twice as much each time that there are none.
+/// How much is copied at a poll, in bytes: little while messages come and go, which would wait for
+/// it, and twice as much each time that there are none.
 pub(super) struct PartSize {
     part_bytes: usize,
     /// How many messages there were when it was looked at last.
@@ -169,8 +170,8 @@ impl Fetches {
         !self.open.is_empty()
     }
 
-    /// Copies the next part of the oldest, and delivers it if it is the last part. What to answer, if
-    /// anything.
+    /// Copies the next part of the oldest, and delivers it if it is the last part. What to answer,
+    /// if anything.
     pub(super) fn go_on(
         &mut self,
         part_bytes: usize,

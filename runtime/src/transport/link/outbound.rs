@@ -9,9 +9,9 @@
 //! Positions count bytes of the stream, not frames, so what was sent in frames of one size can be
 //! sent again in frames of another.
 //!
-//! Messages are laid down in the stream as they come. A large array is laid down piece by piece, the
-//! next when most of the last has been sent, so that no message has to wait behind it as a whole. It
-//! is never copied: a piece refers to it.
+//! Messages are laid down in the stream as they come. A large array is laid down piece by piece,
+//! the next when most of the last has been sent, so that no message has to wait behind it as a
+//! whole. It is never copied: a piece refers to it.
 
 use super::buffers::Buffers;
 use super::offers::{Answer, Offers};
@@ -22,12 +22,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The longest piece of an array, in bytes: as much as the longest frame of any lane carries, with what
-/// stands in front of it.
+/// The longest piece of an array, in bytes: as much as the longest frame of any lane carries, with
+/// what stands in front of it.
 const PIECE_BYTES_MAX: usize = (64 << 10) - 64;
 
-/// Messages go into a new segment when the last one has so many bytes: one that is never acknowledged
-/// as a whole would grow for ever.
+/// Messages go into a new segment when the last one has so many bytes: one that is never
+/// acknowledged as a whole would grow for ever.
 const SEGMENT_BYTES: usize = 64 << 10;
 
 /// Where our stream towards the peer stands.

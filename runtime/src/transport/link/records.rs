@@ -1,7 +1,7 @@
 //! What a stream consists of.
 //!
-//! A stream is a sequence of records. Each stands behind its kind and length, together a little-endian
-//! `u32`:
+//! A stream is a sequence of records. Each stands behind its kind and length, together a
+//! little-endian `u32`:
 //!
 //! | kind | what it is |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | `REFUSED` | the sender has none of those that it was offered, nor will it have any |
 //!
 //! A large array takes a while to arrive. So between its pieces there may be messages, which are
-//! delivered at once. A message with a large array may thus be overtaken by all that are sent after it,
-//! and no other is by any.
+//! delivered at once. A message with a large array may thus be overtaken by all that are sent after
+//! it, and no other is by any.
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +29,8 @@ use std::sync::Arc;
 /// Bytes in front of each record.
 pub(super) const PREFIX_BYTES: usize = 4;
 
-/// What comes between an announcement's prefix and its message: the array's length, 8 bytes, and its
-/// alignment.
+/// What comes between an announcement's prefix and its message: the array's length, 8 bytes, and
+/// its alignment.
 const ARRAY_HEAD_BYTES: usize = 9;
 
 /// What comes between the prefix and the message of an array on the shelf.
@@ -157,8 +157,8 @@ pub(super) enum Malformed {
 /// A stream that is being cut into its records.
 #[derive(Default)]
 pub(super) struct Records {
-    /// The beginning of a record whose end has not arrived yet, unless it is a piece. Grows with the
-    /// bytes that arrive, never by what a length promises.
+    /// The beginning of a record whose end has not arrived yet, unless it is a piece. Grows with
+    /// the bytes that arrive, never by what a length promises.
     partial: Vec<u8>,
     /// How many bytes of a piece are still to come.
     piece_bytes: usize,
@@ -314,8 +314,8 @@ fn array_bytes(bytes: u64, bytes_max: usize) -> Result<usize, Malformed> {
     if bytes > bytes_max { Err(Malformed::TooLong(bytes)) } else { Ok(bytes) }
 }
 
-/// The kind of the record that begins here, and its length in bytes without the prefix, if the prefix
-/// is complete.
+/// The kind of the record that begins here, and its length in bytes without the prefix, if the
+/// prefix is complete.
 fn kind_and_length(bytes: &[u8]) -> Option<(u32, usize)> {
     let prefix = u32::from_le_bytes(*bytes.first_chunk()?);
     Some((prefix >> KIND_SHIFT, prefix as usize & RECORD_BYTES_MAX))

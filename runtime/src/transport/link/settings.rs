@@ -5,8 +5,8 @@ use std::time::Duration;
 /// The limits of a [`Port`](super::Port). All PEs of a job use the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortSettings {
-    /// The longest message, and the longest array that belongs to one, in bytes. (A message alone is
-    /// never longer than 512 MiB.) Default 256 MiB.
+    /// The longest message, and the longest array that belongs to one, in bytes. (A message alone
+    /// is never longer than 512 MiB.) Default 256 MiB.
     pub message_bytes_max: usize,
     /// How much may be in flight towards a peer without being acknowledged, in frames of full
     /// length; at least 1. Default 1024.
@@ -19,8 +19,8 @@ pub struct PortSettings {
     /// was sent, so a program that sends more than the network takes needs the memory for it.
     /// Default 1 GiB, or four times `message_bytes_max` if that is more.
     pub backlog_bytes_max: usize,
-    /// Whether PEs of one host copy large arrays straight from each other's memory, where the host lets
-    /// them: they try, and else send them like everything else. (The system call is
+    /// Whether PEs of one host copy large arrays straight from each other's memory, where the host
+    /// lets them: they try, and else send them like everything else. (The system call is
     /// `process_vm_readv`, which MPI libraries call CMA.) Default true.
     pub single_copy: bool,
     /// How long to wait for an acknowledgement before sending again, and asking the watch to look
