@@ -45,6 +45,8 @@ mod guard;
 pub mod latency;
 mod launcher;
 mod log;
+#[doc(hidden)]
+pub mod network;
 mod options;
 mod request;
 mod start;

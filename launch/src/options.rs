@@ -2,6 +2,7 @@
 
 use crate::error::{Result, StartError};
 use crate::faults::FaultOptions;
+use crate::network::InterfaceChoice;
 use clap::ValueEnum as _;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -66,6 +67,11 @@ pub struct Options {
     /// `ULTRAMARINE_PORTS`] [default: any that are free].
     #[arg(long, value_name = "LOW-HIGH", value_parser = port_range)]
     ports: Option<PortRange>,
+    /// Call other hosts over this network interface, or that which has an address in this network;
+    /// MPI's messages go where MPI sends them [env: `ULTRAMARINE_INTERFACE`] [default: the fastest
+    /// network that all hosts are on].
+    #[arg(long, value_name = "NAME|CIDR")]
+    interface: Option<InterfaceChoice>,
     /// Change a setting of the runtime; may be given several times [env: `ULTRAMARINE_` and the
     /// setting's name in capitals].
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
@@ -87,7 +93,8 @@ pub(crate) const PES_MAX: u32 = 2048;
 const PES_PER_CORE_FEW: u32 = 8;
 
 /// Variables with the common prefix that are not settings of the runtime.
-const NOT_SETTINGS: [&str; 11] = [
+const NOT_SETTINGS: [&str; 12] = [
+    "INTERFACE",
     "BIND",
     "PORTS",
     "PES",
@@ -164,7 +171,8 @@ pub(crate) fn complete<T>(
 impl Options {
     /// What the environment says: `ULTRAMARINE_PES`, `ULTRAMARINE_LANE`, `ULTRAMARINE_THREADS`,
     /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`, `ULTRAMARINE_CALIBRATE`,
-    /// `ULTRAMARINE_PORTS`, `ULTRAMARINE_GUARD`, `ULTRAMARINE_KILL_AT`, `ULTRAMARINE_CHAOS_MONKEY`,
+    /// `ULTRAMARINE_PORTS`, `ULTRAMARINE_INTERFACE`, `ULTRAMARINE_GUARD`, `ULTRAMARINE_KILL_AT`,
+    /// `ULTRAMARINE_CHAOS_MONKEY`,
     /// `ULTRAMARINE_CHAOS_WITHIN`. (A job asks the environment itself for whatever it was not given.)
     ///
     /// # Errors
@@ -191,6 +199,7 @@ impl Options {
         self.faults.complete(&variable)?;
         self.calibrate = calibrate.unwrap_or(false);
         complete(&mut self.ports, text("ULTRAMARINE_PORTS"), port_range)?;
+        complete(&mut self.interface, text("ULTRAMARINE_INTERFACE"), str::parse)?;
         complete(&mut self.guard, text("ULTRAMARINE_GUARD"), on_or_off)?;
         Ok(self)
     }
@@ -276,6 +285,12 @@ impl Options {
     /// The ports that PEs listen on, if they are confined to some.
     pub fn port_range(&self) -> Option<PortRange> {
         self.ports.clone()
+    }
+
+    /// Over which network interface other hosts are called, if that is chosen.
+    #[doc(hidden)]
+    pub fn interface(&self) -> Option<&InterfaceChoice> {
+        self.interface.as_ref()
     }
 
     #[cfg(feature = "mpi")]

@@ -144,14 +144,37 @@ fn parts_are_stolen_from_as_far_as_their_radius_says() {
 
 #[test]
 fn only_a_part_that_may_be_stolen_is_a_task() {
-    // Alone, so that the parts that are forked are those that are taken back.
-    job(racks(&[1]), async |cx| {
-        let large = |height: &u32| if *height > 4 { Distance::ONE } else { Distance::ZERO };
+    let large = |height: &u32| if *height > 4 { Distance::ONE } else { Distance::ZERO };
+    job(racks(&[1, 1]), async move |cx| {
         par_divide_and_conquer(&cx, large, who(), 10).await?;
-        // The whole, and every second one of the heights 9 to 5.
-        assert_eq!(cx.statistics().await?.tasks, 1 + 1 + 2 + 4 + 8 + 16);
+        // The whole, and every second one of the heights 9 to 5; but for those that thieves found
+        // taken back.
+        let tasks = cx.statistics().await?.tasks;
+        assert!((2..=1 + 1 + 2 + 4 + 8 + 16).contains(&tasks), "{tasks} tasks");
+        Ok(())
+    });
+    job(racks(&[1]), async move |cx| {
+        par_divide_and_conquer(&cx, large, who(), 10).await?;
+        assert_eq!(cx.statistics().await?.tasks, 1, "there is nobody to offer any to");
         push_divide_and_conquer(&cx, large, who(), 10).await?;
-        assert_eq!(cx.statistics().await?.tasks, 33, "there is nobody else to place any at");
+        assert_eq!(cx.statistics().await?.tasks, 2, "nor to place any at");
+        Ok(())
+    });
+}
+
+/// Each task offers the parts of its first levels, and others only when those are gone.
+#[test]
+fn most_parts_are_never_tasks() {
+    let sum = DivideAndConquer::new(
+        |height: &u32| *height == 0,
+        |_| 1_u64,
+        |height| [height - 1; 2],
+        |_, [left, right]| left + right,
+    );
+    job(racks(&[1, 1]), async move |cx| {
+        let leaves = par_divide_and_conquer(&cx, |_| Distance::ONE, sum, 16).await?;
+        let tasks = cx.statistics().await?.tasks;
+        assert!(leaves == 1 << 16 && (9..1 << 14).contains(&tasks), "{tasks} tasks");
         Ok(())
     });
 }
@@ -270,16 +293,13 @@ fn ranges_are_reduced_in_order() {
 
 #[test]
 fn ranges_are_halved_down_to_the_threshold() {
-    // Alone, so that all halves but the first are taken back; the whole and each of them count as a
-    // task.
-    job(racks(&[1]), async |cx| {
-        let mut tasks = 0;
+    static LEAVES: AtomicU32 = AtomicU32::new(0);
+    job(racks(&[1, 1]), async |cx| {
         for (threshold, leaves) in [(0, 1024), (1, 1024), (100, 16), (1023, 2), (1024, 1)] {
-            let (none, one) = (|| 0, |(): &(), _| 1);
-            let sum = |a: u64, b: u64| a + b;
+            let none = || u64::from(LEAVES.fetch_add(1, Relaxed) == u32::MAX);
+            let (one, sum) = (|(): &(), _| 1, |a: u64, b: u64| a + b);
             par_map_reduce_range_thresh(&cx, threshold, 5..1029, (), none, one, sum).await?;
-            tasks += leaves;
-            assert_eq!(cx.statistics().await?.tasks, tasks, "threshold {threshold}");
+            assert_eq!(LEAVES.swap(0, Relaxed), leaves, "threshold {threshold}");
         }
         Ok(())
     });

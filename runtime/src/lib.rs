@@ -11,9 +11,11 @@
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
 //! Beside them [`mod@array`] holds what needs no encoding, [`code`] names the code of a task,
-//! [`handshake`] tells PEs of the job from strangers, [`settings`] lists what a user may set, and
+//! [`addresses`] says where PEs can be called, [`handshake`] tells PEs of the job
+//! from strangers, [`settings`] lists what a user may set, and
 //! [`error`] what can go wrong with a task.
 
+pub mod addresses;
 pub mod array;
 pub mod code;
 pub mod detector;

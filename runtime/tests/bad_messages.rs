@@ -42,9 +42,12 @@ impl Played {
         while found.is_none() {
             assert!(self.start.elapsed() < PATIENCE, "waited in vain");
             let now = self.start.elapsed();
-            let mut deliver = |_, bytes: &[u8], _| {
-                let message = wire::decode(bytes).expect("what a PE says can be read");
-                found = found.take().or_else(|| wanted(message));
+            let mut deliver = |_, mut packet: &[u8], _| {
+                while !packet.is_empty() {
+                    let message = wire::decode_first(&mut packet);
+                    let message = message.expect("what a PE says can be read");
+                    found = found.take().or_else(|| wanted(message));
+                }
             };
             self.port.poll(now, &mut deliver).expect("the lane is open");
             std::thread::sleep(Duration::from_micros(100));

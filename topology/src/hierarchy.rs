@@ -40,6 +40,7 @@ mod builder;
 
 use crate::{Ball, Distance, Pe, Place, TopologyError};
 use builder::Builder;
+use std::borrow::Borrow;
 use std::ops::Range;
 
 /// The greatest number of labels in a place.
@@ -98,7 +99,7 @@ impl Topology {
     /// # Errors
     /// When there is no PE or more than `u32::MAX`, when the slices differ in length, when a power
     /// is 0 or their sum exceeds a `u64`, or when a place is deeper than [`DEPTH_LIMIT`].
-    pub fn new(places: &[Place], powers: &[u64]) -> Result<Topology, TopologyError> {
+    pub fn new<P: Borrow<Place>>(places: &[P], powers: &[u64]) -> Result<Topology, TopologyError> {
         check(places, powers)?;
         Ok(Builder::new(places, powers).build())
     }
@@ -170,6 +171,47 @@ impl Topology {
         &self.radii
     }
 
+    /// The branches below `p` in a tree over these PEs, one of which it is: ranges that with `p`
+    /// itself make up all of them, the longest first. Who is told something for all gives each
+    /// branch to one of its PEs, and each of those does the same with its own.
+    ///
+    /// So no PE has more than about log2 of them to do with. A cluster is in two branches only if
+    /// `p` is in it: news enter each host once.
+    ///
+    /// ```
+    /// # use ultramarine_topology::{Pe, Topology};
+    /// let job = Topology::flat(6);
+    /// assert_eq!(job.branches(Pe::new(0), 0..6).collect::<Vec<_>>(), [3..6, 1..3]);
+    /// assert_eq!(job.branches(Pe::new(3), 3..6).collect::<Vec<_>>(), [4..6]);
+    /// ```
+    pub fn branches(&self, p: Pe, pes: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+        assert!(pes.contains(&p.number()), "{p} is none of the PEs {pes:?}");
+        let mut own = pes;
+        std::iter::from_fn(move || {
+            let Range { start, end } = own;
+            let middle = (end - start > 1).then(|| self.parting(&own))?;
+            let (rest, branch) = if p.number() < middle {
+                (start..middle, middle..end)
+            } else {
+                (middle..end, start..middle)
+            };
+            own = rest;
+            Some(branch)
+        })
+    }
+
+    /// Where to part some PEs, at least two, such that no cluster is cut that can be left whole, and
+    /// both parts are as equal as that allows: the first of the second part.
+    fn parting(&self, pes: &Range<u32>) -> u32 {
+        let Range { start, end } = *pes;
+        let middle = start.midpoint(end);
+        let whole = self.distance(Pe::new(start), Pe::new(end - 1));
+        // It holds not both the first and the last, so one of its ends is between them.
+        let cluster = self.ball(Pe::new(middle), whole.half()).numbers();
+        let ends = [cluster.start, cluster.end].into_iter().filter(|at| start < *at && *at < end);
+        ends.min_by_key(|at| at.abs_diff(middle)).unwrap_or(middle)
+    }
+
     /// An equidistant basis of `D(p; r)` with the powers clustered around its PEs: the paper's
     /// `equiDist`.
     ///
@@ -233,7 +275,7 @@ impl Topology {
     }
 }
 
-fn check(places: &[Place], powers: &[u64]) -> Result<(), TopologyError> {
+fn check<P: Borrow<Place>>(places: &[P], powers: &[u64]) -> Result<(), TopologyError> {
     if places.len() != powers.len() {
         let (places, powers) = (places.len(), powers.len());
         return Err(TopologyError::PowersMismatch { places, powers });
@@ -250,6 +292,7 @@ fn check(places: &[Place], powers: &[u64]) -> Result<(), TopologyError> {
             return Err(TopologyError::NoPower { rank });
         }
         total = total.checked_add(power).ok_or(TopologyError::PowerOverflow)?;
+        let place = place.borrow();
         let depth = place.labels().len();
         if depth > DEPTH_LIMIT {
             return Err(TopologyError::TooDeep { rank, depth, place: place.clone() });

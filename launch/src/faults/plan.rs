@@ -101,7 +101,7 @@ fn below(random: &mut Xoshiro256PlusPlus, end: u64) -> u64 {
 }
 
 /// Who dies when.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// In the order of time.
     deaths: Vec<(Duration, Pe)>,

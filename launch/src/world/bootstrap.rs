@@ -1,8 +1,9 @@
-//! Making up the job: everything is exchanged over MPI, and what is wrong on one process becomes an
-//! error on all, so that nobody waits for it.
+//! Making up the job: rank 0 hears over MPI what each process has, and says what becomes of it. What
+//! is wrong on one process is an error on all, so that no process waits for it.
 
 use super::gathering::Gathering;
-use super::passport::{self, Passport};
+use super::passport::Passport;
+use super::roster::Roster;
 use super::{identity, ways};
 use crate::error::StartError;
 use crate::launcher::Launched;
@@ -16,7 +17,6 @@ use std::thread;
 use std::time::Duration;
 use ultramarine_runtime::executor::Job;
 use ultramarine_runtime::wire;
-use ultramarine_topology::{Pe, Topology};
 
 /// How much later than the first the others say that they are alone.
 const FIRST_SAYS_WITHIN: Duration = Duration::from_secs(1);
@@ -45,58 +45,39 @@ pub(super) fn join(
     }
     compare_programs(all)?;
     let (options, own) = match options {
-        Ok(options) => {
-            let own = Passport::own(&options);
-            (Some(options), own)
-        }
+        Ok(options) => match Passport::own(&options) {
+            Ok(own) => (Some(options), Ok(own)),
+            Err(error) => (None, Err(error)),
+        },
         Err(error) => (None, Err(error)),
     };
-    let passports = agree(all, own)?;
-    let options = options.ok_or(StartError::SaidElsewhere)?;
-    said_once(all, passport::compare(&passports))?;
-    let (places, powers) = (Passport::places(&passports), Passport::powers(&passports));
-    let topology = Topology::new(&places, &powers).map_err(StartError::from);
-    let topology = Arc::new(said_once(all, topology)?);
+    let roster = decide(all, &own, |passports| Roster::of(&passports))?;
+    let (Some(options), Ok(own)) = (options, own) else { return Err(StartError::SaidElsewhere) };
+    let topology = Arc::new(roster.topology()?);
 
     let rank = all.rank();
     let me = topology.pe_of(rank as u32);
-    let threads = Passport::worker_threads(&passports)[rank];
-    if rank == 0 {
-        passports[0].allowance.remark(threads);
-    }
+    let threads = roster.worker_threads(rank);
     let settings = options.settings(threads)?;
-    let dies_after = death(all, &passports, me)?;
-    let (lane, watch) = ways::open(all, &passports, &topology, me, &options, &settings)?;
+    if rank == 0 {
+        own.allowance.remark(threads);
+        roster.faults.iter().for_each(log::say);
+    }
+    let dies_after = roster.faults.as_ref().and_then(|plan| plan.death_of(me));
+    let (lane, watch) = ways::open(all, (&own, &roster), &topology, &options, &settings)?;
     let job = Job { me, topology, lane, settings, watch, bootstrap: all.exchanged() };
     Ok(Start { job, dies_after })
-}
-
-/// When this process is to be killed. The root says who is to die.
-fn death(
-    all: &Gathering<'_>,
-    passports: &[Passport],
-    me: Pe,
-) -> Result<Option<Duration>, StartError> {
-    let Some(faults) = &passports[0].faults else { return Ok(None) };
-    let plan = said_once(all, faults.plan(passports.len() as u32))?;
-    if me == Pe::ROOT {
-        log::say(&plan);
-    }
-    Ok(plan.death_of(me))
-}
-
-/// A result that all processes have alike, of which only rank 0 says what is wrong.
-fn said_once<T>(all: &Gathering<'_>, result: Result<T, StartError>) -> Result<T, StartError> {
-    result.map_err(|error| if all.rank() == 0 { error } else { StartError::SaidElsewhere })
 }
 
 /// An error on all processes unless all run the same program.
 fn compare_programs(all: &Gathering<'_>) -> Result<(), StartError> {
     // A process that cannot read its own file is different from all.
     let own = identity::of_this_program();
-    let identities = all.numbers(*own.as_ref().unwrap_or(&0));
+    let identities = all.gather_numbers(*own.as_ref().unwrap_or(&0));
+    let are_equal = identities.iter().all(|other| *other == identities[0] && *other != 0);
+    let are_equal = all.broadcast(vec![u8::from(are_equal)]) == [1];
     own?;
-    if identities.iter().all(|other| *other == identities[0] && *other != 0) {
+    if are_equal {
         return Ok(());
     }
     if all.rank() != 0 {
@@ -110,27 +91,36 @@ fn compare_programs(all: &Gathering<'_>) -> Result<(), StartError> {
     Err(StartError::MixedPrograms(text))
 }
 
-/// What all processes have, by rank; or the first one's error, on all.
-pub(super) fn agree<T>(
+/// What rank 0 makes of what all processes have, by rank: on all. If one of them has an error
+/// instead, or rank 0 makes one of it, that is the result; rank 0 has it, and says it.
+pub(super) fn decide<T, R>(
     all: &Gathering<'_>,
-    own: Result<T, StartError>,
-) -> Result<Vec<T>, StartError>
+    own: &Result<T, StartError>,
+    make: impl FnOnce(Vec<T>) -> Result<R, StartError>,
+) -> Result<R, StartError>
 where
     T: Serialize + DeserializeOwned,
+    R: Serialize + DeserializeOwned,
 {
-    let said = (own.map_err(|error| error.to_string()), host_name());
-    let bytes = wire::encode(&said).map_err(|error| StartError::Mpi(error.to_string()))?;
-    let mut values = Vec::with_capacity(all.size());
-    for (rank, bytes) in all.bytes(&bytes).iter().enumerate() {
-        let (value, host): (Result<T, String>, String) =
-            wire::decode(bytes).map_err(|error| StartError::Mpi(error.to_string()))?;
-        match value {
-            Ok(value) => values.push(value),
-            Err(_) if all.rank() != 0 => return Err(StartError::SaidElsewhere),
-            Err(reason) => return Err(StartError::Rank { rank, host, reason }),
-        }
+    let codec = |error: wire::WireError| StartError::Mpi(error.to_string());
+    let said = (own.as_ref().map_err(StartError::to_string), host_name());
+    let told = all.gather(&wire::encode(&said).map_err(codec)?);
+    if all.rank() > 0 {
+        let made = all.broadcast(Vec::new());
+        let made = (!made.is_empty()).then(|| wire::decode(&made).map_err(codec)).transpose()?;
+        return made.ok_or(StartError::SaidElsewhere);
     }
-    Ok(values)
+    let read = |(rank, bytes): (usize, Vec<u8>)| {
+        let (value, host): (Result<T, String>, String) = wire::decode(&bytes).map_err(codec)?;
+        value.map_err(|reason| StartError::Rank { rank, host, reason })
+    };
+    let values: Result<Vec<T>, _> = told.into_iter().enumerate().map(read).collect();
+    let made = values.and_then(make);
+    let encoded = made.and_then(|made| Ok((wire::encode(&made).map_err(codec)?, made)));
+    // An empty message says that there is none.
+    let (bytes, made) = encoded.map_or_else(|error| (Vec::new(), Err(error)), |(b, m)| (b, Ok(m)));
+    all.broadcast(bytes);
+    made
 }
 
 fn host_name() -> String {

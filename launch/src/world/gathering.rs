@@ -1,4 +1,5 @@
-//! What all processes tell all: counted, and without being in each other's way.
+//! What all processes tell the first, and the first tells all: counted, and without being in each
+//! other's way.
 //!
 //! MPI waits with all its might: of 64 processes on two cores those that wait for the others keep
 //! these from getting there. So the collective operations of the start are non-blocking ones, and
@@ -8,7 +9,7 @@
 use mpi::datatype::PartitionMut;
 use mpi::request::{Request, Scope, scope};
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
+use mpi::traits::{Communicator, Root};
 use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
@@ -23,7 +24,9 @@ const LOOKS_AT_ONCE: u32 = 200;
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
-/// All processes, who tell each other something in turn, always all together.
+/// All processes, who speak to the first and listen to it in turn, always all together. So each of
+/// `n` sends what it has itself, and hears only what the first has made of all of it, a few bytes
+/// for each.
 pub(super) struct Gathering<'a> {
     world: &'a SimpleCommunicator,
     exchanged: Cell<Exchanged>,
@@ -49,17 +52,30 @@ impl<'a> Gathering<'a> {
         self.exchanged.get()
     }
 
-    /// The number of each process, by rank.
-    pub(super) fn numbers(&self, own: u64) -> Vec<u64> {
+    /// On rank 0: the number of each process, by rank. On the others nothing.
+    pub(super) fn gather_numbers(&self, own: u64) -> Vec<u64> {
+        let first = self.world.process_at_rank(0);
+        if self.rank() > 0 {
+            scope(|scope| wait(first.immediate_gather_into(scope, &own)));
+            self.count(size_of_val(&own), 0);
+            return Vec::new();
+        }
         let mut all = vec![0; self.size()];
-        scope(|scope| wait(self.world.immediate_all_gather_into(scope, &own, &mut all[..])));
+        scope(|scope| wait(first.immediate_gather_into_root(scope, &own, &mut all[..])));
         self.count(size_of_val(&own), size_of_val(&all[..]));
         all
     }
 
-    /// The bytes of each process, by rank.
-    pub(super) fn bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
-        let lengths: Vec<_> = self.numbers(own.len() as u64).iter().map(|n| *n as i32).collect();
+    /// On rank 0: the bytes of each process, by rank. On the others nothing.
+    pub(super) fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        let first = self.world.process_at_rank(0);
+        let lengths = self.gather_numbers(own.len() as u64);
+        if self.rank() > 0 {
+            scope(|scope| wait(first.immediate_gather_varcount_into(scope, own)));
+            self.count(own.len(), 0);
+            return Vec::new();
+        }
+        let lengths: Vec<_> = lengths.iter().map(|n| *n as i32).collect();
         let starts = lengths.iter().scan(0, |end, n| {
             let start = *end;
             *end += n;
@@ -68,12 +84,30 @@ impl<'a> Gathering<'a> {
         let starts: Vec<i32> = starts.collect();
         let mut all = vec![0u8; lengths.iter().sum::<i32>() as usize];
         let mut parts = PartitionMut::new(&mut all[..], &lengths[..], &starts[..]);
-        scope(|scope| wait(self.world.immediate_all_gather_varcount_into(scope, own, &mut parts)));
+        scope(|scope| {
+            wait(first.immediate_gather_varcount_into_root(scope, own, &mut parts));
+        });
         self.count(own.len(), all.len());
         let part = |(start, length): (&i32, &i32)| {
             all[*start as usize..(start + length) as usize].to_vec()
         };
         starts.iter().zip(&lengths).map(part).collect()
+    }
+
+    /// The bytes of rank 0, on all. What the others pass does not count.
+    pub(super) fn broadcast(&self, own: Vec<u8>) -> Vec<u8> {
+        let first = self.world.process_at_rank(0);
+        let mut length = own.len() as u64;
+        scope(|scope| wait(first.immediate_broadcast_into(scope, &mut length)));
+        let mut bytes = own;
+        bytes.resize(length as usize, 0);
+        // Open MPI 4.1 broadcasts no empty message: it calls the argument invalid.
+        if length > 0 {
+            scope(|scope| wait(first.immediate_broadcast_into(scope, &mut bytes[..])));
+        }
+        let (sent, received) = if self.rank() == 0 { (bytes.len(), 0) } else { (0, bytes.len()) };
+        self.count(sent, received);
+        bytes
     }
 
     /// A communicator of our own, of all processes.

@@ -3,10 +3,11 @@
 //! | file | what |
 //! |---|---|
 //! | `mpi_thread` | the thread that starts and finalises MPI |
-//! | `bootstrap` | making up the job together: programs compared, passports exchanged |
-//! | `gathering` | what they tell each other for that, counted |
+//! | `bootstrap` | making up the job together: programs compared, passports shown |
+//! | `gathering` | what they tell the first for that, and it tells all; counted |
 //! | `ways` | how the PEs reach each other: the lane, the lifeboat, the detector |
-//! | `passport` | what each process tells the others about itself |
+//! | `passport` | what each process tells about itself |
+//! | `roster` | what all have to know of all of these |
 //! | `binding` | whether it is bound as was asked for |
 //! | `identity`, `calibration` | what program it runs, and how fast |
 //! | `deadline` | an end to waiting for processes that never start |
@@ -21,6 +22,7 @@ mod gathering;
 mod identity;
 mod mpi_thread;
 mod passport;
+mod roster;
 mod ways;
 
 use self::bootstrap::Start;

@@ -5,6 +5,7 @@ use super::calibration;
 use crate::allowance::Allowance;
 use crate::error::StartError;
 use crate::faults::plan::Faults;
+use crate::network::{Interface, InterfaceChoice};
 use crate::options::{LaneKind, Options, utf8_variable};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -22,7 +23,11 @@ pub(crate) struct Passport {
     /// What it is bound to, if that was asked for.
     binding: Option<Binding>,
     /// How fast a worker thread is, if that was to be measured.
-    speed: Option<u64>,
+    pub(super) speed: Option<u64>,
+    /// Those in which others may be able to call it.
+    pub(super) interfaces: Vec<Interface>,
+    /// How the user has chosen that, if so.
+    pub(super) interface: Option<String>,
     /// Whether its lane is `tcp`.
     pub(crate) over_tcp: bool,
     message_bytes_max: usize,
@@ -82,6 +87,8 @@ impl Passport {
             allowance: Allowance::own(threads, utf8_variable),
             binding: Binding::own(utf8_variable)?,
             speed: options.calibrates().then(calibration::speed),
+            interfaces: Interface::usable(options.interface())?,
+            interface: options.interface().map(InterfaceChoice::to_string),
             over_tcp: options.lane_kind() == Some(LaneKind::Tcp),
             message_bytes_max: settings.port.message_bytes_max,
             heartbeat: settings.detector.heartbeat,
@@ -93,10 +100,12 @@ impl Passport {
     }
 
     /// The settings that all processes must have alike.
-    fn alike(&self) -> [(&'static str, String); 6] {
+    fn alike(&self) -> [(&'static str, String); 7] {
+        let interface = self.interface.clone();
         let bind = self.binding.as_ref().map_or("none", Binding::name);
         [
             ("ULTRAMARINE_BIND", bind.to_owned()),
+            ("interface", interface.unwrap_or_else(|| "not chosen".to_owned())),
             ("message_bytes_max", self.message_bytes_max.to_string()),
             ("heartbeat", format!("{:?}", self.heartbeat)),
             ("dead_after", format!("{:?}", self.dead_after)),
@@ -106,8 +115,8 @@ impl Passport {
     }
 
     /// Where all processes are, by rank.
-    pub(crate) fn places(all: &[Passport]) -> Vec<Place> {
-        Self::findings(all).map(|finding| finding.place.clone()).collect()
+    pub(crate) fn places(all: &[Passport]) -> impl Iterator<Item = &Place> {
+        Self::findings(all).map(|finding| &finding.place)
     }
 
     /// What each process has found, by rank. Slurm's word counts only if all have it: a launcher
@@ -121,22 +130,13 @@ impl Passport {
     }
 
     /// How many worker threads each process has, by rank.
-    pub(crate) fn worker_threads(all: &[Passport]) -> Vec<usize> {
+    pub(crate) fn worker_threads(all: &[Passport]) -> Vec<u32> {
         let mut sharers = HashMap::new();
         for own in all {
             *sharers.entry((&own.host, own.allowance.shared())).or_insert(0) += 1;
         }
         let processes = |own: &Passport| sharers[&(&own.host, own.allowance.shared())];
-        all.iter().map(|own| own.allowance.worker_threads(processes(own), 1)).collect()
-    }
-
-    /// The compute power of each process, by rank: its worker threads, times their speed if all
-    /// have measured it.
-    pub(crate) fn powers(all: &[Passport]) -> Vec<u64> {
-        let measured = all.iter().all(|own| own.speed.is_some());
-        let speed = |own: &Passport| own.speed.filter(|_| measured).unwrap_or(1);
-        let threads = Self::worker_threads(all);
-        all.iter().zip(threads).map(|(own, threads)| threads as u64 * speed(own)).collect()
+        all.iter().map(|own| own.allowance.worker_threads(processes(own), 1) as u32).collect()
     }
 }
 
@@ -203,11 +203,16 @@ fn binding_fault<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use ultramarine_topology::LevelKind::{Host, Package, Switch};
 
-    fn passport(host: &str, processors: &str, cores: usize, threads: Option<usize>) -> Passport {
+    pub(in crate::world) fn passport(
+        host: &str,
+        processors: &str,
+        cores: usize,
+        threads: Option<usize>,
+    ) -> Passport {
         Passport {
             host: host.into(),
             finding: found("the host name", &[(Host, host)]),
@@ -215,6 +220,8 @@ mod tests {
             allowance: Allowance::of(cores, processors, threads),
             binding: None,
             speed: None,
+            interfaces: Vec::new(),
+            interface: None,
             over_tcp: false,
             message_bytes_max: 1 << 20,
             heartbeat: Duration::from_millis(200),
@@ -223,6 +230,25 @@ mod tests {
             root_after: Duration::from_secs(30),
             faults: None,
         }
+    }
+
+    /// On a host of this number, in networks of all hosts and of its own.
+    pub(in crate::world) fn on_network(of: Passport, number: u32) -> Passport {
+        let at = |name: &str, network: u32, speed_mbits| {
+            let address = std::net::Ipv4Addr::from_bits(network | number).into();
+            let address = ipnet::IpNet::new(address, 16).expect("a prefix");
+            Interface { name: name.to_owned(), address, speed_mbits }
+        };
+        let interfaces = vec![
+            Interface {
+                name: "lo".into(),
+                address: "127.0.0.1/8".parse().unwrap(),
+                speed_mbits: 0,
+            },
+            at("eth0", 10 << 24, 1000),
+            at("ib0", (10 << 24) + (1 << 16), 100_000),
+        ];
+        Passport { interfaces, ..of }
     }
 
     fn found(source: &str, labels: &[(LevelKind, &str)]) -> Finding {
@@ -308,13 +334,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn power_is_threads_times_speed_if_all_know_it() {
-        let of = |threads, speed| Passport { speed, ..passport("a", "0", 1, Some(threads)) };
-        assert_eq!(Passport::powers(&[of(2, Some(300)), of(1, Some(500))]), [600, 500]);
-        assert_eq!(Passport::powers(&[of(2, Some(300)), of(1, None)]), [2, 1]);
-    }
-
     fn by_slurm(host: &str) -> Passport {
         let finding = found("SLURM_TOPOLOGY_ADDR", &[(Switch, "s1"), (Host, host)]);
         let plain = passport(host, "0", 1, None);
@@ -324,7 +343,7 @@ mod tests {
     #[test]
     fn slurm_is_believed_only_if_all_have_its_word() {
         let depths = |all: &[Passport]| {
-            Passport::places(all).iter().map(|place| place.labels().len()).collect::<Vec<_>>()
+            Passport::places(all).map(|place| place.labels().len()).collect::<Vec<_>>()
         };
         assert_eq!(depths(&[by_slurm("a"), by_slurm("b")]), [2, 2]);
         assert_eq!(depths(&[by_slurm("a"), passport("b", "0", 1, None)]), [1, 1]);

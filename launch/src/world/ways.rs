@@ -1,13 +1,17 @@
 //! How the PEs of a job reach each other: the lane, the lifeboat, and the detector.
 
-use super::bootstrap::agree;
+use super::bootstrap::decide;
 use super::gathering::Gathering;
 use super::passport::Passport;
+use super::roster::{Network, Roster};
 use crate::error::StartError;
+use crate::network;
 use crate::options::Options;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use ultramarine_runtime::addresses::Addresses;
 use ultramarine_runtime::detector::{Detector, DetectorEndpoint};
 use ultramarine_runtime::executor::Watch;
 use ultramarine_runtime::handshake::JobKey;
@@ -24,42 +28,63 @@ const DESCRIPTORS_MIN: u64 = 12;
 
 /// Where a process can be called.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Berth {
-    lane: SocketAddr,
-    detector: SocketAddr,
-    /// A key for the job. That of rank 0 counts.
+struct Endpoint {
+    ip: IpAddr,
+    lane: u16,
+    detector: u16,
+}
+
+/// Where all can be called, by PE.
+#[derive(Serialize, Deserialize)]
+struct Book {
+    lane: Addresses,
+    detector: Addresses,
     key: JobKey,
+}
+
+impl Book {
+    /// Of endpoints by rank.
+    fn of(endpoints: &[Endpoint], topology: &Topology) -> Result<Book, StartError> {
+        let by_pe = |port: fn(&Endpoint) -> u16| {
+            let endpoint = |n| &endpoints[topology.rank_of(Pe::new(n)) as usize];
+            let address = |of: &Endpoint| SocketAddr::new(of.ip, port(of));
+            (0..topology.pes()).map(endpoint).map(address).collect()
+        };
+        Ok(Book {
+            lane: by_pe(|of| of.lane),
+            detector: by_pe(|of| of.detector),
+            key: JobKey::random()?,
+        })
+    }
 }
 
 /// The lane of this PE, and its watch over the others: what a process alone has none of.
 pub(super) fn open(
     all: &Gathering<'_>,
-    passports: &[Passport],
+    (own, roster): (&Passport, &Roster),
     topology: &Arc<Topology>,
-    me: Pe,
     options: &Options,
     settings: &Settings,
 ) -> Result<(Box<dyn Lane>, Option<Watch>), StartError> {
+    let me = topology.pe_of(all.rank() as u32);
     // First what all do together, and then what may fail: so each can say how it fared.
-    let over_tcp = passports[all.rank()].over_tcp;
-    let comm = (!over_tcp).then(|| all.communicator());
-    let bound = bind(all, passports, options).and_then(|(endpoint, detector, own)| {
+    let comm = (!own.over_tcp).then(|| all.communicator());
+    let ends = own_address(own, &roster.network).and_then(|ip| {
+        let (tcp, detector) = bind(ip, options)?;
         let lane = |comm| MpiLane::new(comm, topology.clone());
-        Ok((endpoint, detector, own, comm.transpose()?.map(lane).transpose()?))
+        Ok((ip, tcp, detector, comm.transpose()?.map(lane).transpose()?))
     });
-    let (ends, own) = match bound {
-        Ok((endpoint, detector, own, mpi)) => (Some((endpoint, detector, mpi)), Ok(own)),
-        Err(error) => (None, Err(error)),
+    let (ends, own) = match ends {
+        Ok((ip, tcp, detector, mpi)) => {
+            let (lane, watch) = (tcp.address().port(), detector.address().port());
+            (Some((tcp, detector, mpi)), Ok(Endpoint { ip, lane, detector: watch }))
+        }
+        Err(error) => (None, Err(error.into())),
     };
-    let berths = agree(all, own)?;
-    let (endpoint, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
-    let by_pe = |pick: fn(&Berth) -> SocketAddr| {
-        let berth = |n| pick(&berths[topology.rank_of(Pe::new(n)) as usize]);
-        (0..topology.pes()).map(berth).collect::<Vec<_>>()
-    };
-    let key = berths[0].key;
+    let book = decide(all, &own, |endpoints| Book::of(&endpoints, topology))?;
+    let (tcp, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
     let connections_max = settings.connections_max(1);
-    let tcp = endpoint.into_lane(me, by_pe(|berth| berth.lane), key, connections_max)?;
+    let tcp = tcp.into_lane(me, book.lane, book.key, connections_max)?;
     let tcp = Box::new(tcp) as Box<dyn Lane>;
     let (lane, lifeboat) = match mpi {
         None => (tcp, None),
@@ -68,7 +93,7 @@ pub(super) fn open(
     if topology.pes() == 1 {
         return Ok((lane, None));
     }
-    let addresses = by_pe(|berth| berth.detector);
+    let (addresses, key) = (book.detector, book.key);
     let (topology, settings) = (topology.clone(), settings.detector);
     let begin = Box::new(move |report| {
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
@@ -78,35 +103,38 @@ pub(super) fn open(
 }
 
 /// Takes ports to listen on.
-fn bind(
-    all: &Gathering<'_>,
-    passports: &[Passport],
-    options: &Options,
-) -> Result<(TcpEndpoint, DetectorEndpoint, Berth), StartError> {
-    let one_host = passports.iter().all(|other| other.host == passports[0].host);
-    let (listen, advertise) = own_address(&passports[all.rank()].host, one_host)?;
+fn bind(ip: IpAddr, options: &Options) -> Result<(TcpEndpoint, DetectorEndpoint), LaneError> {
     let ports = options.port_range();
     descriptors::demand(DESCRIPTORS_MIN)?;
-    let lane = TcpEndpoint::bind(listen, ports.clone())?;
-    let detector = DetectorEndpoint::bind(listen, ports)?;
-    let berth = Berth {
-        lane: SocketAddr::new(advertise, lane.address().port()),
-        detector: SocketAddr::new(advertise, detector.address().port()),
-        key: JobKey::random()?,
-    };
-    Ok((lane, detector, berth))
+    Ok((TcpEndpoint::bind(ip, ports.clone())?, DetectorEndpoint::bind(ip, ports)?))
 }
 
-/// Where to listen, and the address that others reach that by.
-fn own_address(host: &str, one_host: bool) -> Result<(IpAddr, IpAddr), LaneError> {
-    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    if one_host {
-        return Ok((here, here));
-    }
+/// Where this process listens, and others call it.
+fn own_address(own: &Passport, network: &Network) -> Result<IpAddr, LaneError> {
+    let in_network =
+        |common: &IpNet| own.interfaces.iter().find(|own| own.address.trunc() == *common);
+    let interface = match network {
+        _ if own.interface.is_some() => own.interfaces.first(),
+        Network::Common(common) => in_network(common),
+        Network::Loopback | Network::ByName => None,
+    };
+    let (address, said) = match (interface, network) {
+        (Some(interface), _) => (interface.address.addr(), interface.to_string()),
+        (None, Network::Loopback) => (Ipv4Addr::LOCALHOST.into(), "loopback".to_owned()),
+        (None, _) => {
+            let address = address_of(&own.host)?;
+            (address, format!("{address}, by the name {}", own.host))
+        }
+    };
+    network::note(said);
+    Ok(address)
+}
+
+/// The address that a host's name stands for.
+fn address_of(host: &str) -> Result<IpAddr, LaneError> {
     let io = |source| LaneError::Io { doing: format!("looking up the address of {host}"), source };
     let mut found = (host, 0).to_socket_addrs().map_err(io)?.map(|address| address.ip());
-    let usable = found.find(|ip| !ip.is_loopback()).ok_or_else(|| {
+    found.find(|ip| !ip.is_loopback()).ok_or_else(|| {
         io(std::io::Error::other("its name stands only for addresses that no other host can reach"))
-    })?;
-    Ok((usable, usable))
+    })
 }

@@ -243,6 +243,38 @@ fn mpiexec_reaches_the_hosts_too() {
 }
 
 #[test]
+fn hosts_call_each_other_over_the_network_that_was_chosen() {
+    let Some(cluster) = Cluster::up() else { return };
+    if cluster.pmi != "pmi2" {
+        return println!("skipped: Open MPI takes a host's second address for an intruder's");
+    }
+    for (host, address) in [("r1n1", "1.1"), ("r1n2", "1.2"), ("r2n1", "2.1"), ("r2n2", "2.2")] {
+        let mut add = cluster.on(host);
+        add.args(["ip", "address", "add", &format!("10.88.{address}/16"), "dev", "eth0"]);
+        let ended = run(add);
+        assert!(ended.is_success, "{}", ended.err);
+    }
+    let start = |choice: &str, words: &[&str]| {
+        let mut srun = cluster.srun(1);
+        srun.env("ULTRAMARINE_INTERFACE", choice).arg(COMMAND).args(words);
+        run(srun)
+    };
+    let chosen = "10.88.0.0/16";
+    for (choice, address) in [("", "10.77.1.1"), ("eth0", "10.77.1.1"), (chosen, "10.88.1.1")] {
+        let Ended { is_success, out, err } = start(choice, &["topo", "--no-latency"]);
+        let line = format!("TCP connections: over eth0 {address}/16");
+        assert!(is_success && out.contains(&line), "`{choice}`: {out}{err}");
+    }
+    let Ended { is_success, out, err } = start(chosen, &["probe", "deaths", "--kill-at", "0.2"]);
+    assert!(is_success && out.contains(r#"{"dead":1,"right":true}"#), "{out}{err}");
+    // Only one host has it.
+    let ended = start("10.77.1.0/31", &["topo"]);
+    let said = "no network interface of this host is `10.77.1.0/31`, as --interface or \
+                ULTRAMARINE_INTERFACE has it; there is lo 127.0.0.1/8, eth0 10.77.1.2/16";
+    assert!(!ended.is_success && ended.err.contains(said), "{}{}", ended.out, ended.err);
+}
+
+#[test]
 fn a_host_that_is_down_is_said_before_hydra_waits_for_it() {
     let Some(cluster) = Cluster::up() else { return };
     if cluster.pmi != "pmi2" {

@@ -9,9 +9,9 @@ mod with_mpi {
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::Stdio;
 
-    const CHECKS: [&str; 13] = [
-        "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "ports", "clock", "name",
-        "slurm", "world", "deaths",
+    const CHECKS: [&str; 14] = [
+        "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "ports", "clock",
+        "network", "name", "slurm", "world", "deaths",
     ];
 
     #[test]
@@ -46,7 +46,7 @@ mod with_mpi {
         for line in ended.out.lines() {
             let (_, name) = verdict_and_name(line);
             let found = line.get(19..).unwrap_or_default();
-            let is_of_host = CHECKS[2..10].contains(&name);
+            let is_of_host = CHECKS[2..11].contains(&name);
             assert_eq!(found.starts_with(host.trim()), is_of_host, "{line}");
         }
         let room = "ok       slurm     one process per node, on 2 nodes; its variables agree";

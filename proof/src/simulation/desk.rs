@@ -361,6 +361,9 @@ impl Host for Desk {
     fn name(&self, future: u64) -> String {
         format!("task {future}")
     }
+    fn hear(&mut self, _: Bytes) {
+        self.effects.push(Effect::Fault("nobody has told anything".to_owned()));
+    }
     fn failed(&mut self, pe: Pe, reason: String) {
         self.effects.push(Effect::Fault(format!("{pe} gives up: {reason}")));
     }

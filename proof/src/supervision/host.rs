@@ -1,6 +1,7 @@
 //! What stands for the rest of a PE.
 
 use std::collections::VecDeque;
+use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_runtime::protocol::{Host, Message, Node, Outcome, Parcel, Pool, Radii};
 use ultramarine_topology::{Distance, Pe};
 
@@ -84,6 +85,9 @@ impl Host for Desk<'_> {
     }
     fn name(&self, future: u64) -> String {
         format!("task {future}")
+    }
+    fn hear(&mut self, _: Bytes) {
+        unreachable!("nobody tells anything here");
     }
     fn failed(&mut self, pe: Pe, reason: String) {
         unreachable!("nobody fails here, but {pe} does: {reason}");

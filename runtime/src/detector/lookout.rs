@@ -7,6 +7,7 @@ use super::peer::{Peer, Role};
 use super::sight::{Limits, Loss, Pace};
 use super::watch::Hosts;
 use super::{Command, DetectorSettings, Verdict, unless_interrupted};
+use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::protocol::{Membership, Standing};
 use crate::transport::listener::Listener;
@@ -15,7 +16,6 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use ultramarine_topology::{Pe, Topology};
@@ -54,7 +54,7 @@ const SLEEP_MAX: Duration = Duration::from_mins(1);
 pub(super) struct Job {
     pub(super) me: Pe,
     pub(super) topology: Arc<Topology>,
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) addresses: Addresses,
     pub(super) key: JobKey,
     pub(super) settings: DetectorSettings,
 }
@@ -276,7 +276,7 @@ impl Lookout {
         for pe in due {
             let Job { me, key, .. } = self.job;
             let pes = self.job.topology.pes();
-            let address = self.job.addresses[pe.index()];
+            let address = self.job.addresses.of(pe);
             let made = Connection::dial(key, me, pe, address, pes, now)
                 .and_then(|connection| self.keep(connection).ok_or(End::Own));
             let Some(peer) = self.peers.get_mut(&pe) else { continue };

@@ -55,6 +55,7 @@ mod watch;
 pub use counters::DetectorCounters;
 pub use settings::DetectorSettings;
 
+use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::transport::{LaneError, ports};
 use lookout::Lookout;
@@ -133,8 +134,8 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Starts the detector of PE `me`, in a job whose PEs have these addresses (the index is the
-    /// PE's number) and this key. Its verdicts go to `report`, called on the detector's thread,
+    /// Starts the detector of PE `me`, in a job whose PEs have these addresses and
+    /// this key. Its verdicts go to `report`, called on the detector's thread,
     /// which it must not hold up.
     ///
     /// # Errors
@@ -145,13 +146,14 @@ impl Detector {
         me: Pe,
         topology: Arc<Topology>,
         endpoint: DetectorEndpoint,
-        addresses: Vec<SocketAddr>,
+        addresses: impl Into<Addresses>,
         key: JobKey,
         settings: DetectorSettings,
         report: Box<dyn Fn(Verdict) + Send>,
     ) -> Result<Detector, LaneError> {
-        if me.number() >= topology.pes() || addresses.len() != topology.pes() as usize {
-            return Err(LaneError::NoSuchPe(me.max(Pe::new(addresses.len() as u32))));
+        let addresses = addresses.into();
+        if me.number() >= topology.pes() || addresses.count() != topology.pes() as usize {
+            return Err(LaneError::NoSuchPe(me.max(Pe::new(addresses.count() as u32))));
         }
         let io = |source| LaneError::Io { doing: "starting the detector".into(), source };
         let poll = Poll::new().map_err(io)?;

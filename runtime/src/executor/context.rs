@@ -8,8 +8,6 @@ use super::supervised::Supervised;
 use super::timer::Sleep;
 use super::worker::breathe;
 use crate::code::Stateless;
-use crate::error::TaskError;
-use crate::protocol::Statistics;
 use serde::{Serialize, de::DeserializeOwned};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -155,18 +153,31 @@ impl Context {
 
     /// What a task that has much to do should know meanwhile, every few microseconds; `None` most
     /// of the times. To be asked often, since this is also where the PE looks after its messages.
+    #[inline]
     pub fn look_around(&self) -> Option<Outlook> {
-        breathe(&self.pe).then(|| Outlook {
+        breathe(&self.pe).then(|| self.outlook())
+    }
+
+    fn outlook(&self) -> Outlook {
+        Outlook {
             is_work_wanted: self.pe.queues.sees_none_to_steal(),
-            // An orphan stops where it yields.
-            is_turn_wanted: self.pe.queues.has_ready() || self.pe.is_dead(self.home),
-        })
+            // An orphan stops where it yields, and so does a task of a job that is ending.
+            is_turn_wanted: self.pe.queues.has_ready()
+                || self.pe.is_dead(self.home)
+                || self.pe.is_ending(),
+        }
     }
 
     /// How many tasks that were spawned on this PE were on others when it last looked after its
     /// messages: for those who would not have too many at a time.
     pub fn away(&self) -> usize {
         self.pe.away.load(Ordering::Relaxed)
+    }
+
+    /// How many tasks of this worker's wait for somebody to run them: for those who would offer
+    /// others enough, and no more.
+    pub fn offered(&self) -> usize {
+        self.pe.queues.own_len()
     }
 
     /// Lets the tasks go first that were placed here, and those that waited for something.
@@ -190,21 +201,6 @@ impl Context {
     /// How many PEs this one has heard have died.
     pub fn dead(&self) -> u32 {
         (0..self.pes()).filter(|pe| self.is_dead(Pe::new(*pe))).count() as u32
-    }
-
-    /// What all living PEs together have counted so far. Costs a task on each of them, which is not
-    /// counted itself.
-    pub async fn statistics(&self) -> Result<Statistics, TaskError> {
-        let ask = |n| self.spawn_at(Pe::new(n), async |cx: Context, ()| cx.pe.census(), ());
-        let answers: Vec<_> = (0..self.pes()).map(ask).collect();
-        let mut total = Statistics::new(self.pe.topology.radii());
-        for answer in answers {
-            match answer.await {
-                Err(TaskError::Lost { .. }) => {}
-                answer => total.merge(&answer?),
-            }
-        }
-        Ok(total)
     }
 }
 
@@ -269,7 +265,7 @@ pub trait Spawner: Clone + Send + Sync + 'static {
 
     /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
     /// SymGridPar2 §4.3). The future of a task for a PE that does not exist ends with
-    /// [`TaskError::NoSuchPe`].
+    /// [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
     fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,

@@ -9,6 +9,7 @@ use super::task::{Fill, Guest, Start};
 use crate::array::Array;
 use crate::error::TaskError;
 use crate::numbered::Numbered;
+use crate::protocol::message::Bytes;
 use crate::protocol::{
     Fish, Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics, TaskId, Version,
 };
@@ -17,6 +18,7 @@ use crate::transport::{Connections, Lane, LaneError, Port};
 use crate::wire;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -42,6 +44,8 @@ pub(super) enum Letter {
     Task(Pe, Own),
     /// A task for the thief that sent this FISH.
     Stolen(Fish, Own),
+    /// Something that these PEs are to know.
+    Tell(Range<u32>, Bytes),
 }
 
 /// What a turn brought.
@@ -197,6 +201,9 @@ impl Engine {
                     let parcel = desk.enter(task);
                     node.hand_over(&fish, parcel, &mut Station { desk: &mut *desk, pe });
                 }
+                Letter::Tell(pes, body) => {
+                    node.tell(pes, body, &mut Station { desk: &mut *desk, pe });
+                }
                 Letter::Message(..) => {}
                 Letter::Task(_, task) | Letter::Stolen(_, task) => {
                     desk.results.push((task.future, Err(TaskError::ShuttingDown)));
@@ -205,18 +212,26 @@ impl Engine {
         }
         let mut host = Station { desk, pe };
         let me = host.desk.me;
-        let mut deliver = |from: Pe, bytes: &[u8], array: Option<Array>| {
+        let mut deliver = |from: Pe, mut packet: &[u8], mut array: Option<Array>| {
             messages += 1;
-            match wire::decode::<Message>(bytes) {
-                Ok(mut message) => {
-                    let is_whole = array.is_none_or(|array| message.put_array(array));
-                    if is_whole && message.is_of_a_job_of(pe.topology.pes()) {
-                        node.handle(now, from, message, &mut host);
-                    } else {
-                        host.desk.failure = Some(JobError::Nonsense { me, from });
+            loop {
+                match wire::decode_first::<Message>(&mut packet) {
+                    Ok(mut message) => {
+                        let is_whole = array.take().is_none_or(|array| message.put_array(array));
+                        if is_whole && message.is_of_a_job_of(pe.topology.pes()) {
+                            node.handle(now, from, message, &mut host);
+                        } else {
+                            host.desk.failure = Some(JobError::Nonsense { me, from });
+                        }
+                    }
+                    Err(source) => {
+                        host.desk.failure = Some(JobError::Message { me, from, source });
+                        break;
                     }
                 }
-                Err(source) => host.desk.failure = Some(JobError::Message { me, from, source }),
+                if packet.is_empty() {
+                    break;
+                }
             }
         };
         let polled = port.poll(now, &mut deliver);
@@ -318,9 +333,9 @@ impl Engine {
         }
     }
 
-    /// What has come for futures, if anything.
-    pub(super) fn take_results(&mut self) -> Results {
-        std::mem::take(&mut self.desk.results)
+    /// What has come for futures, in exchange for an empty list.
+    pub(super) fn take_results(&mut self, empty: Results) -> Results {
+        std::mem::replace(&mut self.desk.results, empty)
     }
 
     /// The futures whose tasks are elsewhere, when the PE has left: they will get no result any
@@ -398,6 +413,11 @@ impl Host for Station<'_> {
         self.pe.queues.place(Arc::new(Guest(parcel)));
         self.desk.tasks_came = true;
         self.pe.summon();
+    }
+
+    fn hear(&mut self, body: Bytes) {
+        self.pe.hear(body);
+        self.desk.tasks_came = true;
     }
 
     fn fill(&mut self, future: u64, outcome: Outcome) {

@@ -11,8 +11,8 @@ use super::future::Promise;
 use super::processor::Processor;
 use super::spawn::Berth;
 use crate::error::TaskError;
+use crate::numbered::Numbered;
 use async_task::Task;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -25,7 +25,7 @@ pub(super) struct Guests(Mutex<Register>);
 #[derive(Default)]
 struct Register {
     last: u64,
-    stays: HashMap<u64, Stay>,
+    stays: Numbered<Stay>,
 }
 
 struct Stay {
@@ -52,7 +52,7 @@ impl Guests {
     /// The task waits for something. It is stopped if its home has died meanwhile.
     pub(super) fn stay(&self, number: u64, task: Task<()>) {
         let mut register = self.register();
-        if let Some(stay) = register.stays.get_mut(&number) {
+        if let Some(stay) = register.stays.get_mut(number) {
             stay.task = Some(task);
         } else {
             drop(register);
@@ -62,14 +62,19 @@ impl Guests {
 
     /// The task has ended.
     pub(super) fn leave(&self, number: u64) {
-        let stay = self.register().stays.remove(&number);
+        let stay = self.register().stays.remove(number);
         stay.and_then(|stay| stay.task).into_iter().for_each(Task::detach);
     }
 
     /// Stops the tasks of these homes. They are dropped by workers, one by one.
     fn stop(&self, is_home: impl Fn(Pe) -> bool) {
+        let mut register = self.register();
+        let all = register.stays.iter();
+        let theirs: Vec<_> =
+            all.filter(|(_, stay)| is_home(stay.home)).map(|(number, _)| number).collect();
         let stopped: Vec<_> =
-            self.register().stays.extract_if(|_, stay| is_home(stay.home)).collect();
+            theirs.into_iter().filter_map(|number| register.stays.remove(number)).collect();
+        drop(register);
         // After the lock: this schedules them.
         drop(stopped);
     }

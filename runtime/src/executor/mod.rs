@@ -13,9 +13,12 @@
 //! | `fork` | the handle of one that its parent takes back unless it is stolen |
 //! | `spawn` | how tasks come into a PE, and workers to them |
 //! | `task` | a task while it waits: at home with its future, or as a guest from elsewhere |
+//! | `telling` | messages without a reply |
 //! | `packing` | arguments and results as bytes, and who makes bytes of them |
 //! | `guests` | those that run here for other PEs, until these die |
 //! | `body` | calling a task's function, plain or async, and catching its panic |
+//! | `settle` | what is done with results that have come |
+//! | `serial` | a queue that is emptied by one thread at a time |
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
 //! | `worker` | what a worker thread does |
 //! | `nesting` | whether it does that while something else waits for it |
@@ -28,11 +31,13 @@
 //! | `failure` | why a job ends before its time |
 //! | `airlock` | where threads go into MPI, and may not come back |
 //! | `store` | what the tasks on one PE share |
+//! | `census` | what all PEs have counted |
 //! | `timer` | sleeping without blocking a worker |
 
 mod airlock;
 mod body;
 mod caught;
+mod census;
 mod context;
 mod engine;
 mod failure;
@@ -46,10 +51,13 @@ mod outgoing;
 mod packing;
 mod processor;
 mod queues;
+mod serial;
+mod settle;
 mod spawn;
 mod store;
 mod supervised;
 mod task;
+mod telling;
 mod timer;
 mod vigil;
 mod worker;

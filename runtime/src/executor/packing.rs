@@ -9,14 +9,14 @@ use super::caught::{caught, discard};
 use super::context::Portable;
 use super::engine::Letter;
 use super::processor::Processor;
+use super::serial::Serial;
 use super::task::{Fill, Start};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Parcel};
 use crate::wire;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use ultramarine_topology::Distance;
 
 /// What is encoded by who holds the engine, in bytes: some 10 µs.
@@ -143,39 +143,14 @@ fn codec<T>(what: &str, run: impl FnOnce() -> Result<T, wire::WireError>) -> Res
     Err(TaskError::Codec { what: what.to_owned(), reason })
 }
 
-/// Packs stolen tasks that take long. Its thread is there while there are any.
-#[derive(Default)]
-pub(super) struct Packer(Mutex<Queue>);
-
-#[derive(Default)]
-struct Queue {
-    /// Each with the FISH of the thief that is to have it.
-    tasks: VecDeque<(Fish, Arc<dyn Start>)>,
-    has_thread: bool,
-}
-
-impl Packer {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // No code of the user's runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The task to pack next. If there is none, the thread is about to go.
-    fn next(&self) -> Option<(Fish, Arc<dyn Start>)> {
-        let mut queue = self.queue();
-        let next = queue.tasks.pop_front();
-        queue.has_thread = next.is_some();
-        next
-    }
-}
+/// Stolen tasks that it takes long to pack, each with the FISH of the thief that is to have it. Its
+/// thread is there while there are any.
+pub(super) type Packer = Serial<(Fish, Arc<dyn Start>)>;
 
 impl Processor {
     /// Has a task packed, and then given to a thief.
     pub(super) fn pack_later(self: &Arc<Self>, fish: Fish, task: Arc<dyn Start>) {
-        let mut queue = self.packer.queue();
-        queue.tasks.push_back((fish, task));
-        if !std::mem::replace(&mut queue.has_thread, true) {
-            drop(queue);
+        if self.packer.push((fish, task)) {
             let pe = self.clone();
             let pack_all = move || {
                 while let Some((fish, task)) = pe.packer.next() {

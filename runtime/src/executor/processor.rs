@@ -7,13 +7,14 @@ use super::guests::Guests;
 use super::helm::Helm;
 use super::packing::{Effort, Packer};
 use super::queues::Queues;
+use super::settle;
 use super::store::Store;
-use super::task::Fill;
+use super::telling::Inbox;
 use super::timer::Timers;
 use super::vigil::{Vigil, Watch};
 use super::worker::visitor;
 use crate::error::TaskError;
-use crate::protocol::{Need, Node, Outcome, ProtocolSettings, Radii, Statistics, Upkeep};
+use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
 use crossbeam_queue::SegQueue;
@@ -83,12 +84,15 @@ pub(super) struct Processor {
     engine: Mutex<Option<Engine>>,
     /// What its tasks share.
     pub(super) store: Store,
-    /// Tasks of other PEs that run here.
+    /// What is stolen from it and takes long to pack.
     pub(super) packer: Packer,
+    /// What it was told.
+    pub(super) inbox: Inbox,
     /// How many of its futures have their tasks elsewhere, after the last turn.
     pub(super) away: AtomicUsize,
     /// What has come for futures amid tasks.
-    unsettled: Mutex<Results>,
+    pub(super) unsettled: Mutex<Results>,
+    /// Tasks of other PEs that run here.
     pub(super) guests: Guests,
     /// For what tasks choose at random.
     random: Mutex<Xoshiro256PlusPlus>,
@@ -107,8 +111,8 @@ pub(super) struct Processor {
     pub(super) orphans: AtomicU64,
     pub(super) started: Instant,
     bootstrap: Exchanged,
-    /// Tasks started only to count the others.
-    censuses: AtomicU64,
+    /// Started as tasks and none of the user's: what counts, and what reads messages.
+    pub(super) uncounted: AtomicU64,
     pub(super) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
@@ -162,6 +166,7 @@ impl Processor {
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
             packer: Packer::default(),
+            inbox: Inbox::default(),
             away: AtomicUsize::new(0),
             unsettled: Mutex::default(),
             guests: Guests::default(),
@@ -172,7 +177,7 @@ impl Processor {
             orphans: AtomicU64::new(0),
             started: Instant::now(),
             bootstrap,
-            censuses: AtomicU64::new(0),
+            uncounted: AtomicU64::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -202,15 +207,15 @@ impl Processor {
         self.random.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 
-    /// What this PE has counted so far, but for the tasks that asked for it.
+    /// What this PE has counted so far.
     pub(super) fn census(&self) -> Statistics {
-        let censuses = self.censuses.fetch_add(1, Ordering::SeqCst) + 1;
         let counted = self
             .engine()
             .as_ref()
             .map(|engine| (engine.statistics().clone(), engine.connections()));
         let (mut statistics, of_lanes) = counted.unwrap_or_default();
-        statistics.tasks = self.queues.started().saturating_sub(censuses);
+        let uncounted = self.uncounted.load(Ordering::SeqCst);
+        statistics.tasks = self.queues.started().saturating_sub(uncounted);
         statistics.orphans += self.orphans.load(Ordering::Relaxed);
         let connections = of_lanes + self.vigil.connections();
         statistics.upkeep = Upkeep {
@@ -238,10 +243,7 @@ impl Processor {
         self.pump();
         let Ok(engine) = self.engine.try_lock() else { return };
         let (_, results) = self.turn_at(engine, Effort::None);
-        if !results.is_empty() {
-            self.unsettled().extend(results);
-            self.nudge();
-        }
+        self.settle_later(results);
     }
 
     /// A turn at the engine, as soon as it is free.
@@ -271,40 +273,12 @@ impl Processor {
             self.fail(error);
             Turn::default()
         });
-        let results = engine.take_results();
+        let results = engine.take_results(settle::emptied_list());
         drop(guard);
         if turn.something_happened {
             self.pump();
         }
         (turn, results)
-    }
-
-    /// Ends futures, those first that were left before.
-    fn settle_all(self: &Arc<Self>, results: Results) {
-        let unsettled = std::mem::take(&mut *self.unsettled());
-        unsettled
-            .into_iter()
-            .chain(results)
-            .for_each(|(future, outcome)| self.settle(future, outcome));
-    }
-
-    fn unsettled(&self) -> MutexGuard<'_, Results> {
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends a future. A worker does that if the value is long and has to be decoded: the calling
-    /// thread may be the only one that looks after messages.
-    fn settle(self: &Arc<Self>, future: Arc<dyn Fill>, outcome: Outcome) {
-        let is_long = outcome.as_ref().is_ok_and(|value| value.many.is_some());
-        if is_long && future.is_decoded() && !self.queues.is_worker() && !self.is_ending() {
-            let pe = self.clone();
-            let settle = async move { future.fill(outcome) };
-            let (runnable, task) = async_task::spawn(settle, move |runnable| pe.resume(runnable));
-            task.detach();
-            self.resume(runnable);
-        } else {
-            future.fill(outcome);
-        }
     }
 
     /// How much this PE needs work.

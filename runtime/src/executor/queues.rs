@@ -37,6 +37,8 @@ pub(super) struct Queues {
     pub(super) radii: Radii,
     /// Tasks put there by threads that are not workers, by radius.
     arrived: Box<[Arc<Injector<Waiting>>]>,
+    /// What comes before all tasks: messages to be read.
+    urgent: SegQueue<Waiting>,
     /// Tasks placed here by name.
     placed: SegQueue<Waiting>,
     /// Tasks that can go on, from threads that are not workers.
@@ -166,6 +168,7 @@ impl Queues {
         };
         let queues = Arc::new(Queues {
             arrived: (0..radii.count()).map(|_| Arc::default()).collect(),
+            urgent: SegQueue::new(),
             placed: SegQueue::new(),
             ready: SegQueue::new(),
             workers: own.iter().zip(&ready).map(ends).collect(),
@@ -277,6 +280,11 @@ impl Queues {
         self.placed.push(task);
     }
 
+    /// Puts something before the tasks that were placed.
+    pub(super) fn place_first(&self, task: Waiting) {
+        self.urgent.push(task);
+    }
+
     /// Puts a task that can go on before all shelves.
     pub(super) fn push_ready(&self, runnable: Runnable) {
         let mut runnable = Some(runnable);
@@ -310,8 +318,9 @@ impl Queues {
     }
 
     fn next_placed(&self) -> Option<Work> {
-        // It is mostly empty, and looking takes no fence, as trying does.
-        if self.placed.is_empty() { None } else { self.placed.pop().map(Work::Start) }
+        // They are mostly empty, and looking takes no fence, as trying does.
+        let take = |queue: &SegQueue<Waiting>| if queue.is_empty() { None } else { queue.pop() };
+        take(&self.urgent).or_else(|| take(&self.placed)).map(Work::Start)
     }
 
     fn next_ready(&self, own: Option<&Deques>) -> Option<Work> {
@@ -349,7 +358,7 @@ impl Queues {
 
     /// Whether something waits that comes before all shelves.
     pub(super) fn has_ready(&self) -> bool {
-        !self.placed.is_empty() || self.can_resume()
+        !self.urgent.is_empty() || !self.placed.is_empty() || self.can_resume()
     }
 
     /// Whether a task can go on.
@@ -380,6 +389,11 @@ impl Queues {
         seen.unwrap_or_else(|| self.has_none_to_steal())
     }
 
+    /// How many tasks wait on the calling worker's own shelves.
+    pub(super) fn own_len(&self) -> usize {
+        self.with_own(|own| own.own.len()).unwrap_or(0)
+    }
+
     /// How many tasks the workers have started.
     pub(super) fn started(&self) -> u64 {
         let seated = self.workers.iter().map(|worker| &worker.started);
@@ -388,7 +402,7 @@ impl Queues {
 
     /// Takes out everything, from any thread.
     pub(super) fn clear(&self) {
-        while let Some(task) = self.placed.pop() {
+        while let Some(task) = self.urgent.pop().or_else(|| self.placed.pop()) {
             task.cancel();
         }
         while let Some(runnable) = self.ready.pop() {

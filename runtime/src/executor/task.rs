@@ -70,10 +70,17 @@ impl<B: Copy, A> Clone for Kind<B, A> {
 }
 impl<B: Copy, A> Copy for Kind<B, A> {}
 
+impl<B, A> Kind<B, A> {
+    pub(super) fn new(body: B) -> Self {
+        Kind(body, PhantomData)
+    }
+}
+
 /// Where a task in bytes is started, and whose it is.
 pub(super) struct Arrival {
     pub(super) pe: Arc<Processor>,
-    pub(super) task: TaskId,
+    /// `None` for a message, which has no result.
+    pub(super) task: Option<TaskId>,
     /// Its argument, if that is an array.
     pub(super) array: Option<Array>,
 }
@@ -82,6 +89,12 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
     fn arrive(self, Arrival { pe, task, array }: Arrival, argument: &[u8]) {
         match unpack("argument", argument, array) {
             Ok(argument) => {
+                let Some(task) = task else {
+                    let running = self.0.run(&pe, pe.me(), argument, |pe, result| {
+                        result.err().iter().for_each(|error| pe.message_failed(B::name(), error));
+                    });
+                    return running.into_iter().for_each(Task::detach);
+                };
                 let number = pe.guests.arrive(task.home);
                 // Either this sees that home has died, or its end sees that the task is here.
                 if pe.is_dead(task.home) {
@@ -92,7 +105,8 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
                 let running = self.0.run(&pe, task.home, argument, move |pe, result| {
                     pe.guests.leave(number);
                     let bytes_max = pe.value_bytes_max();
-                    pe.report(task, result.and_then(|value| pack_result(value, bytes_max)));
+                    let outcome = result.and_then(|value| pack_result(value, bytes_max));
+                    pe.report(Some(task), outcome);
                 });
                 running.into_iter().for_each(|running| pe.guests.stay(number, running));
             }
@@ -140,8 +154,14 @@ impl<B: Body<A>, A: Portable> Local<B, A> {
         argument: A,
     ) -> Self {
         let state = State { stage: Stage::Waiting(argument), waker: None };
-        let kind = Kind(body, PhantomData);
-        Local { kind, home, radius, is_supervised, is_fork: false, state: Mutex::new(state) }
+        Local {
+            kind: Kind::new(body),
+            home,
+            radius,
+            is_supervised,
+            is_fork: false,
+            state: Mutex::new(state),
+        }
     }
 
     /// The same, but that its parent means to take it back.
@@ -250,20 +270,7 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
             return Some(Packed::Later(self));
         }
         let argument = self.begin()?;
-        let body = match Code::of(self.kind).reference() {
-            Ok(code) => {
-                let limits = Limits { effort, bytes_max: pe.value_bytes_max() };
-                let mut few = Vec::with_capacity(SHORT_BYTES);
-                few.extend_from_slice(&code.to_bytes());
-                pack("argument", argument, few, limits)
-            }
-            Err(error) => {
-                discard(argument);
-                let (pe, reason) = (pe.me(), error.to_string());
-                Err(Unpacked::Failed(TaskError::UnknownCode { pe, reason }))
-            }
-        };
-        match body {
+        match pack_task(self.kind, argument, pe, effort) {
             Ok(body) => {
                 let (radius, is_supervised) = (self.radius, self.is_supervised);
                 Some(Packed::Own(Own { future: self, radius, is_supervised, body }))
@@ -342,6 +349,28 @@ impl<B: Body<A>, A: Portable> Loan<A, B::Output> for Local<B, A> {
     }
 }
 
+/// Makes bytes of a function and its argument.
+pub(super) fn pack_task<B: Body<A>, A: Portable>(
+    kind: Kind<B, A>,
+    argument: A,
+    pe: &Processor,
+    effort: Effort,
+) -> Result<Bytes, Unpacked<A>> {
+    match Code::of(kind).reference() {
+        Ok(code) => {
+            let limits = Limits { effort, bytes_max: pe.value_bytes_max() };
+            let mut few = Vec::with_capacity(SHORT_BYTES);
+            few.extend_from_slice(&code.to_bytes());
+            pack("argument", argument, few, limits)
+        }
+        Err(error) => {
+            discard(argument);
+            let (pe, reason) = (pe.me(), error.to_string());
+            Err(Unpacked::Failed(TaskError::UnknownCode { pe, reason }))
+        }
+    }
+}
+
 /// A task from another PE, still in bytes.
 pub(super) struct Guest(pub(super) Parcel);
 
@@ -352,20 +381,7 @@ impl Start for Guest {
             pe.orphans.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let start = |code: &[u8], array| {
-            let (code, argument) = CodeRef::split(code)?;
-            let code = Code::<Arrival>::resolve(code)?;
-            code.arrive(Arrival { pe: pe.clone(), task, array }, argument);
-            Ok::<_, CodeError>(())
-        };
-        let started = match body {
-            Bytes { few, many: Some(all) } if few.is_empty() => start(all.bytes(), None),
-            Bytes { few, many } => start(&few, many),
-        };
-        if let Err(error) = started {
-            let error = TaskError::UnknownCode { pe: pe.me(), reason: error.to_string() };
-            pe.report(task, Err(error));
-        }
+        pe.start_in_bytes(Some(task), body);
     }
 
     fn pack(self: Arc<Self>, pe: &Processor, _: Effort) -> Option<Packed> {
@@ -384,8 +400,39 @@ impl Clone for Guest {
 }
 
 impl Processor {
+    /// Starts a task in bytes, or does what a message says.
+    pub(super) fn start_in_bytes(self: &Arc<Self>, task: Option<TaskId>, body: Bytes) {
+        let start = |code: &[u8], array| {
+            let (code, argument) = CodeRef::split(code)?;
+            let code = Code::<Arrival>::resolve(code)?;
+            code.arrive(Arrival { pe: self.clone(), task, array }, argument);
+            Ok::<_, CodeError>(())
+        };
+        let started = match body {
+            Bytes { few, many: Some(all) } if few.is_empty() => start(all.bytes(), None),
+            Bytes { few, many } => start(&few, many),
+        };
+        if let Err(error) = started {
+            let error = TaskError::UnknownCode { pe: self.me(), reason: error.to_string() };
+            self.report(task, Err(error));
+        }
+    }
+
     /// Sends the result of a guest home.
-    fn report(&self, task: TaskId, outcome: Outcome) {
-        self.send(task.home, Message::Result { future: task.future, outcome });
+    fn report(&self, task: Option<TaskId>, outcome: Outcome) {
+        match (task, outcome) {
+            (Some(TaskId { home, future }), outcome) => {
+                self.send(home, Message::Result { future, outcome });
+            }
+            (None, Err(error)) => self.message_failed("unknown function", &error),
+            (None, Ok(_)) => {}
+        }
+    }
+
+    /// Ends the job because of a message: no future could end with the error, and the job
+    /// would go on as if it were done.
+    fn message_failed(&self, function: &str, error: &TaskError) {
+        let reason = format!("a message for it failed ({function}): {error}");
+        self.send(Pe::ROOT, Message::Failed { reason });
     }
 }

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::error::TaskError;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use ultramarine_topology::{Distance, Pe};
 
 /// A message of the protocol.
@@ -46,6 +47,14 @@ pub enum Message {
         future: u64,
         /// Its value, or why there is none.
         outcome: Outcome,
+    },
+    /// A message of the program's for these PEs, of which the addressee is one: it tells the
+    /// others. There is no reply.
+    Tell {
+        /// Their numbers.
+        pes: Range<u32>,
+        /// What to do when it is heard: code and argument.
+        body: Bytes,
     },
     /// A PE cannot go on; told to the root, which ends the job with this reason.
     Failed {
@@ -209,6 +218,7 @@ impl Message {
             Message::Schedule { tasks, .. } => tasks.iter().all(|task| knows(task.task.home)),
             Message::Place(parcel) => knows(parcel.task.home),
             Message::Notify { to, .. } => knows(*to),
+            Message::Tell { pes: told, .. } => !told.is_empty() && told.end <= pes,
             _ => true,
         }
     }

@@ -22,6 +22,7 @@
 //! | `fishing` | asking for work, giving it, passing on the requests of others |
 //! | [`supervision`] | where this PE's own tasks are, and which must be run again |
 //! | `recovery` | who runs those again, and when one is given up |
+//! | `telling` | what one PE tells many |
 //! | `ending` | SHUTDOWN, FAREWELL, RELEASE: how all leave |
 //! | [`membership`] | who is dead, and how all come to know the same |
 //! | [`victim`] | whom to ask for work, and to whom to pass on a FISH |
@@ -38,6 +39,7 @@ mod recovery;
 pub mod settings;
 pub mod statistics;
 pub mod supervision;
+mod telling;
 pub mod victim;
 
 pub use ending::Phase;

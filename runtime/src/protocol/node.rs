@@ -2,7 +2,7 @@
 
 use super::ending::{Ending, Phase};
 use super::fishing::Fishing;
-use super::message::{Fish, Message, Outcome, Parcel, Version};
+use super::message::{Bytes, Fish, Message, Outcome, Parcel, Version};
 use super::recovery::Losses;
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
@@ -40,6 +40,8 @@ pub trait Host {
     fn accept(&mut self, parcel: Parcel);
     /// Runs a task that was placed here, before those in the pool.
     fn place(&mut self, parcel: Parcel);
+    /// Does what this PE was told.
+    fn hear(&mut self, body: Bytes);
     /// Ends the future with this number, if it has not ended yet.
     fn fill(&mut self, future: u64, outcome: Outcome);
     /// The name of the function of the task whose future has this number, for people to read.
@@ -124,6 +126,7 @@ impl Node {
                 self.supervision.forget(future);
                 host.fill(future, outcome);
             }
+            Message::Tell { pes, body } => self.tell(pes, body, host),
             Message::Failed { reason } if self.phase() == Phase::Running => {
                 host.failed(from, reason);
             }

@@ -37,10 +37,10 @@ pub struct Statistics {
 /// PEs are threads of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upkeep {
-    /// Bytes that it told the others while the job was made up; what the library that carried them
-    /// added is not known.
+    /// Bytes that it sent while the job was made up, to rank 0, or from there to all; what the
+    /// library that carried them added is not known.
     pub bootstrap_sent_bytes: u64,
-    /// Bytes that it was told, its own included: they grow with the number of PEs.
+    /// Bytes that it received: a few for each PE; on rank 0 what all others sent, too.
     pub bootstrap_received_bytes: u64,
     /// TCP connections that it has made, handshake and all, to watch others or to send by.
     pub connections_opened: u64,

@@ -6,4 +6,5 @@ mod laws;
 mod losses;
 mod sharing;
 mod supervision;
+mod telling;
 mod world;

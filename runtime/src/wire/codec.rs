@@ -75,11 +75,16 @@ impl Writer for Appending<'_> {
 }
 
 /// The value that these bytes, all of them, stand for.
-pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    match bincode::serde::decode_from_slice(bytes, CONFIG)? {
-        (value, used) if used == bytes.len() => Ok(value),
-        (_, used) => Err(WireError::LeftOver(bytes.len() - used)),
-    }
+pub fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
+    let value = decode_first(&mut bytes)?;
+    if bytes.is_empty() { Ok(value) } else { Err(WireError::LeftOver(bytes.len())) }
+}
+
+/// The value that the first of these bytes stand for. The others are left.
+pub fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
+    let (value, used) = bincode::serde::decode_from_slice(bytes, CONFIG)?;
+    *bytes = &bytes[used..];
+    Ok(value)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What a few PEs, which are threads of this process, do with their tasks: with those that are
 //! forked, with those that wait inside rayon, with those that have lost their supervisor, and with
-//! large arguments and results.
+//! large arguments and results; and what they tell each other.
 
+mod census;
 mod forks;
 mod joins;
+mod messages;
 mod orphans;
 mod packing;
 

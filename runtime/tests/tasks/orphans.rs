@@ -10,8 +10,8 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Report, Spawner, Watch, Watchman, serve};
 use ultramarine_topology::{Distance, Pe};
 
-const SUPERVISOR: Pe = Pe::new(1);
-const WORKER: Pe = Pe::new(2);
+pub(crate) const SUPERVISOR: Pe = Pe::new(1);
+pub(crate) const WORKER: Pe = Pe::new(2);
 const TICK: Duration = Duration::from_millis(1);
 
 type Reports = Arc<Mutex<Vec<(Pe, Report)>>>;
@@ -24,8 +24,9 @@ impl Watchman for Silent {
 }
 
 /// Runs `main` on the root of three PEs. It gets what tells the others that PE 1 is dead.
-fn among_three<T>(main: impl FnOnce(Context, Box<dyn Fn() + Send + Sync>) -> T + Send + 'static)
-where
+pub(crate) fn among_three<T>(
+    main: impl FnOnce(Context, Box<dyn Fn() + Send + Sync>) -> T + Send + 'static,
+) where
     T: Future<Output = ()> + Send + 'static,
 {
     let reports = Reports::default();

@@ -11,13 +11,13 @@
 //! drops.
 
 use super::Algorithm;
+use super::backlog::{Backlog, LEVELS_OFFERED, OFFERED_AT_ONCE, OFFERED_MIN, Part};
 use crate::parts::Parts;
 use std::future::ready;
-use std::mem;
 use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{self, Context, Fork, Portable, Spawner};
+use ultramarine_runtime::executor::{self, Context, Portable, Spawner};
 use ultramarine_topology::{Distance, Pe};
 
 /// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB
@@ -46,52 +46,6 @@ impl<R: Portable> Solved<R> {
         match self {
             Solved::Now(solution) => Box::pin(ready(Ok(solution))),
             Solved::Later(ending) | Solved::Paused(ending) => ending,
-        }
-    }
-}
-
-/// What has become of a part.
-enum Branch<'pe, P, R> {
-    /// It is this task's to solve.
-    Own(P),
-    /// It waits for a thief.
-    Forked(Fork<'pe, P, Result<R, TaskError>>),
-    Solved(Solved<R>),
-    /// Somebody is just looking after it.
-    Taken,
-}
-
-impl<P: Portable, R: Portable> Branch<'_, P, R> {
-    /// Sees to it that the part is solved sooner or later: now by `solve`, if it is this task's; or
-    /// else, if there is a pause, when the task goes on, by `put_off`. Whether there is one from
-    /// now on.
-    fn settle(
-        &mut self,
-        is_paused: bool,
-        solve: impl FnOnce(P) -> Solved<R>,
-        put_off: impl FnOnce(P) -> Ending<R>,
-    ) -> bool {
-        let solved = match mem::replace(self, Branch::Taken) {
-            Branch::Own(part) if is_paused => Solved::Paused(put_off(part)),
-            Branch::Own(part) => solve(part),
-            // Others may steal it meanwhile.
-            Branch::Forked(fork) if is_paused => Solved::Paused(wait_for(fork.leave())),
-            Branch::Forked(fork) => match fork.take_back() {
-                Ok(part) => solve(part),
-                Err(stolen) => Solved::Later(wait_for(stolen)),
-            },
-            Branch::Solved(solved) => solved,
-            Branch::Taken => unreachable!("it is put back at once"),
-        };
-        let is_paused = is_paused || matches!(solved, Solved::Paused(_));
-        *self = Branch::Solved(solved);
-        is_paused
-    }
-
-    fn solved(self) -> Solved<R> {
-        match self {
-            Branch::Solved(solved) => solved,
-            _ => unreachable!("all branches have been settled"),
         }
     }
 }
@@ -140,19 +94,37 @@ where
     A: Algorithm,
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
-    let task = move |cx, problem| solve(&S::on(cx), whither, algorithm, problem, 0).into_future();
+    let task = move |cx, problem| solve_as_task(&S::on(cx), whither, algorithm, problem, 0);
     wait_for(spawner.spawn(Distance::ZERO, task, problem))
 }
 
-/// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
-/// there are any, or others are to have a turn, does anything have to be awaited. The problem is a
-/// part of a part and so on, `level` times, of the one that the task began with.
-fn solve<S, A, W>(
+/// Solves a problem with a backlog of its own.
+fn solve_as_task<S, A, W>(
     spawner: &S,
     whither: W,
     algorithm: A,
     problem: A::Problem,
     level: u32,
+) -> Ending<A::Solution>
+where
+    S: Spawner,
+    A: Algorithm,
+    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+{
+    let mut backlog = Backlog::new(spawner.context());
+    solve(spawner, whither, algorithm, problem, level, &mut backlog).into_future()
+}
+
+/// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
+/// there are any, or others are to have a turn, does anything have to be awaited. The problem is a
+/// part of a part and so on, `level` times, of the one that the task began with.
+fn solve<'pe, S, A, W>(
+    spawner: &'pe S,
+    whither: W,
+    algorithm: A,
+    problem: A::Problem,
+    level: u32,
+    backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
 ) -> Solved<A::Solution>
 where
     S: Spawner,
@@ -162,29 +134,46 @@ where
     if algorithm.is_trivial(&problem) {
         return Solved::Now(algorithm.solve(problem));
     }
+    let cx = spawner.context();
+    let fork = |radius, part| {
+        let task = move |cx, part| solve_as_task(&S::on(cx), whither, algorithm, part, 0);
+        spawner.fork(radius, task, part)
+    };
     if level == LEVELS_MAX {
+        backlog.offer(usize::MAX, fork);
         // A pause: else all problems of this level would become tasks before one of them is solved.
         return Solved::Paused(begin(spawner, whither, algorithm, problem));
     }
-    let cx = spawner.context();
-    if cx.look_around().is_some_and(|outlook| outlook.is_turn_wanted) {
-        let cx = cx.clone();
-        return Solved::Paused(Box::pin(async move {
-            cx.yield_now().await;
-            // Without another look: two tasks would do nothing but let each other go first.
-            divide(&S::on(cx), whither, algorithm, problem, level).into_future().await
-        }));
+    if let Some(outlook) = cx.look_around() {
+        if outlook.is_turn_wanted {
+            backlog.offer(usize::MAX, fork);
+            let cx = cx.clone();
+            return Solved::Paused(Box::pin(async move {
+                cx.yield_now().await;
+                let divided = {
+                    let spawner = S::on(cx);
+                    let mut backlog = Backlog::new(spawner.context());
+                    // Without another look: two tasks would do nothing but let each other go first.
+                    divide(&spawner, whither, algorithm, problem, level, &mut backlog).into_future()
+                };
+                divided.await
+            }));
+        }
+        if cx.offered() < OFFERED_MIN {
+            backlog.offer(OFFERED_AT_ONCE, fork);
+        }
     }
-    divide(spawner, whither, algorithm, problem, level)
+    divide(spawner, whither, algorithm, problem, level, backlog)
 }
 
 /// Solves a problem that is not trivial.
-fn divide<S, A, W>(
-    spawner: &S,
+fn divide<'pe, S, A, W>(
+    spawner: &'pe S,
     whither: W,
     algorithm: A,
     problem: A::Problem,
     level: u32,
+    backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
 ) -> Solved<A::Solution>
 where
     S: Spawner,
@@ -192,61 +181,81 @@ where
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
     let cx = spawner.context();
-    let task = move |cx, part| solve(&S::on(cx), whither, algorithm, part, 0).into_future();
-    let mut is_first = true;
-    let mut branches = algorithm.divide(&problem).map_each(|part| {
-        if mem::take(&mut is_first) {
-            return Branch::Own(part);
+    let task = move |cx, part| solve_as_task(&S::on(cx), whither, algorithm, part, 0);
+    let mut first = None;
+    let mut solutions = algorithm.divide(&problem).map_each(|part| {
+        if first.is_none() {
+            first = Some(part);
+            return None;
         }
         match whither(cx, &part) {
-            // Nobody could take it.
-            Whither::Within(Distance::ZERO) if cx.threads() == 1 => Branch::Own(part),
-            Whither::Within(radius) => Branch::Forked(spawner.fork(radius, task, part)),
-            Whither::To(pe) => {
-                Branch::Solved(Solved::Later(wait_for(spawner.spawn_at(pe, task, part))))
+            Whither::Within(radius) => {
+                backlog.push(part, radius);
+                None
             }
+            Whither::To(pe) => Some(Solved::Later(wait_for(spawner.spawn_at(pe, task, part)))),
         }
     });
-    let below = level + 1;
-    let put_off = |part| -> Ending<A::Solution> {
-        let cx = cx.clone();
-        Box::pin(
-            async move { solve(&S::on(cx), whither, algorithm, part, below).into_future().await },
-        )
-    };
-    let solve = |part| solve(spawner, whither, algorithm, part, below);
-    if let Some((first, others)) = branches.as_mut().split_first_mut() {
-        let is_paused = first.settle(false, solve, put_off);
-        // The youngest first: the oldest is the likeliest to be stolen.
-        others
-            .iter_mut()
-            .rev()
-            .fold(is_paused, |is_paused, branch| branch.settle(is_paused, solve, put_off));
+    if level < LEVELS_OFFERED {
+        backlog.offer(usize::MAX, |radius, part| spawner.fork(radius, task, part));
     }
-    combine::<A>(algorithm, problem, A::Parts::turn(branches, Branch::solved))
+    let below = level + 1;
+    let mut is_paused = false;
+    if let (Some(part), Some((solution, others))) = (first, solutions.as_mut().split_first_mut()) {
+        let solved = solve(spawner, whither, algorithm, part, below, backlog);
+        is_paused = matches!(solved, Solved::Paused(_));
+        *solution = Some(solved);
+        // The youngest first: the oldest is the likeliest to be stolen.
+        for solution in others.iter_mut().rev().filter(|solution| solution.is_none()) {
+            let part = match backlog.pop() {
+                Part::Hidden(part, _) => Ok(part),
+                // Others may steal it meanwhile.
+                Part::Offered(fork) if is_paused => Err(Solved::Paused(wait_for(fork.leave()))),
+                Part::Offered(fork) => {
+                    fork.take_back().map_err(|stolen| Solved::Later(wait_for(stolen)))
+                }
+                Part::Taken => unreachable!("it is put back at once"),
+            };
+            let solved = match part {
+                Ok(part) if is_paused => {
+                    let cx = cx.clone();
+                    let solve = move || solve_as_task(&S::on(cx), whither, algorithm, part, below);
+                    Solved::Paused(Box::pin(async move { solve().await }))
+                }
+                Ok(part) => solve(spawner, whither, algorithm, part, below, backlog),
+                Err(solved) => solved,
+            };
+            is_paused |= matches!(solved, Solved::Paused(_));
+            *solution = Some(solved);
+        }
+    }
+    if solutions.as_mut().iter().all(|solution| matches!(solution, Some(Solved::Now(_)))) {
+        return Solved::Now(algorithm.combine(problem, A::Parts::turn(solutions, now)));
+    }
+    let ending = combine_later(algorithm, problem, solutions);
+    if is_paused { Solved::Paused(ending) } else { Solved::Later(ending) }
 }
 
-/// Combines the solutions, at once if they are all there.
-fn combine<A: Algorithm>(
+/// Combines the solutions when they are all there.
+#[cold]
+fn combine_later<A: Algorithm>(
     algorithm: A,
     problem: A::Problem,
-    mut parts: <A::Parts as Parts>::With<Solved<A::Solution>>,
-) -> Solved<A::Solution> {
-    let now = |part: Solved<_>| match part {
-        Solved::Now(solution) => solution,
-        Solved::Later(_) | Solved::Paused(_) => unreachable!("all solutions are there"),
-    };
-    if parts.as_mut().iter().all(|part| matches!(part, Solved::Now(_))) {
-        return Solved::Now(algorithm.combine(problem, A::Parts::turn(parts, now)));
-    }
-    let is_paused = parts.as_mut().iter().any(|part| matches!(part, Solved::Paused(_)));
-    let ending = Box::pin(async move {
-        for part in parts.as_mut() {
-            if let Solved::Later(ending) | Solved::Paused(ending) = part {
-                *part = Solved::Now(ending.as_mut().await?);
+    mut solutions: <A::Parts as Parts>::With<Option<Solved<A::Solution>>>,
+) -> Ending<A::Solution> {
+    Box::pin(async move {
+        for solution in solutions.as_mut() {
+            if let Some(Solved::Later(ending) | Solved::Paused(ending)) = solution {
+                *solution = Some(Solved::Now(ending.as_mut().await?));
             }
         }
-        Ok(algorithm.combine(problem, A::Parts::turn(parts, now)))
-    });
-    if is_paused { Solved::Paused(ending) } else { Solved::Later(ending) }
+        Ok(algorithm.combine(problem, A::Parts::turn(solutions, now)))
+    })
+}
+
+fn now<R>(solution: Option<Solved<R>>) -> R {
+    match solution {
+        Some(Solved::Now(solution)) => solution,
+        _ => unreachable!("all solutions are there"),
+    }
 }

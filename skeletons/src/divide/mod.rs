@@ -18,6 +18,7 @@
 //! parent as the problems become small (HdpH-RS §6.5.3: placing all of them at random made 40,696
 //! replicas out of 65,234 tasks). That is what the problem's *radius* is for.
 
+mod backlog;
 mod conquer;
 
 pub(crate) use conquer::{Whither, conquer};

@@ -185,7 +185,7 @@ impl<T: Bounded> Kind<T> for Maximum {
         });
         if is_first && key.home != cx.pe() {
             // What home told all others before is known here, too, as soon as the answer is there.
-            drop(cx.spawn_at(key.home, brief::<T::Node>, (key, cx.pe())));
+            let _ = cx.tell(key.home, brief::<T::Node>, (key, cx.pe()));
         }
         (Desk { cx: cx.clone(), key, incumbent, best }, None)
     }
@@ -197,8 +197,8 @@ impl<T: Bounded> Kind<T> for Maximum {
             desk.best.raise(value, node);
             desk.incumbent.raise(value);
             let find = Find { key: desk.key, value, node: node.clone() };
-            // Nobody waits for that: the task's result has it, too.
-            drop(desk.cx.spawn_at(desk.key.home, keep::<T::Node>, find));
+            // If it cannot be told, the task's result has it, too.
+            let _ = desk.cx.tell(desk.key.home, keep::<T::Node>, find);
         }
         if desk.incumbent.is_below(tree.bound(node)) {
             Onward::Down
@@ -232,7 +232,7 @@ async fn keep<N: Clone + Send + 'static>(cx: Context, find: Find<N>) {
     // Home's own finds are kept already.
     best.raise(value, &node);
     if best.get().is_some_and(|(known, _)| known == value) {
-        (0..cx.pes()).for_each(|pe| tell(&cx, Pe::new(pe), key, value));
+        let _ = cx.tell_all(hear, (key, value));
     }
 }
 
@@ -240,14 +240,13 @@ async fn keep<N: Clone + Send + 'static>(cx: Context, find: Find<N>) {
 /// the PE hears of each find in one way or the other.
 async fn brief<N: Clone + Send + 'static>(cx: Context, (key, pe): (Key, Pe)) {
     let kept = cx.known::<Best<N>>(key).and_then(|best| best.get());
-    kept.into_iter().for_each(|(value, _)| tell(&cx, pe, key, value));
+    if let Some((value, _)) = kept {
+        let _ = cx.tell(pe, hear, (key, value));
+    }
 }
 
-/// Tells a PE a value, if it takes part. Nobody waits for that.
-fn tell(cx: &Context, pe: Pe, key: Key, value: u64) {
-    let hear = async |cx: Context, (key, value): (Key, u64)| {
-        let incumbent = cx.known::<Incumbent>(key);
-        incumbent.iter().for_each(|incumbent| incumbent.raise(value));
-    };
-    drop(cx.spawn_at(pe, hear, (key, value)));
+/// Hears what home keeps, if this PE takes part.
+async fn hear(cx: Context, (key, value): (Key, u64)) {
+    let incumbent = cx.known::<Incumbent>(key);
+    incumbent.iter().for_each(|incumbent| incumbent.raise(value));
 }

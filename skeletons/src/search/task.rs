@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
-use ultramarine_topology::{Distance, Pe};
+use ultramarine_topology::Distance;
 
 /// Where a search goes on from a node.
 pub(super) enum Onward {
@@ -88,10 +88,8 @@ where
 /// say is not passed on.
 pub(super) fn forget(cx: &Context, key: Key) {
     cx.forget(key);
-    for pe in (0..cx.pes()).map(Pe::new).filter(|pe| *pe != cx.pe()) {
-        // Nobody waits for that.
-        drop(cx.spawn_at(pe, async |cx: Context, key| cx.forget(key), key));
-    }
+    // A job that is ending forgets all.
+    let _ = cx.tell_all(async |cx: Context, key| cx.forget(key), key);
 }
 
 /// The tree of a search: this PE's copy, or else a new one from home.
@@ -161,19 +159,29 @@ impl Splitter {
         matches!(self.splitting, Splitting::Depth(limit) if self.depth < limit)
     }
 
-    /// What becomes tasks now, of what is left.
-    fn take<I: Iterator<Item = N>, N>(&mut self, frontier: &mut Frontier<I, N>) -> Vec<Vec<N>> {
-        self.visited += 1;
+    /// Whether it is time for a part of what is left to become tasks. To be asked at each node.
+    fn is_due(&mut self) -> bool {
         match self.splitting {
-            Splitting::Budget(limit) if self.visited >= limit => {
-                self.visited = 0;
+            Splitting::Depth(_) => false,
+            Splitting::Budget(limit) => {
+                self.visited += 1;
+                self.visited >= limit
+            }
+            Splitting::StealDriven => self.is_work_wanted,
+        }
+    }
+
+    /// What becomes tasks now, of what is left.
+    #[cold]
+    fn take<I: Iterator<Item = N>, N>(&mut self, frontier: &mut Frontier<I, N>) -> Vec<Vec<N>> {
+        (self.visited, self.is_work_wanted) = (0, false);
+        let half = |nodes: Vec<N>| if nodes.is_empty() { Vec::new() } else { vec![nodes] };
+        match self.splitting {
+            Splitting::Budget(_) => {
                 frontier.take_highest().into_iter().map(|node| vec![node]).collect()
             }
-            Splitting::StealDriven if std::mem::take(&mut self.is_work_wanted) => {
-                let nodes = frontier.split();
-                if nodes.is_empty() { Vec::new() } else { vec![nodes] }
-            }
-            _ => Vec::new(),
+            Splitting::StealDriven => half(frontier.split()),
+            Splitting::Depth(_) => Vec::new(),
         }
     }
 }
@@ -197,7 +205,9 @@ fn go_on<N, I: Iterator<Item = N>>(
                 children(node).for_each(|child| part_off(vec![child]));
             }
             Onward::Down => {
-                splitter.take(frontier).into_iter().for_each(&mut *part_off);
+                if splitter.is_due() {
+                    splitter.take(frontier).into_iter().for_each(&mut *part_off);
+                }
                 frontier.descend(children(node));
             }
             Onward::Across => {}

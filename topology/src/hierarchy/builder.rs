@@ -2,11 +2,12 @@
 
 use super::{DEPTH_LIMIT, Node, NodeId, Topology};
 use crate::{Ball, Distance, Label, Pe, Place};
+use std::borrow::Borrow;
 use std::collections::HashMap;
 
 /// The tree of labels while it is being made into a table.
-pub(super) struct Builder<'a> {
-    places: &'a [Place],
+pub(super) struct Builder<'a, P> {
+    places: &'a [P],
     powers: &'a [u64],
     tree: Vec<Branch>,
     /// By depth: the distance between PEs that part there.
@@ -27,8 +28,8 @@ enum Child {
     Pe { rank: u32 },
 }
 
-impl<'a> Builder<'a> {
-    pub(super) fn new(places: &'a [Place], powers: &'a [u64]) -> Self {
+impl<'a, P: Borrow<Place>> Builder<'a, P> {
+    pub(super) fn new(places: &'a [P], powers: &'a [u64]) -> Self {
         let tree = grow(places);
         let (distances, radii) = measure(&tree);
         let pes = places.len();
@@ -69,7 +70,7 @@ impl<'a> Builder<'a> {
                 Child::Branch(below) => self.number(below, kept.or(parent)),
                 Child::Pe { rank } => {
                     let place = *place.get_or_insert_with(|| {
-                        self.topology.places.push(self.places[rank as usize].clone());
+                        self.topology.places.push(self.places[rank as usize].borrow().clone());
                         self.topology.places.len() as u32 - 1
                     });
                     self.enter(rank, kept.or(parent), place);
@@ -94,12 +95,12 @@ impl<'a> Builder<'a> {
 }
 
 /// The tree of labels, its root first.
-fn grow(places: &[Place]) -> Vec<Branch> {
+fn grow<P: Borrow<Place>>(places: &[P]) -> Vec<Branch> {
     let mut tree = vec![Branch { depth: 0, children: Vec::new() }];
     let mut known: HashMap<(usize, &Label), usize> = HashMap::new();
     for (rank, place) in (0..).zip(places) {
         let mut at = 0;
-        for (depth, label) in (1..).zip(place.labels()) {
+        for (depth, label) in (1..).zip(place.borrow().labels()) {
             at = *known.entry((at, label)).or_insert_with(|| {
                 let new = tree.len();
                 tree.push(Branch { depth, children: Vec::new() });

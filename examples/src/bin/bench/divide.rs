@@ -42,7 +42,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         let par = sample(&found.par);
         if threads == "1" {
             let what = named("par_divide_and_conquer");
-            report.goal(&what, &par, Unit::NANOS, Goal::AtMost(150.0));
+            report.goal(&what, &par, Unit::NANOS, Goal::AtMost(40.0));
         } else {
             report.figure(&named("par_divide_and_conquer"), &par, Unit::NANOS);
         }
@@ -68,7 +68,8 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     let Some(rounds) = report.accept("1 and 2 PEs", rounds) else { return };
     let (one, (two, apart)): (Vec<_>, (Vec<_>, Vec<_>)) = rounds.into_iter().unzip();
     let (one, two, apart) = (sample(&one), sample(&two), sample(&apart));
-    report.figure("2 PEs x 1: par_divide_and_conquer", &two, Unit::NANOS);
+    let what = "2 PEs x 1: par_divide_and_conquer";
+    report.goal(what, &two, Unit::NANOS, Goal::AtMost(21.0));
     report.goal("2 PEs are faster than 1", &one.over(&two), Unit::TIMES, Goal::AtLeast(1.8));
     let most = one.with(&apart, |one, apart| 2.0 * one / apart);
     report.figure("2 jobs of 1 PE at once divide faster than 1", &most, Unit::TIMES);

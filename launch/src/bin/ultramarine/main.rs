@@ -18,7 +18,7 @@ use ultramarine::Result;
 enum Command {
     Run(run::Arguments),
     Doctor(doctor::Arguments),
-    Topo(topo::Arguments),
+    Topo(Box<topo::Arguments>),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -32,7 +32,7 @@ fn main() -> Result<ExitCode> {
     match Command::parse() {
         Command::Run(arguments) => run::run(&arguments)?,
         Command::Doctor(arguments) => return doctor::run(&arguments),
-        Command::Topo(arguments) => topo::run(arguments)?,
+        Command::Topo(arguments) => topo::run(*arguments)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::{Duration, Instant, SystemTime};
 use ultramarine::prelude::*;
-use ultramarine::{Error, Options, Result};
+use ultramarine::{Error, Options, Result, network};
 
 /// How it is called.
 pub(crate) const NAME: &str = "probe";
@@ -64,7 +64,8 @@ async fn world(cx: Context) -> Result<()> {
     let hosts = clocks.iter().map(|(name, clock)| {
         json!({ "name": name, "ahead_us": clock.ahead_us, "took_us": clock.took_us })
     });
-    print(&json!({ "pes": cx.pes(), "hosts": hosts.collect::<Vec<_>>() }))
+    let hosts: Vec<_> = hosts.collect();
+    print(&json!({ "pes": cx.pes(), "hosts": hosts, "network": network::of_this_job() }))
 }
 
 fn host_name() -> String {

@@ -6,6 +6,7 @@ use crate::protocol::{
     ProtocolSettings, Radii, TaskId, Version,
 };
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology};
@@ -26,6 +27,7 @@ pub(super) struct Seat {
     pool: Pool<VecDeque<Parcel>>,
     sent: Vec<(Pe, Message)>,
     pub(super) placed: Vec<Parcel>,
+    pub(super) heard: Vec<Bytes>,
     pub(super) filled: Vec<(u64, Outcome)>,
     pub(super) failures: Vec<(Pe, String)>,
     pub(super) shut_down: u32,
@@ -67,6 +69,9 @@ impl Host for Seat {
     }
     fn place(&mut self, parcel: Parcel) {
         self.placed.push(parcel);
+    }
+    fn hear(&mut self, body: Bytes) {
+        self.heard.push(body);
     }
     fn fill(&mut self, future: u64, outcome: Outcome) {
         self.filled.push((future, outcome));
@@ -128,6 +133,7 @@ impl World {
             pool: Pool::new(topology.radii().iter().map(|_| VecDeque::new())),
             sent: Vec::new(),
             placed: Vec::new(),
+            heard: Vec::new(),
             filled: Vec::new(),
             failures: Vec::new(),
             shut_down: 0,
@@ -204,6 +210,11 @@ impl World {
     pub(super) fn handle(&mut self, at: u32, from: u32, message: Message) {
         let (node, seat) = (&mut self.nodes[at as usize], &mut self.seats[at as usize]);
         node.handle(self.now, pe(from), message, seat);
+        self.post(at);
+    }
+
+    pub(super) fn tell(&mut self, at: u32, pes: Range<u32>, body: Bytes) {
+        self.nodes[at as usize].tell(pes, body, &mut self.seats[at as usize]);
         self.post(at);
     }
 

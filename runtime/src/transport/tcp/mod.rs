@@ -37,6 +37,7 @@ pub use room::CONNECTIONS_MIN;
 
 use super::listener::Listener;
 use super::{Connections, Lane, LaneError, Sleeper, descriptors, ports};
+use crate::addresses::Addresses;
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
 use sleeper::PollSleeper;
@@ -102,8 +103,8 @@ impl TcpEndpoint {
         self.address
     }
 
-    /// The lane of PE `me`, in a job whose PEs have these addresses (the index is the PE's number)
-    /// and this key, which has at most `connections_max` connections (at least
+    /// The lane of PE `me`, in a job whose PEs have these addresses and this key, which
+    /// has at most `connections_max` connections (at least
     /// [`CONNECTIONS_MIN`]). Others may have called already.
     ///
     /// # Errors
@@ -112,11 +113,12 @@ impl TcpEndpoint {
     pub fn into_lane(
         self,
         me: Pe,
-        addresses: Vec<SocketAddr>,
+        addresses: impl Into<Addresses>,
         key: JobKey,
         connections_max: usize,
     ) -> Result<TcpLane, LaneError> {
-        if me.index() >= addresses.len() {
+        let addresses = addresses.into();
+        if me.index() >= addresses.count() {
             return Err(LaneError::NoSuchPe(me));
         }
         let io = |source| LaneError::Io { doing: "setting up the TCP lane".into(), source };

@@ -4,13 +4,13 @@ use super::connection::{Connection, End, Heard, Phase};
 use super::peer::Peer;
 use super::room::Room;
 use super::{LaneError, TcpCounters, token};
+use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::transport::descriptors;
 use crate::transport::listener::Listener;
 use mio::Registry;
 use mio::event::Event;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
@@ -36,7 +36,7 @@ const HELLO_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Sockets {
     pub(super) me: Pe,
     pub(super) key: JobKey,
-    addresses: Vec<SocketAddr>,
+    addresses: Addresses,
     pub(super) registry: Arc<Registry>,
     pub(super) listener: Listener,
     pub(super) counters: Arc<TcpCounters>,
@@ -66,7 +66,7 @@ pub(super) struct Sockets {
 impl Sockets {
     pub(super) fn new(
         (me, key): (Pe, JobKey),
-        addresses: Vec<SocketAddr>,
+        addresses: Addresses,
         registry: Arc<Registry>,
         listener: Listener,
         connections_max: usize,
@@ -74,7 +74,7 @@ impl Sockets {
         Sockets {
             me,
             key,
-            peers: std::iter::repeat_with(|| None).take(addresses.len()).collect(),
+            peers: std::iter::repeat_with(|| None).take(addresses.count()).collect(),
             addresses,
             registry,
             listener,
@@ -177,7 +177,7 @@ impl Sockets {
             return false;
         }
         let place = self.next_place();
-        let (address, pair) = (self.addresses[to.index()], (self.me, to));
+        let (address, pair) = (self.addresses.of(to), (self.me, to));
         let at = (&*self.registry, token(place));
         let dialled = Connection::dial(self.key, pair, address, at, event);
         let mut connection = match dialled {

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine::Options;
+use ultramarine::network::Interface;
 use ultramarine_topology::Domains;
 
 /// Each process listens on two ports.
@@ -74,6 +75,33 @@ fn next_step() -> Duration {
 /// What this host calls itself.
 pub(super) fn own_name() -> String {
     uname().nodename().to_string_lossy().into_owned()
+}
+
+/// What networks this host is on, and whether it has the one that was chosen.
+pub(super) fn network() -> Check {
+    let options = match Options::from_env() {
+        Ok(options) => options,
+        Err(error) => {
+            return Check::wrong("network", error.to_string(), "mend or unset the variable");
+        }
+    };
+    let all = match Interface::all() {
+        Ok(all) => all,
+        Err(error) => {
+            let mend = "jobs go on by the addresses that host names stand for";
+            let found = format!("this host's network interfaces are not known ({error})");
+            return Check::warning("network", found, mend);
+        }
+    };
+    let list = all.iter().map(Interface::to_string).collect::<Vec<_>>().join(", ");
+    let Some(choice) = options.interface() else {
+        return Check::ok("network", format!("{list}; the fastest that all hosts have is taken"));
+    };
+    if let Some(interface) = choice.of(&all) {
+        return Check::ok("network", format!("{interface}, chosen by ULTRAMARINE_INTERFACE"));
+    }
+    let found = format!("ULTRAMARINE_INTERFACE is {choice}, and there is {list}");
+    Check::wrong("network", found, "name one of these, or one of their networks")
 }
 
 /// Whether the host's name stands for an address that other hosts can reach.

@@ -147,7 +147,10 @@ fn world(probe: &Probe) -> (Check, Vec<Value>) {
             let hosts = one["hosts"].as_array().cloned().unwrap_or_default();
             let count = hosts.len();
             let on = if count == 1 { "one host".to_owned() } else { format!("{count} hosts") };
-            let found = format!("{launcher} makes one world of {processes} processes on {on}");
+            let over = one["network"].as_str().map(|network| format!(", connected over {network}"));
+            let over = over.unwrap_or_default();
+            let found =
+                format!("{launcher} makes one world of {processes} processes on {on}{over}");
             return (Check::ok("world", found), hosts);
         }
         all if all.len() > 1 => {
@@ -229,10 +232,10 @@ mod tests {
     #[test]
     fn a_world_is_told_from_several() {
         let host = json!({ "name": "a", "ahead_us": 0, "took_us": 9 });
-        let one = world(&job(vec![json!({ "pes": 3, "hosts": [host] })], true)).0;
+        let one = json!({ "pes": 3, "hosts": [host], "network": "ib0 10.1.0.1/16" });
         assert_eq!(
-            one.to_string(),
-            "ok       world     L makes one world of 3 processes on one host"
+            world(&job(vec![one], true)).0.to_string(),
+            "ok       world     L makes one world of 3 processes on one host, connected over ib0 10.1.0.1/16"
         );
         let alone = json!({ "pes": 1, "hosts": [] });
         let three = world(&job(vec![alone.clone(), alone.clone(), alone], true)).0;

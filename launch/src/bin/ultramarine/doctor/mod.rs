@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `mpi` | the MPI that this command is linked with, and the launchers |
 //! | `jobs` | small jobs that are really started |
-//! | `host` | its name, its cores, its clock and its ports |
+//! | `host` | its name, its cores, its clock, its networks and its ports |
 //! | `limits` | what the system allows a process |
 //! | `slurm` | the allocation, if there is one |
 
@@ -61,6 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     report.add([here(host::cores())])?;
     report.add(limits::checks(processes, per_host).map(here))?;
     report.add([here(host::ports(per_host)), here(host::clock())])?;
+    report.add([here(host::network())])?;
     report.add([host::name(allocation.as_ref())])?;
     report.add(slurm::checks(allocation.as_ref()))?;
     if shape.is_ok() {

@@ -13,12 +13,14 @@ pub(super) struct Findings<'a> {
     pub(super) latency: Vec<Latency>,
     /// What its PEs have counted, if it runs.
     pub(super) statistics: Option<Statistics>,
+    /// Over which of the root's networks they call each other, if they do.
+    pub(super) network: Option<&'static str>,
 }
 
 impl<'a> Findings<'a> {
     /// A job that does not run.
     pub(super) fn described(topology: &'a Topology) -> Self {
-        Findings { topology, latency: Vec::new(), statistics: None }
+        Findings { topology, latency: Vec::new(), statistics: None, network: None }
     }
 
     /// Says where the hierarchy promises what is not so.
@@ -34,8 +36,31 @@ impl<'a> Findings<'a> {
             "distances": distances.collect::<Vec<_>>(),
             "latency": self.latency.iter().rev().map(row).collect::<Vec<_>>(),
             "warnings": doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "network": self.network,
             "upkeep": self.statistics.as_ref().map(|s| json!({ "sum": s.upkeep, "most": s.upkeep_most })),
         })
+    }
+
+    /// What it takes to find each other and to keep in touch. PEs of one process need nothing of it.
+    fn write_upkeep(&self, f: &mut Formatter<'_>, statistics: &Statistics) -> fmt::Result {
+        let (most, sum) = (statistics.upkeep_most, statistics.upkeep);
+        if most == Upkeep::default() {
+            return Ok(());
+        }
+        writeln!(f)?;
+        if most.bootstrap_received_bytes > 0 {
+            let (sent, received) = (most.bootstrap_sent_bytes, most.bootstrap_received_bytes);
+            writeln!(f, "start-up: a PE sent {sent} bytes at most, and received {received}")?;
+        }
+        if let Some(network) = self.network {
+            writeln!(f, "TCP connections: over {network}, as the root has it")?;
+        }
+        let (opened, accepted) = (most.connections_opened, most.connections_accepted);
+        writeln!(
+            f,
+            "so far a PE has opened {opened} at most, and accepted {accepted}; all together opened {}",
+            sum.connections_opened
+        )
     }
 
     fn pe(&self, pe: Pe) -> Value {
@@ -82,31 +107,8 @@ impl fmt::Display for Findings<'_> {
                 "{distance:<8}  {shared:<7}  {pairs:>5}  {count:>11}  {p50:>8.1}  {p99:>8.1}"
             )?;
         }
-        self.statistics.as_ref().map_or(Ok(()), |statistics| write_upkeep(f, statistics))
+        self.statistics.as_ref().map_or(Ok(()), |statistics| self.write_upkeep(f, statistics))
     }
-}
-
-/// What it takes to find each other and to keep in touch. PEs of one process need nothing of it.
-fn write_upkeep(f: &mut Formatter<'_>, statistics: &Statistics) -> fmt::Result {
-    let (most, sum) = (statistics.upkeep_most, statistics.upkeep);
-    if most == Upkeep::default() {
-        return Ok(());
-    }
-    writeln!(f)?;
-    if most.bootstrap_received_bytes > 0 {
-        let (sent, received) = (most.bootstrap_sent_bytes, most.bootstrap_received_bytes);
-        writeln!(
-            f,
-            "start-up: a PE told the others {sent} bytes at most, and was told {received}"
-        )?;
-    }
-    let (opened, accepted) = (most.connections_opened, most.connections_accepted);
-    writeln!(
-        f,
-        "TCP connections so far: a PE has opened {opened} at most, and accepted {accepted}; all together \
-         opened {}",
-        sum.connections_opened
-    )
 }
 
 #[cfg(test)]

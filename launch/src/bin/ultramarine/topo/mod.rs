@@ -14,7 +14,7 @@ use draft::Draft;
 use findings::Findings;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use ultramarine::{Context, Error, Options, Result, TaskError, latency, topology_file};
+use ultramarine::{Context, Error, Options, Result, TaskError, latency, network, topology_file};
 
 /// Show the hierarchy of the machine as a job on it would see it, and measure how long messages
 /// take. Under mpiexec or srun: of this job.
@@ -147,5 +147,6 @@ async fn find_out(cx: &Context, with_latency: bool) -> Result<Findings<'_>> {
         Vec::new()
     };
     let statistics = cx.statistics().await?;
-    Ok(Findings { topology: cx.topology(), latency, statistics: Some(statistics) })
+    let (topology, statistics) = (cx.topology(), Some(statistics));
+    Ok(Findings { topology, latency, statistics, network: network::of_this_job() })
 }

@@ -1,0 +1,32 @@
+//! What all PEs have counted, though one of them dies.
+
+use crate::eventually;
+use crate::orphans::{SUPERVISOR as MIDDLE, WORKER as LAST, among_three};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+use ultramarine_runtime::executor::Spawner;
+
+#[test]
+fn the_others_are_asked_when_the_one_that_counts_for_them_dies() {
+    static IS_BUSY: AtomicBool = AtomicBool::new(false);
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
+    among_three(async |cx, bury| {
+        cx.spawn_at(LAST, async |_, ()| {}, ()).await.expect("all are well");
+        // PE 1 has one worker, so it does not answer.
+        let block = async |_, ()| {
+            IS_BUSY.store(true, SeqCst);
+            eventually("PE 1 is buried", || IS_OVER.load(SeqCst));
+        };
+        let blocked = cx.spawn_at(MIDDLE, block, ());
+        eventually("PE 1 is busy", || IS_BUSY.load(SeqCst));
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            bury();
+        });
+        let statistics = cx.statistics().await.expect("the others answer");
+        assert_eq!(statistics.tasks, 1, "that of PE 2");
+        IS_OVER.store(true, SeqCst);
+        blocked.await.expect_err("PE 1 is dead");
+    });
+}

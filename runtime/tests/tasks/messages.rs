@@ -1,0 +1,135 @@
+//! Messages without a reply.
+
+use crate::{PATIENCE, jobs, run_root};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, JobError, Key, Spawner, lead, serve};
+use ultramarine_topology::Pe;
+
+/// Runs `main` on the root of so many PEs with so many workers.
+fn among<T>(pes: u32, threads: usize, main: impl FnOnce(Context) -> T + Send + 'static)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
+    let mut jobs = jobs(pes, threads, |_| None).into_iter();
+    let root = jobs.next().expect("there is one");
+    jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
+    run_root(root, main);
+}
+
+type Heard = Mutex<Vec<(Pe, Vec<u64>)>>;
+
+async fn note(cx: Context, (key, from, values): (Key, Pe, Vec<u64>)) {
+    cx.shared(key, Heard::default).lock().expect("no panic").push((from, values));
+}
+
+/// What a PE has heard, once it is so many messages.
+async fn heard(cx: &Context, pe: Pe, key: Key, count: usize) -> Vec<(Pe, Vec<u64>)> {
+    let look = async |cx: Context, (key, count): (Key, usize)| {
+        let heard = cx.shared(key, Heard::default);
+        while heard.lock().expect("no panic").len() < count {
+            cx.sleep(std::time::Duration::from_millis(1)).await;
+        }
+        heard.lock().expect("no panic").clone()
+    };
+    cx.spawn_at(pe, look, (key, count)).await.expect("all are well")
+}
+
+#[test]
+fn what_one_pe_tells_another_is_begun_in_order() {
+    among(3, 4, async |cx| {
+        let key = cx.new_key();
+        let tell = async |cx: Context, (key, to): (Key, Pe)| {
+            for n in 0..500 {
+                // Some are long, and no other may overtake them.
+                let length = if n % 50 == 7 { 50_000 } else { 1 };
+                cx.tell(to, note, (key, cx.pe(), vec![n; length])).expect("there is such a PE");
+            }
+        };
+        let [to, other] = [1, 2].map(Pe::new);
+        let tellers: Vec<_> =
+            [Pe::ROOT, to, other].map(|teller| cx.spawn_at(teller, tell, (key, to))).into();
+        for teller in tellers {
+            teller.await.expect("all are well");
+        }
+        let heard = heard(&cx, to, key, 1500).await;
+        for teller in [Pe::ROOT, to, other] {
+            let of = heard.iter().filter(|(from, _)| *from == teller).map(|(_, values)| values[0]);
+            assert_eq!(of.collect::<Vec<_>>(), (0..500).collect::<Vec<_>>(), "by {teller}");
+        }
+    });
+}
+
+#[test]
+fn all_hear_what_one_tells_all() {
+    among(7, 2, async |cx| {
+        let key = cx.new_key();
+        let tell = async |cx: Context, key: Key| {
+            (0..100).for_each(|n| cx.tell_all(note, (key, cx.pe(), vec![n])).expect("all is well"));
+        };
+        cx.spawn_at(Pe::new(3), tell, key).await.expect("all are well");
+        let all: Vec<_> = (0..100).map(|n| (Pe::new(3), vec![n])).collect();
+        for pe in (0..7).map(Pe::new) {
+            assert_eq!(heard(&cx, pe, key, 100).await, all, "{pe}");
+        }
+        let statistics = cx.statistics().await.expect("all are well");
+        assert_eq!(statistics.tasks, 8, "messages are no tasks");
+    });
+}
+
+/// The next is begun as soon as the one before waits for something, and only then.
+#[test]
+fn messages_of_a_pe_do_not_run_side_by_side() {
+    static INSIDE: AtomicU32 = AtomicU32::new(0);
+    among(2, 4, async |cx| {
+        let key = cx.new_key();
+        let visit = async |cx: Context, key: Key| {
+            assert_eq!(INSIDE.fetch_add(1, SeqCst), 0, "two are inside");
+            thread::sleep(std::time::Duration::from_micros(100));
+            INSIDE.fetch_sub(1, SeqCst);
+            cx.yield_now().await;
+            note(cx, (key, Pe::ROOT, vec![])).await;
+        };
+        (0..200).for_each(|_| cx.tell(Pe::new(1), visit, key).expect("there is such a PE"));
+        heard(&cx, Pe::new(1), key, 200).await;
+    });
+}
+
+#[test]
+fn what_cannot_be_told_is_an_error() {
+    among(2, 1, async |cx| {
+        let ignore = async |_: Context, _: Vec<u8>| {};
+        let (pe, pes) = (Pe::new(2), 2);
+        assert_eq!(cx.tell(pe, ignore, vec![]), Err(TaskError::NoSuchPe { pe, pes }));
+        let too_large = vec![0u8; 2 << 30];
+        let refused = cx.tell_all(ignore, too_large);
+        assert!(matches!(refused, Err(TaskError::TooLarge { .. })), "{refused:?}");
+    });
+}
+
+#[test]
+fn a_message_whose_function_panics_ends_the_job() {
+    for threads in [1, 2] {
+        let mut jobs = jobs(2, threads, |_| None).into_iter();
+        let root = jobs.next().expect("there is one");
+        jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            let (result, parting) = lead(root, async |cx: Context| {
+                let fail = async |_: Context, n: u32| assert_eq!(n, 3, "it is not three");
+                cx.tell(Pe::new(1), fail, 4).expect("there is such a PE");
+                cx.sleep(PATIENCE).await;
+            });
+            parting.goodbye();
+            drop(done.send(result));
+        });
+        let error = is_done.recv_timeout(PATIENCE).expect("it ends").expect_err("it cannot go on");
+        let said = error.to_string();
+        assert!(matches!(error, JobError::Elsewhere { .. }), "{said}");
+        assert!(said.contains("PE 1: a message for it failed"), "{said}");
+        assert!(said.contains("a_message_whose_function_panics"), "{said}");
+        assert!(said.contains("it is not three"), "{said}");
+    }
+}
