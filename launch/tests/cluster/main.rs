@@ -112,7 +112,8 @@ fn each_rack_gets_its_share() {
 fn a_slow_network_between_racks_is_spared_by_two_levels() {
     let Some(cluster) = Cluster::up() else { return };
     for cable in ["rack1-core", "rack2-core", "core-rack1", "core-rack2"] {
-        let slow = "rate 256kbit burst 2kb latency 500ms";
+        // With half of that, heartbeats and the pings of Slurm wait behind tasks for too long.
+        let slow = "rate 512kbit burst 2kb latency 500ms";
         let mut command = cluster.on("login");
         command.args(["tc", "qdisc", "add", "dev", cable, "root", "tbf"]).args(slow.split(' '));
         let ended = run(command);

@@ -193,7 +193,7 @@ impl Lookout {
         if heard.is_answered
             && let Some(peer) = connection.peer.and_then(|pe| self.peers.get_mut(&pe))
         {
-            peer.contact.answer(self.clock.now());
+            peer.answer(self.clock.now(), connection.used);
         }
         self.take_in(number, heard);
         if let Err(end) = result {
@@ -280,7 +280,7 @@ impl Lookout {
             let made = Connection::dial(key, me, pe, address, pes, now)
                 .and_then(|connection| self.keep(connection).ok_or(End::Own));
             let Some(peer) = self.peers.get_mut(&pe) else { continue };
-            (peer.dial_at, peer.dialled) = (None, now);
+            peer.dial(now);
             if peer.failures > 0 {
                 count(&self.counters.redials);
             }
@@ -312,7 +312,8 @@ impl Lookout {
         START_GRACE.max(self.job.settings.dead_after)
     }
 
-    /// Sends heartbeats, when they are due.
+    /// Sends heartbeats, when they are due, to those that are watched: one each, and none to those
+    /// with whom there only happens to be a connection.
     fn beat(&mut self) {
         let now = self.now();
         if now < self.next_beat {
@@ -320,13 +321,16 @@ impl Lookout {
         }
         self.next_beat = now.saturating_add(self.job.settings.heartbeat);
         let beat = self.membership.heartbeat();
-        for (number, connection) in &mut self.connections {
-            // Whoever has not taken the last one needs no other.
-            if connection.is_open() && connection.is_flushed() {
-                count(&self.counters.heartbeats_sent);
-                if let Err(end) = connection.send(&beat) {
-                    self.ended.push((*number, end));
-                }
+        for peer in self.peers.values().filter(|peer| peer.is_watched()) {
+            // One that has not taken the last heartbeat needs no other.
+            let is_ready = |number: &&usize| {
+                self.connections.get(number).is_some_and(|c| c.is_open() && c.is_flushed())
+            };
+            let Some(number) = peer.connections.iter().rev().find(is_ready) else { continue };
+            let Some(connection) = self.connections.get_mut(number) else { continue };
+            count(&self.counters.heartbeats_sent);
+            if let Err(end) = connection.send(&beat) {
+                self.ended.push((*number, end));
             }
         }
     }

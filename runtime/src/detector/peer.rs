@@ -38,8 +38,8 @@ pub(super) struct Peer {
     pub(super) contact: Contact,
     /// What I see of it, as the agreement knows.
     pub(super) sight: Sight,
-    /// Until when to look at it, whether or not we watch each other.
-    look_until: Option<Duration>,
+    /// Since when to look at it, whether or not we watch each other: until it has been heard.
+    looked_at: Option<Duration>,
     /// The agreement waits for contact after this moment.
     asked: Option<Duration>,
     /// It has been heard at all.
@@ -50,7 +50,11 @@ pub(super) struct Peer {
     /// When to dial it, if there is a reason to and no connection.
     pub(super) dial_at: Option<Duration>,
     /// When it was last dialled.
-    pub(super) dialled: Duration,
+    dialled: Duration,
+    /// How often it was dialled since the last contact.
+    dials: u32,
+    /// How long its host took to answer of late.
+    answer_time: Duration,
     /// How many connections in a row came to nothing.
     pub(super) failures: u32,
     /// What waits for a connection: at most one bulletin, and nothing twice.
@@ -67,13 +71,15 @@ impl Peer {
             role: Role::None,
             contact: Contact::at(now),
             sight: Sight::Contact,
-            look_until: None,
+            looked_at: None,
             asked: None,
             is_met: false,
             is_stalled: false,
             purpose: Purpose::Contact,
             dial_at: None,
             dialled: Duration::ZERO,
+            dials: 0,
+            answer_time: Duration::ZERO,
             failures: 0,
             outbox: Vec::new(),
             connections: Vec::new(),
@@ -87,9 +93,9 @@ impl Peer {
     }
 
     /// Whether it matters for more than what waits for it.
-    fn is_watched(&self) -> bool {
+    pub(super) fn is_watched(&self) -> bool {
         let is_suspect = self.sight != Sight::Contact;
-        self.role != Role::None || self.look_until.is_some() || is_suspect
+        self.role != Role::None || self.looked_at.is_some() || is_suspect
     }
 
     /// Whether there is nothing left to remember.
@@ -127,7 +133,7 @@ impl Peer {
         if self.connections.is_empty() {
             self.dial_at = Some(now);
         }
-        self.look_until = Some(now.saturating_add(settings.dead_after * 2));
+        self.looked_at = Some(now);
         self.asked.get_or_insert(now);
     }
 
@@ -149,8 +155,9 @@ impl Peer {
         if sight == Sight::Contact && has_answered {
             self.asked = None;
         }
-        if sight == Sight::Contact && self.look_until.is_some_and(|until| until <= now) {
-            (self.look_until, self.asked) = (None, None);
+        let is_heard = self.looked_at.is_some_and(|since| self.contact.heard > since);
+        if sight == Sight::Contact && is_heard {
+            self.looked_at = None;
         }
         if is_news {
             self.sight = sight;
@@ -168,8 +175,15 @@ impl Peer {
         let is_probed =
             self.is_watched() && self.purpose == Purpose::Contact && !self.contact.is_refused;
         let probe_at = self.contact.last().saturating_add(pace.after);
-        let probe_at = probe_at.max(self.dialled.saturating_add(pace.every));
+        let every = pace.every.saturating_mul(self.dials).max(self.answer_time).min(pace.every_max);
+        let probe_at = probe_at.max(self.dialled.saturating_add(every));
         [self.dial_at, is_probed.then_some(probe_at)].into_iter().flatten().min()
+    }
+
+    /// It is being dialled.
+    pub(super) fn dial(&mut self, now: Duration) {
+        (self.dial_at, self.dialled) = (None, now);
+        self.dials += 1;
     }
 
     /// When something is to be done about it.
@@ -185,9 +199,7 @@ impl Peer {
         }
         let grace = if self.is_met { Duration::ZERO } else { grace };
         let limit = self.contact.next_limit(now, limits, grace);
-        // The end of a look is nothing while the PE is out of sight.
-        let look_until = self.look_until.filter(|until| *until > now);
-        [self.dial_due(pace), limit, look_until].into_iter().flatten().min()
+        [self.dial_due(pace), limit].into_iter().flatten().min()
     }
 
     /// It is in the list of the dead: it matters only that it hears so.
@@ -196,7 +208,7 @@ impl Peer {
         if self.purpose == Purpose::Contact {
             self.purpose = Purpose::News;
         }
-        (self.look_until, self.asked) = (None, None);
+        (self.looked_at, self.asked) = (None, None);
         self.sight = Sight::Contact;
     }
 
@@ -217,11 +229,20 @@ impl Peer {
         }
     }
 
+    /// Its host answers a dial that was begun then.
+    pub(super) fn answer(&mut self, now: Duration, begun: Duration) {
+        self.contact.answer(now);
+        self.dials = 0;
+        let took = now.saturating_sub(begun);
+        // One lost packet makes one answer late. On a network that is full all of them are.
+        self.answer_time = took.min((self.answer_time + took) / 2);
+    }
+
     /// It was heard.
     pub(super) fn hear(&mut self, now: Duration) {
         self.contact = Contact::at(now);
         self.is_met = true;
-        self.failures = 0;
+        (self.dials, self.failures) = (0, 0);
     }
 
     /// This host could not dial it, so that nothing was seen of it.
@@ -294,7 +315,7 @@ mod tests {
                 peer.look(MS * ms, MS * 90, &SETTINGS);
             }
             if ms % 80 == 1 {
-                let pace = Pace { after: MS * 80, every: MS * 80 };
+                let pace = Pace { after: MS * 80, every: MS * 80, every_max: MS * 80 };
                 let due = peer.due(MS * ms, &limits(0, 2), MS, &pace);
                 assert!(due.is_none_or(|due| due > MS * ms), "it would not sleep at {ms}");
             }
@@ -347,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_one_is_dialled_over_and_over() {
+    fn a_silent_one_is_dialled_over_and_over_but_ever_later() {
         let mut peer = Peer::new(MS);
         peer.watch(Role::Called, MS, MS * 200);
         peer.connections.push(7);
@@ -355,16 +376,21 @@ mod tests {
         peer.hear(MS * 10);
         let pace = Pace::towards(Pe::new(2), &SETTINGS);
         let mut dials = Vec::new();
-        for ms in 10..110 {
-            if peer.is_to_be_dialled(MS * ms, &pace) {
-                peer.dialled = MS * ms;
-                dials.push(ms);
+        let mut dial = |peer: &mut Peer, from: u32, until: u32| {
+            for ms in from..until {
+                if peer.is_to_be_dialled(MS * ms, &pace) {
+                    peer.dial(MS * ms);
+                    dials.push(ms);
+                }
             }
-        }
-        assert_eq!(dials, [90, 100]);
-        // Its host answers: that is enough for a while.
-        peer.contact.answer(MS * 110);
-        assert!(!peer.is_to_be_dialled(MS * 189, &pace) && peer.is_to_be_dialled(MS * 190, &pace));
+            std::mem::take(&mut dials)
+        };
+        assert_eq!(dial(&mut peer, 10, 240), [90, 100, 120, 150, 190, 230]);
+        // Its host answers: that is enough for a while; and it takes its time.
+        peer.answer(MS * 240, MS * 190);
+        assert_eq!(dial(&mut peer, 240, 400), [320, 345, 370]);
+        peer.answer(MS * 400, MS * 399);
+        assert_eq!(dial(&mut peer, 400, 500), [480, 490]);
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::time::Duration;
 use ultramarine_topology::Pe;
 
 /// How many open connections there may be with one PE; one more, and the oldest goes.
-const OPEN_MAX: usize = 4;
+const OPEN_MAX: usize = 2;
 
-/// How many may be on their way to it. One that falls silent is dialled every 100 ms by default, so
-/// that an answer may take two seconds: on a network that is full it does.
+/// How many may be on their way to it. One that falls silent is dialled every 100 to 400 ms by
+/// default, so that an answer may take two seconds and more: on a network that is full it does.
 const DIALLED_MAX: usize = 20;
 
 impl Lookout {
@@ -30,8 +30,14 @@ impl Lookout {
         peer.contact = Contact::at(now);
         peer.is_met = true;
         peer.dial_at = None;
-        peer.connections.retain(|other| *other != number);
-        peer.connections.push(number);
+        // Those still on their way are not needed any more.
+        let is_open =
+            |number: &usize| self.connections.get(number).is_some_and(Connection::is_open);
+        let (mut open, spare): (Vec<_>, Vec<_>) =
+            peer.connections.drain(..).filter(|other| *other != number).partition(is_open);
+        open.push(number);
+        peer.connections = open;
+        self.ended.extend(spare.into_iter().map(|number| (number, End::Spare)));
         let waiting = std::mem::take(&mut peer.outbox);
         self.limit_connections(pe);
         // What both know is compared at once.

@@ -12,8 +12,8 @@
 //! | no | silent | cannot be reached | after `dead_after` |
 //!
 //! One that is not heard is dialled again and again: a lost packet, or a connection that has ended
-//! unnoticed, is no proof. At a loss of 30 % each way one dial in two fails, and ten in a row once
-//! in a thousand.
+//! unnoticed, is no proof. At a loss of 30 % each way one dial in two fails, and all that are made
+//! before `dead_after` once in fifty; the heartbeats on its connection fail besides.
 //!
 //! The calls that a stopped process does not take pile up at its host, which answers no more than
 //! `net.core.somaxconn` of them (4,096; 128 before Linux 5.4). So a hundred PEs may look at a stopped one
@@ -177,8 +177,12 @@ impl Limits {
 pub(super) struct Pace {
     /// How long after the last contact the dialling begins.
     pub(super) after: Duration,
-    /// How often it is repeated.
+    /// How long after the first dial the second comes. Each further one waits longer by as much,
+    /// and at least for as long as answers take of late: when a network is full, dialling must not
+    /// keep it so.
     pub(super) every: Duration,
+    /// The longest that one dial comes after the other.
+    pub(super) every_max: Duration,
 }
 
 impl Pace {
@@ -187,6 +191,7 @@ impl Pace {
     pub(super) fn towards(pe: Pe, settings: &DetectorSettings) -> Self {
         let every = (settings.heartbeat / 2).min(settings.dead_after / 20);
         let every = if pe == Pe::ROOT { every * 10 } else { every };
-        Pace { after: settings.dead_after * 2 / 5, every }
+        let every_max = every.max(settings.dead_after / 5);
+        Pace { after: settings.dead_after * 2 / 5, every, every_max }
     }
 }
