@@ -1,6 +1,5 @@
 //! What one detector knows about one other PE, and what it does next about it.
 
-use super::DetectorSettings;
 use super::sight::{Contact, Limits, Loss, Pace, Sight};
 use crate::protocol::Notice;
 use std::time::Duration;
@@ -121,12 +120,7 @@ impl Peer {
 
     /// The agreement, or the link, asks whether there is contact. One that is not watched has been
     /// out of sight so far, and counts as unreached for `head_start` already.
-    pub(super) fn look(
-        &mut self,
-        now: Duration,
-        head_start: Duration,
-        settings: &DetectorSettings,
-    ) {
+    pub(super) fn look(&mut self, now: Duration, head_start: Duration) {
         if !self.is_watched() {
             self.contact = Contact::at(now.saturating_sub(head_start));
         }
@@ -265,6 +259,7 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::DetectorSettings;
     use super::*;
     use ultramarine_topology::Pe;
 
@@ -312,7 +307,7 @@ mod tests {
                 peer.contact.answer(MS * ms);
             }
             if ms == 300 {
-                peer.look(MS * ms, MS * 90, &SETTINGS);
+                peer.look(MS * ms, MS * 90);
             }
             if ms % 80 == 1 {
                 let pace = Pace { after: MS * 80, every: MS * 80, every_max: MS * 80 };
@@ -350,14 +345,14 @@ mod tests {
         let mut peer = Peer::new(MS);
         peer.watch(Role::Caller, MS, MS * 200);
         peer.hear(MS * 10);
-        peer.look(MS * 10, MS * 90, &SETTINGS);
+        peer.look(MS * 10, MS * 90);
         assert_eq!(peer.judge(MS * 11, &limits(0, 2), MS), None);
         peer.hear(MS * 12);
         assert_eq!(peer.judge(MS * 12, &limits(0, 2), MS), Some(Sight::Contact));
         assert_eq!(peer.judge(MS * 13, &limits(0, 2), MS), None, "said once");
         // One that is not watched counts as silent for half of its time, and is forgotten later.
         let mut other = Peer::new(MS);
-        other.look(MS * 1000, MS * 90, &SETTINGS);
+        other.look(MS * 1000, MS * 90);
         assert_eq!(other.dial_at, Some(MS * 1000));
         let lost = Some(Sight::Lost(Loss::Unreached(MS * 200)));
         assert_eq!(other.judge(MS * 1109, &limits(0, 2), MS), Some(Sight::Suspected));

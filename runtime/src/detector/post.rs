@@ -146,7 +146,7 @@ impl Lookout {
         let exists = pe != self.job.me && pe.number() < self.job.topology.pes();
         if exists && !self.membership.is_dead(pe) {
             let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
-            peer.look(now, head_start, &self.job.settings);
+            peer.look(now, head_start);
         }
     }
 

@@ -181,6 +181,46 @@ fn waits_grow_between_their_limits_and_success_resets_them() {
 }
 
 #[test]
+fn who_runs_dry_asks_anew_once_for_each_success() {
+    let settings =
+        FishingSettings { min_fish_delay: 1000 * NANOSECOND, max_fish_delay: MAX, ..settings() };
+    const MAX: Duration = Duration::from_secs(1);
+    let mut world = World::new(Topology::flat(2), &settings, 1);
+    // Ahead of time it is refused until it waits for long.
+    let refused = |world: &mut World| {
+        world.tick(0, false);
+        let (_, fish) = world.catch_fish();
+        world.handle(0, 1, Message::NoWork { serial: fish.serial });
+        let due = world.tick(0, false).expect("it waits");
+        assert!(world.flying.is_empty());
+        due
+    };
+    for _ in 0..40 {
+        world.now = refused(&mut world);
+    }
+    assert!(refused(&mut world) > world.now + 1000 * NANOSECOND);
+    world.tick(0, true);
+    let (_, fish) = world.catch_fish();
+    world.handle(0, 1, Message::NoWork { serial: fish.serial });
+    let due = world.tick(0, true).expect("it waits");
+    assert!(due <= world.now + 2000 * NANOSECOND, "the wait begins anew");
+    // Another need within the same dry spell changes nothing.
+    world.tick(0, false);
+    world.tick(0, true);
+    assert!(world.flying.is_empty(), "once");
+    world.now = due;
+    world.tick(0, true);
+    let (_, fish) = world.catch_fish();
+    world.spawn(1, Distance::ONE, 0);
+    world.handle(1, 0, Message::Fish(fish));
+    world.deliver_only();
+    world.run_one(0);
+    refused(&mut world);
+    world.tick(0, true);
+    assert_eq!(world.catch_fish().0.number(), 1, "after a success once more");
+}
+
+#[test]
 fn a_lost_fish_is_given_up_at_its_deadline() {
     let mut world = World::new(Topology::flat(2), &settings(), 1);
     let deadline = settings().fish_deadline;
