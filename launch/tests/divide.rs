@@ -83,6 +83,25 @@ fn who() -> impl Algorithm<Problem = u32, Solution = Vec<u32>> {
 }
 
 #[test]
+fn parts_far_below_are_stolen_while_a_long_one_is_solved() {
+    const LAST: u32 = 12;
+    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+    job(racks(&[1, 1]), async |cx| {
+        // One part after the other, and at last two: the first waits until the second is solved.
+        let chain = DivideAndConquer::new(
+            |level: &u32| *level >= LAST,
+            |level| match level {
+                LAST => eventually("another PE solves it", || HAS_BEGUN.load(Relaxed)),
+                _ => HAS_BEGUN.store(true, Relaxed),
+            },
+            |level| if level + 1 < LAST { vec![level + 1] } else { vec![LAST, LAST + 1] },
+            |_, _| (),
+        );
+        Ok(par_divide_and_conquer(&cx, |_| Distance::ONE, chain, 0).await?)
+    });
+}
+
+#[test]
 fn parts_stay_within_their_radius() {
     job(racks(&[2, 2]), async |cx| {
         let rack = cx.topology().ball(cx.pe(), Distance::ONE.half());

@@ -159,9 +159,6 @@ where
                 divided.await
             }));
         }
-        if cx.offered() < OFFERED_MIN {
-            backlog.offer(OFFERED_AT_ONCE, fork);
-        }
     }
     divide(spawner, whither, algorithm, problem, level, backlog)
 }
@@ -196,9 +193,12 @@ where
             Whither::To(pe) => Some(Solved::Later(wait_for(spawner.spawn_at(pe, task, part)))),
         }
     });
-    if level < LEVELS_OFFERED {
-        backlog.offer(usize::MAX, |radius, part| spawner.fork(radius, task, part));
-    }
+    let offered = match level {
+        ..LEVELS_OFFERED => usize::MAX,
+        _ if cx.offered() < OFFERED_MIN => OFFERED_AT_ONCE,
+        _ => 0,
+    };
+    backlog.offer(offered, |radius, part| spawner.fork(radius, task, part));
     let below = level + 1;
     let mut is_paused = false;
     if let (Some(part), Some((solution, others))) = (first, solutions.as_mut().split_first_mut()) {
