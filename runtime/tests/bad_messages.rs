@@ -134,7 +134,7 @@ fn asking_root(job: Job) -> impl FnOnce() -> (Result<Result<u64, TaskError>, Job
 /// The future and the body of the task that the root placed.
 fn placed(played: &mut Played) -> (u64, Vec<u8>) {
     played.hear(|message| match message {
-        Message::Place(parcel) => Some((parcel.task.future, parcel.body.few)),
+        Message::Place(parcel) => Some((parcel.task.future, parcel.body.few.to_vec())),
         _ => None,
     })
 }

@@ -302,7 +302,7 @@ impl Desk {
     fn settle_away(&mut self, (slot, spec, way): (Slot, Spec, Way), outcome: Outcome) {
         match outcome {
             Ok(Bytes { few: bytes, .. }) => {
-                let bytes = <[u8; 8]>::try_from(bytes).expect("a value is one number");
+                let bytes = <[u8; 8]>::try_from(&*bytes).expect("a value is one number");
                 self.settle(slot, u64::from_le_bytes(bytes));
             }
             Err(TaskError::Lost { .. }) if !way.is_supervised => {

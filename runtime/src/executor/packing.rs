@@ -13,7 +13,7 @@ use super::serial::Serial;
 use super::task::{Fill, Start};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
-use crate::protocol::message::Bytes;
+use crate::protocol::message::{Bytes, Few};
 use crate::protocol::{Fish, Message, Parcel};
 use crate::wire;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub(super) enum Unpacked<T> {
 pub(super) fn pack<T: Portable>(
     what: &str,
     value: T,
-    mut few: Vec<u8>,
+    mut few: Few,
     Limits { effort, bytes_max }: Limits,
 ) -> Result<Bytes, Unpacked<T>> {
     let bytes = match array::from_value(value) {
@@ -88,7 +88,7 @@ pub(super) fn pack<T: Portable>(
             if few.len() < Message::ARRAY_BYTES_MIN {
                 few.into()
             } else {
-                Bytes { few: Vec::new(), many: Some(few.into()) }
+                Bytes { few: Few::default(), many: Some(few.into_array()) }
             }
         }
     };
@@ -102,7 +102,7 @@ pub(super) fn pack<T: Portable>(
 /// Makes bytes of a result.
 pub(super) fn pack_result<T: Portable>(value: T, bytes_max: usize) -> Result<Bytes, TaskError> {
     let limits = Limits { effort: Effort::Full, bytes_max };
-    pack("result", value, Vec::new(), limits).map_err(|unpacked| match unpacked {
+    pack("result", value, Few::default(), limits).map_err(|unpacked| match unpacked {
         Unpacked::Failed(error) => error,
         Unpacked::TooLong(_) => unreachable!("it may take as long as it takes"),
     })

@@ -18,17 +18,15 @@ use super::processor::Processor;
 use crate::array::{Array, is_plain};
 use crate::code::{Arrive, Code, CodeError, CodeRef};
 use crate::error::TaskError;
-use crate::protocol::message::Bytes;
+use crate::protocol::message::{Bytes, Few};
 use crate::protocol::{Message, Outcome, Parcel, TaskId};
+use crate::wire::Growing;
 use async_task::Task;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_topology::{Distance, Pe};
-
-/// Most tasks are no longer, in bytes.
-const SHORT_BYTES: usize = 48;
 
 /// A task that can be started here or sent elsewhere.
 pub(super) trait Start: Send + Sync {
@@ -359,8 +357,8 @@ pub(super) fn pack_task<B: Body<A>, A: Portable>(
     match Code::of(kind).reference() {
         Ok(code) => {
             let limits = Limits { effort, bytes_max: pe.value_bytes_max() };
-            let mut few = Vec::with_capacity(SHORT_BYTES);
-            few.extend_from_slice(&code.to_bytes());
+            let mut few = Few::default();
+            few.append(&code.to_bytes());
             pack("argument", argument, few, limits)
         }
         Err(error) => {

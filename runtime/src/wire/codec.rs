@@ -4,6 +4,7 @@ use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
 use serde::{Serialize, de::DeserializeOwned};
+use std::ops::Deref;
 
 /// No value may decode to more than this many bytes in memory (which can be eight times those on
 /// the wire): so a length in a corrupt message cannot make the decoder allocate without bound.
@@ -43,7 +44,7 @@ pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), W
 pub fn encode_within<T: Serialize>(
     room: usize,
     value: &T,
-    bytes: &mut Vec<u8>,
+    bytes: &mut impl Growing,
 ) -> Result<bool, WireError> {
     let bytes_max = bytes.len().saturating_add(room);
     let mut has_room = true;
@@ -54,22 +55,34 @@ pub fn encode_within<T: Serialize>(
     }
 }
 
+/// Bytes to which more can be appended.
+pub trait Growing: Deref<Target = [u8]> {
+    /// Appends these.
+    fn append(&mut self, bytes: &[u8]);
+}
+
+impl Growing for Vec<u8> {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// Grows as it is written to, up to a limit. (The library's own way through `std::io::Write` takes
 /// twice the time.)
-struct Appending<'a> {
-    bytes: &'a mut Vec<u8>,
+struct Appending<'a, B> {
+    bytes: &'a mut B,
     bytes_max: usize,
     has_room: &'a mut bool,
 }
 
-impl Writer for Appending<'_> {
+impl<B: Growing> Writer for Appending<'_, B> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         if bytes.len() > self.bytes_max - self.bytes.len() {
             *self.has_room = false;
             return Err(EncodeError::UnexpectedEnd);
         }
-        self.bytes.extend_from_slice(bytes);
+        self.bytes.append(bytes);
         Ok(())
     }
 }
@@ -82,7 +95,7 @@ pub fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
 
 /// The value that the first of these bytes stand for. The others are left.
 pub fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
-    let (value, used) = bincode::serde::decode_from_slice(bytes, CONFIG)?;
+    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, CONFIG)?;
     *bytes = &bytes[used..];
     Ok(value)
 }

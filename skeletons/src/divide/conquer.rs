@@ -144,21 +144,19 @@ where
         // A pause: else all problems of this level would become tasks before one of them is solved.
         return Solved::Paused(begin(spawner, whither, algorithm, problem));
     }
-    if let Some(outlook) = cx.look_around() {
-        if outlook.is_turn_wanted {
-            backlog.offer(usize::MAX, fork);
-            let cx = cx.clone();
-            return Solved::Paused(Box::pin(async move {
-                cx.yield_now().await;
-                let divided = {
-                    let spawner = S::on(cx);
-                    let mut backlog = Backlog::new(spawner.context());
-                    // Without another look: two tasks would do nothing but let each other go first.
-                    divide(&spawner, whither, algorithm, problem, level, &mut backlog).into_future()
-                };
-                divided.await
-            }));
-        }
+    if cx.look_around().is_some_and(|outlook| outlook.is_turn_wanted) {
+        backlog.offer(usize::MAX, fork);
+        let cx = cx.clone();
+        return Solved::Paused(Box::pin(async move {
+            cx.yield_now().await;
+            let divided = {
+                let spawner = S::on(cx);
+                let mut backlog = Backlog::new(spawner.context());
+                // Without another look: two tasks would do nothing but let each other go first.
+                divide(&spawner, whither, algorithm, problem, level, &mut backlog).into_future()
+            };
+            divided.await
+        }));
     }
     divide(spawner, whither, algorithm, problem, level, backlog)
 }

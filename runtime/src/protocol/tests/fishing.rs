@@ -182,9 +182,8 @@ fn waits_grow_between_their_limits_and_success_resets_them() {
 
 #[test]
 fn who_runs_dry_asks_anew_once_for_each_success() {
-    let settings =
-        FishingSettings { min_fish_delay: 1000 * NANOSECOND, max_fish_delay: MAX, ..settings() };
-    const MAX: Duration = Duration::from_secs(1);
+    let (min_fish_delay, max_fish_delay) = (Duration::from_micros(1), Duration::from_secs(1));
+    let settings = FishingSettings { min_fish_delay, max_fish_delay, ..settings() };
     let mut world = World::new(Topology::flat(2), &settings, 1);
     // Ahead of time it is refused until it waits for long.
     let refused = |world: &mut World| {
@@ -198,12 +197,12 @@ fn who_runs_dry_asks_anew_once_for_each_success() {
     for _ in 0..40 {
         world.now = refused(&mut world);
     }
-    assert!(refused(&mut world) > world.now + 1000 * NANOSECOND);
+    assert!(refused(&mut world) > world.now + min_fish_delay);
     world.tick(0, true);
     let (_, fish) = world.catch_fish();
     world.handle(0, 1, Message::NoWork { serial: fish.serial });
     let due = world.tick(0, true).expect("it waits");
-    assert!(due <= world.now + 2000 * NANOSECOND, "the wait begins anew");
+    assert!(due <= world.now + 2 * min_fish_delay, "the wait begins anew");
     // Another need within the same dry spell changes nothing.
     world.tick(0, false);
     world.tick(0, true);
