@@ -34,6 +34,37 @@ fn tasks_that_still_wait_at_the_end_are_dropped() {
     assert!(STARTED.load(Ordering::SeqCst) < 40_000, "they would take ten seconds each time");
 }
 
+/// A tree of this height, whose leaves are counted.
+fn endless() -> impl Algorithm<Problem = u32, Solution = ()> {
+    DivideAndConquer::new(
+        |height: &u32| *height == 0,
+        |_| drop(LEAVES.fetch_add(1, Ordering::SeqCst)),
+        |height| [height - 1; 2],
+        |_, _: [(); 2]| (),
+    )
+}
+
+static LEAVES: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn a_problem_that_is_being_divided_stops_when_the_job_ends() {
+    on_both_lanes(2, async |cx| {
+        let before = LEAVES.load(Ordering::SeqCst);
+        // It would take a million years.
+        let solve = async |cx: Context, ()| {
+            par_divide_and_conquer(&cx, |_: &u32| Distance::ZERO, endless(), 70).await
+        };
+        drop(cx.spawn_at(Pe::new(1), solve, ()));
+        while LEAVES.load(Ordering::SeqCst) == before {
+            cx.sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    });
+    let solved = LEAVES.load(Ordering::SeqCst);
+    toil(20_000);
+    assert_eq!(LEAVES.load(Ordering::SeqCst), solved, "nothing of the job is left");
+}
+
 #[test]
 fn a_main_task_that_panics_ends_the_job_with_its_message() {
     for (lane, late) in [(LANES[0], false), (LANES[1], false), (LANES[0], true), (LANES[1], true)] {

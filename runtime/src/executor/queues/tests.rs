@@ -54,3 +54,19 @@ fn what_is_stolen_comes_from_all_workers_in_turn() {
     let from = std::iter::from_fn(|| Some(usize::from(!pool.select_remote(0)?.is_fork())));
     assert_eq!(from.collect::<Vec<_>>(), [1, 0, 1, 0, 1, 0]);
 }
+
+#[test]
+fn messages_come_before_placed_tasks_and_these_before_all_others() {
+    let (queues, mut deques) = queues(1);
+    queues.seat(deques.remove(0));
+    let tasks: [Waiting; 3] = [(); 3].map(|()| Arc::new(Numbered(1)) as Waiting);
+    let [message, placed, own] = tasks.clone();
+    queues.push(0, own);
+    queues.place(placed);
+    queues.place_first(message);
+    let order = std::iter::from_fn(|| match queues.next()? {
+        Work::Start(next) => tasks.iter().position(|task| Arc::ptr_eq(task, &next)),
+        Work::Resume(_) => None,
+    });
+    assert_eq!(order.collect::<Vec<_>>(), [0, 1, 2]);
+}
