@@ -338,6 +338,11 @@ impl Engine {
         std::mem::replace(&mut self.desk.results, empty)
     }
 
+    /// Large arrays that are done with, to be dropped after the engine is let go.
+    pub(super) fn take_discarded(&mut self) -> Vec<Array> {
+        self.port.take_discarded()
+    }
+
     /// The futures whose tasks are elsewhere, when the PE has left: they will get no result any
     /// more.
     pub(super) fn into_futures(self) -> impl Iterator<Item = Arc<dyn Fill>> {

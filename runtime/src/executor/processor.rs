@@ -274,7 +274,9 @@ impl Processor {
             Turn::default()
         });
         let results = engine.take_results(settle::emptied_list());
+        let discarded = engine.take_discarded();
         drop(guard);
+        drop(discarded);
         if turn.something_happened {
             self.pump();
         }

@@ -1,6 +1,8 @@
 //! Buffers that streams share: a stream that is empty owns none, so what a port keeps after a burst
 //! does not grow with the number of peers.
 
+use crate::array::Array;
+
 /// A larger buffer, in bytes, goes back to the allocator.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 
@@ -10,12 +12,18 @@ pub(super) const POOL_BYTES_MAX: usize = 8 << 20;
 /// How many free buffers there may be.
 const POOL_BUFFERS_MAX: usize = 256;
 
+/// An array from this size on, in bytes, is dropped apart from the port: that can take 0.2 ms a MiB,
+/// for which all messages would wait.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// The free buffers of a port.
 #[derive(Default)]
 pub(super) struct Buffers {
     free: Vec<Vec<u8>>,
     /// What they hold together.
     bytes: usize,
+    /// Large arrays that are done with.
+    pub(super) discarded: Vec<Array>,
 }
 
 impl Buffers {
@@ -34,6 +42,13 @@ impl Buffers {
             buffer.clear();
             self.bytes += bytes;
             self.free.push(buffer);
+        }
+    }
+
+    /// Drops an array, now or soon.
+    pub(super) fn discard(&mut self, array: Array) {
+        if array.bytes().len() >= LARGE_BYTES {
+            self.discarded.push(array);
         }
     }
 

@@ -307,6 +307,11 @@ impl Port {
         pes.into_iter().filter_map(peer).all(|peer| peer.outbound.is_empty())
     }
 
+    /// Large arrays that have been sent, to be dropped where nobody waits for that.
+    pub fn take_discarded(&mut self) -> Vec<Array> {
+        std::mem::take(&mut self.common.buffers.discarded)
+    }
+
     /// Whether everything sent has been acknowledged (messages to oneself: delivered), no
     /// acknowledgement is owed, and the lane has let go of everything. For an orderly shutdown.
     pub fn is_idle(&mut self) -> bool {

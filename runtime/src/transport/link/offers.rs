@@ -104,11 +104,11 @@ impl Offers {
         offer
     }
 
-    /// The peer has the oldest. Whether there was any.
-    pub(super) fn is_fetched(&mut self) -> bool {
-        let Some((_, array)) = self.open.pop_front() else { return false };
+    /// The peer has the oldest, which is returned if there was any.
+    pub(super) fn fetched(&mut self) -> Option<Array> {
+        let (_, array) = self.open.pop_front()?;
         self.bytes -= array.bytes().len();
-        true
+        Some(array)
     }
 
     /// The peer takes none. Those that it was offered, to be sent in another way.

@@ -191,7 +191,8 @@ impl Outbound {
     /// The peer says what became of ours. Of how many; `None`: it had none.
     pub(super) fn is_answered(&mut self, answer: Answer, buffers: &mut Buffers) -> Option<usize> {
         if answer == Answer::Fetched {
-            return self.offers.is_fetched().then_some(1);
+            buffers.discard(self.offers.fetched()?);
+            return Some(1);
         }
         let refused = self.offers.are_refused();
         let count = refused.len();
@@ -307,10 +308,10 @@ impl Outbound {
             return Heard::Old;
         }
         while self.segments.front().is_some_and(|segment| segment.end() <= position) {
-            if let Some(Segment { content: Content::Messages(bytes), .. }) =
-                self.segments.pop_front()
-            {
-                buffers.give(bytes);
+            match self.segments.pop_front().map(|segment| segment.content) {
+                Some(Content::Messages(bytes)) => buffers.give(bytes),
+                Some(Content::Piece { array, .. }) => buffers.discard(array),
+                None => {}
             }
         }
         self.acknowledged = position;
