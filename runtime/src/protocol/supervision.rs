@@ -90,12 +90,31 @@ pub enum Location {
 struct Record {
     version: Version,
     location: Location,
-    /// The PEs that the former copies were lost with, each once.
-    lost_with: Vec<Pe>,
     /// How far from home it may go.
     radius: Distance,
-    /// What home runs it again from, if it is supervised.
-    backup: Option<Bytes>,
+    /// If it is supervised. (Of the others there can be millions, placed and not yet done.)
+    backup: Option<Box<Backup>>,
+}
+
+/// What home runs a task again from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Backup {
+    body: Bytes,
+    /// The PEs that the former copies were lost with, each once.
+    lost_with: Vec<Pe>,
+}
+
+impl Backup {
+    fn of(body: Bytes) -> Self {
+        Backup { body, lost_with: Vec::new() }
+    }
+}
+
+impl Record {
+    /// How many PEs it was lost with.
+    fn losses(&self) -> usize {
+        self.backup.as_ref().map_or(0, |backup| backup.lost_with.len())
+    }
 }
 
 /// What becomes of a task that was lost.
@@ -161,17 +180,16 @@ impl Supervision {
         let location = Location::InTransit { from, to };
         let update = |record: &mut Record| (record.version, record.location) = (version, location);
         if self.change(task.future, update).is_none() {
-            let backup = supervised.then(|| body.clone());
-            let lost_with = Vec::new();
-            self.insert(task.future, Record { version, location, lost_with, radius, backup });
+            let backup = supervised.then(|| Box::new(Backup::of(body.clone())));
+            self.insert(task.future, Record { version, location, radius, backup });
         }
     }
 
     /// A supervised task of this PE was meant for one that is dead: it waits for a thief.
     pub(super) fn waits(&mut self, parcel: Parcel) {
         let Parcel { task, radius, version, body, .. } = parcel;
-        let (location, lost_with) = (Location::Lost, Vec::new());
-        let record = Record { version, location, lost_with, radius, backup: Some(body) };
+        let (location, backup) = (Location::Lost, Some(Box::new(Backup::of(body))));
+        let record = Record { version, location, radius, backup };
         self.insert(task.future, record);
     }
 
@@ -221,20 +239,21 @@ impl Supervision {
     /// This task was lost with that PE.
     pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> Fate {
         let lost = self.change(future, |record| {
-            // Some other PE, which had not heard of the death yet, may have sent it another copy.
-            if !record.lost_with.contains(&with) {
-                record.lost_with.push(with);
-            }
             record.version = Version { replica: record.version.replica + 1, age: 0 };
             record.location = Location::Lost;
-            (record.backup.is_some(), record.lost_with.len())
+            let lost_with = &mut record.backup.as_mut()?.lost_with;
+            // Some other PE, which had not heard of the death yet, may have sent it another copy.
+            if !lost_with.contains(&with) {
+                lost_with.push(with);
+            }
+            Some(lost_with.len())
         });
         match lost {
-            Some((false, _)) => {
+            Some(None) => {
                 self.remove(future);
                 Fate::Unsupervised
             }
-            Some((true, losses)) if losses > max_replicas as usize => {
+            Some(Some(losses)) if losses > max_replicas as usize => {
                 Fate::TooOften(self.give_up(future))
             }
             _ => Fate::Recovered,
@@ -248,7 +267,8 @@ impl Supervision {
 
     /// Gives a task up. The PEs that its copies were lost with.
     pub(super) fn give_up(&mut self, future: u64) -> Vec<Pe> {
-        self.remove(future).map(|record| record.lost_with).unwrap_or_default()
+        let backup = self.remove(future).and_then(|record| record.backup);
+        backup.map(|backup| backup.lost_with).unwrap_or_default()
     }
 
     /// The task has ended: what else is heard of it does not matter.
@@ -280,7 +300,7 @@ impl Supervision {
         let (home, future) = (self.me, self.first_lost(suspicion, radii)?);
         self.change(future, |record| {
             record.location = Location::At(home);
-            let body = record.backup.clone()?;
+            let body = record.backup.as_ref()?.body.clone();
             let task = TaskId { home, future };
             let (radius, version) = (record.radius, record.version);
             Some(Parcel { task, radius, supervised: true, version, body })

@@ -99,5 +99,5 @@ impl Index {
 }
 
 fn key(future: u64, record: &Record) -> (Suspicion, Distance, u64) {
-    (Suspicion::after(record.lost_with.len()), record.radius, future)
+    (Suspicion::after(record.losses()), record.radius, future)
 }
