@@ -181,6 +181,10 @@ impl Lookout {
 
     /// Something happened on a connection, or it has not been read to its end.
     fn on_connection(&mut self, number: usize, event: Option<&Event>) {
+        // What such a one still holds is read when it is settled.
+        if self.ended.iter().any(|(ended, _)| *ended == number) {
+            return;
+        }
         let Some(connection) = self.connections.get_mut(&number) else { return };
         let mut heard = Heard::default();
         let result = match event {

@@ -243,6 +243,7 @@ impl Peer {
     pub(super) fn postpone(&mut self, now: Duration) {
         self.contact = Contact::at(now);
         self.asked = self.asked.map(|_| now);
+        self.looked_at = self.looked_at.map(|_| now);
     }
 
     /// A connection with it is no more.
@@ -350,13 +351,16 @@ mod tests {
         peer.hear(MS * 12);
         assert_eq!(peer.judge(MS * 12, &limits(0, 2), MS), Some(Sight::Contact));
         assert_eq!(peer.judge(MS * 13, &limits(0, 2), MS), None, "said once");
-        // One that is not watched counts as silent for half of its time, and is forgotten later.
+        // One that is not watched counts as silent for half of its time, and is forgotten once it is heard.
         let mut other = Peer::new(MS);
         other.look(MS * 1000, MS * 90);
         assert_eq!(other.dial_at, Some(MS * 1000));
         let lost = Some(Sight::Lost(Loss::Unreached(MS * 200)));
         assert_eq!(other.judge(MS * 1109, &limits(0, 2), MS), Some(Sight::Suspected));
         assert_eq!(other.judge(MS * 1110, &limits(0, 2), MS), lost);
+        other.postpone(MS * 1400);
+        assert_eq!(other.judge(MS * 1400, &limits(0, 2), MS), Some(Sight::Contact));
+        assert!(other.is_wanted(), "that this host cannot dial says nothing of it");
         other.hear(MS * 1500);
         assert_eq!(other.judge(MS * 1500, &limits(0, 2), MS), Some(Sight::Contact));
         assert!(!other.is_wanted());

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// How fast a detector notices. All PEs of a job use the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DetectorSettings {
-    /// How often a PE says that it lives to those that watch it. More than zero; default 200 ms.
+    /// How often a PE says that it lives to those that it watches, and that watch it. More than
+    /// zero; default 200 ms.
     pub heartbeat: Duration,
     /// How long a host may give no answer before its PEs are held for dead. At least two
     /// heartbeats; default 2 s. (The end of a process is noticed at once, whatever this is.)

@@ -175,7 +175,8 @@ impl Context {
     }
 
     /// How many tasks of this worker's wait for somebody to run them: for those who would offer
-    /// others enough, and no more.
+    /// others enough, and no more. On a thread that is no worker, or stands in for one and has no
+    /// queues of its own, as many as there can be.
     pub fn offered(&self) -> usize {
         self.pe.queues.own_len()
     }

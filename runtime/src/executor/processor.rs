@@ -13,6 +13,7 @@ use super::telling::Inbox;
 use super::timer::Timers;
 use super::vigil::{Vigil, Watch};
 use super::worker::visitor;
+use crate::array::Array;
 use crate::error::TaskError;
 use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
@@ -232,7 +233,7 @@ impl Processor {
     pub(super) fn try_turn(self: &Arc<Self>) -> bool {
         let moved = self.pump();
         let Ok(engine) = self.engine.try_lock() else { return moved };
-        let (turn, results) = self.turn_at(engine, Effort::Brief);
+        let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
         self.settle_all(results);
         moved | turn.something_happened
     }
@@ -242,14 +243,14 @@ impl Processor {
     pub(super) fn try_turn_amid_task(self: &Arc<Self>) {
         self.pump();
         let Ok(engine) = self.engine.try_lock() else { return };
-        let (_, results) = self.turn_at(engine, Effort::None);
+        let (_, results, _discarded) = self.turn_at(engine, Effort::None);
         self.settle_later(results);
     }
 
     /// A turn at the engine, as soon as it is free.
     pub(super) fn turn(self: &Arc<Self>) -> Turn {
         self.pump();
-        let (turn, results) = self.turn_at(self.engine(), Effort::Brief);
+        let (turn, results, _discarded) = self.turn_at(self.engine(), Effort::Brief);
         self.settle_all(results);
         turn
     }
@@ -259,12 +260,12 @@ impl Processor {
         self.airlock.pass(|| visitor(&self.queues))
     }
 
-    /// What it brought, and what has come for futures.
+    /// What it brought, what has come for futures, and what is only to be dropped, after these.
     fn turn_at(
         self: &Arc<Self>,
         mut guard: MutexGuard<'_, Option<Engine>>,
         effort: Effort,
-    ) -> (Turn, Results) {
+    ) -> (Turn, Results, Vec<Array>) {
         let Some(engine) = &mut *guard else { return Default::default() };
         let need = self.need();
         let now = self.started.elapsed();
@@ -276,11 +277,10 @@ impl Processor {
         let results = engine.take_results(settle::emptied_list());
         let discarded = engine.take_discarded();
         drop(guard);
-        drop(discarded);
         if turn.something_happened {
             self.pump();
         }
-        (turn, results)
+        (turn, results, discarded)
     }
 
     /// How much this PE needs work.

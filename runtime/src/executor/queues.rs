@@ -389,9 +389,10 @@ impl Queues {
         seen.unwrap_or_else(|| self.has_none_to_steal())
     }
 
-    /// How many tasks wait on the calling worker's own shelves.
+    /// How many tasks wait on the calling worker's own shelves; on a thread without any, as many as
+    /// there can be.
     pub(super) fn own_len(&self) -> usize {
-        self.with_own(|own| own.own.len()).unwrap_or(0)
+        self.with_own(|own| own.own.len()).unwrap_or(usize::MAX)
     }
 
     /// How many tasks the workers have started.

@@ -20,7 +20,9 @@ pub(super) struct Fishing {
     reach: usize,
     /// The longest wait after the next NOWORK.
     delay: Duration,
-    /// Since the last success it has not yet asked anew for being in greater need.
+    /// How much work was needed when the last FISH was cast.
+    need_told: Need,
+    /// Since the last success it has not yet asked anew for being in greater need than that.
     may_ask_anew: bool,
 }
 
@@ -42,6 +44,7 @@ impl Fishing {
             serial: 0,
             reach: nearest_company(topology, me),
             delay: settings.min_fish_delay,
+            need_told: Need::Ahead,
             may_ask_anew: true,
         }
     }
@@ -50,10 +53,10 @@ impl Fishing {
     /// waits grow; whoever runs dry then does not sit them out, but asks anew: once for each
     /// success, since on a slow network many that are dry must not fill it with their questions.
     /// (UTS T3L on two PEs: 2.90 s instead of 3.11, and no more FISHes.)
-    fn feel(&mut self, need: Need, settings: &FishingSettings) {
-        let is_worse = need > self.need;
+    fn note_need(&mut self, need: Need, settings: &FishingSettings) {
         self.need = need;
-        if is_worse && self.may_ask_anew && matches!(self.line, Line::BackingOff { .. }) {
+        let is_waiting = matches!(self.line, Line::BackingOff { .. });
+        if is_waiting && self.may_ask_anew && need > self.need_told {
             (self.line, self.may_ask_anew) = (Line::Resting, false);
             self.delay = settings.min_fish_delay;
         }
@@ -68,7 +71,7 @@ impl Node {
         if self.phase() != Phase::Running {
             return None;
         }
-        self.fishing.feel(need, &self.settings.fishing);
+        self.fishing.note_need(need, &self.settings.fishing);
         let has_more_losses = self.work_off_losses(host);
         let suspects_due = self.place_suspect(now, host);
         match self.fishing.line {
@@ -94,6 +97,7 @@ impl Node {
     fn cast(&mut self, now: Duration, host: &mut impl Host) {
         let Some(victim) = self.find_victim(host) else { return };
         self.fishing.serial += 1;
+        self.fishing.need_told = self.fishing.need;
         self.fishing.line = Line::Out { at: now, until: now + self.settings.fishing.fish_deadline };
         self.statistics.at(self.topology.distance(self.me, victim)).fishes += 1;
         let (thief, serial, hops_left) =

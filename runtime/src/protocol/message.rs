@@ -132,8 +132,15 @@ impl<B: Into<Few>> From<B> for Bytes {
 /// Bytes that need no memory of their own as long as they are so few as those of most tasks: a
 /// reference to the code, and 16 bytes of arguments. (For a placed task that saves two allocations
 /// of five.)
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct Few(SmallVec<[u8; 32]>);
+
+impl Clone for Few {
+    fn clone(&self) -> Self {
+        // The library's own way is byte by byte.
+        Few(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Few {
     /// They become one array.

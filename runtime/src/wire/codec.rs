@@ -95,7 +95,7 @@ pub fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
 
 /// The value that the first of these bytes stand for. The others are left.
 pub fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
-    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, CONFIG)?;
+    let (value, used) = bincode::serde::decode_from_slice(bytes, CONFIG)?;
     *bytes = &bytes[used..];
     Ok(value)
 }

@@ -13,16 +13,15 @@ use ultramarine_runtime::executor::{Context, Fork};
 use ultramarine_topology::Distance;
 
 /// On how many levels below a task's own problem all parts are offered: of a problem that is
-/// divided in two each time, 127 parts, so that others find work though the task is long inside one
-/// part and offers no more.
-pub(super) const LEVELS_OFFERED: u32 = 7;
+/// divided in two each time, 127 parts, so that many others find work at once.
+const LEVELS_OFFERED: u32 = 7;
 
 /// When a worker has fewer tasks than this that wait, it offers more: so that others find some when
 /// they ask, and its PE does not ask others because it has little on offer.
-pub(super) const OFFERED_MIN: usize = 4;
+const OFFERED_MIN: usize = 4;
 
 /// How many parts are offered then.
-pub(super) const OFFERED_AT_ONCE: usize = 4;
+const OFFERED_AT_ONCE: usize = 4;
 
 /// A part that its task has not got to yet.
 pub(super) enum Part<'pe, P, R> {
@@ -63,8 +62,30 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
         part
     }
 
+    /// Offers all parts that are hidden.
+    pub(super) fn offer_all(
+        &mut self,
+        fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
+    ) {
+        self.offer(usize::MAX, fork);
+    }
+
+    /// Offers what is to be on offer after a problem on this level was divided.
+    pub(super) fn keep_on_offer(
+        &mut self,
+        cx: &Context,
+        level: u32,
+        fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
+    ) {
+        if level < LEVELS_OFFERED {
+            self.offer(usize::MAX, fork);
+        } else if !self.is_alone && cx.offered() < OFFERED_MIN {
+            self.offer(OFFERED_AT_ONCE, fork);
+        }
+    }
+
     /// Offers the oldest `count` of those that are hidden.
-    pub(super) fn offer(
+    fn offer(
         &mut self,
         count: usize,
         mut fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,

@@ -11,7 +11,7 @@
 //! drops.
 
 use super::Algorithm;
-use super::backlog::{Backlog, LEVELS_OFFERED, OFFERED_AT_ONCE, OFFERED_MIN, Part};
+use super::backlog::{Backlog, Part};
 use crate::parts::Parts;
 use std::future::ready;
 use std::pin::Pin;
@@ -140,12 +140,12 @@ where
         spawner.fork(radius, task, part)
     };
     if level == LEVELS_MAX {
-        backlog.offer(usize::MAX, fork);
+        backlog.offer_all(fork);
         // A pause: else all problems of this level would become tasks before one of them is solved.
         return Solved::Paused(begin(spawner, whither, algorithm, problem));
     }
     if cx.look_around().is_some_and(|outlook| outlook.is_turn_wanted) {
-        backlog.offer(usize::MAX, fork);
+        backlog.offer_all(fork);
         let cx = cx.clone();
         return Solved::Paused(Box::pin(async move {
             cx.yield_now().await;
@@ -191,12 +191,7 @@ where
             Whither::To(pe) => Some(Solved::Later(wait_for(spawner.spawn_at(pe, task, part)))),
         }
     });
-    let offered = match level {
-        ..LEVELS_OFFERED => usize::MAX,
-        _ if cx.offered() < OFFERED_MIN => OFFERED_AT_ONCE,
-        _ => 0,
-    };
-    backlog.offer(offered, |radius, part| spawner.fork(radius, task, part));
+    backlog.keep_on_offer(cx, level, |radius, part| spawner.fork(radius, task, part));
     let below = level + 1;
     let mut is_paused = false;
     if let (Some(part), Some((solution, others))) = (first, solutions.as_mut().split_first_mut()) {

@@ -56,7 +56,7 @@ fn what_is_stolen_comes_from_all_workers_in_turn() {
 }
 
 #[test]
-fn messages_come_before_placed_tasks_and_these_before_all_others() {
+fn messages_begin_before_placed_tasks_and_these_before_others() {
     let (queues, mut deques) = queues(1);
     queues.seat(deques.remove(0));
     let tasks: [Waiting; 3] = [(); 3].map(|()| Arc::new(Numbered(1)) as Waiting);

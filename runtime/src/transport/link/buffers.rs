@@ -12,8 +12,8 @@ pub(super) const POOL_BYTES_MAX: usize = 8 << 20;
 /// How many free buffers there may be.
 const POOL_BUFFERS_MAX: usize = 256;
 
-/// An array from this size on, in bytes, is dropped apart from the port: that can take 0.2 ms a MiB,
-/// for which all messages would wait.
+/// An array from this size on, in bytes, is dropped apart from the port: that can take 0.2 ms a
+/// MiB, for which all messages would wait.
 const LARGE_BYTES: usize = 1 << 20;
 
 /// The free buffers of a port.
@@ -45,7 +45,7 @@ impl Buffers {
         }
     }
 
-    /// Drops an array, now or soon.
+    /// Drops an array, or leaves that to the port's owner, who takes those that are large.
     pub(super) fn discard(&mut self, array: Array) {
         if array.bytes().len() >= LARGE_BYTES {
             self.discarded.push(array);
