@@ -37,9 +37,7 @@ pub(super) struct HeldSignals {
 /// This process has other threads, which the child would lack while their locks are held; or the
 /// system has no room for one more.
 pub(super) fn fork() -> io::Result<Fork> {
-    if !is_alone() {
-        return Err(io::Error::other("the process has several threads"));
-    }
+    demand_one_thread()?;
     // SAFETY: there is no other thread, so memory is in order in the child, too.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -70,7 +68,18 @@ pub(super) fn fork_and(act: impl FnOnce()) -> io::Result<i32> {
 
 /// Whether this process has a single thread.
 pub(super) fn is_alone() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+    demand_one_thread().is_ok()
+}
+
+fn demand_one_thread() -> io::Result<()> {
+    let threads = std::fs::read_dir("/proc/self/task").map_err(|error| {
+        io::Error::new(error.kind(), format!("its threads cannot be counted: {error}"))
+    })?;
+    if threads.count() == 1 {
+        Ok(())
+    } else {
+        Err(io::Error::other("the process has several threads"))
+    }
 }
 
 /// Holds back all signals that can be held back, and asks for word of a child's end.
@@ -237,9 +246,7 @@ pub(super) fn hand_down(file: &impl AsRawFd) {
 ///
 /// Other threads could be reading variables meanwhile.
 pub(super) fn set_variable(name: &str, value: &str) -> io::Result<()> {
-    if !is_alone() {
-        return Err(io::Error::other("the process has several threads"));
-    }
+    demand_one_thread()?;
     // SAFETY: there is no other thread.
     unsafe { std::env::set_var(name, value) };
     Ok(())

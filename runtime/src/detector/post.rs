@@ -168,7 +168,10 @@ impl Lookout {
             let is_answered = now.saturating_sub(peer.contact.answered) < settings.dead_after / 2;
             if is_answered && !std::mem::replace(&mut peer.is_stalled, true) {
                 let limit = limits.lose.unheard.unwrap_or(Duration::MAX);
-                tracing::warn!("{pe} has stalled: its host answers, it does not; it has {limit:?}");
+                let me = self.job.me;
+                tracing::warn!(
+                    "{pe} has stalled: its host answers {me}, it does not; it has {limit:?}"
+                );
             }
         }
         match peer.judge(now, &limits, grace) {
