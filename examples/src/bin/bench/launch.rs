@@ -44,10 +44,11 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// The last line that is a JSON object.
+    /// The last line that is a JSON object, or a list of them.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, LaunchError> {
         let bad = |reason: String| LaunchError::Output { program: self.program.clone(), reason };
-        let line = self.output.lines().rev().find(|line| line.starts_with('{'));
+        let line =
+            self.output.lines().rev().find(|line| line.starts_with('{') || line.starts_with("[{"));
         let line = line.ok_or_else(|| bad("there is no such line".to_owned()))?;
         serde_json::from_str(line).map_err(|error| bad(error.to_string()))
     }
