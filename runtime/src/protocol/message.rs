@@ -164,6 +164,7 @@ impl Deref for Few {
 }
 
 impl Growing for Few {
+    #[inline]
     fn append(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }

@@ -62,6 +62,7 @@ pub trait Growing: Deref<Target = [u8]> {
 }
 
 impl Growing for Vec<u8> {
+    #[inline]
     fn append(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
