@@ -15,7 +15,8 @@ use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
 use crate::protocol::message::{Bytes, Few};
 use crate::protocol::{Fish, Message, Parcel};
-use crate::wire;
+use crate::wire::{self, Growing};
+use std::ops::Deref;
 use std::sync::Arc;
 use ultramarine_topology::Distance;
 
@@ -72,23 +73,24 @@ pub(super) enum Unpacked<T> {
 pub(super) fn pack<T: Portable>(
     what: &str,
     value: T,
-    mut few: Few,
+    few: Few,
     Limits { effort, bytes_max }: Limits,
 ) -> Result<Bytes, Unpacked<T>> {
     let bytes = match array::from_value(value) {
         Ok(array) => Bytes { few, many: Some(array) },
         Err(value) => {
             let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
-            let encoded = codec(what, || wire::encode_within(room, &value, &mut few));
+            let mut draft = Draft { few, many: Vec::new() };
+            let encoded = codec(what, || wire::encode_within(room, &value, &mut draft));
             if let Ok(false) = encoded {
                 return Err(Unpacked::TooLong(value));
             }
             discard(value);
             encoded.map_err(Unpacked::Failed)?;
-            if few.len() < Message::ARRAY_BYTES_MIN {
-                few.into()
+            if draft.len() < Message::ARRAY_BYTES_MIN {
+                draft.into_few().into()
             } else {
-                Bytes { few: Few::default(), many: Some(few.into_array()) }
+                Bytes { few: Few::default(), many: Some(draft.many.into()) }
             }
         }
     };
@@ -97,6 +99,40 @@ pub(super) fn pack<T: Portable>(
     }
     let (what, bytes) = (what.to_owned(), bytes.len());
     Err(Unpacked::Failed(TaskError::TooLarge { what, bytes, limit: bytes_max }))
+}
+
+/// Bytes that are being written: in a plain `Vec` as soon as they are too many to lie in line, since
+/// the other kind then grows at two thirds of the speed.
+struct Draft {
+    few: Few,
+    many: Vec<u8>,
+}
+
+impl Draft {
+    fn into_few(self) -> Few {
+        if self.many.is_empty() { self.few } else { self.many.into() }
+    }
+}
+
+impl Deref for Draft {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        if self.many.is_empty() { &self.few } else { &self.many }
+    }
+}
+
+impl Growing for Draft {
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        if self.many.is_empty() {
+            if self.few.len() + bytes.len() <= Few::IN_LINE {
+                return self.few.append(bytes);
+            }
+            self.many.extend_from_slice(&self.few);
+        }
+        self.many.extend_from_slice(bytes);
+    }
 }
 
 /// Makes bytes of a result.

@@ -133,7 +133,7 @@ impl<B: Into<Few>> From<B> for Bytes {
 /// reference to the code, and 16 bytes of arguments. (For a placed task that saves two allocations
 /// of five.)
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
-pub struct Few(SmallVec<[u8; 32]>);
+pub struct Few(SmallVec<[u8; Few::IN_LINE]>);
 
 impl Clone for Few {
     fn clone(&self) -> Self {
@@ -143,10 +143,8 @@ impl Clone for Few {
 }
 
 impl Few {
-    /// They become one array.
-    pub fn into_array(self) -> Array {
-        self.0.into_vec().into()
-    }
+    /// How many need no memory of their own.
+    pub const IN_LINE: usize = 32;
 }
 
 impl From<Vec<u8>> for Few {
