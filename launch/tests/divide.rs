@@ -174,7 +174,7 @@ fn only_a_part_that_may_be_stolen_is_a_task() {
     });
     job(racks(&[1]), async move |cx| {
         par_divide_and_conquer(&cx, large, who(), 10).await?;
-        assert_eq!(cx.statistics().await?.tasks, 1, "there is nobody to offer any to");
+        assert_eq!(cx.statistics().await?.tasks, 1, "there is no PE to offer any to");
         push_divide_and_conquer(&cx, large, who(), 10).await?;
         assert_eq!(cx.statistics().await?.tasks, 2, "nor to place any at");
         Ok(())

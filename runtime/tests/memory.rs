@@ -5,8 +5,8 @@ use std::time::Duration;
 use ultramarine_runtime::transport::{Port, PortSettings, memory};
 use ultramarine_topology::Pe;
 
-/// How many bytes the first of so many ports holds for each of the others, after it and they have
-/// sent each other messages of these lengths and all is quiet again.
+/// How many bytes a port holds for each of the others, after it and they have sent each other
+/// messages of these lengths and all is quiet again.
 fn held(pes: u32, messages: &[usize]) -> i64 {
     let lanes = memory::network(pes).into_iter().zip(0..);
     let mut ports = lanes

@@ -362,7 +362,7 @@ impl Host for Desk {
         format!("task {future}")
     }
     fn hear(&mut self, _: Bytes) {
-        self.effects.push(Effect::Fault("nobody has told anything".to_owned()));
+        self.effects.push(Effect::Fault("no program here tells anything".to_owned()));
     }
     fn failed(&mut self, pe: Pe, reason: String) {
         self.effects.push(Effect::Fault(format!("{pe} gives up: {reason}")));

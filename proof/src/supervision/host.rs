@@ -87,7 +87,7 @@ impl Host for Desk<'_> {
         format!("task {future}")
     }
     fn hear(&mut self, _: Bytes) {
-        unreachable!("nobody tells anything here");
+        unreachable!("no program here tells anything");
     }
     fn failed(&mut self, pe: Pe, reason: String) {
         unreachable!("nobody fails here, but {pe} does: {reason}");

@@ -351,7 +351,8 @@ mod tests {
         peer.hear(MS * 12);
         assert_eq!(peer.judge(MS * 12, &limits(0, 2), MS), Some(Sight::Contact));
         assert_eq!(peer.judge(MS * 13, &limits(0, 2), MS), None, "said once");
-        // One that is not watched counts as silent for half of its time, and is forgotten once it is heard.
+        // One that is not watched counts as silent for half of its time, and is forgotten once it
+        // is heard.
         let mut other = Peer::new(MS);
         other.look(MS * 1000, MS * 90);
         assert_eq!(other.dial_at, Some(MS * 1000));

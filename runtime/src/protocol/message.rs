@@ -129,7 +129,7 @@ impl<B: Into<Few>> From<B> for Bytes {
     }
 }
 
-/// Bytes that need no memory of their own as long as they are so few as those of most tasks: a
+/// Bytes that need no memory of their own as long as they are as few as those of most tasks: a
 /// reference to the code, and 16 bytes of arguments. (For a placed task that saves two allocations
 /// of five.)
 #[derive(Debug, Default, PartialEq, Eq, Hash)]

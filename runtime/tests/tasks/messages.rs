@@ -8,7 +8,7 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, JobError, Key, Spawner, lead, serve};
 use ultramarine_topology::Pe;
 
-/// Runs `main` on the root of so many PEs with so many workers.
+/// Runs `main` on the root of a job of `pes` PEs with `threads` workers each.
 fn among<T>(pes: u32, threads: usize, main: impl FnOnce(Context) -> T + Send + 'static)
 where
     T: Future<Output = ()> + Send + 'static,
@@ -25,7 +25,7 @@ async fn note(cx: Context, (key, from, values): (Key, Pe, Vec<u64>)) {
     cx.shared(key, Heard::default).lock().expect("no panic").push((from, values));
 }
 
-/// What a PE has heard, once it is so many messages.
+/// What a PE has heard, once it has heard `count` messages.
 async fn heard(cx: &Context, pe: Pe, key: Key, count: usize) -> Vec<(Pe, Vec<u64>)> {
     let look = async |cx: Context, (key, count): (Key, usize)| {
         let heard = cx.shared(key, Heard::default);

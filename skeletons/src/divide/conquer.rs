@@ -94,8 +94,20 @@ where
     A: Algorithm,
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
-    let task = move |cx, problem| solve_as_task(&S::on(cx), whither, algorithm, problem, 0);
-    wait_for(spawner.spawn(Distance::ZERO, task, problem))
+    wait_for(spawner.spawn(Distance::ZERO, task::<S, A, W>(whither, algorithm), problem))
+}
+
+/// What a task does with its problem.
+fn task<S, A, W>(
+    whither: W,
+    algorithm: A,
+) -> impl Fn(Context, A::Problem) -> Ending<A::Solution> + Stateless
+where
+    S: Spawner,
+    A: Algorithm,
+    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+{
+    move |cx, problem| solve_as_task(&S::on(cx), whither, algorithm, problem, 0)
 }
 
 /// Solves a problem with a backlog of its own.
@@ -135,10 +147,7 @@ where
         return Solved::Now(algorithm.solve(problem));
     }
     let cx = spawner.context();
-    let fork = |radius, part| {
-        let task = move |cx, part| solve_as_task(&S::on(cx), whither, algorithm, part, 0);
-        spawner.fork(radius, task, part)
-    };
+    let fork = |radius, part| spawner.fork(radius, task::<S, A, W>(whither, algorithm), part);
     if level == LEVELS_MAX {
         backlog.offer_all(fork);
         // A pause: else all problems of this level would become tasks before one of them is solved.
@@ -176,7 +185,7 @@ where
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
     let cx = spawner.context();
-    let task = move |cx, part| solve_as_task(&S::on(cx), whither, algorithm, part, 0);
+    let task = task::<S, A, W>(whither, algorithm);
     let mut first = None;
     let mut solutions = algorithm.divide(&problem).map_each(|part| {
         if first.is_none() {

@@ -11,7 +11,7 @@ fn news() -> Bytes {
     Bytes::from(b"news".to_vec())
 }
 
-/// Hosts with so many PEs each, in racks of three.
+/// Hosts with these numbers of PEs, in racks of three.
 fn machine(hosts: &[u32]) -> Topology {
     let place = |host: usize| {
         Place::new(vec![

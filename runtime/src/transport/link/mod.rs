@@ -307,7 +307,7 @@ impl Port {
         pes.into_iter().filter_map(peer).all(|peer| peer.outbound.is_empty())
     }
 
-    /// Large arrays that have been sent, to be dropped where nobody waits for that.
+    /// Large arrays that have been sent, to be dropped where no message waits for that.
     pub fn take_discarded(&mut self) -> Vec<Array> {
         std::mem::take(&mut self.common.buffers.discarded)
     }
