@@ -170,8 +170,12 @@ impl Processor {
             }
             // Busy workers take turns between tasks; this is for when their tasks are long.
             let longest = self.settings.poll_interval_max;
-            let longest = if busy { longest } else { longest.min(RESTING_INTERVAL_MAX) };
-            interval = (interval * 2).min(longest);
+            interval = if busy {
+                (interval * 2).min(longest)
+            } else {
+                // What comes then waits for an eighth of the time that it took to come, at most.
+                (interval + interval / 8).min(longest).min(RESTING_INTERVAL_MAX)
+            };
             std::thread::park_timeout(interval.min(due));
         }
         self.leave(watch)
