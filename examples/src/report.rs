@@ -115,14 +115,18 @@ impl Display for Report {
         }
         writeln!(
             f,
-            "{:.3} s on {} PEs x {} threads; {} tasks",
-            self.seconds, self.pes, self.threads, self.tasks
+            "{:.3} s on {} PEs x {} threads; {} tasks{}",
+            self.seconds,
+            self.pes,
+            self.threads,
+            self.tasks,
+            if self.dead > 0 { " on those that live" } else { "" }
         )?;
         if self.supervised {
             let Report { dead, notifies, acks, replicas, .. } = self;
             writeln!(
                 f,
-                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; {dead} PEs died"
+                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; PEs that died: {dead}"
             )?;
         }
         for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {

@@ -9,6 +9,7 @@ use super::sys::{self, End};
 use super::told::Told;
 use crate::launcher::Launched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::system::uname;
 use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
@@ -77,23 +78,27 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
         watch.end_what_is_left_behind();
     };
     let Watch { mut told, mut meant, given_up, orphaned, .. } = watch;
+    let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
     told.hear(way);
     remove_segments(&told);
     if orphaned.is_some() {
         // Nobody is there to hear how it ended.
         sys::exit(1);
     }
-    let limit_ms = match judge(end, &told, is_root, &meant) {
-        Verdict::Mourn { .. } => RUMOUR_MS,
-        _ => 0,
-    };
+    let limit_ms = if matches!(end, End::Signal(_)) { RUMOUR_MS } else { 0 };
     for _ in 0..RUMOURS_MAX {
         let Some(signal) = sys::next_signal(limit_ms) else { break };
         meant.insert(signal);
     }
     match (judge(end, &told, is_root, &meant), end) {
         (Verdict::PassOn, End::Code(code)) => sys::exit(code),
-        (Verdict::PassOn, End::Signal(signal)) => sys::end_by(signal),
+        (Verdict::PassOn, End::Signal(signal)) => {
+            if !meant.contains(&signal) {
+                let when = if told.joined { "" } else { " before the job had begun" };
+                log(&format!("{process} was killed by {}{when}: the job ends", name(signal)));
+            }
+            sys::end_by(signal)
+        }
         (Verdict::TakeLeave { code }, _) => {
             take_leave(rank, told);
             sys::exit(code)
@@ -101,7 +106,7 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
         (Verdict::Mourn { signal }, _) => {
             let by = if given_up { "its guard".to_owned() } else { name(signal) };
             take_leave(rank, told);
-            log(&format!("rank {rank} was killed by {by}; the job goes on without it"));
+            log(&format!("{process} was killed by {by}; the job goes on without it"));
             sys::exit(0)
         }
     }

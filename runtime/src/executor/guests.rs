@@ -11,69 +11,49 @@ use super::future::Promise;
 use super::processor::Processor;
 use super::spawn::Berth;
 use crate::error::TaskError;
-use crate::numbered::Numbered;
 use async_task::Task;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
-/// The guests of a PE.
+/// The guests of a PE that wait for something.
 #[derive(Default)]
 pub(super) struct Guests(Mutex<Register>);
 
 #[derive(Default)]
 struct Register {
-    last: u64,
-    stays: Numbered<Stay>,
-}
-
-struct Stay {
-    home: Pe,
-    /// `None` until the task has begun to wait for something.
-    task: Option<Task<()>>,
+    /// Also some that have ended meanwhile. Each is beside the PE that waits for it.
+    tasks: Vec<(Pe, Task<()>)>,
+    /// Those that have ended are let go when there are this many.
+    full_at: usize,
 }
 
 impl Guests {
+    /// How many ended tasks are kept at most, apart from as many as there are that wait.
+    const ENDED_MAX: usize = 64;
+
     fn register(&self) -> MutexGuard<'_, Register> {
         // No code of the user's runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A task is about to run. Its number.
-    pub(super) fn arrive(&self, home: Pe) -> u64 {
+    /// A task has begun, and waits for something. Most tasks never do, and are not entered here: it
+    /// was a tenth of the work of a small one.
+    fn add(&self, home: Pe, task: Task<()>) {
         let mut register = self.register();
-        register.last += 1;
-        let number = register.last;
-        register.stays.insert(number, Stay { home, task: None });
-        number
-    }
-
-    /// The task waits for something. It is stopped if its home has died meanwhile.
-    pub(super) fn stay(&self, number: u64, task: Task<()>) {
-        let mut register = self.register();
-        if let Some(stay) = register.stays.get_mut(number) {
-            stay.task = Some(task);
-        } else {
-            drop(register);
-            drop(task);
+        let Register { tasks, full_at } = &mut *register;
+        if tasks.len() >= *full_at {
+            tasks.retain(|(_, task)| !task.is_finished());
+            *full_at = 2 * tasks.len() + Self::ENDED_MAX;
         }
-    }
-
-    /// The task has ended.
-    pub(super) fn leave(&self, number: u64) {
-        let stay = self.register().stays.remove(number);
-        stay.and_then(|stay| stay.task).into_iter().for_each(Task::detach);
+        tasks.push((home, task));
     }
 
     /// Stops the tasks of these homes. They are dropped by workers, one by one.
     fn stop(&self, is_home: impl Fn(Pe) -> bool) {
         let mut register = self.register();
-        let all = register.stays.iter();
-        let theirs: Vec<_> =
-            all.filter(|(_, stay)| is_home(stay.home)).map(|(number, _)| number).collect();
-        let stopped: Vec<_> =
-            theirs.into_iter().filter_map(|number| register.stays.remove(number)).collect();
+        let stopped: Vec<_> = register.tasks.extract_if(.., |(home, _)| is_home(*home)).collect();
         drop(register);
         // After the lock: this schedules them.
         drop(stopped);
@@ -86,6 +66,15 @@ impl Guests {
 }
 
 impl Processor {
+    /// A task that has begun here waits for something. It is stopped if its home dies.
+    pub(super) fn keep_guest(&self, home: Pe, task: Task<()>) {
+        self.guests.add(home, task);
+        // Either this sees that home has died, or whoever says so sees the task.
+        if self.is_dead(home) {
+            self.stop_orphans(home);
+        }
+    }
+
     /// Stops the tasks that a dead PE had waited for.
     pub(super) fn stop_orphans(&self, dead: Pe) {
         self.guests.stop(|home| home == dead);
@@ -133,5 +122,26 @@ impl<A: 'static, R: 'static> Promise<R> for PutOff<A, R> {
 
     fn abandon(&self) {
         self.task.abandon();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_have_ended_are_let_go() {
+        let guests = Guests::default();
+        let (runnable, waiting) = async_task::spawn(async {}, |_| {});
+        guests.add(Pe::new(1), waiting);
+        for _ in 0..10 * Guests::ENDED_MAX {
+            let (runnable, ended) = async_task::spawn(async {}, |_| {});
+            runnable.run();
+            guests.add(Pe::new(2), ended);
+            assert!(guests.register().tasks.len() <= Guests::ENDED_MAX + 2);
+        }
+        guests.stop(|home| home == Pe::new(2));
+        assert_eq!(guests.register().tasks.len(), 1, "one waits");
+        drop(runnable);
     }
 }

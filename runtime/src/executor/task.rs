@@ -93,20 +93,12 @@ impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
                     });
                     return running.into_iter().for_each(Task::detach);
                 };
-                let number = pe.guests.arrive(task.home);
-                // Either this sees that home has died, or its end sees that the task is here.
-                if pe.is_dead(task.home) {
-                    pe.guests.leave(number);
-                    pe.orphans.fetch_add(1, Ordering::Relaxed);
-                    return discard(argument);
-                }
                 let running = self.0.run(&pe, task.home, argument, move |pe, result| {
-                    pe.guests.leave(number);
                     let bytes_max = pe.value_bytes_max();
                     let outcome = result.and_then(|value| pack_result(value, bytes_max));
                     pe.report(Some(task), outcome);
                 });
-                running.into_iter().for_each(|running| pe.guests.stay(number, running));
+                running.into_iter().for_each(|running| pe.keep_guest(task.home, running));
             }
             Err(error) => pe.report(task, Err(error)),
         }

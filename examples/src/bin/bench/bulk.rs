@@ -166,7 +166,8 @@ impl Road {
                 rows.iter().find(|row| row.way == way && row.bytes == bytes).map(|row| row.rate)
             };
             let rates: Sample = found.iter().filter_map(rate).collect();
-            let what = format!("{}: {}, {way:?}", shown(bytes), self.name).to_lowercase();
+            let name = format!("{way:?}").to_lowercase();
+            let what = format!("{}: {}, {name}", shown(bytes), self.name);
             let goal = self.goals.iter().find(|goal| bytes == LARGE && goal.0 == way);
             let unit = Unit::GIGABYTES_PER_SECOND;
             match goal {
