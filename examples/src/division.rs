@@ -42,7 +42,7 @@ impl Division {
     /// A task ended without a result.
     pub async fn conquer<A: Algorithm>(
         self,
-        spawner: &impl Spawner,
+        cx: &Context,
         ways: Ways<
             A,
             impl Fn(&A::Problem) -> Distance + Stateless,
@@ -53,10 +53,10 @@ impl Division {
         let algorithm = ways.algorithm;
         match self {
             Division::ParDivideAndConquer => {
-                par_divide_and_conquer(spawner, ways.stolen_within, algorithm, problem).await
+                par_divide_and_conquer(cx, ways.stolen_within, algorithm, problem).await
             }
             Division::PushDivideAndConquer => {
-                push_divide_and_conquer(spawner, ways.placed_within, algorithm, problem).await
+                push_divide_and_conquer(cx, ways.placed_within, algorithm, problem).await
             }
             Division::ForkDivideAndConquer => Ok(fork_divide_and_conquer(algorithm, problem)),
             Division::Rayon => Ok((ways.rayon)(problem)),

@@ -16,8 +16,7 @@ pub use report::{Report, print};
 pub use skeleton::Skeleton;
 pub use splitting::splitting;
 
-use ultramarine::skeletons::Algorithm;
-use ultramarine::{Context, Distance, Options, Portable, Stateless, TaskError};
+use ultramarine::{Context, Options, Result};
 
 /// The most tasks that a program can be told to make of its range: all of them are in the root's
 /// memory at once.
@@ -45,51 +44,16 @@ pub struct JobFlags {
 }
 
 impl JobFlags {
-    /// Applies `f` to each item as the skeleton does, with supervised tasks if the flags say so.
+    /// Begins the main task: shows the hierarchy, and has tasks supervised, if the flags say so.
     ///
     /// # Errors
     ///
-    /// A task ended without a result.
-    pub async fn map<F, A, R>(
-        &self,
-        cx: &Context,
-        skeleton: Skeleton,
-        f: F,
-        items: Vec<A>,
-    ) -> Result<Vec<R>, TaskError>
-    where
-        F: Fn(A) -> R + Stateless,
-        A: Portable,
-        R: Portable,
-    {
-        if self.supervised {
-            skeleton.map(&cx.supervised(), f, items).await
-        } else {
-            skeleton.map(cx, f, items).await
+    /// The hierarchy cannot be printed.
+    pub fn begin(&self, cx: Context) -> Result<Context> {
+        if self.show_topology {
+            print(cx.topology())?;
         }
-    }
-
-    /// Solves a problem in one of the ways, with supervised tasks if the flags say so.
-    ///
-    /// # Errors
-    ///
-    /// A task ended without a result.
-    pub async fn conquer<A: Algorithm>(
-        &self,
-        cx: &Context,
-        division: Division,
-        ways: Ways<
-            A,
-            impl Fn(&A::Problem) -> Distance + Stateless,
-            impl Fn(&A::Problem) -> Distance + Stateless,
-        >,
-        problem: A::Problem,
-    ) -> Result<A::Solution, TaskError> {
-        if self.supervised {
-            division.conquer(&cx.supervised(), ways, problem).await
-        } else {
-            division.conquer(cx, ways, problem).await
-        }
+        Ok(if self.supervised { cx.supervised() } else { cx })
     }
 }
 

@@ -47,36 +47,30 @@ impl Skeleton {
     /// # Errors
     ///
     /// A task ended without a result.
-    pub async fn map<S, F, A, R>(
-        self,
-        spawner: &S,
-        f: F,
-        items: Vec<A>,
-    ) -> Result<Vec<R>, TaskError>
+    pub async fn map<F, A, R>(self, cx: &Context, f: F, items: Vec<A>) -> Result<Vec<R>, TaskError>
     where
-        S: Spawner,
         F: Fn(A) -> R + Stateless,
         A: Portable,
         R: Portable,
     {
         let all = Distance::ONE;
         match self {
-            Skeleton::ParMap => par_map(spawner, f, items).await,
-            Skeleton::ParMapChunked => par_map_chunked(spawner, GROUP, f, items).await,
+            Skeleton::ParMap => par_map(cx, f, items).await,
+            Skeleton::ParMapChunked => par_map_chunked(cx, GROUP, f, items).await,
             Skeleton::ParMapSliced => {
-                par_map_sliced(spawner, items.len().div_ceil(GROUP), f, items).await
+                par_map_sliced(cx, items.len().div_ceil(GROUP), f, items).await
             }
-            Skeleton::PushMap => push_map(spawner, f, items).await,
-            Skeleton::PushMapChunked => push_map_chunked(spawner, GROUP, f, items).await,
+            Skeleton::PushMap => push_map(cx, f, items).await,
+            Skeleton::PushMapChunked => push_map_chunked(cx, GROUP, f, items).await,
             Skeleton::PushMapSliced => {
-                push_map_sliced(spawner, items.len().div_ceil(GROUP), f, items).await
+                push_map_sliced(cx, items.len().div_ceil(GROUP), f, items).await
             }
             Skeleton::ParMapLocal => {
-                let radius = *spawner.context().topology().radii().get(1).unwrap_or(&all);
-                par_map_local(spawner, radius, f, items).await
+                let radius = *cx.topology().radii().get(1).unwrap_or(&all);
+                par_map_local(cx, radius, f, items).await
             }
-            Skeleton::ParMap2Level => par_map_2level(spawner, all, f, items).await,
-            Skeleton::ParMap2LevelRelaxed => par_map_2level_relaxed(spawner, all, f, items).await,
+            Skeleton::ParMap2Level => par_map_2level(cx, all, f, items).await,
+            Skeleton::ParMap2LevelRelaxed => par_map_2level_relaxed(cx, all, f, items).await,
             Skeleton::ForkMap => Ok(fork_map(f, items)),
             Skeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
             Skeleton::Sequential => Ok(items.into_iter().map(f).collect()),

@@ -16,7 +16,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Spawner};
+use ultramarine_runtime::executor::Context;
 use ultramarine_topology::{Ball, Distance, LevelKind, Pe, Topology};
 
 /// The most pairs of PEs that are asked at each distance, one after the other.

@@ -24,8 +24,8 @@
 //! PEs inside one process. [`Options`] sets the same from the program.
 //!
 //! - [`prelude`]: what most programs need.
-//! - [`Spawner`]: spawning and placing single tasks; [`Future`]: awaiting them.
-//! - [`Supervised`]: the same for tasks that survive the death of processes.
+//! - [`Context`]: spawning and placing single tasks; [`Future`]: awaiting them.
+//! - [`Context::supervised`]: the same for tasks that survive the death of processes.
 //! - [`skeletons`]: parallel patterns.
 //! - [`asked_to_end`]: ending in order when the time is up.
 //! - [`Distance`], [`Topology`]: who is near.
@@ -60,9 +60,7 @@ pub use options::{LaneKind, Options};
 pub use request::asked_to_end;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
-pub use ultramarine_runtime::executor::{
-    Context, Fork, Future, JobError, Key, Outlook, Portable, Spawner, Supervised,
-};
+pub use ultramarine_runtime::executor::{Context, Fork, Future, JobError, Key, Outlook, Portable};
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};
 pub use ultramarine_runtime::settings::{Settings, SettingsError};
 pub use ultramarine_skeletons as skeletons;
@@ -74,7 +72,7 @@ pub use ultramarine_topology::{
 /// What most programs need.
 pub mod prelude {
     pub use crate::skeletons::*;
-    pub use crate::{Context, Distance, Pe, Spawner, TaskError};
+    pub use crate::{Context, Distance, Pe, TaskError};
 }
 
 /// For the `ultramarine` command, which is of no job itself: the variable by which a launcher says

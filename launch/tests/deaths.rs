@@ -161,7 +161,7 @@ mod programs {
             };
             let innocent: Vec<_> =
                 (0..300).map(|n| supervised.spawn_fn(Distance::ONE, slow, n)).collect();
-            let poison = cx.supervised_spawn_at(Pe::new(1), poison, 1);
+            let poison = cx.supervised().spawn_at(Pe::new(1), poison, 1);
             match poison.await {
                 Err(TaskError::GaveUp { task, with }) => {
                     assert!(task.contains("poison"), "{task}");
@@ -181,7 +181,7 @@ mod programs {
     #[ignore = "runs under a launcher"]
     fn be_poisoned_all_but_one() {
         run(Options::default(), async |cx| {
-            let poison = cx.supervised_spawn_at(Pe::new(1), poison, 1);
+            let poison = cx.supervised().spawn_at(Pe::new(1), poison, 1);
             match poison.await {
                 Err(TaskError::GaveUp { with, .. }) => assert_eq!(with.len(), 4, "{with:?}"),
                 other => panic!("{other:?}"),
@@ -202,14 +202,14 @@ mod programs {
                     n * n
                 };
                 let numbers = first_number..first_number + 40;
-                let squares = par_map(&cx.supervised(), square, numbers).await;
+                let squares = par_map(&cx, square, numbers).await;
                 let name = format!("coordinator-{}", cx.pe().number());
                 if cx.pe() != Pe::ROOT && cx.pe() != Pe::new(4) && first(&name) {
                     die();
                 }
                 squares.map(|squares| squares.iter().sum::<u64>())
             };
-            let place = |n| cx.supervised_spawn_at(Pe::new(n), coordinate, 40 * u64::from(n));
+            let place = |n| cx.supervised().spawn_at(Pe::new(n), coordinate, 40 * u64::from(n));
             let parts: Vec<_> = (0..5).map(place).collect();
             let mut sum = 0;
             for part in parts {
@@ -236,7 +236,7 @@ mod programs {
                         }
                     }
                 };
-                let done = cx.supervised_spawn_at(Pe::new(2), task, ());
+                let done = cx.spawn_at(Pe::new(2), task, ());
                 if cx.pe() == Pe::new(1) {
                     let folder = std::env::var_os(FOLDER).expect("the test names a folder");
                     while !PathBuf::from(&folder).join("task").exists() {
@@ -246,7 +246,7 @@ mod programs {
                 }
                 done.await
             };
-            let supervised = cx.supervised_spawn_at(Pe::new(1), supervise, ());
+            let supervised = cx.supervised().spawn_at(Pe::new(1), supervise, ());
             assert!(supervised.await?.is_ok());
             while cx.statistics().await?.orphans == 0 {
                 cx.sleep(Duration::from_millis(1)).await;
@@ -309,7 +309,7 @@ mod programs {
             assert!(cx.is_dead(dead));
             let again = cx.spawn_at(dead, async |_, n: u32| n, 3);
             assert_eq!(again.await, Err(TaskError::Lost { pe: dead }));
-            let elsewhere = cx.supervised_spawn_at(dead, async |_, n: u32| n, 3);
+            let elsewhere = cx.supervised().spawn_at(dead, async |_, n: u32| n, 3);
             assert_eq!(elsewhere.await, Ok(3));
             let pushed = push_map(&cx.supervised(), |n: u32| n, 0..10).await?;
             assert_eq!(pushed, (0..10).collect::<Vec<_>>());
@@ -363,7 +363,7 @@ mod programs {
                 stop(millis);
                 cx.pe()
             };
-            assert_eq!(cx.supervised_spawn_at(stopped, task, 3200).await?, stopped);
+            assert_eq!(cx.supervised().spawn_at(stopped, task, 3200).await?, stopped);
             assert!(!cx.is_dead(stopped));
             println!("all is well");
             Ok(())

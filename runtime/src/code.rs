@@ -33,7 +33,7 @@ static ANCHOR: u8 = 0;
 /// then hold in every process of the program.
 ///
 /// Which functions those are is checked when the program is compiled; see
-/// [`Spawner`](crate::executor::Spawner).
+/// [`Context`](crate::executor::Context#functions).
 pub trait Stateless: Copy + Send + Sync + 'static {
     /// Fails to compile for a type that has bytes.
     const CHECKED: () = assert!(

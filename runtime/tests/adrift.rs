@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::Verdict;
 use ultramarine_runtime::executor::{
-    Context, Exchanged, Fork, Job, JobError, Leave, Report, Spawner, Watch, Watchman, lead, serve,
+    Context, Exchanged, Fork, Job, JobError, Leave, Report, Watch, Watchman, lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;

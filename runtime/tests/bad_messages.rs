@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{
-    Context, Exchanged, Job, JobError, Leave, Parting, Spawner, lead, serve,
+    Context, Exchanged, Job, JobError, Leave, Parting, lead, serve,
 };
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_runtime::protocol::{Message, Outcome, Parcel, TaskId, Version};

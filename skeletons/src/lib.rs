@@ -1,6 +1,6 @@
 //! Parallel patterns, written against the runtime's public interface only.
 //!
-//! A skeleton takes a spawner first (which decides how safe its tasks are against failures), then
+//! A skeleton takes a context first (which decides how safe its tasks are against failures), then
 //! radii, then the function, then the data. The function must capture nothing; what it needs
 //! travels in its argument.
 //!
@@ -40,9 +40,9 @@
 //! }
 //! ```
 //!
-//! Maps return the results in the order of the data, or the first error. With
-//! [`supervised`](ultramarine_runtime::executor::Context::supervised) as the spawner the same tasks survive
-//! the death of processes.
+//! Maps return the results in the order of the data, or the first error. With a
+//! [supervised](ultramarine_runtime::executor::Context::supervised) context the same tasks survive the
+//! death of processes.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 

@@ -1,13 +1,13 @@
 //! The parallel map family (SymGridPar2 §4.4, figure 5).
 //!
 //! Which of them runs decides who applies the function to what, never what comes out. They must never
-//! know how tasks travel, nor which PEs have died: that is the spawner's.
+//! know how tasks travel, nor which PEs have died: that is the context's.
 
 use crate::share::{chunked, shares, sliced, unsliced};
 use rayon::prelude::*;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Future, Portable, Spawner};
+use ultramarine_runtime::executor::{Context, Future, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// Applies `f` to each item, wherever a PE is free: one stealable task per item.
@@ -30,18 +30,17 @@ use ultramarine_topology::{Distance, Pe};
 /// # Errors
 ///
 /// The error of the first item, in the order of the items, whose task ended without a result.
-pub async fn par_map<S, F, A, R>(
-    spawner: &S,
+pub async fn par_map<F, A, R>(
+    cx: &Context,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    par_map_local(spawner, Distance::ONE, f, items).await
+    par_map_local(cx, Distance::ONE, f, items).await
 }
 
 /// [`par_map`] whose tasks stay within `radius` of the caller.
@@ -55,19 +54,18 @@ where
 /// # Errors
 ///
 /// The error of the first item, in the order of the items, whose task ended without a result.
-pub async fn par_map_local<S, F, A, R>(
-    spawner: &S,
+pub async fn par_map_local<F, A, R>(
+    cx: &Context,
     radius: Distance,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    let futures = items.into_iter().map(|item| spawner.spawn_fn(radius, f, item)).collect();
+    let futures = items.into_iter().map(|item| cx.spawn_fn(radius, f, item)).collect();
     gather(futures).await
 }
 
@@ -81,21 +79,20 @@ where
 /// # Errors
 ///
 /// The error of the first item, in the order of the items, whose task ended without a result.
-pub async fn push_map<S, F, A, R>(
-    spawner: &S,
+pub async fn push_map<F, A, R>(
+    cx: &Context,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    let (me, pes) = (spawner.context().pe().number(), spawner.context().pes());
+    let (me, pes) = (cx.pe().number(), cx.pes());
     let place = |(turn, item): (usize, A)| {
         let pe = (u64::from(me) + turn as u64) % u64::from(pes);
-        spawner.spawn_at(Pe::new(pe as u32), move |_, item| std::future::ready(f(item)), item)
+        cx.spawn_at(Pe::new(pe as u32), move |_, item| std::future::ready(f(item)), item)
     };
     let futures = items.into_iter().enumerate().map(place).collect();
     gather(futures).await
@@ -134,19 +131,18 @@ where
 /// # Errors
 ///
 /// The error of the first task, in the order of the tasks, that ended without a result.
-pub async fn par_map_chunked<S, F, A, R>(
-    spawner: &S,
+pub async fn par_map_chunked<F, A, R>(
+    cx: &Context,
     size: usize,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    let results = par_map(spawner, all_of(f), chunked(size, items)).await?;
+    let results = par_map(cx, all_of(f), chunked(size, items)).await?;
     Ok(results.into_iter().flatten().collect())
 }
 
@@ -160,19 +156,18 @@ where
 /// # Errors
 ///
 /// The error of the first task, in the order of the tasks, that ended without a result.
-pub async fn par_map_sliced<S, F, A, R>(
-    spawner: &S,
+pub async fn par_map_sliced<F, A, R>(
+    cx: &Context,
     slices: usize,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    Ok(unsliced(par_map(spawner, all_of(f), sliced(slices, items)).await?))
+    Ok(unsliced(par_map(cx, all_of(f), sliced(slices, items)).await?))
 }
 
 /// [`push_map`] with a task for each `size` items that follow each other, as [`par_map_chunked`] has.
@@ -184,19 +179,18 @@ where
 /// # Errors
 ///
 /// The error of the first task, in the order of the tasks, that ended without a result.
-pub async fn push_map_chunked<S, F, A, R>(
-    spawner: &S,
+pub async fn push_map_chunked<F, A, R>(
+    cx: &Context,
     size: usize,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    let results = push_map(spawner, all_of(f), chunked(size, items)).await?;
+    let results = push_map(cx, all_of(f), chunked(size, items)).await?;
     Ok(results.into_iter().flatten().collect())
 }
 
@@ -209,19 +203,18 @@ where
 /// # Errors
 ///
 /// The error of the first task, in the order of the tasks, that ended without a result.
-pub async fn push_map_sliced<S, F, A, R>(
-    spawner: &S,
+pub async fn push_map_sliced<F, A, R>(
+    cx: &Context,
     slices: usize,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    Ok(unsliced(push_map(spawner, all_of(f), sliced(slices, items)).await?))
+    Ok(unsliced(push_map(cx, all_of(f), sliced(slices, items)).await?))
 }
 
 /// Applies `f` to each item in two steps: each part of the ball with radius `r1` around the
@@ -241,32 +234,31 @@ where
 /// # Errors
 ///
 /// A coordinator's or an item's task ended without a result: of several such errors, one.
-pub async fn par_map_2level_scheme<S, F, A, R>(
-    spawner: &S,
+pub async fn par_map_2level_scheme<F, A, R>(
+    cx: &Context,
     r1: Distance,
     r2: Distance,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
     let mut items: Vec<Option<A>> = items.into_iter().map(Some).collect();
-    let basis = spawner.context().equidistant_basis(r1);
+    let basis = cx.equidistant_basis(r1);
     let weights: Vec<u64> = basis.iter().map(|(_, power)| *power).collect();
     let shares = shares(items.len(), &weights);
     let coordinate = move |cx: Context, (r2, items): (Distance, Vec<A>)| async move {
-        par_map_local(&S::on(cx), r2, f, items).await
+        par_map_local(&cx, r2, f, items).await
     };
     let mut parts = Vec::new();
     // The caller's own part last: placing it begins nothing before the others are on their way.
     for ((coordinator, _), share) in basis.into_iter().zip(shares).rev() {
         if !share.is_empty() {
             let own = share.iter().filter_map(|item| items[*item].take()).collect();
-            parts.push((spawner.spawn_at(coordinator, coordinate, (r2, own)), share));
+            parts.push((cx.spawn_at(coordinator, coordinate, (r2, own)), share));
         }
     }
     let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
@@ -300,19 +292,18 @@ where
 /// # Errors
 ///
 /// As of [`par_map_2level_scheme`].
-pub async fn par_map_2level<S, F, A, R>(
-    spawner: &S,
+pub async fn par_map_2level<F, A, R>(
+    cx: &Context,
     radius: Distance,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    par_map_2level_scheme(spawner, radius, radius.half(), f, items).await
+    par_map_2level_scheme(cx, radius, radius.half(), f, items).await
 }
 
 /// [`par_map_2level_scheme`] in which a part that runs out of work steals from the others, within
@@ -327,19 +318,18 @@ where
 /// # Errors
 ///
 /// As of [`par_map_2level_scheme`].
-pub async fn par_map_2level_relaxed<S, F, A, R>(
-    spawner: &S,
+pub async fn par_map_2level_relaxed<F, A, R>(
+    cx: &Context,
     radius: Distance,
     f: F,
     items: impl IntoIterator<Item = A>,
 ) -> Result<Vec<R>, TaskError>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    par_map_2level_scheme(spawner, radius, radius, f, items).await
+    par_map_2level_scheme(cx, radius, radius, f, items).await
 }
 
 /// The function that applies `f` to each of a few items.

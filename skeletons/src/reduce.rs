@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable, Spawner};
+use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// Reduces what `map` makes of the numbers of a range: halves it until at most `threshold` numbers
@@ -36,8 +36,8 @@ use ultramarine_topology::{Distance, Pe};
 /// # Errors
 ///
 /// A task ended without a result.
-pub async fn par_map_reduce_range_thresh<S, E, R>(
-    spawner: &S,
+pub async fn par_map_reduce_range_thresh<E, R>(
+    cx: &Context,
     threshold: u64,
     range: Range<u64>,
     given: E,
@@ -46,13 +46,12 @@ pub async fn par_map_reduce_range_thresh<S, E, R>(
     reduce: impl Fn(R, R) -> R + Stateless,
 ) -> Result<R, TaskError>
 where
-    S: Spawner,
     E: Portable + Clone,
     R: Portable,
 {
     let halving = halving(identity, map, reduce);
     let span = Span { range, given, threshold, pes: None };
-    conquer(spawner, |_, _| Whither::Within(Distance::ONE), halving, span).await
+    conquer(cx, |_, _| Whither::Within(Distance::ONE), halving, span).await
 }
 
 /// [`par_map_reduce_range_thresh`] in which halves are placed at once: as the range is halved, so are the
@@ -70,8 +69,8 @@ where
 /// # Errors
 ///
 /// A task ended without a result.
-pub async fn push_map_reduce_range_thresh<S, E, R>(
-    spawner: &S,
+pub async fn push_map_reduce_range_thresh<E, R>(
+    cx: &Context,
     threshold: u64,
     range: Range<u64>,
     given: E,
@@ -80,17 +79,16 @@ pub async fn push_map_reduce_range_thresh<S, E, R>(
     reduce: impl Fn(R, R) -> R + Stateless,
 ) -> Result<R, TaskError>
 where
-    S: Spawner,
     E: Portable + Clone,
     R: Portable,
 {
-    let (pe, pes) = (spawner.context().pe().number(), spawner.context().pes());
+    let (pe, pes) = (cx.pe().number(), cx.pes());
     let whither = |cx: &Context, part: &Span<E>| match part.pes {
         Some((first, _)) => Whither::on(cx, Pe::new(first % cx.pes())),
         None => Whither::Within(Distance::ZERO),
     };
     let span = Span { range, given, threshold, pes: Some((pe, pes)) };
-    conquer(spawner, whither, halving(identity, map, reduce), span).await
+    conquer(cx, whither, halving(identity, map, reduce), span).await
 }
 
 /// Reduces what `map` makes of the items: tasks of `size` items (at least one) that follow each other
@@ -106,8 +104,8 @@ where
 /// # Errors
 ///
 /// A task ended without a result.
-pub async fn par_map_reduce<S, A, R>(
-    spawner: &S,
+pub async fn par_map_reduce<A, R>(
+    cx: &Context,
     size: usize,
     items: impl IntoIterator<Item = A>,
     identity: impl Fn() -> R + Stateless,
@@ -115,12 +113,11 @@ pub async fn par_map_reduce<S, A, R>(
     reduce: impl Fn(R, R) -> R + Stateless,
 ) -> Result<R, TaskError>
 where
-    S: Spawner,
     A: Portable,
     R: Portable,
 {
     let whole = move |items: Vec<A>| items.into_iter().map(map).fold(identity(), reduce);
-    let parts = crate::par_map(spawner, whole, crate::share::chunked(size, items)).await?;
+    let parts = crate::par_map(cx, whole, crate::share::chunked(size, items)).await?;
     Ok(parts.into_iter().fold(identity(), reduce))
 }
 

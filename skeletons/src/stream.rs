@@ -4,7 +4,7 @@
 use futures_util::stream::{self, Stream, StreamExt};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Portable, Spawner};
+use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::Distance;
 
 /// Applies `f` to each item, wherever a PE is free, and yields each result when it is there: the
@@ -41,22 +41,21 @@ use ultramarine_topology::Distance;
 ///
 /// An item whose task ended without a result yields the error in its place. The stream goes on with the
 /// others: who asks for more after an error gets their results.
-pub fn par_map_stream<S, F, A, R, I>(
-    spawner: &S,
+pub fn par_map_stream<F, A, R, I>(
+    cx: &Context,
     window: usize,
     f: F,
     items: I,
-) -> impl Stream<Item = Result<(usize, R), TaskError>> + use<S, F, A, R, I>
+) -> impl Stream<Item = Result<(usize, R), TaskError>> + use<F, A, R, I>
 where
-    S: Spawner,
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
     I: IntoIterator<Item = A>,
 {
-    let spawner = spawner.clone();
+    let cx = cx.clone();
     let under_way = items.into_iter().enumerate().map(move |(number, item)| {
-        let future = spawner.spawn_fn(Distance::ONE, f, item);
+        let future = cx.spawn_fn(Distance::ONE, f, item);
         async move { Ok((number, future.await?)) }
     });
     stream::iter(under_way).buffer_unordered(window.max(1))

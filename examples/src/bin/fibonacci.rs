@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, print, with_progress};
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, with_progress};
 
 /// Compute F(N), where F(0) = 0 and F(1) = 1, by dividing and conquering.
 #[derive(Parser)]
@@ -98,9 +98,7 @@ fn main() -> Result<()> {
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { n, threshold, skeleton, job } = arguments;
-    if job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = job.begin(cx)?;
     let ways = Ways {
         algorithm: DivideAndConquer::new(
             Problem::is_trivial,
@@ -114,7 +112,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         sequential,
     };
     let start = Instant::now();
-    let work = job.conquer(&cx, skeleton, ways, Problem { n, threshold, level: 0 });
+    let work = skeleton.conquer(&cx, ways, Problem { n, threshold, level: 0 });
     let result = with_progress(&cx, job.progress, None, work).await?;
     Report::gather(&cx, "fibonacci", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }

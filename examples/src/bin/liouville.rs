@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
 
 /// Sum Liouville's function over 1, 2, …, N.
 #[derive(Parser)]
@@ -44,13 +44,11 @@ fn main() -> Result<()> {
 
 async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { upto, tasks, skeleton, job } = arguments;
-    if job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = job.begin(cx)?;
     let ranges = chunks(1..upto + 1, tasks as usize);
     let start = Instant::now();
     let total = job.progress.then(|| skeleton.tasks(&cx, ranges.len()));
-    let work = job.map(&cx, skeleton, sum_liouville, ranges);
+    let work = skeleton.map(&cx, sum_liouville, ranges);
     let sums = with_progress(&cx, job.progress, total, work).await?;
     let sum: i64 = sums.iter().sum();
     Report::gather(&cx, "liouville", (skeleton, &job), start, sum).await?.print(&job)

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Picture, Report, name_of, print, with_progress};
+use ultramarine_examples::{JobFlags, Picture, Report, name_of, with_progress};
 
 /// Count the steps to escape for each pixel of a picture of the Mandelbrot set.
 ///
@@ -170,21 +170,14 @@ fn palette() -> Vec<u8> {
 }
 
 impl Reduction {
-    async fn rows(
-        self,
-        spawner: &impl Spawner,
-        threshold: u64,
-        view: View,
-    ) -> Result<Rows, TaskError> {
+    async fn rows(self, cx: &Context, threshold: u64, view: View) -> Result<Rows, TaskError> {
         let (none, rows) = (Rows::default, 0..u64::from(view.height));
         match self {
             Reduction::ParMapReduce => {
-                par_map_reduce_range_thresh(spawner, threshold, rows, view, none, row, Rows::and)
-                    .await
+                par_map_reduce_range_thresh(cx, threshold, rows, view, none, row, Rows::and).await
             }
             Reduction::PushMapReduce => {
-                push_map_reduce_range_thresh(spawner, threshold, rows, view, none, row, Rows::and)
-                    .await
+                push_map_reduce_range_thresh(cx, threshold, rows, view, none, row, Rows::and).await
             }
             Reduction::Rayon => {
                 Ok(rows.into_par_iter().map(|n| row(&view, n)).reduce(none, Rows::and))
@@ -201,19 +194,11 @@ fn main() -> Result<()> {
 
 async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { width, height, depth, threshold, out, skeleton, job } = arguments;
-    if job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = job.begin(cx)?;
     let picture = out.map(|path| Picture::at(&path)).transpose()?;
     let view = View { width, height, depth, is_painted: picture.is_some() };
     let start = Instant::now();
-    let work = async {
-        if job.supervised {
-            skeleton.rows(&cx.supervised(), threshold.into(), view).await
-        } else {
-            skeleton.rows(&cx, threshold.into(), view).await
-        }
-    };
+    let work = skeleton.rows(&cx, threshold.into(), view);
     let rows = with_progress(&cx, job.progress, None, work).await?;
     let of = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "mandelbrot", of, start, rows.checksum()).await?;

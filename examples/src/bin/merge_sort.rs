@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
 
 /// Sort random numbers, and print a digest of them in order.
 #[derive(Parser)]
@@ -44,9 +44,7 @@ fn main() -> Result<()> {
 
 async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { numbers, tasks, seed, skeleton, job } = arguments;
-    if job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = job.begin(cx)?;
     let mut random = random(seed);
     let parts: Vec<Vec<u64>> = chunks(0..numbers as u64, tasks as usize)
         .into_iter()
@@ -54,7 +52,7 @@ async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
         .collect();
     let start = Instant::now();
     let total = job.progress.then(|| skeleton.tasks(&cx, parts.len()));
-    let work = job.map(&cx, skeleton, Run::of, parts);
+    let work = skeleton.map(&cx, Run::of, parts);
     let runs = with_progress(&cx, job.progress, total, work).await?;
     let whole = |runs: &[Run]| runs.iter().all(Run::is_whole);
     if !whole(&runs) || runs.iter().map(|run| run.numbers.len()).sum::<usize>() != numbers {

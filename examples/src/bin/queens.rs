@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, print, with_progress};
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, with_progress};
 
 /// Count the ways to place N queens so that none attacks another.
 #[derive(Parser)]
@@ -114,9 +114,7 @@ fn main() -> Result<()> {
 
 async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { board, threshold, skeleton, job } = arguments;
-    if job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = job.begin(cx)?;
     let ways = Ways {
         algorithm: DivideAndConquer::new(
             Board::is_trivial,
@@ -130,7 +128,7 @@ async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
         sequential: count,
     };
     let start = Instant::now();
-    let work = job.conquer(&cx, skeleton, ways, Board::empty(board, threshold));
+    let work = skeleton.conquer(&cx, ways, Board::empty(board, threshold));
     let result = with_progress(&cx, job.progress, None, work).await?;
     Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }

@@ -59,14 +59,13 @@ fn main() -> Result<()> {
 }
 
 /// The sums of as many ranges as there is time for.
-async fn sums_in_time<S: Spawner>(
-    spawner: &S,
+async fn sums_in_time(
+    cx: &Context,
     ranges: Vec<Range<u64>>,
 ) -> std::result::Result<Vec<u64>, TaskError> {
-    let cx = spawner.context();
     let window = 4 * cx.topology().power_of(cx.topology().ball(Pe::ROOT, Distance::ONE)) as usize;
     let mut asked = pin!(asked_to_end());
-    let mut sums = pin!(par_map_stream(spawner, window, sum_totient, ranges));
+    let mut sums = pin!(par_map_stream(cx, window, sum_totient, ranges));
     let mut done = Vec::new();
     while let Either::Right((Some(sum), _)) = select(&mut asked, sums.next()).await {
         done.push(sum?.1);
@@ -75,9 +74,7 @@ async fn sums_in_time<S: Spawner>(
 }
 
 async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
-    if arguments.job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = arguments.job.begin(cx)?;
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
     let start = Instant::now();
     let count = ranges.len() as u64;
@@ -86,12 +83,11 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     } else {
         arguments.job.progress.then(|| arguments.skeleton.tasks(&cx, ranges.len()))
     };
-    let supervised = cx.supervised();
     let work = async {
-        match (arguments.partial, arguments.job.supervised) {
-            (true, true) => sums_in_time(&supervised, ranges).await,
-            (true, false) => sums_in_time(&cx, ranges).await,
-            _ => arguments.job.map(&cx, arguments.skeleton, sum_totient, ranges).await,
+        if arguments.partial {
+            sums_in_time(&cx, ranges).await
+        } else {
+            arguments.skeleton.map(&cx, sum_totient, ranges).await
         }
     };
     let sums = with_progress(&cx, arguments.job.progress, total, work).await?;

@@ -22,10 +22,17 @@ pub(super) trait Body<A>: Stateless {
     /// The function's name, for people to read.
     fn name() -> &'static str;
 
-    /// Begins the task on this thread, on behalf of `home`. `done` is called with the result once
+    /// Begins the task on this thread, on behalf of `home`; what it spawns is supervised or not. `done` is called with the result once
     /// there is one: before this returns, or later on any worker of this PE. Then the task is
     /// returned, and is stopped when it is dropped.
-    fn run<D>(self, pe: &Arc<Processor>, home: Pe, argument: A, done: D) -> Option<Task<()>>
+    fn run<D>(
+        self,
+        pe: &Arc<Processor>,
+        home: Pe,
+        is_supervised: bool,
+        argument: A,
+        done: D,
+    ) -> Option<Task<()>>
     where
         D: FnOnce(&Arc<Processor>, Result<Self::Output, TaskError>) + Send + 'static;
 }
@@ -46,7 +53,14 @@ where
         std::any::type_name::<F>()
     }
 
-    fn run<D>(self, pe: &Arc<Processor>, _home: Pe, argument: A, done: D) -> Option<Task<()>>
+    fn run<D>(
+        self,
+        pe: &Arc<Processor>,
+        _home: Pe,
+        _is_supervised: bool,
+        argument: A,
+        done: D,
+    ) -> Option<Task<()>>
     where
         D: FnOnce(&Arc<Processor>, Result<R, TaskError>) + Send + 'static,
     {
@@ -73,12 +87,20 @@ where
         std::any::type_name::<F>()
     }
 
-    fn run<D>(self, pe: &Arc<Processor>, home: Pe, argument: A, done: D) -> Option<Task<()>>
+    fn run<D>(
+        self,
+        pe: &Arc<Processor>,
+        home: Pe,
+        is_supervised: bool,
+        argument: A,
+        done: D,
+    ) -> Option<Task<()>>
     where
         D: FnOnce(&Arc<Processor>, Result<T::Output, TaskError>) + Send + 'static,
     {
         let end = End { pe: pe.clone(), done: Some(done), result: PhantomData };
-        match caught(|| (self.0)(Context::of(pe, home), argument)) {
+        let cx = Context::of(pe, home, is_supervised);
+        match caught(|| (self.0)(cx, argument)) {
             Err(message) => {
                 end.with(Err(TaskError::Panicked { pe: pe.me(), message }));
                 None

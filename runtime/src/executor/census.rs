@@ -1,6 +1,6 @@
 //! What all PEs have counted, added up along a tree.
 
-use super::context::{Context, Spawner};
+use super::context::Context;
 use super::future::Future;
 use crate::error::TaskError;
 use crate::protocol::Statistics;

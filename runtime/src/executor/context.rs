@@ -4,7 +4,6 @@ use super::body::{Async, Plain};
 use super::fork::Fork;
 use super::future::Future;
 use super::processor::Processor;
-use super::supervised::Supervised;
 use super::timer::Sleep;
 use super::worker::breathe;
 use crate::code::Stateless;
@@ -35,7 +34,50 @@ pub struct Outlook {
     pub is_turn_wanted: bool,
 }
 
-/// A task's view of the PE that it runs on. Cheap to clone.
+/// A task's view of the PE that it runs on: here it spawns other tasks. Cheap to clone.
+///
+/// # Functions
+///
+/// The function of a task must be a function item or a closure that captures nothing (capturing does
+/// not compile), because only its argument travels:
+///
+/// ```compile_fail
+/// # use ultramarine_runtime::executor::{Context, Future};
+/// # use ultramarine_topology::Distance;
+/// fn capturing(cx: &Context) -> Future<u64> {
+///     let factor = 3;
+///     cx.spawn_fn(Distance::ONE, move |n: u64| n * factor, 5)
+/// }
+/// # let used: fn(&Context) -> Future<u64> = capturing;
+/// ```
+///
+/// ```
+/// # use ultramarine_runtime::executor::{Context, Future};
+/// # use ultramarine_topology::Distance;
+/// fn passing(cx: &Context) -> Future<u64> {
+///     let factor = 3;
+///     cx.spawn_fn(Distance::ONE, |(n, factor): (u64, u64)| n * factor, (5, factor))
+/// }
+/// ```
+///
+/// # Supervision
+///
+/// A context is [supervised](Context::supervised) or not, and so are the tasks that it spawns. Tasks
+/// that are not are lost with the PE that they are on. Supervised ones survive its death (SymGridPar2
+/// §5.2): the PE that spawns a task supervises it, and has it run again if the PE that had it dies.
+///
+/// - The context of a supervised task is supervised: one word covers a whole computation.
+/// - A task may be run twice, even at the same time; its future gets one result.
+/// - A task whose supervisor dies is dropped: the PE that supervises the task in which it was spawned
+///   has that one run again.
+/// - A task with which more than `max_replicas` PEs have died ends with
+///   [`TaskError::GaveUp`](crate::error::TaskError::GaveUp), and sooner if more than three have and only
+///   the root and the PE that spawned it are left: it may be the task that kills them.
+///
+/// It costs a copy of the encoded argument, kept by the supervisor while the task is on another PE;
+/// a task that stays where it was spawned costs nothing.
+///
+/// # Deaths
 ///
 /// If the PE that waits for the task dies, the task is stopped where it awaits something, and with
 /// it the tasks on this PE whose futures it holds: another PE runs it again, if it was supervised.
@@ -44,17 +86,22 @@ pub struct Context {
     pub(super) pe: Arc<Processor>,
     /// The PE that waits for this task, or for the one on this PE from which it descends.
     pub(super) home: Pe,
+    /// Whether the tasks that it spawns are supervised.
+    is_supervised: bool,
 }
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("pe", &self.pe()).finish_non_exhaustive()
+        let Context { is_supervised, .. } = self;
+        let mut context = f.debug_struct("Context");
+        context.field("pe", &self.pe()).field("is_supervised", is_supervised);
+        context.finish_non_exhaustive()
     }
 }
 
 impl Context {
-    pub(super) fn of(pe: &Arc<Processor>, home: Pe) -> Self {
-        Context { pe: pe.clone(), home }
+    pub(super) fn of(pe: &Arc<Processor>, home: Pe, is_supervised: bool) -> Self {
+        Context { pe: pe.clone(), home, is_supervised }
     }
 
     /// The PE that this task runs on.
@@ -107,10 +154,11 @@ impl Context {
         Sleep { pe: self.pe.clone(), until: Instant::now() + duration, number: None }
     }
 
-    /// The spawner whose tasks survive the death of the PEs that they are on.
+    /// The same, but that the tasks which it spawns survive the death of the PEs that they are on. See
+    /// [Supervision](#supervision).
     ///
     /// ```
-    /// # use ultramarine_runtime::executor::{Context, Spawner};
+    /// # use ultramarine_runtime::executor::Context;
     /// # use ultramarine_topology::Distance;
     /// # async fn main_task(cx: Context) -> Result<(), ultramarine_runtime::error::TaskError> {
     /// let square = cx.supervised().spawn_fn(Distance::ONE, |n: u64| n * n, 7).await?;
@@ -118,37 +166,76 @@ impl Context {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn supervised(&self) -> Supervised {
-        Supervised::on(self.clone())
+    #[must_use]
+    pub fn supervised(&self) -> Context {
+        Context { is_supervised: true, ..self.clone() }
     }
 
-    /// Spawns a supervised task that any PE within `radius` may steal (`supervisedSpawn` in
-    /// SymGridPar2 §5.2): [`spawn`](Spawner::spawn) of [`supervised`](Self::supervised).
-    pub fn supervised_spawn<F, A, T>(
-        &self,
-        radius: Distance,
-        f: F,
-        argument: A,
-    ) -> Future<T::Output>
+    /// The same, but that the tasks which it spawns are lost with the PE that they are on. Their futures
+    /// end with [`TaskError::Lost`](crate::error::TaskError::Lost) then.
+    #[must_use]
+    pub fn unsupervised(&self) -> Context {
+        Context { is_supervised: false, ..self.clone() }
+    }
+
+    /// Whether the tasks that it spawns are supervised.
+    pub fn is_supervised(&self) -> bool {
+        self.is_supervised
+    }
+
+    /// Spawns a task that any PE within `radius` of this one may steal (`boundedSpawn` in
+    /// SymGridPar2 §4.2, `supervisedSpawn` in §5.2). [`Distance::ZERO`]: it stays here.
+    /// [`Distance::ONE`]: it may go anywhere.
+    ///
+    /// While the task stays on this PE, neither argument nor result is encoded.
+    pub fn spawn<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Future<T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,
         A: Portable,
         T: std::future::Future + Send + 'static,
         T::Output: Portable,
     {
-        self.supervised().spawn(radius, f, argument)
+        const { F::CHECKED };
+        self.pe.spawn(self.home, self.is_supervised, radius, Async(f), argument)
     }
 
-    /// Places a supervised task on a PE (`supervisedSpawnAt` in SymGridPar2 §5.2). If that PE dies
-    /// anybody may run the task.
-    pub fn supervised_spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
+    /// [`spawn`](Self::spawn) for a function that only computes.
+    pub fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        const { F::CHECKED };
+        self.pe.spawn(self.home, self.is_supervised, radius, Plain(f), argument)
+    }
+
+    /// [`spawn`](Self::spawn) of a task that the caller means to [take back](Fork::take_back)
+    /// and do itself, unless another thread or PE has taken it first.
+    pub fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,
         A: Portable,
         T: std::future::Future + Send + 'static,
         T::Output: Portable,
     {
-        self.supervised().spawn_at(pe, f, argument)
+        const { F::CHECKED };
+        self.pe.fork(self.home, self.is_supervised, radius, Async(f), argument)
+    }
+
+    /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
+    /// SymGridPar2 §4.3, `supervisedSpawnAt` in §5.2). If it is supervised and that PE dies, any PE may
+    /// run it. The future of a task for a PE that does not exist ends with
+    /// [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
+    pub fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        const { F::CHECKED };
+        self.pe.spawn_at(self.home, self.is_supervised, pe, Async(f), argument)
     }
 
     /// What a task that has much to do should know meanwhile, every few microseconds; `None` most
@@ -202,129 +289,5 @@ impl Context {
     /// How many PEs this one has heard have died.
     pub fn dead(&self) -> u32 {
         (0..self.pes()).filter(|pe| self.is_dead(Pe::new(*pe))).count() as u32
-    }
-}
-
-/// Something that spawns tasks. Skeletons take any, so that who spawns decides how safe the tasks
-/// are against failures.
-///
-/// In all of these the function must be a function item or a closure that captures nothing
-/// (capturing does not compile), because only its argument travels:
-///
-/// ```compile_fail
-/// # use ultramarine_runtime::executor::{Context, Spawner, Future};
-/// # use ultramarine_topology::Distance;
-/// fn capturing(cx: &Context) -> Future<u64> {
-///     let factor = 3;
-///     cx.spawn_fn(Distance::ONE, move |n: u64| n * factor, 5)
-/// }
-/// # let used: fn(&Context) -> Future<u64> = capturing;
-/// ```
-///
-/// ```
-/// # use ultramarine_runtime::executor::{Context, Spawner, Future};
-/// # use ultramarine_topology::Distance;
-/// fn passing(cx: &Context) -> Future<u64> {
-///     let factor = 3;
-///     cx.spawn_fn(Distance::ONE, |(n, factor): (u64, u64)| n * factor, (5, factor))
-/// }
-/// ```
-pub trait Spawner: Clone + Send + Sync + 'static {
-    /// The spawner of the same kind on the PE that `cx` belongs to.
-    fn on(cx: Context) -> Self;
-
-    /// The context that tasks are spawned from.
-    fn context(&self) -> &Context;
-
-    /// Spawns a task that any PE within `radius` of this one may steal (`boundedSpawn` in
-    /// SymGridPar2 §4.2). [`Distance::ZERO`]: it stays here. [`Distance::ONE`]: it may go
-    /// anywhere.
-    ///
-    /// While the task stays on this PE, neither argument nor result is encoded.
-    fn spawn<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Future<T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable;
-
-    /// [`spawn`](Spawner::spawn) for a function that only computes.
-    fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
-    where
-        F: Fn(A) -> R + Stateless,
-        A: Portable,
-        R: Portable;
-
-    /// [`spawn`](Spawner::spawn) of a task that the caller means to [take back](Fork::take_back)
-    /// and do itself, unless somebody has taken it first.
-    fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable;
-
-    /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
-    /// SymGridPar2 §4.3). The future of a task for a PE that does not exist ends with
-    /// [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
-    fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable;
-}
-
-/// Spawns tasks that are lost with the PE that they are on.
-impl Spawner for Context {
-    fn on(cx: Context) -> Self {
-        cx
-    }
-
-    fn context(&self) -> &Context {
-        self
-    }
-
-    fn spawn<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Future<T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.spawn(self.home, false, radius, Async(f), argument)
-    }
-
-    fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
-    where
-        F: Fn(A) -> R + Stateless,
-        A: Portable,
-        R: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.spawn(self.home, false, radius, Plain(f), argument)
-    }
-
-    fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.fork(self.home, false, radius, Async(f), argument)
-    }
-
-    fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.spawn_at(self.home, false, pe, Async(f), argument)
     }
 }

@@ -24,7 +24,7 @@ pub(super) trait Loan<A, R>: Promise<R> + Start {
 ///
 /// ```
 /// # use ultramarine_runtime::error::TaskError;
-/// # use ultramarine_runtime::executor::{Context, Spawner};
+/// # use ultramarine_runtime::executor::Context;
 /// # use ultramarine_topology::Distance;
 /// fn sum(numbers: &[u64]) -> u64 {
 ///     numbers.iter().sum()

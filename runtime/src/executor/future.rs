@@ -38,7 +38,7 @@ pub(super) fn stopping(act: impl FnOnce()) {
 /// there:
 ///
 /// ```compile_fail
-/// # use ultramarine_runtime::executor::{Context, Future, Spawner};
+/// # use ultramarine_runtime::executor::{Context, Future};
 /// # use ultramarine_topology::Distance;
 /// fn send(cx: &Context, future: Future<u64>) -> Future<u64> {
 ///     cx.spawn(Distance::ONE, async |_, future: Future<u64>| future.await.unwrap(), future)

@@ -93,7 +93,7 @@ where
     let (result, home) = (outcome.clone(), pe.clone());
     // Nothing may keep this thread from driving the PE: the others would wait for it.
     let me = pe.me();
-    let future = caught(|| CatchPanic::new(me, main(Context::of(&pe, me))));
+    let future = caught(|| CatchPanic::new(me, main(Context::of(&pe, me, false))));
     let main = pe.run_async(async move {
         let ended = match future {
             Ok(future) => future.await,

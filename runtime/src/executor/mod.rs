@@ -22,7 +22,6 @@
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
 //! | `worker` | what a worker thread does |
 //! | `nesting` | whether it does that while something else waits for it |
-//! | `supervised` | the spawner whose tasks are run again when they are lost |
 //! | `engine` | protocol, port and futures under one lock |
 //! | `processor` | one PE: what holds all of these together |
 //! | `life` | how a PE starts, is driven, and takes leave |
@@ -55,19 +54,17 @@ mod serial;
 mod settle;
 mod spawn;
 mod store;
-mod supervised;
 mod task;
 mod telling;
 mod timer;
 mod vigil;
 mod worker;
 
-pub use context::{Context, Outlook, Portable, Spawner};
+pub use context::{Context, Outlook, Portable};
 pub use failure::JobError;
 pub use fork::Fork;
 pub use future::Future;
 pub use life::{Leave, Parting, lead, serve};
 pub use processor::{Exchanged, Job};
 pub use store::Key;
-pub use supervised::Supervised;
 pub use vigil::{Beginning, Report, Watch, Watchman};

@@ -51,7 +51,7 @@ impl Context {
     /// it is [forgotten](Self::forget), or the key's home dies, or the job ends.
     ///
     /// ```
-    /// # use ultramarine_runtime::executor::{Context, Key, Spawner};
+    /// # use ultramarine_runtime::executor::{Context, Key};
     /// # use ultramarine_topology::Distance;
     /// use std::sync::atomic::{AtomicU64, Ordering};
     ///

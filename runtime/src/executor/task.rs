@@ -79,25 +79,32 @@ pub(super) struct Arrival {
     pub(super) pe: Arc<Processor>,
     /// `None` for a message, which has no result.
     pub(super) task: Option<TaskId>,
+    pub(super) is_supervised: bool,
     /// Its argument, if that is an array.
     pub(super) array: Option<Array>,
 }
 
 impl<B: Body<A>, A: Portable> Arrive<Arrival> for Kind<B, A> {
-    fn arrive(self, Arrival { pe, task, array }: Arrival, argument: &[u8]) {
+    fn arrive(self, arrival: Arrival, argument: &[u8]) {
+        let Arrival { pe, task, is_supervised, array } = arrival;
         match unpack("argument", argument, array) {
             Ok(argument) => {
                 let Some(task) = task else {
-                    let running = self.0.run(&pe, pe.me(), argument, |pe, result| {
-                        result.err().iter().for_each(|error| pe.message_failed(B::name(), error));
-                    });
+                    let running =
+                        self.0.run(&pe, pe.me(), is_supervised, argument, |pe, result| {
+                            result
+                                .err()
+                                .iter()
+                                .for_each(|error| pe.message_failed(B::name(), error));
+                        });
                     return running.into_iter().for_each(Task::detach);
                 };
-                let running = self.0.run(&pe, task.home, argument, move |pe, result| {
+                let done = move |pe: &Arc<Processor>, result: Result<_, _>| {
                     let bytes_max = pe.value_bytes_max();
                     let outcome = result.and_then(|value| pack_result(value, bytes_max));
                     pe.report(Some(task), outcome);
-                });
+                };
+                let running = self.0.run(&pe, task.home, is_supervised, argument, done);
                 running.into_iter().for_each(|running| pe.keep_guest(task.home, running));
             }
             Err(error) => pe.report(task, Err(error)),
@@ -246,9 +253,10 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
             }
             return;
         };
-        let (body, home) = (self.kind.0, self.home);
+        let (body, home, is_supervised) = (self.kind.0, self.home, self.is_supervised);
         let guest = (home != pe.me()).then(|| self.clone());
-        let running = body.run(pe, home, argument, move |_, result| self.finish(result));
+        let done = move |_: &Arc<Processor>, result| self.finish(result);
+        let running = body.run(pe, home, is_supervised, argument, done);
         match (guest, running) {
             (Some(guest), Some(running)) => guest.stay(running),
             (_, running) => running.into_iter().for_each(Task::detach),
@@ -366,12 +374,12 @@ pub(super) struct Guest(pub(super) Parcel);
 
 impl Start for Guest {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        let Parcel { task, body, .. } = Arc::unwrap_or_clone(self).0;
+        let Parcel { task, supervised, body, .. } = Arc::unwrap_or_clone(self).0;
         if pe.is_dead(task.home) {
             pe.orphans.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        pe.start_in_bytes(Some(task), body);
+        pe.start_in_bytes(Some(task), supervised, body);
     }
 
     fn pack(self: Arc<Self>, pe: &Processor, _: Effort) -> Option<Packed> {
@@ -391,11 +399,16 @@ impl Clone for Guest {
 
 impl Processor {
     /// Starts a task in bytes, or does what a message says.
-    pub(super) fn start_in_bytes(self: &Arc<Self>, task: Option<TaskId>, body: Bytes) {
+    pub(super) fn start_in_bytes(
+        self: &Arc<Self>,
+        task: Option<TaskId>,
+        is_supervised: bool,
+        body: Bytes,
+    ) {
         let start = |code: &[u8], array| {
             let (code, argument) = CodeRef::split(code)?;
             let code = Code::<Arrival>::resolve(code)?;
-            code.arrive(Arrival { pe: self.clone(), task, array }, argument);
+            code.arrive(Arrival { pe: self.clone(), task, is_supervised, array }, argument);
             Ok::<_, CodeError>(())
         };
         let started = match body {

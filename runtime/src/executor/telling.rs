@@ -26,7 +26,7 @@ impl Start for Reader {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
         pe.uncounted.fetch_add(1, Ordering::SeqCst);
         let Some(body) = pe.inbox.next() else { return };
-        pe.start_in_bytes(None, body);
+        pe.start_in_bytes(None, false, body);
         pe.queues.place_first(self);
     }
 
@@ -67,7 +67,7 @@ impl Processor {
 impl Context {
     /// Tells a PE something: it calls this function with the argument, before any task that it has
     /// not begun. There is no reply. This costs one message, where a task that is
-    /// [placed](super::Spawner::spawn_at) costs two and a future.
+    /// [placed](Context::spawn_at) costs two and a future.
     ///
     /// What one PE tells another is begun in the order in which it was told, one after the other:
     /// the next as soon as the function has returned or waits for something. What a PE is told by

@@ -5,7 +5,6 @@ use crate::orphans::{SUPERVISOR as MIDDLE, WORKER as LAST, among_three};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
-use ultramarine_runtime::executor::Spawner;
 
 #[test]
 fn the_others_are_asked_when_the_one_that_counts_for_them_dies() {

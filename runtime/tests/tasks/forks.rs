@@ -3,7 +3,7 @@
 use crate::alone;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
-use ultramarine_runtime::executor::{Context, Spawner};
+use ultramarine_runtime::executor::Context;
 use ultramarine_topology::Distance;
 
 #[test]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
-use ultramarine_runtime::executor::{Context, Future, Spawner};
+use ultramarine_runtime::executor::{Context, Future};
 use ultramarine_topology::Distance;
 
 const STRANGERS: u32 = 20;

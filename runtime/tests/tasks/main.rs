@@ -1,6 +1,6 @@
 //! What a few PEs, which are threads of this process, do with their tasks: with those that are
 //! forked, with those that wait inside rayon, with those that have lost their supervisor, and with
-//! large arguments and results; and what they tell each other.
+//! large arguments and results; what they tell each other, and which of them are supervised.
 
 mod census;
 mod forks;
@@ -8,11 +8,12 @@ mod joins;
 mod messages;
 mod orphans;
 mod packing;
+mod supervision;
 
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::executor::{Context, Exchanged, Job, Watch, lead};
+use ultramarine_runtime::executor::{Context, Exchanged, Job, Watch, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::memory;
 use ultramarine_topology::{Pe, Topology};
@@ -59,12 +60,22 @@ where
     result.expect("the job is well");
 }
 
+/// Runs `main` on the root of a job of `pes` PEs with `threads` workers each.
+fn among<T>(pes: u32, threads: usize, main: impl FnOnce(Context) -> T + Send + 'static)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
+    let mut jobs = jobs(pes, threads, |_| None).into_iter();
+    let root = jobs.next().expect("there is one");
+    jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
+    run_root(root, main);
+}
+
 /// Runs a main task on a PE that is alone, with so many workers.
 fn alone<F, T>(threads: usize, main: F)
 where
     F: FnOnce(Context) -> T + Send + 'static,
     T: Future<Output = ()> + Send + 'static,
 {
-    let mut jobs = jobs(1, threads, |_| None);
-    run_root(jobs.pop().expect("there is one"), main);
+    among(1, threads, main);
 }

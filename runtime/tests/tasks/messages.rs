@@ -1,23 +1,12 @@
 //! Messages without a reply.
 
-use crate::{PATIENCE, jobs, run_root};
+use crate::{PATIENCE, among, jobs};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, JobError, Key, Spawner, lead, serve};
+use ultramarine_runtime::executor::{Context, JobError, Key, lead, serve};
 use ultramarine_topology::Pe;
-
-/// Runs `main` on the root of a job of `pes` PEs with `threads` workers each.
-fn among<T>(pes: u32, threads: usize, main: impl FnOnce(Context) -> T + Send + 'static)
-where
-    T: Future<Output = ()> + Send + 'static,
-{
-    let mut jobs = jobs(pes, threads, |_| None).into_iter();
-    let root = jobs.next().expect("there is one");
-    jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
-    run_root(root, main);
-}
 
 type Heard = Mutex<Vec<(Pe, Vec<u64>)>>;
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::Verdict;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Report, Spawner, Watch, Watchman, serve};
+use ultramarine_runtime::executor::{Context, Report, Watch, Watchman, serve};
 use ultramarine_topology::{Distance, Pe};
 
 pub(crate) const SUPERVISOR: Pe = Pe::new(1);

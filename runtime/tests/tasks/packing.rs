@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::executor::{Context, Spawner, serve};
+use ultramarine_runtime::executor::{Context, serve};
 use ultramarine_topology::{Distance, Pe};
 
 const OTHER: Pe = Pe::new(1);

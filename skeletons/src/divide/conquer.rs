@@ -17,7 +17,7 @@ use std::future::ready;
 use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{self, Context, Portable, Spawner};
+use ultramarine_runtime::executor::{self, Context, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB
@@ -74,64 +74,60 @@ impl Whither {
 }
 
 /// Solves a problem that is a task of its own: the caller waits for it like for any other.
-pub(crate) async fn conquer<S, A>(
-    spawner: &S,
+pub(crate) async fn conquer<A>(
+    cx: &Context,
     whither: impl Fn(&Context, &A::Problem) -> Whither + Stateless,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
-    S: Spawner,
     A: Algorithm,
 {
-    begin(spawner, whither, algorithm, problem).await
+    begin(cx, whither, algorithm, problem).await
 }
 
 /// Has a task solve a problem.
-fn begin<S, A, W>(spawner: &S, whither: W, algorithm: A, problem: A::Problem) -> Ending<A::Solution>
+fn begin<A, W>(cx: &Context, whither: W, algorithm: A, problem: A::Problem) -> Ending<A::Solution>
 where
-    S: Spawner,
     A: Algorithm,
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
-    wait_for(spawner.spawn(Distance::ZERO, task::<S, A, W>(whither, algorithm), problem))
+    wait_for(cx.spawn(Distance::ZERO, task(whither, algorithm), problem))
 }
 
 /// What a task does with its problem.
-fn task<S, A, W>(
+fn task<A, W>(
     whither: W,
     algorithm: A,
 ) -> impl Fn(Context, A::Problem) -> Ending<A::Solution> + Stateless
 where
-    S: Spawner,
     A: Algorithm,
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
-    move |cx, problem| solve_as_task(&S::on(cx), whither, algorithm, problem, 0)
+    move |cx, problem| solve_as_task(&cx, whither, algorithm, problem, 0)
 }
 
 /// Solves a problem with a backlog of its own.
-fn solve_as_task<S, A, W>(
-    spawner: &S,
+fn solve_as_task<A, W>(
+    cx: &Context,
     whither: W,
     algorithm: A,
     problem: A::Problem,
     level: u32,
 ) -> Ending<A::Solution>
 where
-    S: Spawner,
     A: Algorithm,
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
-    let mut backlog = Backlog::new(spawner.context());
-    solve(spawner, whither, algorithm, problem, level, &mut backlog).into_future()
+    let mut backlog = Backlog::new(cx);
+    solve(cx, whither, algorithm, problem, level, &mut backlog).into_future()
 }
 
 /// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
 /// there are any, or others are to have a turn, does anything have to be awaited. The problem is a
 /// part of a part and so on, `level` times, of the one that the task began with.
-fn solve<'pe, S, A, W>(
-    spawner: &'pe S,
+fn solve<'pe, A, W>(
+    cx: &'pe Context,
     whither: W,
     algorithm: A,
     problem: A::Problem,
@@ -139,19 +135,17 @@ fn solve<'pe, S, A, W>(
     backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
 ) -> Solved<A::Solution>
 where
-    S: Spawner,
     A: Algorithm,
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
     if algorithm.is_trivial(&problem) {
         return Solved::Now(algorithm.solve(problem));
     }
-    let cx = spawner.context();
-    let fork = |radius, part| spawner.fork(radius, task::<S, A, W>(whither, algorithm), part);
+    let fork = |radius, part| cx.fork(radius, task(whither, algorithm), part);
     if level == LEVELS_MAX {
         backlog.offer_all(fork);
         // A pause: else all problems of this level would become tasks before one of them is solved.
-        return Solved::Paused(begin(spawner, whither, algorithm, problem));
+        return Solved::Paused(begin(cx, whither, algorithm, problem));
     }
     if cx.look_around().is_some_and(|outlook| outlook.is_turn_wanted) {
         backlog.offer_all(fork);
@@ -159,20 +153,19 @@ where
         return Solved::Paused(Box::pin(async move {
             cx.yield_now().await;
             let divided = {
-                let spawner = S::on(cx);
-                let mut backlog = Backlog::new(spawner.context());
+                let mut backlog = Backlog::new(&cx);
                 // Without another look: two tasks would do nothing but let each other go first.
-                divide(&spawner, whither, algorithm, problem, level, &mut backlog).into_future()
+                divide(&cx, whither, algorithm, problem, level, &mut backlog).into_future()
             };
             divided.await
         }));
     }
-    divide(spawner, whither, algorithm, problem, level, backlog)
+    divide(cx, whither, algorithm, problem, level, backlog)
 }
 
 /// Solves a problem that is not trivial.
-fn divide<'pe, S, A, W>(
-    spawner: &'pe S,
+fn divide<'pe, A, W>(
+    cx: &'pe Context,
     whither: W,
     algorithm: A,
     problem: A::Problem,
@@ -180,12 +173,10 @@ fn divide<'pe, S, A, W>(
     backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
 ) -> Solved<A::Solution>
 where
-    S: Spawner,
     A: Algorithm,
     W: Fn(&Context, &A::Problem) -> Whither + Stateless,
 {
-    let cx = spawner.context();
-    let task = task::<S, A, W>(whither, algorithm);
+    let task = task(whither, algorithm);
     let mut first = None;
     let mut solutions = algorithm.divide(&problem).map_each(|part| {
         if first.is_none() {
@@ -197,14 +188,14 @@ where
                 backlog.push(part, radius);
                 None
             }
-            Whither::To(pe) => Some(Solved::Later(wait_for(spawner.spawn_at(pe, task, part)))),
+            Whither::To(pe) => Some(Solved::Later(wait_for(cx.spawn_at(pe, task, part)))),
         }
     });
-    backlog.keep_on_offer(cx, level, |radius, part| spawner.fork(radius, task, part));
+    backlog.keep_on_offer(cx, level, |radius, part| cx.fork(radius, task, part));
     let below = level + 1;
     let mut is_paused = false;
     if let (Some(part), Some((solution, others))) = (first, solutions.as_mut().split_first_mut()) {
-        let solved = solve(spawner, whither, algorithm, part, below, backlog);
+        let solved = solve(cx, whither, algorithm, part, below, backlog);
         is_paused = matches!(solved, Solved::Paused(_));
         *solution = Some(solved);
         // The youngest first: the oldest is the likeliest to be stolen.
@@ -221,10 +212,10 @@ where
             let solved = match part {
                 Ok(part) if is_paused => {
                     let cx = cx.clone();
-                    let solve = move || solve_as_task(&S::on(cx), whither, algorithm, part, below);
+                    let solve = move || solve_as_task(&cx, whither, algorithm, part, below);
                     Solved::Paused(Box::pin(async move { solve().await }))
                 }
-                Ok(part) => solve(spawner, whither, algorithm, part, below, backlog),
+                Ok(part) => solve(cx, whither, algorithm, part, below, backlog),
                 Err(solved) => solved,
             };
             is_paused |= matches!(solved, Solved::Paused(_));

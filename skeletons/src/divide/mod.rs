@@ -27,7 +27,7 @@ use crate::parts::Parts;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable, Spawner};
+use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::Distance;
 
 /// An algorithm that solves a problem by solving parts of it.
@@ -211,18 +211,17 @@ fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solut
 /// # Errors
 ///
 /// A part's task ended without a result.
-pub async fn par_divide_and_conquer<S, A>(
-    spawner: &S,
+pub async fn par_divide_and_conquer<A>(
+    cx: &Context,
     radius: impl Fn(&A::Problem) -> Distance + Stateless,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
-    S: Spawner,
     A: Algorithm,
 {
     let whither = move |_: &Context, part: &A::Problem| Whither::Within(radius(part));
-    conquer(spawner, whither, algorithm, problem).await
+    conquer(cx, whither, algorithm, problem).await
 }
 
 /// Divides and conquers on PEs that are chosen at once: each part but the first is placed on a PE
@@ -238,17 +237,16 @@ where
 /// # Errors
 ///
 /// A part's task ended without a result.
-pub async fn push_divide_and_conquer<S, A>(
-    spawner: &S,
+pub async fn push_divide_and_conquer<A>(
+    cx: &Context,
     radius: impl Fn(&A::Problem) -> Distance + Stateless,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
-    S: Spawner,
     A: Algorithm,
 {
     let whither =
         move |cx: &Context, part: &A::Problem| Whither::on(cx, cx.random_within(radius(part)));
-    conquer(spawner, whither, algorithm, problem).await
+    conquer(cx, whither, algorithm, problem).await
 }

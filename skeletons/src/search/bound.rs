@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Key, Spawner};
+use ultramarine_runtime::executor::{Context, Key};
 use ultramarine_topology::Pe;
 
 /// A tree in which values are known, and limits of what is below.
@@ -94,19 +94,17 @@ pub trait Bounded: Tree<Node: Clone> {
 /// A task ended without a result. Then, or if the search is given up before it ends, or if processes
 /// have died, others of its tasks may still be under way, and of what a PE shares for them some may
 /// stay in its memory until the job ends. Otherwise all PEs forget it as the search ends.
-pub async fn par_maximise<S, T>(
-    spawner: &S,
+pub async fn par_maximise<T>(
+    cx: &Context,
     splitting: Splitting,
     tree: T,
     root: T::Node,
 ) -> Result<Option<(u64, T::Node)>, TaskError>
 where
-    S: Spawner,
     T: Bounded,
 {
-    let cx = spawner.context();
     let key = cx.new_key();
-    let found = search(spawner, key, splitting, Maximum, tree, root).await;
+    let found = search(cx, key, splitting, Maximum, tree, root).await;
     let kept = cx.known::<Best<T::Node>>(key).and_then(|best| best.get());
     forget(cx, key);
     Ok(better(found?, kept))

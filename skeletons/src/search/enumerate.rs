@@ -5,7 +5,7 @@ use super::{Splitting, Tree};
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
+use ultramarine_runtime::executor::{Context, Key, Portable};
 
 /// Visits each node of the tree below `root`, which is one of them: `visit` adds what it finds to
 /// what its task has found so far, at first `R`'s default, and `merge` adds what another task has
@@ -46,8 +46,8 @@ use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
 /// A task ended without a result. Then, or if the search is given up before it ends, or if processes
 /// have died, others of its tasks may still be under way, and of what a PE shares for them some may
 /// stay in its memory until the job ends. Otherwise all PEs forget it as the search ends.
-pub async fn par_enumerate<S, T, R>(
-    spawner: &S,
+pub async fn par_enumerate<T, R>(
+    cx: &Context,
     splitting: Splitting,
     visit: impl Fn(&T, &T::Node, &mut R) + Stateless,
     merge: impl Fn(&mut R, R) + Stateless,
@@ -55,14 +55,12 @@ pub async fn par_enumerate<S, T, R>(
     root: T::Node,
 ) -> Result<R, TaskError>
 where
-    S: Spawner,
     T: Tree,
     R: Portable + Default,
 {
     let kind = Enumeration { visit, merge, found: PhantomData };
-    let cx = spawner.context();
     let key = cx.new_key();
-    let found = search(spawner, key, splitting, kind, tree, root).await;
+    let found = search(cx, key, splitting, kind, tree, root).await;
     forget(cx, key);
     found
 }

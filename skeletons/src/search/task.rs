@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Key, Portable, Spawner};
+use ultramarine_runtime::executor::{Context, Key, Portable};
 use ultramarine_topology::Distance;
 
 /// Where a search goes on from a node.
@@ -64,8 +64,8 @@ impl<T> Default for Planted<T> {
 }
 
 /// Searches the tree below `root`; the PEs share what they share under `key`.
-pub(super) async fn search<S, T, K>(
-    spawner: &S,
+pub(super) async fn search<T, K>(
+    cx: &Context,
     key: Key,
     splitting: Splitting,
     kind: K,
@@ -73,15 +73,14 @@ pub(super) async fn search<S, T, K>(
     root: T::Node,
 ) -> Result<K::Found, TaskError>
 where
-    S: Spawner,
     T: Tree,
     K: Kind<T>,
 {
-    let planted = spawner.context().shared(key, Planted::<T>::default);
+    let planted = cx.shared(key, Planted::<T>::default);
     let tree = Arc::new(tree);
     planted.0.get_or_init(|| ready(Ok(tree)).boxed().shared());
     let part = Part { key, splitting, depth: 0, nodes: vec![root] };
-    visit_part::<S, T, K>(spawner.clone(), kind, part).await
+    visit_part::<T, K>(cx.clone(), kind, part).await
 }
 
 /// Has all PEs forget what they shared for a search, home at once: then what its tasks still have to
@@ -102,35 +101,33 @@ async fn tree<T: Tree>(cx: &Context, key: Key) -> Result<Arc<T>, TaskError> {
             let tree = planted.0.get().cloned().ok_or(TaskError::ShuttingDown)?.await?;
             Ok(T::clone(&tree))
         };
-        let seed = cx.spawn_at(key.home, send, key);
+        let seed = cx.unsupervised().spawn_at(key.home, send, key);
         async { seed.await?.map(Arc::new) }.boxed().shared()
     };
     planted.0.get_or_init(ask).clone().await
 }
 
-fn visit_part<S, T, K>(spawner: S, kind: K, part: Part<T::Node>) -> Ending<K::Found>
+fn visit_part<T, K>(cx: Context, kind: K, part: Part<T::Node>) -> Ending<K::Found>
 where
-    S: Spawner,
     T: Tree,
     K: Kind<T>,
 {
     let visit = async move {
-        let cx = spawner.context();
         let Part { key, splitting, depth, nodes } = part;
         // First: what home answers to this comes while the tree is on its way.
-        let (desk, mut found) = kind.begin(cx, key);
-        let tree = tree::<T>(cx, key).await?;
+        let (desk, mut found) = kind.begin(&cx, key);
+        let tree = tree::<T>(&cx, key).await?;
         let mut parts = Vec::new();
         let mut part_off = |nodes: Vec<T::Node>| {
-            let task = move |cx, part| visit_part::<S, T, K>(S::on(cx), kind, part);
+            let task = move |cx, part| visit_part::<T, K>(cx, kind, part);
             let part = Part { key, splitting, depth: depth.saturating_add(1), nodes };
-            parts.push(spawner.spawn(Distance::ONE, task, part));
+            parts.push(cx.spawn(Distance::ONE, task, part));
         };
         let mut frontier = Frontier::new(nodes);
         let children = |node| tree.children(node);
         let mut visit = |node: &T::Node| kind.visit(&desk, &tree, node, &mut found);
         let mut splitter = Splitter { splitting, depth, visited: 0, is_work_wanted: false };
-        while go_on(cx, &mut splitter, &mut frontier, children, &mut visit, &mut part_off) {
+        while go_on(&cx, &mut splitter, &mut frontier, children, &mut visit, &mut part_off) {
             // Others have something to say: of a better node, or that they need the tree.
             cx.yield_now().await;
         }

@@ -123,12 +123,12 @@ impl Job {
     }
 
     /// Seconds and a sum.
-    async fn once<S: Spawner>(&self, spawner: &S) -> Result<(f64, u64)> {
+    async fn once(&self, cx: &Context) -> Result<(f64, u64)> {
         let start = Instant::now();
         let parts = match self.work {
-            Work::SumEuler => par_map(spawner, totients, chunks(1..15_001, 400)).await?,
-            Work::Mandelbrot => par_map(spawner, mandelbrot_row, 0..1024).await?,
-            Work::Small => par_map(spawner, spin, vec![20; 65_000]).await?,
+            Work::SumEuler => par_map(cx, totients, chunks(1..15_001, 400)).await?,
+            Work::Mandelbrot => par_map(cx, mandelbrot_row, 0..1024).await?,
+            Work::Small => par_map(cx, spin, vec![20; 65_000]).await?,
         };
         Ok((start.elapsed().as_secs_f64(), parts.iter().sum()))
     }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, print, splitting, with_progress};
+use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
 
 /// Find the largest clique of an undirected graph.
 #[derive(Parser)]
@@ -50,22 +50,13 @@ fn main() -> Result<()> {
 async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { file, skeleton, splitting, job } = arguments;
     let graph = Graph::read(&file)?;
-    if job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = job.begin(cx)?;
     let start = Instant::now();
     let graph = graph.sorted();
     let best = match skeleton {
         Skeleton::ParMaximise => {
             let (tree, root) = (graph.clone(), Clique::root(&graph));
-            let supervised = cx.supervised();
-            let work = async {
-                if job.supervised {
-                    par_maximise(&supervised, splitting, tree, root).await
-                } else {
-                    par_maximise(&cx, splitting, tree, root).await
-                }
-            };
+            let work = par_maximise(&cx, splitting, tree, root);
             let best = with_progress(&cx, job.progress, None, work).await?;
             best.map_or_else(Clique::default, |(_, clique)| clique)
         }

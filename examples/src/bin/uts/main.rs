@@ -16,7 +16,7 @@ use std::time::Instant;
 use tree::{Node, Uts};
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, print, splitting, with_progress};
+use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
 
 /// Count the nodes of an unbalanced tree.
 #[derive(Parser)]
@@ -76,20 +76,11 @@ fn main() -> Result<()> {
 
 async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { tree, skeleton, splitting, job } = arguments;
-    if job.show_topology {
-        print(cx.topology())?;
-    }
+    let cx = job.begin(cx)?;
     let start = Instant::now();
     let found = match skeleton {
         Skeleton::ParEnumerate => {
-            let supervised = cx.supervised();
-            let work = async {
-                if job.supervised {
-                    enumerate(&supervised, splitting, tree).await
-                } else {
-                    enumerate(&cx, splitting, tree).await
-                }
-            };
+            let work = enumerate(&cx, splitting, tree);
             with_progress(&cx, job.progress, None, work).await?
         }
         Skeleton::Rayon => by_rayon(&tree),
@@ -101,15 +92,15 @@ async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
     report.with("depth", found.depth).with("leaves", found.leaves).print(&job)
 }
 
-async fn enumerate<S: Spawner>(
-    spawner: &S,
+async fn enumerate(
+    cx: &Context,
     splitting: Splitting,
     tree: Uts,
 ) -> std::result::Result<Found, TaskError> {
     let visit = |_: &Uts, node: &Node, found: &mut Found| found.visit(node);
     let merge = |found: &mut Found, other: Found| found.add(&other);
     let root = tree.root();
-    par_enumerate(spawner, splitting, visit, merge, tree, root).await
+    par_enumerate(cx, splitting, visit, merge, tree, root).await
 }
 
 fn by_rayon(tree: &Uts) -> Found {
