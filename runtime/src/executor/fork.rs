@@ -86,6 +86,8 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
     ///
     /// The PE does not look after its messages meanwhile: whoever forks much should
     /// [look around](super::Context::look_around).
+    // Not inlined: in the loop of a division that no thief disturbs it cost 4 ns of 22.
+    #[inline(never)]
     pub fn take_back(mut self) -> Result<A, Future<R>> {
         if self.pe.is_ending() {
             return Err(Future::failed(TaskError::ShuttingDown));
@@ -99,6 +101,7 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
 
     /// Leaves the task to whoever gets to it first, like one that was spawned. That may be a worker
     /// of this PE.
+    #[inline(never)]
     pub fn leave(mut self) -> Future<R> {
         let Some(task) = self.task.take() else { unreachable!("a fork is left once") };
         if !self.is_queued {
