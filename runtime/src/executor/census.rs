@@ -15,7 +15,8 @@ impl Context {
     /// What all living PEs together have counted so far. Costs a task on each of them, which is not
     /// counted itself.
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {
-        census(self.clone(), 0..self.pes()).await
+        // A PE that dies is not counted by another.
+        census(self.unsupervised(), 0..self.pes()).await
     }
 }
 
