@@ -27,6 +27,7 @@
 //! - [`Context`]: spawning and placing single tasks; [`Future`]: awaiting them.
 //! - [`Context::supervised`]: the same for tasks that survive the death of processes.
 //! - [`skeletons`]: parallel patterns.
+//! - [`Portable`]: what arguments and results may be; [`mod@plain`]: large arrays within them.
 //! - [`asked_to_end`]: ending in order when the time is up.
 //! - [`Distance`], [`Topology`]: who is near.
 #![deny(unsafe_code)]
@@ -61,6 +62,7 @@ pub use request::asked_to_end;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{Context, Fork, Future, JobError, Key, Outlook, Portable};
+pub use ultramarine_runtime::plain;
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};
 pub use ultramarine_runtime::settings::{Settings, SettingsError};
 pub use ultramarine_skeletons as skeletons;

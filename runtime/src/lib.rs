@@ -10,7 +10,7 @@
 //! | [`detector`] | who of the PEs is gone |
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
-//! Beside them [`mod@array`] holds what needs no encoding, [`code`] names the code of a task,
+//! Beside them [`mod@array`] holds what needs no encoding, [`plain`] what needs little, [`code`] names the code of a task,
 //! [`addresses`] says where PEs can be called, [`handshake`] tells PEs of the job
 //! from strangers, [`settings`] lists what a user may set, and
 //! [`error`] what can go wrong with a task.
@@ -23,6 +23,7 @@ pub mod error;
 pub mod executor;
 pub mod handshake;
 mod numbered;
+pub mod plain;
 pub mod protocol;
 pub mod settings;
 pub mod transport;

@@ -18,8 +18,13 @@ use ultramarine_topology::{Distance, Pe, Topology};
 ///
 /// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither encoded
 /// nor copied before they leave the process, and small messages do not wait behind them. Within a
-/// process nothing is copied at all. Other values are encoded; where they contain large arrays,
-/// that takes most of the time.
+/// process nothing is copied at all. Other values are encoded. Where they contain large arrays, that
+/// takes most of the time, unless [`plain`](crate::plain) says what the arrays are.
+///
+/// An encoding holds the fields one after the other, without their names and types. So what serde
+/// can leave out or put elsewhere does not travel: no `skip_serializing_if`, `flatten`, `untagged` or
+/// `tag`. The first may be **read as another value, without an error**; the others are errors of the
+/// task. A task that stays on its PE does not show it, since nothing is encoded there.
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}

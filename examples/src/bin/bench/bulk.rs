@@ -45,11 +45,14 @@ enum Way {
     Octets,
     /// A `Vec<f64>` within a structure, as the result of a task.
     Inside,
+    /// The same, where the structure says that it is plain data.
+    Plain,
     /// The results of tasks, one after the other, each a `Vec<f64>` of its own making.
     Fresh,
 }
 
-const WAYS: [Way; 5] = [Way::Result, Way::Argument, Way::Octets, Way::Inside, Way::Fresh];
+const WAYS: [Way; 6] =
+    [Way::Result, Way::Argument, Way::Octets, Way::Inside, Way::Plain, Way::Fresh];
 
 /// How PEs are connected.
 struct Road {
@@ -200,6 +203,13 @@ struct Structure {
     values: Vec<f64>,
 }
 
+#[derive(Serialize, Deserialize)]
+struct PlainStructure {
+    name: String,
+    #[serde(with = "ultramarine::plain")]
+    values: Vec<f64>,
+}
+
 /// What the next task on this PE is to return.
 static NEXT: Mutex<Option<Made>> = Mutex::new(None);
 
@@ -239,9 +249,13 @@ fn made_structure() -> Structure {
     Structure { name: "values".to_owned(), values: made_numbers() }
 }
 
+fn made_plain_structure() -> PlainStructure {
+    PlainStructure { name: "values".to_owned(), values: made_numbers() }
+}
+
 /// The seconds that one value takes.
 async fn once(cx: &Context, way: Way, bytes: usize) -> Result<f64> {
-    if matches!(way, Way::Result | Way::Octets | Way::Inside) {
+    if matches!(way, Way::Result | Way::Octets | Way::Inside | Way::Plain) {
         cx.spawn_at(THERE, async |_, made| make(made), (way, bytes)).await?;
     }
     let argument = if way == Way::Argument { numbers(bytes) } else { Vec::new() };
@@ -257,6 +271,10 @@ async fn once(cx: &Context, way: Way, bytes: usize) -> Result<f64> {
         }
         Way::Inside => {
             let task = cx.spawn_at(THERE, async |_, ()| made_structure(), ());
+            size_of_val(&*black_box(task.await?.values))
+        }
+        Way::Plain => {
+            let task = cx.spawn_at(THERE, async |_, ()| made_plain_structure(), ());
             size_of_val(&*black_box(task.await?.values))
         }
         Way::Fresh => {

@@ -1,0 +1,106 @@
+//! Arrays of plain data within other values, for `#[serde(with = "…")]`.
+//!
+//! Serde sees a `Vec` as its elements, and encodes them one by one. With this a field is one piece
+//! of bytes, copied once on each side. (8 MiB of `f64` to another process: 2.6 GB/s, where one by one
+//! it is 1.7, and a `Vec` that is the whole argument reaches 7.) The elements may be of any type that
+//! is [`Pod`]: numbers, arrays of them, and structures for which `bytemuck` derives it.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Tile {
+//!     row: u32,
+//!     column: u32,
+//!     #[serde(with = "ultramarine_runtime::plain")] // or `ultramarine::plain`
+//!     values: Vec<[f64; 4]>,
+//! }
+//! # let tile = Tile { row: 1, column: 2, values: vec![[0.5; 4]; 3] };
+//! # let bytes = ultramarine_runtime::wire::encode(&tile).unwrap();
+//! # let read: Tile = ultramarine_runtime::wire::decode(&bytes).unwrap();
+//! # assert_eq!((read.row, read.column, read.values), (1, 2, tile.values));
+//! ```
+//!
+//! The bytes are those of this machine: they are for another process of the same job, and not for a
+//! file that others read.
+
+use bytemuck::Pod;
+use serde::de::{Error, Visitor};
+use serde::{Deserializer, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// For serde: the elements as one piece of bytes.
+///
+/// # Errors
+///
+/// As of the serializer.
+pub fn serialize<T: Pod, S: Serializer>(elements: &[T], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bytes(bytemuck::cast_slice(elements))
+}
+
+/// For serde: the elements from one piece of bytes.
+///
+/// # Errors
+///
+/// As of the deserializer; or the bytes are not a whole number of elements.
+pub fn deserialize<'de, T: Pod, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    const { assert!(size_of::<T>() > 0, "elements without bytes cannot be counted") };
+    from.deserialize_bytes(Elements(PhantomData))
+}
+
+struct Elements<T>(PhantomData<T>);
+
+impl<T: Pod> Visitor<'_> for Elements<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the bytes of elements of {} bytes each", size_of::<T>())
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<T>, E> {
+        let elements = bytes.chunks_exact(size_of::<T>());
+        if !elements.remainder().is_empty() {
+            return Err(E::invalid_length(bytes.len(), &self));
+        }
+        Ok(elements.map(bytemuck::pod_read_unaligned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::wire::{decode, encode};
+    use proptest::prelude::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    struct Mixed {
+        before: String,
+        #[serde(with = "super")]
+        points: Vec<[i32; 3]>,
+        #[serde(with = "super")]
+        bytes: Vec<u8>,
+        after: Option<u64>,
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_what_was_written(
+            before: String, points: Vec<[i32; 3]>, bytes: Vec<u8>, after: Option<u64>,
+        ) {
+            let mixed = Mixed { before, points, bytes, after };
+            let read: Mixed = decode(&encode(&mixed).expect("there is room")).expect("it is whole");
+            prop_assert_eq!(read, mixed);
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_element_is_refused() {
+        #[derive(Serialize, Deserialize, Debug)]
+        struct Numbers<T: bytemuck::Pod>(#[serde(with = "super")] Vec<T>);
+
+        let bytes = encode(&Numbers(vec![1u8, 2, 3])).expect("there is room");
+        let error = decode::<Numbers<u16>>(&bytes).expect_err("three bytes are no numbers of two");
+        assert!(error.to_string().contains("invalid length"), "{error}");
+    }
+}
