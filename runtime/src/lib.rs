@@ -10,10 +10,10 @@
 //! | [`detector`] | who of the PEs is gone |
 //! | [`executor`] | tasks on worker threads; glues the others together |
 //!
-//! Beside them [`mod@array`] holds what needs no encoding, [`plain`] what needs little, [`code`] names the code of a task,
-//! [`addresses`] says where PEs can be called, [`handshake`] tells PEs of the job
-//! from strangers, [`settings`] lists what a user may set, and
-//! [`error`] what can go wrong with a task.
+//! Beside them [`mod@array`] holds what needs no encoding, [`plain`] what needs little, [`code`]
+//! names the code of a task, [`addresses`] says where PEs can be called, [`handshake`] tells PEs
+//! of the job from strangers, [`settings`] lists what a user may set, and [`error`] what can go
+//! wrong with a task.
 
 pub mod addresses;
 pub mod array;

@@ -41,8 +41,8 @@
 //! ```
 //!
 //! Maps return the results in the order of the data, or the first error. With a
-//! [supervised](ultramarine_runtime::executor::Context::supervised) context the same tasks survive the
-//! death of processes.
+//! [supervised](ultramarine_runtime::executor::Context::supervised) context the same tasks
+//! survive the death of processes.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 

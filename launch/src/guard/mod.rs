@@ -14,8 +14,8 @@
 //! - Once the job is made up ([`Ward::joined`]), a ward other than the root that dies by a signal is
 //!   mourned in one line, and the launcher is told that it has left in peace (see [`farewell`]). A
 //!   signal that the guard got, too, was meant to end it, and is no accident.
-//! - What ends otherwise ends the guard in the same way: with that code, or by that signal, which the
-//!   guard names unless it was meant to end the job.
+//! - What ends otherwise ends the guard in the same way: with that code, or by that signal, which
+//!   the guard names unless it was meant to end the job.
 //! - The end of the guard ends the ward (see [`start`]), and the end of the launcher ends both (see
 //!   [`lineage`]). Nobody is left over.
 //! - A ward that is stopped for so long that the others have given it up is killed (see [`standstill`]).

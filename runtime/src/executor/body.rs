@@ -22,9 +22,9 @@ pub(super) trait Body<A>: Stateless {
     /// The function's name, for people to read.
     fn name() -> &'static str;
 
-    /// Begins the task on this thread, on behalf of `home`; what it spawns is supervised or not. `done` is called with the result once
-    /// there is one: before this returns, or later on any worker of this PE. Then the task is
-    /// returned, and is stopped when it is dropped.
+    /// Begins the task on this thread, on behalf of `home`; what it spawns is supervised or not.
+    /// `done` is called with the result once there is one: before this returns, or later on any
+    /// worker of this PE. Then the task is returned, and is stopped when it is dropped.
     fn run<D>(
         self,
         pe: &Arc<Processor>,

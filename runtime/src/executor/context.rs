@@ -16,15 +16,16 @@ use ultramarine_topology::{Distance, Pe, Topology};
 
 /// A value that can travel: the argument or result of a task.
 ///
-/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither encoded
-/// nor copied before they leave the process, and small messages do not wait behind them. Within a
-/// process nothing is copied at all. Other values are encoded. Where they contain large arrays, that
-/// takes most of the time, unless [`plain`](crate::plain) says what the arrays are.
+/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither
+/// encoded nor copied before they leave the process, and small messages do not wait behind them.
+/// Within a process nothing is copied at all. Other values are encoded. Where they contain large
+/// arrays, that takes most of the time, unless [`plain`](crate::plain) says what the arrays are.
 ///
 /// An encoding holds the fields one after the other, without their names and types. So what serde
-/// can leave out or put elsewhere does not travel: no `skip_serializing_if`, `flatten`, `untagged` or
-/// `tag`. The first may be **read as another value, without an error**; the others are errors of the
-/// task. A task that stays on its PE does not show it, since nothing is encoded there.
+/// can leave out or put elsewhere does not travel: no `skip_serializing_if`, `flatten`,
+/// `untagged` or `tag`. The first may be **read as another value, without an error**; the others
+/// are errors of the task. A task that stays on its PE does not show it, since nothing is encoded
+/// there.
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
@@ -43,8 +44,8 @@ pub struct Outlook {
 ///
 /// # Functions
 ///
-/// The function of a task must be a function item or a closure that captures nothing (capturing does
-/// not compile), because only its argument travels:
+/// The function of a task must be a function item or a closure that captures nothing (capturing
+/// does not compile), because only its argument travels:
 ///
 /// ```compile_fail
 /// # use ultramarine_runtime::executor::{Context, Future};
@@ -67,17 +68,18 @@ pub struct Outlook {
 ///
 /// # Supervision
 ///
-/// A context is [supervised](Context::supervised) or not, and so are the tasks that it spawns. Tasks
-/// that are not are lost with the PE that they are on. Supervised ones survive its death (SymGridPar2
-/// §5.2): the PE that spawns a task supervises it, and has it run again if the PE that had it dies.
+/// A context is [supervised](Context::supervised) or not, and so are the tasks that it spawns.
+/// Tasks that are not are lost with the PE that they are on. Supervised ones survive its death
+/// (SymGridPar2 §5.2): the PE that spawns a task supervises it, and has it run again if the PE
+/// that had it dies.
 ///
 /// - The context of a supervised task is supervised: one word covers a whole computation.
 /// - A task may be run twice, even at the same time; its future gets one result.
-/// - A task whose supervisor dies is dropped: the PE that supervises the task in which it was spawned
-///   has that one run again.
+/// - A task whose supervisor dies is dropped: the PE that supervises the task in which it was
+///   spawned has that one run again.
 /// - A task with which more than `max_replicas` PEs have died ends with
-///   [`TaskError::GaveUp`](crate::error::TaskError::GaveUp), and sooner if more than three have and only
-///   the root and the PE that spawned it are left: it may be the task that kills them.
+///   [`TaskError::GaveUp`](crate::error::TaskError::GaveUp), and sooner if more than three have
+///   and only the root and the PE that spawned it are left: it may be the task that kills them.
 ///
 /// It costs a copy of the encoded argument, kept by the supervisor while the task is on another PE;
 /// a task that stays where it was spawned costs nothing.
@@ -159,8 +161,8 @@ impl Context {
         Sleep { pe: self.pe.clone(), until: Instant::now() + duration, number: None }
     }
 
-    /// The same, but that the tasks which it spawns survive the death of the PEs that they are on. See
-    /// [Supervision](#supervision).
+    /// The same, but that the tasks which it spawns survive the death of the PEs that they are
+    /// on. See [Supervision](#supervision).
     ///
     /// ```
     /// # use ultramarine_runtime::executor::Context;
@@ -176,8 +178,8 @@ impl Context {
         Context { is_supervised: true, ..self.clone() }
     }
 
-    /// The same, but that the tasks which it spawns are lost with the PE that they are on. Their futures
-    /// end with [`TaskError::Lost`](crate::error::TaskError::Lost) then.
+    /// The same, but that the tasks which it spawns are lost with the PE that they are on. Their
+    /// futures end with [`TaskError::Lost`](crate::error::TaskError::Lost) then.
     #[must_use]
     pub fn unsupervised(&self) -> Context {
         Context { is_supervised: false, ..self.clone() }
@@ -229,8 +231,8 @@ impl Context {
     }
 
     /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
-    /// SymGridPar2 §4.3, `supervisedSpawnAt` in §5.2). If it is supervised and that PE dies, any PE may
-    /// run it. The future of a task for a PE that does not exist ends with
+    /// SymGridPar2 §4.3, `supervisedSpawnAt` in §5.2). If it is supervised and that PE dies, any
+    /// PE may run it. The future of a task for a PE that does not exist ends with
     /// [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
     pub fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
     where

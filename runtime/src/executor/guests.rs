@@ -69,7 +69,7 @@ impl Processor {
     /// A task that has begun here waits for something. It is stopped if its home dies.
     pub(super) fn keep_guest(&self, home: Pe, task: Task<()>) {
         self.guests.add(home, task);
-        // Either this sees that home has died, or whoever says so sees the task.
+        // Either this sees that home has died, or `stop_orphans` sees the task.
         if self.is_dead(home) {
             self.stop_orphans(home);
         }
