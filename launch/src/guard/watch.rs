@@ -85,7 +85,11 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
         // Nobody is there to hear how it ended.
         sys::exit(1);
     }
-    let limit_ms = if matches!(end, End::Signal(_)) { RUMOUR_MS } else { 0 };
+    let by = |signal| if given_up { "its guard".to_owned() } else { name(signal) };
+    let limit_ms = match end {
+        End::Signal(signal) if !meant.contains(&signal) => RUMOUR_MS,
+        _ => 0,
+    };
     for _ in 0..RUMOURS_MAX {
         let Some(signal) = sys::next_signal(limit_ms) else { break };
         meant.insert(signal);
@@ -95,7 +99,7 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
         (Verdict::PassOn, End::Signal(signal)) => {
             if !meant.contains(&signal) {
                 let when = if told.joined { "" } else { " before the job had begun" };
-                log(&format!("{process} was killed by {}{when}: the job ends", name(signal)));
+                log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
             }
             sys::end_by(signal)
         }
@@ -104,9 +108,8 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
             sys::exit(code)
         }
         (Verdict::Mourn { signal }, _) => {
-            let by = if given_up { "its guard".to_owned() } else { name(signal) };
             take_leave(rank, told);
-            log(&format!("{process} was killed by {by}; the job goes on without it"));
+            log(&format!("{process} was killed by {}; the job goes on without it", by(signal)));
             sys::exit(0)
         }
     }

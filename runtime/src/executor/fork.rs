@@ -86,7 +86,7 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
     ///
     /// The PE does not look after its messages meanwhile: whoever forks much should
     /// [look around](super::Context::look_around).
-    // Not inlined: in the loop of a division that no thief disturbs it cost 4 ns of 22.
+    // Inlined, this and `leave` cost 4 of the 22 ns that a division takes when nothing is stolen.
     #[inline(never)]
     pub fn take_back(mut self) -> Result<A, Future<R>> {
         if self.pe.is_ending() {

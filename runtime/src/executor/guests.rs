@@ -27,10 +27,12 @@ struct Register {
     tasks: Vec<(Pe, Task<()>)>,
     /// Those that have ended are let go when there are this many.
     full_at: usize,
+    /// The PE has left the job: a task that begins to wait now is stopped at once.
+    is_closed: bool,
 }
 
 impl Guests {
-    /// How many ended tasks are kept at most, apart from as many as there are that wait.
+    /// How many ended tasks are kept at most, apart from as many as waited when they were last let go.
     const ENDED_MAX: usize = 64;
 
     fn register(&self) -> MutexGuard<'_, Register> {
@@ -42,7 +44,12 @@ impl Guests {
     /// was a tenth of the work of a small one.
     fn add(&self, home: Pe, task: Task<()>) {
         let mut register = self.register();
-        let Register { tasks, full_at } = &mut *register;
+        if register.is_closed {
+            // After the lock: this schedules it.
+            drop(register);
+            return drop(task);
+        }
+        let Register { tasks, full_at, .. } = &mut *register;
         if tasks.len() >= *full_at {
             tasks.retain(|(_, task)| !task.is_finished());
             *full_at = 2 * tasks.len() + Self::ENDED_MAX;
@@ -59,8 +66,9 @@ impl Guests {
         drop(stopped);
     }
 
-    /// Stops all.
+    /// Stops all, and those that come later.
     pub(super) fn clear(&self) {
+        self.register().is_closed = true;
         self.stop(|_| true);
     }
 }

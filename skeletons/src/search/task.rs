@@ -101,6 +101,7 @@ async fn tree<T: Tree>(cx: &Context, key: Key) -> Result<Arc<T>, TaskError> {
             let tree = planted.0.get().cloned().ok_or(TaskError::ShuttingDown)?.await?;
             Ok(T::clone(&tree))
         };
+        // Only home has the tree: another PE could not answer for it.
         let seed = cx.unsupervised().spawn_at(key.home, send, key);
         async { seed.await?.map(Arc::new) }.boxed().shared()
     };
