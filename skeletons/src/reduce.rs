@@ -1,7 +1,7 @@
 //! Map and reduce in one: results are combined where they arise, so that only few travel (HdpH-RS
 //! §6.1.2 and A.9).
 
-use crate::divide::{Algorithm, DivideAndConquer, Whither, conquer};
+use crate::divide::{Algorithm, DivideAndConquer, Placement, conquer};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use ultramarine_runtime::code::Stateless;
@@ -51,7 +51,7 @@ where
 {
     let halving = halving(identity, map, reduce);
     let span = Span { range, given, threshold, pes: None };
-    conquer(cx, |_, _| Whither::Within(Distance::ONE), halving, span).await
+    conquer(cx, |_, _| Placement::Within(Distance::ONE), halving, span).await
 }
 
 /// [`par_map_reduce_range_thresh`] in which halves are placed at once: as the range is halved, so are the
@@ -83,12 +83,12 @@ where
     R: Portable,
 {
     let (pe, pes) = (cx.pe().number(), cx.pes());
-    let whither = |cx: &Context, part: &Span<E>| match part.pes {
-        Some((first, _)) => Whither::on(cx, Pe::new(first % cx.pes())),
-        None => Whither::Within(Distance::ZERO),
+    let placement = |cx: &Context, part: &Span<E>| match part.pes {
+        Some((first, _)) => Placement::on(cx, Pe::new(first % cx.pes())),
+        None => Placement::Within(Distance::ZERO),
     };
     let span = Span { range, given, threshold, pes: Some((pe, pes)) };
-    conquer(cx, whither, halving(identity, map, reduce), span).await
+    conquer(cx, placement, halving(identity, map, reduce), span).await
 }
 
 /// Reduces what `map` makes of the items: tasks of `size` items (at least one) that follow each other

@@ -32,7 +32,8 @@ struct Register {
 }
 
 impl Guests {
-    /// How many ended tasks are kept at most, apart from as many as waited when they were last let go.
+    /// How many ended tasks are kept at most, apart from as many as waited when such were last let
+    /// go.
     const ENDED_MAX: usize = 64;
 
     fn register(&self) -> MutexGuard<'_, Register> {

@@ -55,20 +55,20 @@ fn wait_for<R: Portable>(solution: executor::Future<Result<R, TaskError>>) -> En
 }
 
 /// Where a part goes, unless it is the first, which is its parent's own.
-pub(crate) enum Whither {
+pub(crate) enum Placement {
     /// It waits here, for thieves within this radius, until its parent gets to it.
     Within(Distance),
     /// To this PE, at once.
     To(Pe),
 }
 
-impl Whither {
+impl Placement {
     /// To this PE; if that is the one we are on, or enough is on others, to any thread of ours.
     pub(crate) fn on(cx: &Context, pe: Pe) -> Self {
         if pe == cx.pe() || cx.away() >= AWAY_MAX {
-            Whither::Within(Distance::ZERO)
+            Placement::Within(Distance::ZERO)
         } else {
-            Whither::To(pe)
+            Placement::To(pe)
         }
     }
 }
@@ -76,51 +76,51 @@ impl Whither {
 /// Solves a problem that is a task of its own: the caller waits for it like for any other.
 pub(crate) async fn conquer<A>(
     cx: &Context,
-    whither: impl Fn(&Context, &A::Problem) -> Whither + Stateless,
+    placement: impl Fn(&Context, &A::Problem) -> Placement + Stateless,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
     A: Algorithm,
 {
-    begin(cx, whither, algorithm, problem).await
+    begin(cx, placement, algorithm, problem).await
 }
 
 /// Has a task solve a problem.
-fn begin<A, W>(cx: &Context, whither: W, algorithm: A, problem: A::Problem) -> Ending<A::Solution>
+fn begin<A, W>(cx: &Context, placement: W, algorithm: A, problem: A::Problem) -> Ending<A::Solution>
 where
     A: Algorithm,
-    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    wait_for(cx.spawn(Distance::ZERO, task(whither, algorithm), problem))
+    wait_for(cx.spawn(Distance::ZERO, task(placement, algorithm), problem))
 }
 
 /// What a task does with its problem.
 fn task<A, W>(
-    whither: W,
+    placement: W,
     algorithm: A,
 ) -> impl Fn(Context, A::Problem) -> Ending<A::Solution> + Stateless
 where
     A: Algorithm,
-    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    move |cx, problem| solve_as_task(&cx, whither, algorithm, problem, 0)
+    move |cx, problem| solve_as_task(&cx, placement, algorithm, problem, 0)
 }
 
 /// Solves a problem with a backlog of its own.
 fn solve_as_task<A, W>(
     cx: &Context,
-    whither: W,
+    placement: W,
     algorithm: A,
     problem: A::Problem,
     level: u32,
 ) -> Ending<A::Solution>
 where
     A: Algorithm,
-    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     let mut backlog = Backlog::new(cx);
-    solve(cx, whither, algorithm, problem, level, &mut backlog).into_future()
+    solve(cx, placement, algorithm, problem, level, &mut backlog).into_future()
 }
 
 /// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
@@ -128,7 +128,7 @@ where
 /// part of a part and so on, `level` times, of the one that the task began with.
 fn solve<'pe, A, W>(
     cx: &'pe Context,
-    whither: W,
+    placement: W,
     algorithm: A,
     problem: A::Problem,
     level: u32,
@@ -136,16 +136,16 @@ fn solve<'pe, A, W>(
 ) -> Solved<A::Solution>
 where
     A: Algorithm,
-    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     if algorithm.is_trivial(&problem) {
         return Solved::Now(algorithm.solve(problem));
     }
-    let fork = |radius, part| cx.fork(radius, task(whither, algorithm), part);
+    let fork = |radius, part| cx.fork(radius, task(placement, algorithm), part);
     if level == LEVELS_MAX {
         backlog.offer_all(fork);
         // A pause: else all problems of this level would become tasks before one of them is solved.
-        return Solved::Paused(begin(cx, whither, algorithm, problem));
+        return Solved::Paused(begin(cx, placement, algorithm, problem));
     }
     if cx.look_around().is_some_and(|outlook| outlook.is_turn_wanted) {
         backlog.offer_all(fork);
@@ -155,18 +155,18 @@ where
             let divided = {
                 let mut backlog = Backlog::new(&cx);
                 // Without another look: two tasks would do nothing but let each other go first.
-                divide(&cx, whither, algorithm, problem, level, &mut backlog).into_future()
+                divide(&cx, placement, algorithm, problem, level, &mut backlog).into_future()
             };
             divided.await
         }));
     }
-    divide(cx, whither, algorithm, problem, level, backlog)
+    divide(cx, placement, algorithm, problem, level, backlog)
 }
 
 /// Solves a problem that is not trivial.
 fn divide<'pe, A, W>(
     cx: &'pe Context,
-    whither: W,
+    placement: W,
     algorithm: A,
     problem: A::Problem,
     level: u32,
@@ -174,28 +174,28 @@ fn divide<'pe, A, W>(
 ) -> Solved<A::Solution>
 where
     A: Algorithm,
-    W: Fn(&Context, &A::Problem) -> Whither + Stateless,
+    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    let task = task(whither, algorithm);
+    let task = task(placement, algorithm);
     let mut first = None;
     let mut solutions = algorithm.divide(&problem).map_each(|part| {
         if first.is_none() {
             first = Some(part);
             return None;
         }
-        match whither(cx, &part) {
-            Whither::Within(radius) => {
+        match placement(cx, &part) {
+            Placement::Within(radius) => {
                 backlog.push(part, radius);
                 None
             }
-            Whither::To(pe) => Some(Solved::Later(wait_for(cx.spawn_at(pe, task, part)))),
+            Placement::To(pe) => Some(Solved::Later(wait_for(cx.spawn_at(pe, task, part)))),
         }
     });
     backlog.keep_on_offer(cx, level, |radius, part| cx.fork(radius, task, part));
     let below = level + 1;
     let mut is_paused = false;
     if let (Some(part), Some((solution, others))) = (first, solutions.as_mut().split_first_mut()) {
-        let solved = solve(cx, whither, algorithm, part, below, backlog);
+        let solved = solve(cx, placement, algorithm, part, below, backlog);
         is_paused = matches!(solved, Solved::Paused(_));
         *solution = Some(solved);
         // The youngest first: the oldest is the likeliest to be stolen.
@@ -212,10 +212,10 @@ where
             let solved = match part {
                 Ok(part) if is_paused => {
                     let cx = cx.clone();
-                    let solve = move || solve_as_task(&cx, whither, algorithm, part, below);
+                    let solve = move || solve_as_task(&cx, placement, algorithm, part, below);
                     Solved::Paused(Box::pin(async move { solve().await }))
                 }
-                Ok(part) => solve(cx, whither, algorithm, part, below, backlog),
+                Ok(part) => solve(cx, placement, algorithm, part, below, backlog),
                 Err(solved) => solved,
             };
             is_paused |= matches!(solved, Solved::Paused(_));

@@ -21,7 +21,7 @@
 mod backlog;
 mod conquer;
 
-pub(crate) use conquer::{Whither, conquer};
+pub(crate) use conquer::{Placement, conquer};
 
 use crate::parts::Parts;
 use std::marker::PhantomData;
@@ -220,8 +220,8 @@ pub async fn par_divide_and_conquer<A>(
 where
     A: Algorithm,
 {
-    let whither = move |_: &Context, part: &A::Problem| Whither::Within(radius(part));
-    conquer(cx, whither, algorithm, problem).await
+    let placement = move |_: &Context, part: &A::Problem| Placement::Within(radius(part));
+    conquer(cx, placement, algorithm, problem).await
 }
 
 /// Divides and conquers on PEs that are chosen at once: each part but the first is placed on a PE
@@ -246,7 +246,7 @@ pub async fn push_divide_and_conquer<A>(
 where
     A: Algorithm,
 {
-    let whither =
-        move |cx: &Context, part: &A::Problem| Whither::on(cx, cx.random_within(radius(part)));
-    conquer(cx, whither, algorithm, problem).await
+    let placement =
+        move |cx: &Context, part: &A::Problem| Placement::on(cx, cx.random_within(radius(part)));
+    conquer(cx, placement, algorithm, problem).await
 }
