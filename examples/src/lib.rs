@@ -1,22 +1,22 @@
-//! What the examples share: the job's flags, the skeletons and splittings to choose from, the
-//! progress display, and the report at the end.
+//! What the examples share: the job's flags, the skeletons and splittings to choose from, random
+//! numbers, and the report at the end.
 #![forbid(unsafe_code)]
 
 mod division;
 mod picture;
-mod progress;
+mod random;
 mod report;
 mod skeleton;
 mod splitting;
 
 pub use division::{Division, Ways};
 pub use picture::Picture;
-pub use progress::with_progress;
+pub use random::random;
 pub use report::{Report, print};
 pub use skeleton::Skeleton;
 pub use splitting::splitting;
 
-use ultramarine::{Context, Options, Result};
+use ultramarine::{Context, Options, Result, with_progress};
 
 /// The most tasks that a program can be told to make of its range: all of them are in the root's
 /// memory at once.
@@ -54,6 +54,17 @@ impl JobFlags {
             print(cx.topology())?;
         }
         Ok(if self.supervised { cx.supervised() } else { cx })
+    }
+
+    /// Awaits `work`, which starts `total` tasks in all, if that is known. Shows how far it is if the
+    /// flags say so.
+    pub async fn progress<T>(
+        &self,
+        cx: &Context,
+        total: impl Into<Option<u64>>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        if self.progress { with_progress(cx, total, work).await } else { work.await }
     }
 }
 

@@ -63,7 +63,7 @@ impl Report {
         let stolen = statistics.by_distance.iter().filter(|row| row.steals > 0);
         Ok(Report {
             program,
-            result: serde_json::to_value(result).map_err(Error::other)?,
+            result: serde_json::to_value(result)?,
             seconds,
             pes: cx.pes(),
             threads: cx.threads(),
@@ -99,7 +99,7 @@ impl Report {
     /// The report cannot be put into JSON, or not be written.
     pub fn print(&self, flags: &JobFlags) -> Result<()> {
         if flags.json {
-            let json = serde_json::to_string(self).map_err(Error::other)?;
+            let json = serde_json::to_string(self)?;
             return print(format_args!("{json}\n"));
         }
         print(self)

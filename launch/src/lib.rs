@@ -26,9 +26,13 @@
 //! - [`prelude`]: what most programs need.
 //! - [`Context`]: spawning and placing single tasks; [`Future`]: awaiting them.
 //! - [`Context::supervised`]: the same for tasks that survive the death of processes.
-//! - [`skeletons`]: parallel patterns.
+//! - [`skeletons`]: parallel patterns; [`skeletons::TaskSet`]: tasks that come and go.
+//! - [`Context::mailbox`], [`Context::tell`]: messages; [`Context::deaths`]: who has died.
+//! - [`Shared`]: a value that goes once to each process; [`Remote`]: one that stays where it was made.
 //! - [`Portable`]: what arguments and results may be; [`mod@plain`]: large arrays within them.
+//! - [`Error`]: why a program fails; [`Failure`]: why a task of it does. `?` makes them of any error.
 //! - [`asked_to_end`]: ending in order when the time is up.
+//! - [`with_progress`]: showing how far the work is.
 //! - [`Distance`], [`Topology`]: who is near.
 #![deny(unsafe_code)]
 
@@ -49,19 +53,24 @@ mod log;
 #[doc(hidden)]
 pub mod network;
 mod options;
+mod progress;
 mod request;
 mod start;
 mod threads;
 #[cfg(feature = "mpi")]
 mod world;
 
-pub use error::{Error, Result, StartError};
+pub use error::{Error, Failure, Result, StartError};
 pub use log::log_line;
 pub use options::{LaneKind, Options};
-pub use request::asked_to_end;
+pub use progress::with_progress;
+pub use request::{EndRequest, asked_to_end};
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
-pub use ultramarine_runtime::executor::{Context, Fork, Future, JobError, Key, Outlook, Portable};
+pub use ultramarine_runtime::executor::{
+    AbortOnDrop, Context, DeathStream, Elapsed, Fork, Future, JobError, Key, Mailbox, Outlook,
+    Portable, Remote, Shared, Where,
+};
 pub use ultramarine_runtime::plain;
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};
 pub use ultramarine_runtime::settings::{Settings, SettingsError};
@@ -74,7 +83,7 @@ pub use ultramarine_topology::{
 /// What most programs need.
 pub mod prelude {
     pub use crate::skeletons::*;
-    pub use crate::{Context, Distance, Pe, TaskError};
+    pub use crate::{Context, Distance, Failure, Pe, Remote, Shared, TaskError};
 }
 
 /// For the `ultramarine` command, which is of no job itself: the variable by which a launcher says
@@ -92,6 +101,10 @@ pub fn launched_by() -> Option<&'static str> {
 /// Call it early in the program's `main`: under a launcher the process splits here in a small
 /// guard, which the launcher knows, and the program proper (see [`Options::guard`]). A process that
 /// has threads already is started anew for this, and does again what it did before.
+///
+/// The main task goes on at once when a result, a timer or a message comes for it. It runs on a worker
+/// thread if one is free, or else on a thread of its own beside them, where rayon's functions use
+/// rayon's global pool. So let it wait rather than compute: tasks are for that.
 ///
 /// What the runtime has to say goes to standard error, panics included (unless the program has set
 /// a panic hook by then). If that cannot be written, or is not read, it is lost, and the job goes

@@ -5,7 +5,6 @@
 //! that all hosts are on. The addresses that host names stand for are taken only if there is none:
 //! often they are of a slow network for management.
 
-#[cfg(feature = "mpi")]
 use crate::error::StartError;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -58,7 +57,6 @@ impl Interface {
 
     /// Those by which others may call this process: the one that was chosen, or all that others
     /// may be able to reach.
-    #[cfg(feature = "mpi")]
     pub(crate) fn usable(choice: Option<&InterfaceChoice>) -> Result<Vec<Self>, StartError> {
         let all = Interface::all().unwrap_or_else(|error| {
             tracing::info!("the network interfaces of this host are not known: {error}");

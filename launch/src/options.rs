@@ -37,7 +37,8 @@ pub enum LaneKind {
 ///
 /// As flags: put it into the program's own `clap` arguments with `#[command(flatten)]`.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Job")]
+// A program without a description has none, rather than this one.
+#[command(next_help_heading = "Job", about = None, long_about = None)]
 pub struct Options {
     /// Run so many PEs as threads of this process, without a launcher [env: `ULTRAMARINE_PES`].
     #[arg(long, value_name = "P", value_parser = pe_count)]
@@ -375,6 +376,26 @@ mod tests {
     fn with(options: Options, name: &str, value: &str) -> Result<Options, String> {
         let variable = |asked: &str| (asked == name).then(|| value.to_owned());
         options.completed(variable).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_program_keeps_its_own_description_or_none() {
+        use clap::CommandFactory as _;
+        #[derive(clap::Parser)]
+        struct Bare {
+            #[command(flatten)]
+            _options: Options,
+        }
+        /// Does things.
+        #[derive(clap::Parser)]
+        struct Described {
+            #[command(flatten)]
+            _options: Options,
+        }
+        assert!(Bare::command().get_about().is_none());
+        assert!(Bare::command().get_long_about().is_none());
+        let about = Described::command().get_about().map(ToString::to_string);
+        assert_eq!(about.as_deref(), Some("Does things"));
     }
 
     #[test]

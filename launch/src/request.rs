@@ -1,29 +1,59 @@
-//! The request to end, from outside: `SIGTERM`, as Slurm sends it before it takes the nodes away.
+//! The request to end, from outside: `SIGTERM`, as Slurm sends it before it takes the nodes away, or
+//! `SIGINT`, as Ctrl-C sends it.
+//!
+//! | signal | the root, while it listens | the root, else | other processes |
+//! |---|---|---|---|
+//! | `SIGTERM` | is told | ends | pass over it |
+//! | first `SIGINT` | is told | ends | pass over it |
+//! | second `SIGINT` | ends | | pass over it |
+//!
+//! A process may get both the signal that a launcher sends to all processes and the copy that its
+//! guard hands on. So where there is a guard, it is the guard that counts (see
+//! [`guard`](crate::guard)).
 
-use signal_hook::consts::SIGTERM;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use std::future::poll_fn;
 #[cfg(feature = "mpi")]
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
+/// What has asked a job to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndRequest {
+    /// `SIGTERM`: the time is up, or somebody has used `kill` or `scancel`.
+    Terminate,
+    /// `SIGINT`: somebody has pressed Ctrl-C, and may do so again if the end takes too long.
+    Interrupt,
+}
+
 /// What is known of a request, and who waits for one.
 #[derive(Default)]
 struct Request {
-    is_there: bool,
+    /// The first that came.
+    came: Option<EndRequest>,
     waiting: Vec<Waker>,
 }
 
 static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
 
-/// Waits until this process is asked to end, by `SIGTERM`; for ever if it is not. To be awaited in the
-/// main task, beside the work, so that the program can end in order with what it has found so far.
+/// Waits until this process is asked to end, by `SIGTERM` or by Ctrl-C (`SIGINT`), and says which it
+/// was; waits for ever if it is not. To be awaited in the main task, beside the work, so that the
+/// program can end in order with what it has found so far.
 ///
-/// From the first poll on the signal does not end this process any more. The other processes of a job
-/// pass over it in any case: whoever ends a whole job sends it to all of them, and it is for the root to
-/// say what becomes of that. A batch system that has sent it kills all processes a little
-/// later (Slurm after `KillWait`, usually 30 s; `--signal=TERM@120` lets it ask two minutes early).
+/// From the first poll on `SIGTERM` and the first `SIGINT` do not end this process any more. A second
+/// `SIGINT` ends the job at once. The other processes of a job pass over both in any case: whoever
+/// ends a whole job sends the signal to all of them, and the root decides what becomes of that. A
+/// program that does not call this ends at the first signal.
+///
+/// How much time is left then depends on the launcher:
+///
+/// - Slurm kills all processes some time after `SIGTERM` (`KillWait`, usually 30 s;
+///   `--signal=TERM@120` lets it ask two minutes early).
+/// - MPICH's `mpiexec` hands both signals on. At a second Ctrl-C it kills all processes.
+/// - Open MPI's `mpiexec` makes a `SIGTERM` of Ctrl-C, and kills all processes a second later.
 ///
 /// ```
 /// use futures_util::future::{Either, select};
@@ -36,43 +66,61 @@ static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
 ///     let mut asked = pin!(ultramarine::asked_to_end());
 ///     let mut squares = pin!(par_map_stream(cx, 100, |n: u64| n * n, 0..1_000_000));
 ///     let mut found = Vec::new();
-///     while let Either::Right((Some(square), _)) = select(&mut asked, squares.next()).await {
-///         found.push(square?.1);
+///     loop {
+///         match select(&mut asked, squares.next()).await {
+///             Either::Right((Some(square), _)) => found.push(square?.1),
+///             Either::Right((None, _)) => return Ok(found),
+///             Either::Left((request, _)) => {
+///                 eprintln!("asked to end ({request:?}), after {} squares", found.len());
+///                 return Ok(found);
+///             }
+///         }
 ///     }
-///     Ok(found)
 /// }
 /// ```
-pub async fn asked_to_end() {
+pub async fn asked_to_end() -> EndRequest {
     let request = REQUEST.get_or_init(listen);
     poll_fn(|cx| {
         let mut request = lock(request);
-        if request.is_there {
-            return Poll::Ready(());
+        if let Some(came) = request.came {
+            return Poll::Ready(came);
         }
         if !request.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             request.waiting.push(cx.waker().clone());
         }
         Poll::Pending
     })
-    .await;
+    .await
 }
 
-/// Has the signal noted from now on.
+/// Has the signals noted from now on.
 fn listen() -> Arc<Mutex<Request>> {
     let request = Arc::<Mutex<Request>>::default();
     let heard = request.clone();
-    let started = Signals::new([SIGTERM]).and_then(|mut signals| {
+    let is_counted_elsewhere = interrupts_are_counted_by_the_guard();
+    let started = Signals::new([SIGTERM, SIGINT]).and_then(|mut signals| {
         let hear = move || {
-            if signals.forever().next().is_some() {
+            let mut was_interrupted = false;
+            for signal in signals.forever() {
+                let is_interrupt = signal == SIGINT;
+                if is_interrupt && was_interrupted && !is_counted_elsewhere {
+                    // It comes back only with an error, which SIGINT is not one for.
+                    let _ = emulate_default_handler(SIGINT);
+                }
+                was_interrupted |= is_interrupt;
+                let came = if is_interrupt { EndRequest::Interrupt } else { EndRequest::Terminate };
                 let mut request = lock(&heard);
-                request.is_there = true;
-                request.waiting.drain(..).for_each(Waker::wake);
+                request.came.get_or_insert(came);
+                let waiting = std::mem::take(&mut request.waiting);
+                // After the lock: a waker may ask again.
+                drop(request);
+                waiting.into_iter().for_each(Waker::wake);
             }
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(hear)
     });
     if let Err(error) = started {
-        // The signal ends the process then, as it does any other.
+        // The signals end the process then, as they do any other.
         tracing::warn!("a request to end will not be heard: {error}");
     }
     request
@@ -82,11 +130,23 @@ fn lock(request: &Mutex<Request>) -> MutexGuard<'_, Request> {
     request.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets the signal pass by this process, which is not the root's.
+/// Whether this process has a guard that ends it at the second interrupt.
+fn interrupts_are_counted_by_the_guard() -> bool {
+    #[cfg(feature = "mpi")]
+    let is_so = crate::guard::counts_interrupts();
+    #[cfg(not(feature = "mpi"))]
+    let is_so = false;
+    is_so
+}
+
+/// Lets the signals pass by this process, which is not the root's. Says whether one has come.
 #[cfg(feature = "mpi")]
-pub(crate) fn leave_to_the_root() {
-    let nobody_looks = Arc::new(AtomicBool::new(false));
-    if let Err(error) = signal_hook::flag::register(SIGTERM, nobody_looks) {
-        tracing::warn!("a request to end will end this process: {error}");
+pub(crate) fn leave_to_the_root() -> Arc<AtomicBool> {
+    let has_come = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        if let Err(error) = signal_hook::flag::register(signal, has_come.clone()) {
+            tracing::warn!("a request to end will end this process: {error}");
+        }
     }
+    has_come
 }

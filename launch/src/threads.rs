@@ -2,6 +2,7 @@
 
 use crate::allowance::Allowance;
 use crate::error::{Error, Result, StartError};
+use crate::network::Interface;
 use crate::options::{LaneKind, Options, PES_MAX, utf8_variable};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -18,6 +19,10 @@ where
     T: Future<Output = Result<()>> + Send + 'static,
 {
     options.faults().refuse_among_threads()?;
+    if options.interface().is_some() {
+        // It calls no other host, and may be started on several next.
+        Interface::usable(options.interface())?;
+    }
     options.raise_descriptor_limit(None);
     let pes = options.pe_count().unwrap_or(1);
     if pes == 0 {

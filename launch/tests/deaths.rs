@@ -24,11 +24,11 @@ const FOLDER: &str = "DEATHS_FOLDER";
 
 /// Runs a program on so many processes over each lane. All must be well although some are killed.
 fn survives(processes: u32, program: &str) {
-    survives_what_is_told(processes, program, "the job goes on without it");
+    survives_what_is_told(processes, program, &["the job goes on without it"]);
 }
 
 /// The same, with what must be said of the loss.
-fn survives_what_is_told(processes: u32, program: &str, told: &str) {
+fn survives_what_is_told(processes: u32, program: &str, told: &[&str]) {
     for lane in ["mpi", "tcp"] {
         let folder = format!("ultramarine-deaths-{}-{program}-{lane}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
@@ -42,7 +42,9 @@ fn survives_what_is_told(processes: u32, program: &str, told: &str) {
         let out = String::from_utf8_lossy(&output.stdout);
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
-        assert!(err.contains(told), "nobody was lost: {out}\n{err}");
+        for line in told {
+            assert!(err.contains(line), "{lane}: `{line}` is not in: {out}\n{err}");
+        }
         assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
     }
 }
@@ -89,7 +91,13 @@ fn the_program_goes_on_after_the_job() {
 
 #[test]
 fn one_that_was_stopped_for_too_long_leaves_and_the_job_goes_on() {
-    survives_what_is_told(3, "be_held_for_dead", "PE 1 leaves: the others hold it for dead");
+    survives_what_is_told(3, "be_held_for_dead", &["PE 1 leaves: the others hold it for dead"]);
+}
+
+#[test]
+fn a_task_that_calls_exit_is_a_death() {
+    let told = [0, 3].map(|code| format!("called exit({code}) amid the job; the job goes on"));
+    survives_what_is_told(4, "call_exit", &[&told[0], &told[1]]);
 }
 
 #[test]
@@ -111,6 +119,16 @@ fn without_the_root_all_leave_and_the_launcher_fails() {
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{lane}: {err}");
         assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn an_exit_of_the_root_is_an_error() {
+    for lane in ["mpi", "tcp"] {
+        let Some(output) = launched(3, "call_exit_at_the_root", lane) else { return };
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{lane}: {err}");
+        assert!(err.contains("called exit(0) amid the job: the job ends"), "{lane}: {err}");
     }
 }
 
@@ -344,7 +362,7 @@ mod programs {
             .set("stalled_after", "2s");
         run(options, async |cx| {
             let stopped = Pe::new(1);
-            let lost = cx.spawn_at(stopped, async |_, ()| stop(3000), ());
+            let lost = cx.spawn_at(stopped, async |_, ()| stop(5000), ());
             assert_eq!(lost.await, Err(TaskError::Lost { pe: stopped }));
             assert_eq!(push_map(&cx.supervised(), |n: u32| n, 0..3).await?, [0, 1, 2]);
             println!("all is well");
@@ -367,6 +385,41 @@ mod programs {
             assert!(!cx.is_dead(stopped));
             println!("all is well");
             Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn call_exit() {
+        run(Options::default(), async |cx| {
+            let exit = async |_: Context, code: i32| {
+                if first(&format!("exit-{code}")) {
+                    std::process::exit(code);
+                }
+                code
+            };
+            let cx = cx.supervised();
+            let exits = [(1, 0), (2, 3)].map(|(pe, code)| cx.spawn_at(Pe::new(pe), exit, code));
+            let squares = |n: u64| {
+                std::thread::sleep(Duration::from_millis(2));
+                n * n
+            };
+            let squares = par_map(&cx, squares, 0..200).await?;
+            assert_eq!(squares, (0..200).map(|n| n * n).collect::<Vec<_>>());
+            for (task, code) in exits.into_iter().zip([0, 3]) {
+                assert_eq!(task.await, Ok(code));
+            }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn call_exit_at_the_root() {
+        let _ = Options::default().run(async |cx| {
+            cx.spawn_at(Pe::new(1), async |_, n: u32| n, 3).await?;
+            std::process::exit(0)
         });
     }
 

@@ -243,16 +243,19 @@ fn settings_that_cannot_be_are_refused_by_name() {
 }
 
 #[test]
-fn a_topology_file_that_cannot_be_read_is_refused_by_name() {
+fn a_topology_file_or_interface_that_is_not_there_is_refused_by_name() {
     use clap::Parser;
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
         options: Options,
     }
-    let flags = ["test", "--pes", "2", "--topology", "/nowhere/topology.toml"];
-    let text = refusal(Flags::parse_from(flags).options);
+    let refusal =
+        |flag, value| refusal(Flags::parse_from(["test", "--pes", "2", flag, value]).options);
+    let text = refusal("--topology", "/nowhere/topology.toml");
     assert!(text.contains("cannot read the topology file /nowhere/topology.toml"), "{text}");
+    let text = refusal("--interface", "nope");
+    assert!(text.contains("no network interface of this host is `nope`"), "{text}");
 }
 
 #[test]

@@ -39,8 +39,9 @@ fn strangers_have_no_effect_before_a_death_and_after_it() {
     }
 }
 
-/// The ports of the job that this process listens on.
-fn own_ports() -> Vec<u16> {
+/// The ports of the job that this process listens on. (A socket may be listed twice, if others come
+/// and go meanwhile.)
+fn own_ports() -> BTreeSet<u16> {
     let range = std::env::var(PORTS).expect("the test says which");
     let (first, last) = range.split_once('-').expect("two");
     let range = first.parse::<u16>().expect("a port")..=last.parse().expect("a port");

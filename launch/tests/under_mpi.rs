@@ -5,6 +5,7 @@
 mod common;
 
 use common::launcher::launched;
+use std::path::PathBuf;
 use ultramarine::prelude::*;
 use ultramarine::{Error, TaskError};
 
@@ -30,6 +31,11 @@ fn large_arguments_and_results_travel() {
 #[test]
 fn a_panic_reaches_whoever_awaits() {
     succeeds(2, "panic_elsewhere");
+}
+
+#[test]
+fn a_failure_elsewhere_arrives_as_its_text() {
+    succeeds(2, "fail_elsewhere");
 }
 
 #[test]
@@ -107,6 +113,24 @@ mod programs {
             let error = cx.spawn_at(Pe::new(1), task, 7).await.expect_err("it panics");
             let message = "no 7 today".to_owned();
             assert_eq!(error, TaskError::Panicked { pe: Pe::new(1), message });
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn fail_elsewhere() {
+        run(async |cx| {
+            let read = async |_, path: PathBuf| -> Result<u64, Failure> {
+                let text = std::fs::read_to_string(path)?;
+                Ok(text.trim().parse()?)
+            };
+            let absent = cx.spawn_at(Pe::new(1), read, "/no/such/file".into()).await?;
+            let text = absent.expect_err("there is no such file").to_string();
+            assert!(text.starts_with("No such file or directory"), "{text}");
+            let no_number = cx.spawn_at(Pe::new(1), read, "/proc/version".into()).await?;
+            assert_eq!(no_number, Err(Failure::new("invalid digit found in string")));
             println!("all is well");
             Ok(())
         });

@@ -8,6 +8,9 @@
 //! Which values those are is decided by their type. All others are encoded by
 //! [`wire`](crate::wire).
 
+#[cfg(test)]
+mod tests;
+
 use crate::transport::link::prefer_huge_pages;
 use bytemuck::Pod;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -205,6 +208,23 @@ trait Plain: Sized + 'static {
     fn become_array(self) -> Array;
     /// `None`: it is not an array of this type.
     fn from_array(array: Array) -> Option<Self>;
+    /// An array in the memory of a value that others have, too. `None`: it would be a copy.
+    fn share(_: Arc<Self>) -> Option<Array> {
+        None
+    }
+    /// The value that was shared. An error: those of this type never are.
+    fn shared(array: Array) -> Result<Option<Arc<Self>>, Array> {
+        Err(array)
+    }
+}
+
+impl Plain for Array {
+    fn become_array(self) -> Array {
+        self
+    }
+    fn from_array(array: Array) -> Option<Self> {
+        Some(array)
+    }
 }
 
 impl<T: Pod + Send + Sync> Plain for Vec<T> {
@@ -213,6 +233,14 @@ impl<T: Pod + Send + Sync> Plain for Vec<T> {
     }
     fn from_array(array: Array) -> Option<Self> {
         array.into_vec()
+    }
+    fn share(elements: Arc<Self>) -> Option<Array> {
+        Some(Array(elements))
+    }
+    fn shared(array: Array) -> Result<Option<Arc<Self>>, Array> {
+        let elements: Arc<dyn Any + Send + Sync> = array.0.clone();
+        let same = elements.downcast().ok();
+        Ok(same.or_else(|| array.into_vec().map(Arc::new)))
     }
 }
 
@@ -239,6 +267,7 @@ macro_rules! with_each_plain_type {
     ($attempt:ident) => {
         with_each_plain_type!($attempt: u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
         $attempt!(String);
+        $attempt!(Array);
     };
     ($attempt:ident: $($element:ty)*) => {
         $($attempt!(Vec<$element>); $attempt!(Box<[$element]>);)*
@@ -291,72 +320,32 @@ pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
     None
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// As it would arrive in another process.
-    fn sent(array: &Array) -> Array {
-        let mut arriving =
-            Arriving::new(array.bytes().len(), array.alignment()).expect("it is one");
-        for piece in array.bytes().chunks(7) {
-            arriving.take(piece);
-        }
-        assert_eq!(arriving.missing(), 0);
-        arriving.into_array()
+/// An array in the memory of a value that others have, too. `None`: that cannot be had of this type.
+pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
+    let value: Arc<dyn Any + Send + Sync> = value.clone();
+    macro_rules! share {
+        ($plain:ty) => {
+            if let Ok(plain) = value.clone().downcast::<$plain>() {
+                return Plain::share(plain);
+            }
+        };
     }
+    with_each_plain_type!(share);
+    None
+}
 
-    fn travels<V: Clone + PartialEq + std::fmt::Debug + 'static>(value: V) {
-        let array = from_value(value.clone()).expect("it is an array");
-        assert!(is_plain::<V>());
-        assert_eq!(into_value::<V>(sent(&array)).as_ref(), Some(&value), "to another process");
-        assert_eq!(
-            into_value::<V>(array.clone()).as_ref(),
-            Some(&value),
-            "a copy, as it is shared"
-        );
-        assert_eq!(into_value::<V>(array), Some(value), "within the process");
+/// The value that was [shared](share): itself, within its process. `None`: it is no such array. An
+/// error: values of this type are not shared.
+pub(crate) fn take_shared<V: Send + Sync + 'static>(array: Array) -> Result<Option<Arc<V>>, Array> {
+    macro_rules! take {
+        ($plain:ty) => {
+            if std::any::TypeId::of::<V>() == std::any::TypeId::of::<$plain>() {
+                let value: Option<Arc<dyn Any + Send + Sync>> =
+                    <$plain>::shared(array)?.map(|value| value as _);
+                return Ok(value.and_then(|value| value.downcast().ok()));
+            }
+        };
     }
-
-    proptest! {
-        #[test]
-        fn values_travel(
-            bytes: Vec<u8>, shorts: Vec<i16>, words: Vec<u32>, floats in prop::collection::vec(-1e9..1e9, 0..9),
-            wide: Vec<u128>, text: String,
-        ) {
-            travels(bytes);
-            travels(shorts.into_boxed_slice());
-            travels(words);
-            travels::<Vec<f64>>(floats);
-            travels(wide);
-            travels(text);
-        }
-    }
-
-    #[test]
-    fn nothing_is_copied_unless_it_is_shared() {
-        let numbers = vec![1.5; 1000];
-        let place = numbers.as_ptr();
-        let array = Array::from(numbers);
-        let copy: Vec<f64> = into_value(array.clone()).expect("the same type");
-        assert_ne!(copy.as_ptr(), place);
-        let same: Vec<f64> = into_value(array).expect("the same type");
-        assert_eq!(same.as_ptr(), place);
-        let arrived = sent(&same.into());
-        let place = arrived.bytes().as_ptr();
-        let numbers: Vec<f64> = into_value(arrived).expect("it is aligned alike");
-        assert_eq!(numbers.as_ptr().cast(), place);
-    }
-
-    #[test]
-    fn other_values_and_other_bytes_are_no_arrays() {
-        assert_eq!(from_value((1, vec![1u8])), Err((1, vec![1u8])));
-        assert!(!is_plain::<Vec<Vec<u8>>>());
-        assert_eq!(into_value::<(u8, u8)>(vec![1u8, 2].into()), None);
-        assert_eq!(into_value::<Vec<u32>>(vec![1u8, 2, 3].into()), None);
-        assert_eq!(into_value::<String>(vec![0xffu8].into()), None);
-        assert_eq!(into_value::<Vec<u32>>(vec![7u8, 0, 0, 0].into()), Some(vec![7u32.to_le()]));
-        assert!(Arriving::new(8, 3).is_none() && Arriving::new(9, 8).is_none());
-    }
+    with_each_plain_type!(take);
+    Err(array)
 }

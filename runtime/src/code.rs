@@ -19,6 +19,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Stands at the beginning of each [`Code`]; two random numbers.
 const MAGIC: [u64; 2] = [0x8d4c_2f61_b7e3_095a, 0x51f0_93de_6ab8_c427];
@@ -32,18 +33,60 @@ static ANCHOR: u8 = 0;
 /// A closure that captures only values without bytes counts, too: what such a value stands for must
 /// then hold in every process of the program.
 ///
-/// Which functions those are is checked when the program is compiled; see
+/// Which functions those are is checked when machine code is made of the program; see
 /// [`Context`](crate::executor::Context#functions).
+#[diagnostic::on_unimplemented(
+    message = "a task's function must not capture variables, because only its argument travels to \
+               other PEs",
+    label = "this captures a value that is not `Copy`, `Send` and `Sync`",
+    note = "pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, (a, b))`"
+)]
 pub trait Stateless: Copy + Send + Sync + 'static {
-    /// Fails to compile for a type that has bytes.
-    const CHECKED: () = assert!(
-        size_of::<Self>() == 0,
+    /// Fails to compile for a type that has bytes. A function that takes a task's function begins
+    /// with `const { F::CHECKED };`, so that the compiler names the line where it is called.
+    const CHECKED: () = if size_of::<Self>() != 0 {
+        captures()
+    };
+}
+
+/// A function of its own, for the compiler to name the place above, and not one in the core library.
+#[track_caller]
+const fn captures() -> ! {
+    panic!(
         "a task's function must not capture variables, because only its argument travels to other \
-         PEs: pass what it needs as the argument, as in `cx.spawn(radius, |cx, (a, b)| …, (a, b))`"
+         PEs: pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, (a, b))`"
     );
 }
 
+#[diagnostic::do_not_recommend]
 impl<F: Copy + Send + Sync + 'static> Stateless for F {}
+
+/// What says a function's name, for people to read.
+pub(crate) type Name = fn() -> &'static str;
+
+/// The name of a function, which one thread writes, at the price of a store, and others may read.
+#[derive(Default)]
+pub(crate) struct NameCell(AtomicPtr<()>);
+
+impl NameCell {
+    pub(crate) fn set(&self, name: Option<Name>) {
+        let name = name.map_or(std::ptr::null_mut(), |name| name as *mut ());
+        self.0.store(name, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Option<Name> {
+        let name = self.0.load(Ordering::Relaxed);
+        // SAFETY: `set` alone writes here, and it writes null or such a function.
+        (!name.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), Name>(name) })
+    }
+
+    /// Sets it, where nobody else does. What it was.
+    pub(crate) fn replace(&self, name: Option<Name>) -> Option<Name> {
+        let old = self.get();
+        self.set(name);
+        old
+    }
+}
 
 /// A kind of task: its code, which can take up an argument that arrived as bytes.
 pub trait Arrive<X>: Stateless {
@@ -81,8 +124,13 @@ impl<K: Arrive<X>, X: 'static> LaidDown<K, X> {
 
 impl<X: 'static> Code<X> {
     /// The code of this kind of task.
+    ///
+    /// # Panics
+    ///
+    /// If the kind has bytes. (Whoever takes a task's function has [checked](Stateless::CHECKED) it
+    /// when it was compiled: a second check here would only repeat the error, far from its cause.)
     pub fn of<K: Arrive<X>>(_kind: K) -> &'static Self {
-        const { K::CHECKED };
+        assert_eq!(size_of::<K>(), 0, "a kind of task has bytes");
         LaidDown::<K, X>::CODE
     }
 
@@ -140,7 +188,7 @@ impl<X: 'static> Code<X> {
 /// A value of `F` must have existed, in this process or in another of the same program: so that
 /// this is no more than a copy of it, which `F: Copy + Send` allows everywhere.
 unsafe fn conjure<F: Stateless>() -> F {
-    const { F::CHECKED };
+    assert_eq!(size_of::<F>(), 0, "a kind of task has bytes");
     // SAFETY: `F` has no bytes, so a dangling aligned pointer is valid for reading one; that `F`
     // has values at all is the caller's promise.
     unsafe { std::ptr::NonNull::<F>::dangling().read() }

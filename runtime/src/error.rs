@@ -29,7 +29,7 @@ pub enum TaskError {
         "the {what} takes {bytes} bytes, more than the {limit} bytes of a message; send less, or raise `message_bytes_max`"
     )]
     TooLarge {
-        /// `"argument"` or `"result"`.
+        /// The argument or the result, of which task, and its type.
         what: String,
         /// Its encoded length.
         bytes: usize,
@@ -37,9 +37,12 @@ pub enum TaskError {
         limit: usize,
     },
     /// The argument or the result could not be encoded, or did not decode on the other side.
-    #[error("the {what} cannot be carried from PE to PE: {reason}")]
+    #[error(
+        "the {what} cannot be carried from PE to PE: {reason} (what serde can leave out or put elsewhere \
+         does not travel: `skip_serializing_if`, `flatten`, `untagged`, `tag`; see `Portable`)"
+    )]
     Codec {
-        /// `"argument"` or `"result"`.
+        /// The argument or the result, of which task, and its type.
         what: String,
         /// What the codec said.
         reason: String,
@@ -51,6 +54,13 @@ pub enum TaskError {
         pe: Pe,
         /// Which check failed.
         reason: String,
+    },
+    /// All PEs that had a value of a [`Shared`](crate::executor::Shared) or
+    /// [`Remote`](crate::executor::Remote) have died.
+    #[error("a value that was made on {pe} is lost: no PE that lives has a copy of it")]
+    ValueLost {
+        /// Where it was made.
+        pe: Pe,
     },
     /// The task was, or may have been, on a PE that died, and nobody supervised it.
     #[error(
@@ -75,6 +85,15 @@ pub enum TaskError {
         /// The PEs that died with copies of it.
         with: Vec<Pe>,
     },
+    /// The PE from which something was to come has died.
+    #[error("{pe} has died: nothing more comes from it")]
+    Died {
+        /// The dead one.
+        pe: Pe,
+    },
+    /// The task was [cancelled](crate::executor::Future::abort).
+    #[error("the task was cancelled")]
+    Cancelled,
     /// The program's main task ended while this task was not yet done.
     #[error("the job is shutting down")]
     ShuttingDown,

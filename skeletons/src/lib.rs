@@ -7,6 +7,7 @@
 //! | skeleton | who runs what | source |
 //! |---|---|---|
 //! | **a function applied to each item** | | |
+//! | [`map()`], [`map_with`], [`map_async`], [`map_async_with`] | says apart who does it, how much is a task, and what comes out; those below are maps of one kind | |
 //! | [`par_map`] | a task for each waits at the caller; any PE steals it | SymGridPar2 fig. 10 |
 //! | [`par_map_chunked`], [`par_map_sliced`] | a task for some that follow each other, or for every n-th | HdpH-RS A.9 |
 //! | [`push_map`], [`push_map_chunked`], [`push_map_sliced`] | the same tasks, dealt out to all PEs in turn | HdpH-RS A.9 |
@@ -24,6 +25,9 @@
 //! | [`par_map_reduce_range_thresh`] | halves of a range wait to be stolen | HdpH-RS A.9 |
 //! | [`push_map_reduce_range_thresh`] | halves of a range are placed on halves of the PEs | HdpH-RS A.9 |
 //! | [`par_map_reduce`] | groups of items wait to be stolen | |
+//! | **tasks that come and go** | | |
+//! | [`TaskSet`] | those that the program says; each result is had as it comes | |
+//! | [`select`], [`race`] | the first that ends counts, and the others are cancelled | |
 //! | **a tree searched** | | |
 //! | [`par_enumerate`] | every node; tasks are split off by depth, by budget, or when somebody is idle | `YewPar` |
 //! | [`par_maximise`] | the best node; what cannot beat the best so far is left out, on all PEs | `YewPar` |
@@ -47,12 +51,12 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod divide;
-mod map;
+pub mod map;
 mod parts;
 mod reduce;
 pub mod search;
+mod set;
 mod share;
-mod stream;
 
 pub use divide::{
     Algorithm, DivideAndConquer, fork_divide_and_conquer, par_divide_and_conquer,
@@ -60,11 +64,12 @@ pub use divide::{
 };
 
 pub use map::{
-    fork_map, par_map, par_map_2level, par_map_2level_relaxed, par_map_2level_scheme,
-    par_map_chunked, par_map_local, par_map_sliced, push_map, push_map_chunked, push_map_sliced,
+    fork_map, map, map_async, map_async_with, map_with, par_map, par_map_2level,
+    par_map_2level_relaxed, par_map_2level_scheme, par_map_chunked, par_map_local, par_map_reduce,
+    par_map_sliced, par_map_stream, push_map, push_map_chunked, push_map_sliced,
 };
 pub use parts::Parts;
-pub use reduce::{par_map_reduce, par_map_reduce_range_thresh, push_map_reduce_range_thresh};
+pub use reduce::{par_map_reduce_range_thresh, push_map_reduce_range_thresh};
 pub use search::{Bounded, Splitting, Tree, par_enumerate, par_maximise};
+pub use set::{TaskSet, race, select};
 pub use share::{chunks, shares};
-pub use stream::par_map_stream;

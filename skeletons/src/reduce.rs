@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable};
+use ultramarine_runtime::executor::{Context, Portable, Shared};
 use ultramarine_topology::{Distance, Pe};
 
 /// Reduces what `map` makes of the numbers of a range: halves it until at most `threshold` numbers
 /// (at least one) are left, which are worked off in order. Halves wait to be stolen.
 ///
-/// `map` captures nothing; what it needs beside the number is `given`, of which each half has a copy.
+/// `map` captures nothing; what it needs beside the number is `given`, which
+/// goes once to each process.
 /// `reduce` must be associative, and `identity` its neutral element, which is also the result for an
 /// empty range.
 ///
@@ -36,21 +37,25 @@ use ultramarine_topology::{Distance, Pe};
 /// # Errors
 ///
 /// A task ended without a result.
-pub async fn par_map_reduce_range_thresh<E, R>(
+pub async fn par_map_reduce_range_thresh<E, R, I, M, C>(
     cx: &Context,
     threshold: u64,
     range: Range<u64>,
     given: E,
-    identity: impl Fn() -> R + Stateless,
-    map: impl Fn(&E, u64) -> R + Stateless,
-    reduce: impl Fn(R, R) -> R + Stateless,
+    identity: I,
+    map: M,
+    reduce: C,
 ) -> Result<R, TaskError>
 where
-    E: Portable + Clone,
+    E: Portable + Sync,
     R: Portable,
+    I: Fn() -> R + Stateless,
+    M: Fn(&E, u64) -> R + Stateless,
+    C: Fn(R, R) -> R + Stateless,
 {
+    const { (I::CHECKED, M::CHECKED, C::CHECKED) };
     let halving = halving(identity, map, reduce);
-    let span = Span { range, given, threshold, pes: None };
+    let span = Span { range, given: cx.share(given), threshold, pes: None };
     conquer(cx, |_, _| Placement::Within(Distance::ONE), halving, span).await
 }
 
@@ -69,70 +74,45 @@ where
 /// # Errors
 ///
 /// A task ended without a result.
-pub async fn push_map_reduce_range_thresh<E, R>(
+pub async fn push_map_reduce_range_thresh<E, R, I, M, C>(
     cx: &Context,
     threshold: u64,
     range: Range<u64>,
     given: E,
-    identity: impl Fn() -> R + Stateless,
-    map: impl Fn(&E, u64) -> R + Stateless,
-    reduce: impl Fn(R, R) -> R + Stateless,
+    identity: I,
+    map: M,
+    reduce: C,
 ) -> Result<R, TaskError>
 where
-    E: Portable + Clone,
+    E: Portable + Sync,
     R: Portable,
+    I: Fn() -> R + Stateless,
+    M: Fn(&E, u64) -> R + Stateless,
+    C: Fn(R, R) -> R + Stateless,
 {
+    const { (I::CHECKED, M::CHECKED, C::CHECKED) };
     let (pe, pes) = (cx.pe().number(), cx.pes());
     let placement = |cx: &Context, part: &Span<E>| match part.pes {
         Some((first, _)) => Placement::on(cx, Pe::new(first % cx.pes())),
         None => Placement::Within(Distance::ZERO),
     };
-    let span = Span { range, given, threshold, pes: Some((pe, pes)) };
+    let span = Span { range, given: cx.share(given), threshold, pes: Some((pe, pes)) };
     conquer(cx, placement, halving(identity, map, reduce), span).await
 }
 
-/// Reduces what `map` makes of the items: tasks of `size` items (at least one) that follow each other
-/// are stolen, map and reduce theirs; what they send back is reduced in order.
-///
-/// ```text
-///       x₁ x₂ x₃ ┈→ stolen     x₄ x₅ x₆ ┈→ stolen     x₇        size 3
-///          r₁                     r₂                  r₃        reduced by the caller
-/// ```
-///
-/// `reduce` must be associative, and `identity` its neutral element.
-///
-/// # Errors
-///
-/// A task ended without a result.
-pub async fn par_map_reduce<A, R>(
-    cx: &Context,
-    size: usize,
-    items: impl IntoIterator<Item = A>,
-    identity: impl Fn() -> R + Stateless,
-    map: impl Fn(A) -> R + Stateless,
-    reduce: impl Fn(R, R) -> R + Stateless,
-) -> Result<R, TaskError>
-where
-    A: Portable,
-    R: Portable,
-{
-    let whole = move |items: Vec<A>| items.into_iter().map(map).fold(identity(), reduce);
-    let parts = crate::par_map(cx, whole, crate::share::chunked(size, items)).await?;
-    Ok(parts.into_iter().fold(identity(), reduce))
-}
-
 /// A range, what is given for its numbers, when to stop halving it, and whose it is.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "E: Portable + Sync")]
 struct Span<E> {
     range: Range<u64>,
-    given: E,
+    given: Shared<E>,
     threshold: u64,
     /// The first of its PEs, and how many there are, counted round. `None`: it stays where it is, until
     /// it is stolen.
     pes: Option<(u32, u32)>,
 }
 
-impl<E: Clone> Span<E> {
+impl<E> Span<E> {
     fn length(&self) -> u64 {
         self.range.end.saturating_sub(self.range.start)
     }
@@ -159,7 +139,7 @@ impl<E: Clone> Span<E> {
     }
 }
 
-fn halving<E: Portable + Clone, R: Portable>(
+fn halving<E: Portable + Sync, R: Portable>(
     identity: impl Fn() -> R + Stateless,
     map: impl Fn(&E, u64) -> R + Stateless,
     reduce: impl Fn(R, R) -> R + Stateless,

@@ -1,8 +1,8 @@
 //! One MPI installation: its compiler wrapper, its launcher, and what a build or a run with it needs
 //! in the environment.
 //!
-//! rsmpi takes the MPI to build against from `$MPICC` and does not notice when that changes, so each
-//! installation has a build folder of its own.
+//! rsmpi takes the MPI to build against from `$MPICC` and does not notice when that changes (the runtime
+//! does, and refuses to be built), so each installation has a build folder of its own.
 
 use std::env;
 use std::path::{Path, PathBuf};

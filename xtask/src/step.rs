@@ -88,10 +88,10 @@ impl Step {
                 Work::Run(without_mpi(mpis.first(), clippy(&["--no-default-features"])))
             }
             Self::Docs => with_mpi(mpis.first(), docs()),
-            Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(&ALL_BUT_PROOFS, &[])),
+            Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(built(Family::Mpich), &[])),
             Self::TestOpenMpi => {
                 let is_only = mpis.iter().all(|mpi| mpi.family == Family::OpenMpi);
-                let packages = if is_only { &ALL_BUT_PROOFS } else { LAUNCHING };
+                let packages = if is_only { &ALL_BUT_PROOFS } else { built(Family::OpenMpi) };
                 let mut tests = tests(packages, &[]);
                 // Of two of its launchers that start at once one may fail to make their folder in
                 // `$TMPDIR`: fewer do with one test at a time on each core.
@@ -128,7 +128,7 @@ impl Step {
 /// The classes of faults: kills in every configuration, all ways to spoil standard error, and of
 /// each of the others this number of jobs.
 const FAULTS: &str =
-    "kill=28,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
+    "kill=56,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
 const OTHER_FAULTS: &str = "2";
 
 fn of(mpis: &[Mpi], family: Family) -> Option<&Mpi> {
@@ -175,7 +175,15 @@ const PROOF: &str = "ultramarine-proof";
 
 /// What is built for the tests. The proofs have features of their own, with which all would be
 /// built again.
-pub(crate) const ALL_BUT_PROOFS: [&str; 4] = ["--workspace", "--exclude", PROOF, "--all-targets"];
+const ALL_BUT_PROOFS: [&str; 4] = ["--workspace", "--exclude", PROOF, "--all-targets"];
+
+/// What the tests build for an MPI, where there are several.
+pub(crate) fn built(family: Family) -> &'static [&'static str] {
+    match family {
+        Family::Mpich => &ALL_BUT_PROOFS,
+        Family::OpenMpi => LAUNCHING,
+    }
+}
 
 /// The crates whose tests launch programs. To the others one MPI is like another.
 const LAUNCHING: &[&str] =

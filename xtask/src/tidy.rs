@@ -137,7 +137,8 @@ fn check_manifest(file: &Source) -> Vec<String> {
     breaches
 }
 
-/// The names in every table of dependencies of a manifest, with the index of their line.
+/// The names in every table of dependencies of a manifest, with the index of their line, but for
+/// those of its tests: these may run whole jobs.
 fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -145,8 +146,9 @@ fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
         if let Some(header) = line.trim().strip_prefix('[') {
             let header = header.trim_end_matches(']');
             let (table, name) = header.rsplit_once("dependencies.").unwrap_or((header, ""));
-            inside = header.ends_with("dependencies");
-            if !name.is_empty() && !table.contains("workspace") {
+            let is_of_tests = header.contains("dev-");
+            inside = header.ends_with("dependencies") && !is_of_tests;
+            if !name.is_empty() && !is_of_tests && !table.contains("workspace") {
                 found.push((index, name));
             }
         } else if inside && let Some((name, _)) = line.split_once(['=', '.']) {
@@ -284,8 +286,10 @@ mod tests {
     #[test]
     fn every_way_to_write_a_dependency_is_seen() {
         let start = "runtime/Cargo.toml:2: depends on `ultramarine-skeletons`";
-        let manifest = "[dev-dependencies]\nultramarine-skeletons.workspace = true\n";
+        let manifest = "[build-dependencies]\nultramarine-skeletons.workspace = true\n";
         wrong("runtime/Cargo.toml", manifest, start);
+        fine("runtime/Cargo.toml", "[dev-dependencies]\nultramarine-skeletons = 1\n");
+        fine("runtime/Cargo.toml", "[dev-dependencies.ultramarine-skeletons]\nversion = 1\n");
         wrong("runtime/Cargo.toml", "\n[dependencies.ultramarine-skeletons]\npath = 1\n", start);
         let target = "[target.'cfg(unix)'.dependencies]\nultramarine-skeletons = \"1\"\n";
         wrong("runtime/Cargo.toml", target, start);

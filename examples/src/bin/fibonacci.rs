@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, with_progress};
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
 
 /// Compute F(N), where F(0) = 0 and F(1) = 1, by dividing and conquering.
 #[derive(Parser)]
@@ -113,6 +113,6 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     };
     let start = Instant::now();
     let work = skeleton.conquer(&cx, ways, Problem { n, threshold, level: 0 });
-    let result = with_progress(&cx, job.progress, None, work).await?;
+    let result = job.progress(&cx, None, work).await?;
     Report::gather(&cx, "fibonacci", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX};
 
 /// Sum Liouville's function over 1, 2, …, N.
 #[derive(Parser)]
@@ -49,7 +49,7 @@ async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
     let start = Instant::now();
     let total = job.progress.then(|| skeleton.tasks(&cx, ranges.len()));
     let work = skeleton.map(&cx, sum_liouville, ranges);
-    let sums = with_progress(&cx, job.progress, total, work).await?;
+    let sums = job.progress(&cx, total, work).await?;
     let sum: i64 = sums.iter().sum();
     Report::gather(&cx, "liouville", (skeleton, &job), start, sum).await?.print(&job)
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Picture, Report, name_of, with_progress};
+use ultramarine_examples::{JobFlags, Picture, Report, name_of};
 
 /// Count the steps to escape for each pixel of a picture of the Mandelbrot set.
 ///
@@ -199,7 +199,7 @@ async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
     let view = View { width, height, depth, is_painted: picture.is_some() };
     let start = Instant::now();
     let work = skeleton.rows(&cx, threshold.into(), view);
-    let rows = with_progress(&cx, job.progress, None, work).await?;
+    let rows = job.progress(&cx, None, work).await?;
     let of = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "mandelbrot", of, start, rows.checksum()).await?;
     // Before the picture: if that cannot be saved, what the time went into is not lost with it.

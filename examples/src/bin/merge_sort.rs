@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, random};
 
 /// Sort random numbers, and print a digest of them in order.
 #[derive(Parser)]
@@ -53,7 +53,7 @@ async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
     let start = Instant::now();
     let total = job.progress.then(|| skeleton.tasks(&cx, parts.len()));
     let work = skeleton.map(&cx, Run::of, parts);
-    let runs = with_progress(&cx, job.progress, total, work).await?;
+    let runs = job.progress(&cx, total, work).await?;
     let whole = |runs: &[Run]| runs.iter().all(Run::is_whole);
     if !whole(&runs) || runs.iter().map(|run| run.numbers.len()).sum::<usize>() != numbers {
         return Err(Error::other("some numbers are not what was sent"));
@@ -105,16 +105,6 @@ fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
 }
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The generator `SplitMix64`.
-fn random(mut state: u64) -> impl FnMut() -> u64 {
-    move || {
-        state = state.wrapping_add(MULTIPLIER);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
 
 #[cfg(test)]
 mod tests {

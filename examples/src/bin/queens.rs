@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of, with_progress};
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
 
 /// Count the ways to place N queens so that none attacks another.
 #[derive(Parser)]
@@ -129,7 +129,7 @@ async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
     };
     let start = Instant::now();
     let work = skeleton.conquer(&cx, ways, Board::empty(board, threshold));
-    let result = with_progress(&cx, job.progress, None, work).await?;
+    let result = job.progress(&cx, None, work).await?;
     Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }
 

@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, asked_to_end};
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print, with_progress};
+use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print};
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Parser)]
@@ -30,7 +30,7 @@ struct Arguments {
     /// Compute sequentially too, and print the efficiency.
     #[arg(long)]
     efficiency: bool,
-    /// End when asked to, by SIGTERM, with the sum of those ranges that are done by then. (The work
+    /// End when asked to, by SIGTERM or Ctrl-C, with the sum of those ranges that are done by then. (The work
     /// is spread by `par_map_stream`, whatever the skeleton.)
     #[arg(long, conflicts_with = "efficiency")]
     partial: bool,
@@ -90,7 +90,7 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
             arguments.skeleton.map(&cx, sum_totient, ranges).await
         }
     };
-    let sums = with_progress(&cx, arguments.job.progress, total, work).await?;
+    let sums = arguments.job.progress(&cx, total, work).await?;
     let sum: u64 = sums.iter().sum();
 
     let mut report =

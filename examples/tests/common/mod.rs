@@ -146,9 +146,9 @@ pub(crate) fn launcher() -> Option<Command> {
     Some(command)
 }
 
-/// A folder for the files of one test.
+/// A folder for the files of one test of the file that this is part of.
 pub(crate) fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(test);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("cargo gives tests a folder");
     folder

@@ -14,6 +14,11 @@
 //! - Once the job is made up ([`Ward::joined`]), a ward other than the root that dies by a signal is
 //!   mourned in one line, and the launcher is told that it has left in peace (see [`farewell`]). A
 //!   signal that the guard got, too, was meant to end it, and is no accident.
+//! - A ward that calls `exit` amid the job has died as well, whatever the code (see
+//!   [`end_amid_job`]).
+//! - Ctrl-C: a ward that ends by SIGINT is no failure. Its guard takes leave for it, and exits with 130.
+//!   (Were it to end by SIGINT itself, hydra would kill the others and or their ends together: 2 and
+//!   9 make 11, a segmentation fault.) A ward that listens for interrupts is killed at the second.
 //! - What ends otherwise ends the guard in the same way: with that code, or by that signal, which
 //!   the guard names unless it was meant to end the job.
 //! - The end of the guard ends the ward (see [`start`]), and the end of the launcher ends both (see
@@ -55,6 +60,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// The variable that says what has been done, so that nobody is guarded twice.
@@ -62,6 +69,16 @@ const MARK: &str = "ULTRAMARINE_GUARDED";
 
 /// Its value in a process that is to become a guard before `main`.
 const BEGIN: &str = "begin";
+
+/// How long a process that calls `exit` amid the job may take to write what C code has printed: a
+/// thread that waits for input may keep it from that for ever.
+const EXIT_SECONDS_MAX: u32 = 5;
+
+/// The process whose job goes on; 0 if there is none.
+static AMID_JOB: AtomicU32 = AtomicU32::new(0);
+
+/// The way to this process's guard, for those who do not have its [`Ward`].
+static WAY: OnceLock<UnixStream> = OnceLock::new();
 
 /// What [`MARK`] says.
 #[derive(Debug, PartialEq, Eq)]
@@ -143,6 +160,9 @@ impl Ward {
             // A guard that is no more is killing this process.
             let _ = told::starts(way, began);
         }
+        if let Some(way) = guard.as_ref().and_then(|way| way.try_clone().ok()) {
+            let _ = WAY.set(way);
+        }
         // Without a thread to spare it just ends with its guard.
         let start = guard.as_ref().and_then(|way| Start::begin(way, began).ok());
         Ward { guard, began, start }
@@ -160,6 +180,8 @@ impl Ward {
         if let Some(way) = &self.guard {
             let segments = Segment::own(self.began);
             let _ = told::joined(way, stalled_after, &Server::own(), &segments);
+            AMID_JOB.store(std::process::id(), Ordering::SeqCst);
+            sys::at_exit(end_amid_job);
         }
         if let Some(start) = self.start.take() {
             start.end();
@@ -168,9 +190,18 @@ impl Ward {
 
     /// MPI was finalised, together with all other processes.
     pub(crate) fn finalised(&self) {
+        AMID_JOB.store(0, Ordering::SeqCst);
         if let Some(way) = &self.guard {
             let _ = told::finalised(way);
             wake_guard();
+        }
+    }
+
+    /// This process is about to end the whole job through MPI.
+    pub(crate) fn aborts(&self) {
+        AMID_JOB.store(0, Ordering::SeqCst);
+        if let Some(way) = &self.guard {
+            let _ = told::aborts(way);
         }
     }
 
@@ -178,6 +209,7 @@ impl Ward {
     /// and what libraries would do at its end is left out: they may wait for a process that is
     /// dead. The program's own code goes on to its end, and decides with which code.
     pub(crate) fn leaves(self) {
+        AMID_JOB.store(0, Ordering::SeqCst);
         if let Some(way) = &self.guard {
             let _ = told::leaves(way);
             wake_guard();
@@ -190,6 +222,21 @@ impl Ward {
         }
         sys::end_without_ado();
     }
+}
+
+/// Ends a process that calls `exit` amid the job, in a task say. It ends at once, as by `abort`:
+/// what the MPI library does at an exit may wait for others, and its threads still run.
+extern "C" fn end_amid_job(code: i32, _: *mut std::ffi::c_void) {
+    // What this process has started without a new program ends here, too.
+    if AMID_JOB.load(Ordering::SeqCst) == std::process::id() {
+        sys::end_within(EXIT_SECONDS_MAX);
+        sys::flush_and_exit(code)
+    }
+}
+
+/// Has the guard end this process at the second interrupt. Whether there is a guard.
+pub(crate) fn counts_interrupts() -> bool {
+    WAY.get().is_some_and(|way| told::listens(way).is_ok())
 }
 
 /// Has a guard that somebody has stopped go on: the launcher waits for it.

@@ -272,11 +272,16 @@ pub(super) fn at_exit(act: extern "C" fn(c_int, *mut c_void)) {
 /// nothing that was registered so far runs then, nor what libraries do when they are unloaded.
 pub(super) fn end_without_ado() {
     extern "C" fn end(code: c_int, _: *mut c_void) {
-        // SAFETY: flushes what C code of the program has printed; a null pointer means all of it.
-        unsafe { libc::fflush(null_mut()) };
-        exit(code)
+        flush_and_exit(code)
     }
     at_exit(end);
+}
+
+/// Ends this process with what C code of the program has printed; no handler runs.
+pub(super) fn flush_and_exit(code: i32) -> ! {
+    // SAFETY: a null pointer means all streams.
+    unsafe { libc::fflush(null_mut()) };
+    exit(code)
 }
 
 /// Has a signal do to this thread's process what it does by default.

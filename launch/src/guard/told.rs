@@ -25,10 +25,10 @@ pub(super) struct Told {
     pub(super) joined: bool,
     /// How long it may be stopped before the job gives it up.
     pub(super) stalled_after: Option<Duration>,
-    /// It leaves without finalising MPI.
-    pub(super) leaves: bool,
-    /// It has finalised MPI.
-    pub(super) finalised: bool,
+    /// How its part of the job ends, once it does.
+    pub(super) ending: Option<Ending>,
+    /// The first interrupt does not end it: a second one is to.
+    pub(super) listens: bool,
     /// How it talked to the launcher.
     pub(super) server: Server,
     /// What its MPI library has in shared memory until it is finalised.
@@ -37,11 +37,24 @@ pub(super) struct Told {
     unread: Vec<u8>,
 }
 
+/// How a ward's part of a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It leaves without finalising MPI.
+    Leaves,
+    /// It has finalised MPI.
+    Finalised,
+    /// It ends the whole job, through MPI.
+    Aborts,
+}
+
 const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
+const ABORTS: &str = "aborts";
+const LISTENS: &str = "listens";
 const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
 const SEGMENT: &str = "segment ";
@@ -86,6 +99,16 @@ pub(super) fn finalised(way: &UnixStream) -> io::Result<()> {
     say(way, FINALISED)
 }
 
+/// Says that the ward is about to end the whole job through MPI.
+pub(super) fn aborts(way: &UnixStream) -> io::Result<()> {
+    say(way, ABORTS)
+}
+
+/// Says that the first interrupt will not end the ward, and that a second one is to.
+pub(super) fn listens(way: &UnixStream) -> io::Result<()> {
+    say(way, LISTENS)
+}
+
 fn say(way: &UnixStream, word: &str) -> io::Result<()> {
     let text = format!("{word}\n");
     let mut nothing = SendAncillaryBuffer::default();
@@ -94,6 +117,11 @@ fn say(way: &UnixStream, word: &str) -> io::Result<()> {
 }
 
 impl Told {
+    /// Whether the job still needs the ward: if it ends now, it dies.
+    pub(super) fn is_amid_job(&self) -> bool {
+        self.joined && self.ending.is_none()
+    }
+
     /// Adds all that was told since. A process that the ward has left behind may hold the other end
     /// open: so nothing is waited for.
     pub(super) fn hear(&mut self, way: &UnixStream) {
@@ -127,8 +155,14 @@ impl Told {
             let limit = number(STALLED_AFTER).map(Duration::from_millis);
             self.stalled_after = limit.or(self.stalled_after);
             self.joined |= line == JOINED;
-            self.leaves |= line == LEAVES;
-            self.finalised |= line == FINALISED;
+            let ending = match line {
+                LEAVES => Some(Ending::Leaves),
+                FINALISED => Some(Ending::Finalised),
+                ABORTS => Some(Ending::Aborts),
+                _ => None,
+            };
+            self.ending = ending.or(self.ending);
+            self.listens |= line == LISTENS;
             self.server.speaks_pmi2 |= line == PMI2;
             self.server.libraries.extend(line.strip_prefix(LIBRARY).map(PathBuf::from));
             self.segments.extend(line.strip_prefix(SEGMENT).and_then(Segment::from_line));
@@ -158,12 +192,12 @@ mod tests {
         assert_eq!((told.began, told.joined), (Some(now), false));
         joined(&ward, limit, &server, std::slice::from_ref(&segment)).expect("there is room");
         told.hear(&guard);
-        assert!(told.joined && !told.leaves);
-        leaves(&ward).expect("there is room");
+        assert!(told.is_amid_job());
         finalised(&ward).expect("there is room");
         drop((ward, server));
         told.hear(&guard);
-        assert!(told.joined && told.leaves && told.finalised && told.server.speaks_pmi2);
+        assert!(told.joined && told.server.speaks_pmi2);
+        assert_eq!(told.ending, Some(Ending::Finalised));
         assert_eq!((told.began, told.stalled_after), (Some(now), Some(limit)));
         assert_eq!(told.segments, [segment]);
         assert_eq!(told.server.libraries, libraries);

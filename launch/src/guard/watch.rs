@@ -6,7 +6,7 @@ use super::segments::Segment;
 use super::standstill::Standstill;
 use super::sweep;
 use super::sys::{self, End};
-use super::told::Told;
+use super::told::{Ending, Told};
 use crate::launcher::Launched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
@@ -34,6 +34,9 @@ const GRACE: Duration = Duration::from_secs(3);
 /// The most signals that a guard considers then, so that no timer keeps it for ever.
 const RUMOURS_MAX: usize = 64;
 
+/// The code of a process that was interrupted, as shells have it.
+const INTERRUPTED: i32 = 128 + libc::SIGINT;
+
 /// What becomes of the ward's end.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
@@ -42,20 +45,30 @@ enum Verdict {
     /// The ward could not take leave itself.
     TakeLeave { code: i32 },
     /// The job goes on without the ward.
-    Mourn { signal: i32 },
+    Mourn,
 }
 
 /// Whether a job survives this end of one of its processes. `meant` has the signals that were meant
 /// to end it.
 fn judge(end: End, told: &Told, is_root: bool, meant: &HashSet<i32>) -> Verdict {
-    match end {
-        End::Code(code) if told.leaves => Verdict::TakeLeave { code },
-        // A job does not survive its root, and before it is made up nobody.
-        End::Signal(signal) if told.joined && !is_root && !meant.contains(&signal) => {
-            Verdict::Mourn { signal }
+    let is_interrupted = |signal| {
+        let kills_at_second = signal == libc::SIGKILL && meant.contains(&libc::SIGKILL);
+        meant.contains(&libc::SIGINT) && (signal == libc::SIGINT || kills_at_second)
+    };
+    let has_died = match end {
+        End::Code(code) if told.ending == Some(Ending::Leaves) => {
+            return Verdict::TakeLeave { code };
         }
-        _ => Verdict::PassOn,
-    }
+        // Elsewhere nobody knows yet how the ward talks to the launcher. (Hydra was interrupted at
+        // 18 moments of the start: all jobs ended at once, with 130.)
+        End::Signal(signal) if is_interrupted(signal) && (told.joined || is_under_hydra()) => {
+            return Verdict::TakeLeave { code: INTERRUPTED };
+        }
+        End::Code(_) => told.is_amid_job(),
+        End::Signal(signal) => told.joined && !meant.contains(&signal),
+    };
+    // A job does not survive its root.
+    if has_died && !is_root { Verdict::Mourn } else { Verdict::PassOn }
 }
 
 /// Watches over the ward, one of the launcher's processes, and ends as it does.
@@ -68,13 +81,12 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
     sys::hear_of_parents_end();
     let mut watch = Watch::new(ward, launched);
     let end = loop {
-        if let Some(signal) = sys::next_signal(LOOK_EVERY_MS) {
-            watch.hand_on(signal);
-        }
+        let signal = sys::next_signal(LOOK_EVERY_MS);
+        watch.told.hear(way);
+        signal.into_iter().for_each(|signal| watch.hand_on(signal));
         if let Some(end) = sys::reap(ward) {
             break end;
         }
-        watch.told.hear(way);
         watch.end_what_is_left_behind();
     };
     let Watch { mut told, mut meant, given_up, orphaned, .. } = watch;
@@ -94,7 +106,13 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
         let Some(signal) = sys::next_signal(limit_ms) else { break };
         meant.insert(signal);
     }
+    let called_exit = |code| format!("{process} called exit({code}) amid the job");
     match (judge(end, &told, is_root, &meant), end) {
+        (Verdict::PassOn, End::Code(code)) if told.is_amid_job() => {
+            log(&format!("{}: the job ends", called_exit(code)));
+            // The job has not succeeded, whatever the code.
+            sys::exit(code.max(1))
+        }
         (Verdict::PassOn, End::Code(code)) => sys::exit(code),
         (Verdict::PassOn, End::Signal(signal)) => {
             if !meant.contains(&signal) {
@@ -107,9 +125,13 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
             take_leave(rank, told);
             sys::exit(code)
         }
-        (Verdict::Mourn { signal }, _) => {
+        (Verdict::Mourn, _) => {
             take_leave(rank, told);
-            log(&format!("{process} was killed by {}; the job goes on without it", by(signal)));
+            let what = match end {
+                End::Code(code) => called_exit(code),
+                End::Signal(signal) => format!("{process} was killed by {}", by(signal)),
+            };
+            log(&format!("{what}; the job goes on without it"));
             sys::exit(0)
         }
     }
@@ -124,6 +146,8 @@ struct Watch {
     standstill: Standstill,
     /// The signals that were meant to end the ward.
     meant: HashSet<i32>,
+    /// How many interrupts have come while the ward listened.
+    interrupts: u32,
     /// The ward was stopped for too long and is killed.
     given_up: bool,
     /// Since when the launcher has been gone.
@@ -139,6 +163,7 @@ impl Watch {
             told: Told::default(),
             standstill: Standstill::watched_from(Instant::now()),
             meant: HashSet::new(),
+            interrupts: 0,
             given_up: false,
             orphaned: None,
         }
@@ -151,6 +176,13 @@ impl Watch {
             self.meant.insert(signal);
             self.standstill.hands_on(signal);
             sys::send(self.ward, signal);
+        }
+        if signal == libc::SIGINT && self.told.listens {
+            self.interrupts += 1;
+            if self.interrupts > 1 {
+                self.meant.insert(libc::SIGKILL);
+                sys::send(self.ward, libc::SIGKILL);
+            }
         }
     }
 
@@ -178,9 +210,12 @@ impl Watch {
 
 /// Removes what the ward's MPI has left in shared memory, if it was not finalised.
 fn remove_segments(told: &Told) {
-    if told.joined && !told.finalised {
+    if told.ending == Some(Ending::Finalised) {
+        return;
+    }
+    if told.joined {
         told.segments.iter().for_each(Segment::remove);
-    } else if let Some(began) = told.began.filter(|_| !told.finalised) {
+    } else if let Some(began) = told.began {
         sweep::after_ward(began);
     }
 }
@@ -238,8 +273,8 @@ mod tests {
     fn a_job_survives_who_has_joined_it_and_is_not_the_root() {
         let judge = |end, lines, root| judge(end, &told(lines), root, &HashSet::new());
         let killed = End::Signal(libc::SIGKILL);
-        assert_eq!(judge(killed, "joined", false), Verdict::Mourn { signal: libc::SIGKILL });
-        assert_eq!(judge(killed, "joined\nleaves", false), Verdict::Mourn { signal: 9 });
+        assert_eq!(judge(killed, "joined", false), Verdict::Mourn);
+        assert_eq!(judge(killed, "joined\nleaves", false), Verdict::Mourn);
         assert_eq!(judge(killed, "joined\nleaves", true), Verdict::PassOn);
         assert_eq!(judge(killed, "", false), Verdict::PassOn);
     }
@@ -249,15 +284,41 @@ mod tests {
         let meant = HashSet::from([libc::SIGTERM]);
         let judge = |signal| judge(End::Signal(signal), &told("joined"), false, &meant);
         assert_eq!(judge(libc::SIGTERM), Verdict::PassOn);
-        assert_eq!(judge(libc::SIGSEGV), Verdict::Mourn { signal: libc::SIGSEGV });
+        assert_eq!(judge(libc::SIGSEGV), Verdict::Mourn);
+    }
+
+    #[test]
+    fn an_interrupt_is_no_failure_of_a_process() {
+        let interrupted = Verdict::TakeLeave { code: 130 };
+        for (meant, signal, expected) in [
+            (&[libc::SIGINT][..], libc::SIGINT, &interrupted),
+            (&[libc::SIGINT, libc::SIGKILL], libc::SIGKILL, &interrupted),
+            (&[libc::SIGINT], libc::SIGKILL, &Verdict::Mourn),
+            (&[libc::SIGTERM], libc::SIGTERM, &Verdict::PassOn),
+            (&[], libc::SIGINT, &Verdict::Mourn),
+        ] {
+            let meant: HashSet<i32> = meant.iter().copied().collect();
+            let judge = |lines| judge(End::Signal(signal), &told(lines), false, &meant);
+            assert_eq!(judge("joined"), *expected, "{signal}, {meant:?}");
+            assert_eq!(judge(""), Verdict::PassOn, "{signal}, {meant:?}");
+        }
     }
 
     #[test]
     fn leave_is_taken_only_for_who_asks() {
         let judge = |code, lines| judge(End::Code(code), &told(lines), false, &HashSet::new());
-        assert_eq!(judge(0, "joined"), Verdict::PassOn);
+        assert_eq!(judge(0, "joined\nfinalised"), Verdict::PassOn);
         assert_eq!(judge(0, "joined\nleaves"), Verdict::TakeLeave { code: 0 });
         assert_eq!(judge(3, "leaves"), Verdict::TakeLeave { code: 3 });
-        assert_eq!(judge(101, "joined"), Verdict::PassOn);
+        assert_eq!(judge(101, "starts 7"), Verdict::PassOn);
+    }
+
+    #[test]
+    fn an_exit_amid_the_job_is_a_death() {
+        let judge = |lines, root| judge(End::Code(0), &told(lines), root, &HashSet::new());
+        assert_eq!(judge("joined", false), Verdict::Mourn);
+        assert_eq!(judge("joined", true), Verdict::PassOn);
+        assert_eq!(judge("joined\naborts", false), Verdict::PassOn);
+        assert!(told("joined").is_amid_job() && !told("joined\naborts").is_amid_job());
     }
 }

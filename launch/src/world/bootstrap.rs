@@ -4,7 +4,7 @@
 use super::gathering::Gathering;
 use super::passport::Passport;
 use super::roster::Roster;
-use super::{identity, ways};
+use super::{cpu, identity, ways};
 use crate::error::StartError;
 use crate::launcher::Launched;
 use crate::log;
@@ -13,13 +13,9 @@ use mpi::topology::SimpleCommunicator;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 use ultramarine_runtime::executor::Job;
 use ultramarine_runtime::wire;
-
-/// How much later than the first the others say that they are alone.
-const FIRST_SAYS_WITHIN: Duration = Duration::from_secs(1);
 
 /// This process's part in a job that is made up.
 pub(super) struct Start {
@@ -36,11 +32,11 @@ pub(super) fn join(
 ) -> Result<Start, StartError> {
     let all = &Gathering::of(world);
     if all.size() == 1 && launched.processes > 1 {
-        options?;
+        // MPI calls each of them the first; the launcher knows better.
         if launched.rank != 0 {
-            // Some launchers end all when one has failed.
-            thread::sleep(FIRST_SAYS_WITHIN);
+            return Err(StartError::SaidElsewhere);
         }
+        options?;
         return Err(world_of_one(launched));
     }
     compare_programs(all)?;
@@ -51,7 +47,12 @@ pub(super) fn join(
         },
         Err(error) => (None, Err(error)),
     };
-    let roster = decide(all, &own, |passports| Roster::of(&passports))?;
+    let roster = decide(all, &own, |passports| {
+        let roster = Roster::of(&passports)?;
+        let cpus = passports.iter().map(|own| (&*own.host, own.cpu));
+        cpu::differences(cpus).iter().for_each(|text| tracing::warn!("{text}"));
+        Ok(roster)
+    })?;
     let (Some(options), Ok(own)) = (options, own) else { return Err(StartError::SaidElsewhere) };
     let topology = Arc::new(roster.topology()?);
 
@@ -127,29 +128,11 @@ fn host_name() -> String {
     mpi::environment::processor_name().unwrap_or_else(|_| "an unnamed host".to_owned())
 }
 
-/// Why each process is alone, and what to do, which the first of them says. (MPI calls all of them
-/// the first.)
-fn world_of_one(Launched { variable, processes: expected, rank }: Launched) -> StartError {
-    if rank != 0 {
-        let why = format!("MPI sees only this one, rank {rank} (rank 0 says more)");
-        return StartError::Unconnected { variable, expected, why };
-    }
+/// Why each process is alone, and what to do.
+fn world_of_one(Launched { variable, processes: expected, .. }: Launched) -> StartError {
     let text = mpi::environment::library_version().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
     let library = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let plugin = if library.starts_with("Open MPI") { "pmix" } else { "pmi2" };
     StartError::WorldOfOne { variable, expected, library, plugin }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_of_several_that_is_alone_fails() {
-        let why = world_of_one(Launched { variable: "PMI_SIZE", processes: 4, rank: 3 });
-        let said = "PMI_SIZE says that 4 processes were started, but MPI sees only this one, rank 3 \
-                    (rank 0 says more)";
-        assert_eq!(why.to_string(), said);
-    }
 }

@@ -10,12 +10,14 @@
 //! | `roster` | what all have to know of all of these |
 //! | `binding` | whether it is bound as was asked for |
 //! | `identity`, `calibration` | what program it runs, and how fast |
+//! | `cpu` | whether all hosts have the same kind of CPU |
 //! | `deadline` | an end to waiting for processes that never start |
 //! | `early_end` | what a process tells the others that fails before it takes part |
 
 mod binding;
 mod bootstrap;
 mod calibration;
+mod cpu;
 mod deadline;
 pub(crate) mod early_end;
 mod gathering;
@@ -35,7 +37,9 @@ use crate::launcher::Launched;
 use crate::log;
 use crate::options::Options;
 use crate::request;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
@@ -46,6 +50,10 @@ const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
 /// The same for a job that has not even begun: there is nothing to lose.
 const FAILED_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a process that has lost the root waits for the signal that may have ended it: launchers
+/// send it to all processes, one after the other.
+const RUMOUR: Duration = Duration::from_millis(200);
 
 /// Runs this process's part of the job. The others hear of it if its options are wrong.
 pub(crate) fn run<F, T>(
@@ -87,9 +95,7 @@ where
     let _fuse = dies_after.map(|after| Fuse::light(job.me, after)).transpose()?;
     let me = job.me;
     let is_root = me == Pe::ROOT;
-    if !is_root {
-        request::leave_to_the_root();
-    }
+    let asked_to_end = (!is_root).then(request::leave_to_the_root);
     let finalises = is_on_one_host(&job.topology) || !ward.is_guarded();
     let (result, parting) = if is_root {
         let (result, parting) = lead(job, main);
@@ -98,23 +104,31 @@ where
         let (result, parting) = serve(job);
         (result.map_err(Error::from), parting)
     };
-    let is_orderly = parting.leave == Leave::Orderly;
-    if is_orderly && finalises && mpi.finalise(FINALISE_WITHIN, || parting.are_others_there()) {
+    let finalises = finalises && parting.leave == Leave::Orderly;
+    // What went wrong elsewhere the root was told, and ends with.
+    let ending = |result| if is_root { result } else { Ok(()) };
+    if finalises && mpi.finalise(FINALISE_WITHIN, || parting.are_others_there()) {
         ward.finalised();
         parting.goodbye();
-        // What went wrong elsewhere the root was told, and ends with.
-        return if is_root { result } else { Ok(()) };
+        return ending(result);
     }
     // Finalising is collective, and somebody does not answer, or may not. So this process never
     // does.
     if parting.leave == Leave::Hasty && is_root && result.is_err() {
         log::flush();
+        ward.aborts();
         mpi.abort();
     }
     tracing::info!("{me} ends without finalising MPI");
     ward.leaves();
     mpi.abandon();
-    leave_without_the_others(is_root, result, parting)
+    if finalises {
+        // Some PE died when all had left, and others may not have heard, and wait for it in
+        // `MPI_Finalize`. That this one goes without a goodbye they do hear, and then they go too.
+        drop(parting);
+        return ending(result);
+    }
+    leave_without_the_others(is_root, result, parting, asked_to_end.as_deref())
 }
 
 /// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for
@@ -128,12 +142,19 @@ fn is_on_one_host(topology: &Topology) -> bool {
 }
 
 /// What a process ends with when it does not end together with all others.
-fn leave_without_the_others(is_root: bool, result: Result<()>, parting: Parting) -> Result<()> {
+fn leave_without_the_others(
+    is_root: bool,
+    result: Result<()>,
+    parting: Parting,
+    asked_to_end: Option<&AtomicBool>,
+) -> Result<()> {
     match result {
         // That is all that is left to say to others.
         Err(Error::Job(error @ JobError::RootLost { .. })) => {
             parting.goodbye();
-            Err(error.into())
+            // Whoever has ended the job, by Ctrl-C say, does not want to hear this of each process.
+            let was_meant = asked_to_end.is_some_and(|asked| comes_within(RUMOUR, asked));
+            if was_meant { Ok(()) } else { Err(error.into()) }
         }
         // It has said why. The others go on without it (its tasks are run again, as if it had
         // died), and the launcher is not to end them.
@@ -143,6 +164,15 @@ fn leave_without_the_others(is_root: bool, result: Result<()>, parting: Parting)
             result
         }
     }
+}
+
+/// Whether this is so, or becomes so in time.
+fn comes_within(limit: Duration, is_so: &AtomicBool) -> bool {
+    let start = Instant::now();
+    while !is_so.load(Ordering::SeqCst) && start.elapsed() < limit {
+        thread::sleep(RUMOUR / 20);
+    }
+    is_so.load(Ordering::SeqCst)
 }
 
 /// How long the others bear with this PE while it is stopped.

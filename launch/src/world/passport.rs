@@ -1,7 +1,7 @@
 //! What each process tells the others about itself at the start.
 
 use super::binding::Binding;
-use super::calibration;
+use super::{calibration, cpu};
 use crate::allowance::Allowance;
 use crate::error::StartError;
 use crate::faults::plan::Faults;
@@ -22,6 +22,8 @@ pub(crate) struct Passport {
     pub(crate) allowance: Allowance,
     /// What it is bound to, if that was asked for.
     binding: Option<Binding>,
+    /// What its CPU can do.
+    pub(super) cpu: cpu::Features,
     /// How fast a worker thread is, if that was to be measured.
     pub(super) speed: Option<u64>,
     /// Those in which others may be able to call it.
@@ -86,6 +88,7 @@ impl Passport {
             without_slurm,
             allowance: Allowance::own(threads, utf8_variable),
             binding: Binding::own(utf8_variable)?,
+            cpu: cpu::Features::own(),
             speed: options.calibrates().then(calibration::speed),
             interfaces: Interface::usable(options.interface())?,
             interface: options.interface().map(InterfaceChoice::to_string),
@@ -219,6 +222,7 @@ pub(super) mod tests {
             without_slurm: None,
             allowance: Allowance::of(cores, processors, threads),
             binding: None,
+            cpu: cpu::Features::default(),
             speed: None,
             interfaces: Vec::new(),
             interface: None,

@@ -3,7 +3,6 @@
 
 pub(crate) mod cluster;
 pub(crate) mod command;
-pub(crate) mod hierarchies;
 pub(crate) mod launcher;
 
 use std::sync::mpsc;

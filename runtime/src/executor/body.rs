@@ -4,13 +4,14 @@ use super::caught::{caught, discard_with};
 use super::context::{Context, Portable};
 use super::future::stopping;
 use super::processor::Processor;
+use super::queues::goes_into;
 use crate::code::Stateless;
 use crate::error::TaskError;
+use crate::protocol::TaskId;
 use async_task::Task;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use ultramarine_topology::Pe;
 
@@ -22,19 +23,48 @@ pub(super) trait Body<A>: Stateless {
     /// The function's name, for people to read.
     fn name() -> &'static str;
 
-    /// Begins the task on this thread, on behalf of `home`; what it spawns is supervised or not.
-    /// `done` is called with the result once there is one: before this returns, or later on any
-    /// worker of this PE. Then the task is returned, and is stopped when it is dropped.
+    /// Whether it may wait, and does not just compute.
+    const MAY_WAIT: bool;
+
+    /// Runs the task on this thread, which runs tasks. One that may wait first says what it `begins`
+    /// with: whose it is, and what is called with its result once there is one, before this returns
+    /// or later on any worker of this PE.
     fn run<D>(
         self,
         pe: &Arc<Processor>,
-        home: Pe,
-        is_supervised: bool,
         argument: A,
-        done: D,
-    ) -> Option<Task<()>>
+        begins: impl FnOnce() -> (Origin, D),
+    ) -> Run<Self::Output>
     where
-        D: FnOnce(&Arc<Processor>, Result<Self::Output, TaskError>) + Send + 'static;
+        D: FnOnce(Result<Self::Output, TaskError>) + Send + 'static;
+}
+
+/// How far a task has come.
+pub(super) enum Run<R> {
+    /// It only computed.
+    Computed(Result<R, TaskError>),
+    /// It might have waited, and its result was taken.
+    Ended,
+    /// It waits for something, and is stopped when this is dropped.
+    Waits(Task<()>),
+}
+
+impl<R> Run<R> {
+    /// Of one that was begun.
+    pub(super) fn of(waiting: Option<Task<()>>) -> Self {
+        waiting.map_or(Run::Ended, Run::Waits)
+    }
+}
+
+/// Whose a task is.
+#[derive(Clone, Copy)]
+pub(super) struct Origin {
+    /// The task itself, for others to cancel it.
+    pub(super) task: TaskId,
+    /// The PE that waits for it, or for the one on this PE from which it descends.
+    pub(super) home: Pe,
+    /// Whether what it spawns is supervised.
+    pub(super) is_supervised: bool,
 }
 
 /// A function that computes and returns.
@@ -48,25 +78,15 @@ where
     R: Portable,
 {
     type Output = R;
+    const MAY_WAIT: bool = false;
 
     fn name() -> &'static str {
         std::any::type_name::<F>()
     }
 
-    fn run<D>(
-        self,
-        pe: &Arc<Processor>,
-        _home: Pe,
-        _is_supervised: bool,
-        argument: A,
-        done: D,
-    ) -> Option<Task<()>>
-    where
-        D: FnOnce(&Arc<Processor>, Result<R, TaskError>) + Send + 'static,
-    {
+    fn run<D>(self, pe: &Arc<Processor>, argument: A, _: impl FnOnce() -> (Origin, D)) -> Run<R> {
         let result = caught(|| (self.0)(argument));
-        done(pe, result.map_err(|message| TaskError::Panicked { pe: pe.me(), message }));
-        None
+        Run::Computed(result.map_err(|message| TaskError::Panicked { pe: pe.me(), message }))
     }
 }
 
@@ -82,6 +102,7 @@ where
     T::Output: Portable,
 {
     type Output = T::Output;
+    const MAY_WAIT: bool = true;
 
     fn name() -> &'static str {
         std::any::type_name::<F>()
@@ -90,52 +111,47 @@ where
     fn run<D>(
         self,
         pe: &Arc<Processor>,
-        home: Pe,
-        is_supervised: bool,
         argument: A,
-        done: D,
-    ) -> Option<Task<()>>
+        begins: impl FnOnce() -> (Origin, D),
+    ) -> Run<T::Output>
     where
-        D: FnOnce(&Arc<Processor>, Result<T::Output, TaskError>) + Send + 'static,
+        D: FnOnce(Result<T::Output, TaskError>) + Send + 'static,
     {
-        let end = End { pe: pe.clone(), done: Some(done), result: PhantomData };
-        let cx = Context::of(pe, home, is_supervised);
+        let (origin, done) = begins();
+        let end = End { done: Some(done), result: PhantomData };
+        let cx = Context::of(pe, origin);
         match caught(|| (self.0)(cx, argument)) {
             Err(message) => {
                 end.with(Err(TaskError::Panicked { pe: pe.me(), message }));
-                None
+                Run::Ended
             }
             Ok(future) => {
                 let future = CatchPanic::new(pe.me(), future);
-                pe.run_async(async move { end.with(future.await) })
+                Run::of(pe.run_async_here(async move { end.with(future.await) }))
             }
         }
     }
 }
 
 /// Sees to it that a task which is dropped before its end has one all the same: the job is
-/// shutting down, or the PE that waits for the task has died.
-struct End<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> {
-    pe: Arc<Processor>,
+/// shutting down, or the task is not wanted any more.
+struct End<R, D: FnOnce(Result<R, TaskError>)> {
     done: Option<D>,
     result: PhantomData<fn(R)>,
 }
 
-impl<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> End<R, D> {
+impl<R, D: FnOnce(Result<R, TaskError>)> End<R, D> {
     fn with(mut self, result: Result<R, TaskError>) {
         if let Some(done) = self.done.take() {
-            done(&self.pe, result);
+            done(result);
         }
     }
 }
 
-impl<R, D: FnOnce(&Arc<Processor>, Result<R, TaskError>)> Drop for End<R, D> {
+impl<R, D: FnOnce(Result<R, TaskError>)> Drop for End<R, D> {
     fn drop(&mut self) {
         if let Some(done) = self.done.take() {
-            if !self.pe.is_ending() {
-                self.pe.orphans.fetch_add(1, Ordering::Relaxed);
-            }
-            done(&self.pe, Err(TaskError::ShuttingDown));
+            done(Err(TaskError::ShuttingDown));
         }
     }
 }
@@ -146,6 +162,8 @@ pin_project_lite::pin_project! {
     /// difference.
     pub(super) struct CatchPanic<T> {
         pe: Pe,
+        // Whether it goes on, after its start has noted what runs.
+        is_resumed: bool,
         // Until it has ended.
         #[pin]
         future: Option<T>,
@@ -163,7 +181,12 @@ pin_project_lite::pin_project! {
 
 impl<T> CatchPanic<T> {
     pub(super) fn new(pe: Pe, future: T) -> Self {
-        CatchPanic { pe, future: Some(future) }
+        CatchPanic { pe, is_resumed: false, future: Some(future) }
+    }
+
+    /// The same for the main task, which is not started like others.
+    pub(super) fn of_main(pe: Pe, future: T) -> Self {
+        CatchPanic { pe, is_resumed: true, future: Some(future) }
     }
 }
 
@@ -175,6 +198,9 @@ impl<T: std::future::Future> std::future::Future for CatchPanic<T> {
     /// If polled again after it was ready, which `.await` never does.
     fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        if std::mem::replace(this.is_resumed, true) {
+            goes_into(Some(std::any::type_name::<T>));
+        }
         let result = match this.future.as_mut().as_pin_mut().map(|f| caught(|| f.poll(cx))) {
             Some(Ok(Poll::Pending)) => return Poll::Pending,
             Some(Ok(Poll::Ready(value))) => Ok(value),

@@ -1,12 +1,12 @@
 //! What all PEs have counted, added up along a tree.
 
+use super::body::Async;
 use super::context::Context;
 use super::future::Future;
 use crate::error::TaskError;
 use crate::protocol::Statistics;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use ultramarine_topology::Pe;
 
 type Counting = Pin<Box<dyn std::future::Future<Output = Result<Statistics, TaskError>> + Send>>;
@@ -48,11 +48,9 @@ impl Asked {
     /// The first of these PEs that lives, if any does.
     fn of(cx: &Context, pes: Range<u32>) -> Option<Asked> {
         let first = pes.clone().find(|pe| !cx.is_dead(Pe::new(*pe)))?;
-        let count = async |cx: Context, pes| {
-            cx.pe.uncounted.fetch_add(1, Ordering::SeqCst);
-            census(cx, pes).await
-        };
-        let answer = cx.spawn_at(Pe::new(first), count, first..pes.end);
+        // Before all tasks, which may be long.
+        let count = Async(async |cx: Context, pes| census(cx, pes).await);
+        let answer = cx.pe.ask(Pe::new(first), count, first..pes.end);
         Some(Asked { others: first + 1..pes.end, answer })
     }
 }

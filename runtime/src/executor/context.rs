@@ -1,17 +1,15 @@
 //! What a task can do: spawn other tasks, place them, ask who is near.
 
-use super::body::{Async, Plain};
+use super::body::{Async, Origin, Plain};
 use super::fork::Fork;
 use super::future::Future;
 use super::processor::Processor;
-use super::timer::Sleep;
 use super::worker::breathe;
 use crate::code::Stateless;
 use serde::{Serialize, de::DeserializeOwned};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::{Duration, Instant};
 use ultramarine_topology::{Distance, Pe, Topology};
 
 /// A value that can travel: the argument or result of a task.
@@ -26,6 +24,20 @@ use ultramarine_topology::{Distance, Pe, Topology};
 /// `untagged` or `tag`. The first may be **read as another value, without an error**; the others
 /// are errors of the task. A task that stays on its PE does not show it, since nothing is encoded
 /// there.
+///
+/// A type of your own derives both traits of serde, `Serialize` and `Deserialize`; a type of another
+/// crate has them if that crate's feature `serde` is on. Borrowed values do not travel: pass a
+/// `String` for a `&str` (else the compiler says "implementation of `Deserialize` is not general
+/// enough"), a `Vec` for a slice, and the value itself for an `Rc`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot travel from PE to PE",
+    label = "an argument or a result of a task is not `Portable`",
+    note = "for a type of your own: `#[derive(serde::Serialize, serde::Deserialize)]`; for a type of \
+            another crate: that crate's feature `serde`, if it has one",
+    note = "references, `Rc` and borrowed data cannot travel: pass a `String` for a `&str`, a `Vec` for \
+            a slice, the value itself for an `Rc`",
+    note = "an error without serde travels as its text: return `Result<T, ultramarine::Failure>`"
+)]
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
@@ -44,8 +56,8 @@ pub struct Outlook {
 ///
 /// # Functions
 ///
-/// The function of a task must be a function item or a closure that captures nothing (capturing
-/// does not compile), because only its argument travels:
+/// The function of a task must be a function item or a closure that captures nothing, because only
+/// its argument travels:
 ///
 /// ```compile_fail
 /// # use ultramarine_runtime::executor::{Context, Future};
@@ -64,6 +76,40 @@ pub struct Outlook {
 ///     let factor = 3;
 ///     cx.spawn_fn(Distance::ONE, |(n, factor): (u64, u64)| n * factor, (5, factor))
 /// }
+/// ```
+///
+/// `cargo build` refuses a closure that captures, with "a task's function must not capture
+/// variables", and names the line where it stands. `cargo check` and editors do not see it: whether a
+/// closure has bytes is known only when machine code is made of it. (They do refuse a closure that
+/// borrows a variable, or takes one that is not `Copy`.)
+///
+/// A captured value without bytes is no variable, and compiles. But it does not travel: the PE that
+/// runs the task takes a value of that type for granted. So it must not stand for anything that holds
+/// in one process only, such as a token that proves that its CPU has a feature, or that a library has
+/// been initialised there. Prove it again inside the task. (Under a launcher, rank 0 warns at the start
+/// if the CPUs of the job's hosts differ.)
+///
+/// ## Recursion
+///
+/// A task's function may spawn itself, but not as an `async fn`: whether its future is `Send` would
+/// depend on itself. The compiler says "type annotations needed: cannot satisfy `impl Future<…>:
+/// Send`" (E0283), or "future cannot be sent between threads safely". Say it in the function's type:
+///
+/// ```
+/// # use ultramarine_runtime::error::TaskError;
+/// # use ultramarine_runtime::executor::Context;
+/// # use ultramarine_topology::Distance;
+/// fn fibonacci(cx: Context, n: u64) -> impl Future<Output = Result<u64, TaskError>> + Send {
+///     async move {
+///         if n < 2 {
+///             return Ok(n);
+///         }
+///         let one = cx.spawn(Distance::ONE, fibonacci, n - 1);
+///         let other = cx.spawn(Distance::ONE, fibonacci, n - 2);
+///         Ok(one.await?? + other.await??)
+///     }
+/// }
+/// # let _ = fibonacci;
 /// ```
 ///
 /// # Supervision
@@ -91,24 +137,20 @@ pub struct Outlook {
 #[derive(Clone)]
 pub struct Context {
     pub(super) pe: Arc<Processor>,
-    /// The PE that waits for this task, or for the one on this PE from which it descends.
-    pub(super) home: Pe,
-    /// Whether the tasks that it spawns are supervised.
-    is_supervised: bool,
+    pub(super) origin: Origin,
 }
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Context { is_supervised, .. } = self;
         let mut context = f.debug_struct("Context");
-        context.field("pe", &self.pe()).field("is_supervised", is_supervised);
+        context.field("pe", &self.pe()).field("is_supervised", &self.is_supervised());
         context.finish_non_exhaustive()
     }
 }
 
 impl Context {
-    pub(super) fn of(pe: &Arc<Processor>, home: Pe, is_supervised: bool) -> Self {
-        Context { pe: pe.clone(), home, is_supervised }
+    pub(super) fn of(pe: &Arc<Processor>, origin: Origin) -> Self {
+        Context { pe: pe.clone(), origin }
     }
 
     /// The PE that this task runs on.
@@ -153,14 +195,6 @@ impl Context {
         self.pe.topology.ball(self.pe(), radius).pick(self.pe.random())
     }
 
-    /// Ends after this time. Blocks no worker.
-    pub fn sleep(
-        &self,
-        duration: Duration,
-    ) -> impl std::future::Future<Output = ()> + Send + use<> {
-        Sleep { pe: self.pe.clone(), until: Instant::now() + duration, number: None }
-    }
-
     /// The same, but that the tasks which it spawns survive the death of the PEs that they are
     /// on. See [Supervision](#supervision).
     ///
@@ -175,19 +209,19 @@ impl Context {
     /// ```
     #[must_use]
     pub fn supervised(&self) -> Context {
-        Context { is_supervised: true, ..self.clone() }
+        Context::of(&self.pe, Origin { is_supervised: true, ..self.origin })
     }
 
     /// The same, but that the tasks which it spawns are lost with the PE that they are on. Their
     /// futures end with [`TaskError::Lost`](crate::error::TaskError::Lost) then.
     #[must_use]
     pub fn unsupervised(&self) -> Context {
-        Context { is_supervised: false, ..self.clone() }
+        Context::of(&self.pe, Origin { is_supervised: false, ..self.origin })
     }
 
     /// Whether the tasks that it spawns are supervised.
     pub fn is_supervised(&self) -> bool {
-        self.is_supervised
+        self.origin.is_supervised
     }
 
     /// Spawns a task that any PE within `radius` of this one may steal (`boundedSpawn` in
@@ -203,7 +237,7 @@ impl Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(self.home, self.is_supervised, radius, Async(f), argument)
+        self.pe.spawn(self.origin, radius, Async(f), argument)
     }
 
     /// [`spawn`](Self::spawn) for a function that only computes.
@@ -214,7 +248,7 @@ impl Context {
         R: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(self.home, self.is_supervised, radius, Plain(f), argument)
+        self.pe.spawn(self.origin, radius, Plain(f), argument)
     }
 
     /// [`spawn`](Self::spawn) of a task that the caller means to [take back](Fork::take_back)
@@ -227,7 +261,7 @@ impl Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.fork(self.home, self.is_supervised, radius, Async(f), argument)
+        self.pe.fork(self.origin, radius, Async(f), argument)
     }
 
     /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
@@ -242,7 +276,7 @@ impl Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn_at(self.home, self.is_supervised, pe, Async(f), argument)
+        self.pe.spawn_at(self.origin, pe, Async(f), argument)
     }
 
     /// What a task that has much to do should know meanwhile, every few microseconds; `None` most
@@ -255,10 +289,8 @@ impl Context {
     fn outlook(&self) -> Outlook {
         Outlook {
             is_work_wanted: self.pe.queues.sees_none_to_steal(),
-            // An orphan stops where it yields, and so does a task of a job that is ending.
-            is_turn_wanted: self.pe.queues.has_ready()
-                || self.pe.is_dead(self.home)
-                || self.pe.is_ending(),
+            // What is not wanted any more stops where it yields.
+            is_turn_wanted: self.pe.queues.has_ready() || self.is_cancelled(),
         }
     }
 
@@ -286,6 +318,14 @@ impl Context {
             Poll::Pending
         })
         .await;
+    }
+
+    /// Whether this task is not wanted any more: it was [cancelled](Future::abort), or the PE that
+    /// waits for it has died, or the job ends. A task that awaits something is stopped there; one
+    /// that computes for long should ask now and then.
+    pub fn is_cancelled(&self) -> bool {
+        let Origin { task, home, .. } = self.origin;
+        self.pe.cancelled.contains(task) || self.pe.is_orphaned(home) || self.pe.is_ending()
     }
 
     /// Whether this PE has heard that another has died.

@@ -2,27 +2,26 @@
 
 use super::failure::JobError;
 use super::outgoing::Outgoing;
-use super::packing::{Effort, Own, Packed};
+use super::packing::{Effort, Own};
 use super::processor::Processor;
 use super::queues::Common;
-use super::task::{Fill, Guest, Start};
+use super::station::{Desk, Station};
+use super::task::Fill;
 use crate::array::Array;
 use crate::error::TaskError;
 use crate::numbered::Numbered;
 use crate::protocol::message::Bytes;
-use crate::protocol::{
-    Fish, Host, Message, Need, Node, Outcome, Parcel, Phase, Pool, Statistics, TaskId, Version,
-};
+use crate::protocol::{Fish, Message, Need, Node, Outcome, Phase, Pool, Statistics};
 use crate::transport::link::{LinkCounters, LinkError, Silence};
 use crate::transport::{Connections, Lane, LaneError, Port};
 use crate::wire;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use ultramarine_topology::{Distance, Pe};
+use ultramarine_topology::Pe;
 
 /// Once somebody has died, a PE that leaves gives others so long to acknowledge what it sent them
 /// last, apart from the news of the end itself, which must have arrived.
@@ -42,8 +41,12 @@ pub(super) enum Letter {
     Message(Pe, Message),
     /// A task to be placed on another PE.
     Task(Pe, Own),
+    /// A task that is asked of another PE.
+    Ask(Pe, Own),
     /// A task for the thief that sent this FISH.
     Stolen(Fish, Own),
+    /// Tasks of these futures that are not wanted any more.
+    Cancel(Vec<u64>),
     /// Something that these PEs are to know.
     Tell(Range<u32>, Bytes),
 }
@@ -78,25 +81,6 @@ pub(super) struct Engine {
     is_let_go: bool,
     /// When to look next whether others have gone over to it.
     pub(super) look_out_at: Duration,
-}
-
-/// What the protocol uses of the PE, apart from the queues.
-pub(super) struct Desk {
-    me: Pe,
-    random: Xoshiro256PlusPlus,
-    pool: Pool<Common>,
-    /// Futures whose tasks are elsewhere, by number.
-    futures: Numbered<Arc<dyn Fill>>,
-    last_future: u64,
-    outgoing: Outgoing,
-    results: Results,
-    tasks_came: bool,
-    took_a_part: bool,
-    /// How long this turn may take to pack what is stolen.
-    effort: Effort,
-    /// A task that is to be packed apart from the engine.
-    put_off: Option<Arc<dyn Start>>,
-    failure: Option<JobError>,
 }
 
 impl Engine {
@@ -194,18 +178,35 @@ impl Engine {
                     desk.outgoing.push(to, message);
                 }
                 Letter::Task(to, task) if node.phase() == Phase::Running => {
-                    let parcel = desk.enter(task);
+                    let Some(parcel) = desk.enter(pe, task) else { continue };
                     node.place(to, parcel, &mut Station { desk: &mut *desk, pe });
                 }
+                Letter::Ask(to, task) if node.phase() == Phase::Running => {
+                    let Some(parcel) = desk.enter(pe, task) else { continue };
+                    node.ask(to, parcel, &mut Station { desk: &mut *desk, pe });
+                }
                 Letter::Stolen(fish, task) if node.phase() == Phase::Running => {
-                    let parcel = desk.enter(task);
-                    node.hand_over(&fish, parcel, &mut Station { desk: &mut *desk, pe });
+                    match desk.enter(pe, task) {
+                        Some(parcel) => {
+                            node.hand_over(&fish, parcel, &mut Station { desk: &mut *desk, pe });
+                        }
+                        // There may be another.
+                        None => desk.outgoing.push(pe.me(), Message::Fish(fish)),
+                    }
                 }
                 Letter::Tell(pes, body) => {
                     node.tell(pes, body, &mut Station { desk: &mut *desk, pe });
                 }
+                Letter::Cancel(futures) => {
+                    let known = futures.iter().filter_map(|future| desk.futures.remove(*future));
+                    let cancelled = known.map(|future| (future, Err(TaskError::Cancelled)));
+                    desk.results.extend(cancelled);
+                    node.cancel(futures, &mut Station { desk: &mut *desk, pe });
+                    // They may be thousands, and the next letter the same.
+                    break;
+                }
                 Letter::Message(..) => {}
-                Letter::Task(_, task) | Letter::Stolen(_, task) => {
+                Letter::Task(_, task) | Letter::Ask(_, task) | Letter::Stolen(_, task) => {
                     desk.results.push((task.future, Err(TaskError::ShuttingDown)));
                 }
             }
@@ -347,102 +348,5 @@ impl Engine {
     /// more.
     pub(super) fn into_futures(self) -> impl Iterator<Item = Arc<dyn Fill>> {
         self.desk.futures.into_values()
-    }
-}
-
-impl Desk {
-    /// Takes note of the future of a task that leaves.
-    fn enter(&mut self, Own { future, radius, is_supervised, body }: Own) -> Parcel {
-        self.last_future += 1;
-        self.futures.insert(self.last_future, future);
-        let task = TaskId { home: self.me, future: self.last_future };
-        Parcel { task, radius, supervised: is_supervised, version: Version::default(), body }
-    }
-}
-
-/// The PE during one turn, as the protocol sees it.
-pub(super) struct Station<'a> {
-    pub(super) desk: &'a mut Desk,
-    pub(super) pe: &'a Arc<Processor>,
-}
-
-impl Host for Station<'_> {
-    fn random(&mut self) -> u64 {
-        self.desk.random.next_u64()
-    }
-
-    fn send(&mut self, to: Pe, message: Message) {
-        self.desk.outgoing.push(to, message);
-    }
-
-    fn queued(&self) -> usize {
-        self.desk.pool.len()
-    }
-
-    fn take(&mut self, at_least: Distance) -> Option<Parcel> {
-        let nearest = self.pe.queues.radii.shelf(at_least);
-        loop {
-            let task = self.desk.pool.select_remote(nearest)?;
-            self.desk.took_a_part = task.is_fork();
-            match task.pack(self.pe, self.desk.effort) {
-                Some(Packed::Own(task)) => return Some(self.desk.enter(task)),
-                Some(Packed::Guest(parcel)) => return Some(parcel),
-                Some(Packed::Later(task)) => {
-                    self.desk.put_off = Some(task);
-                    return None;
-                }
-                None => {}
-            }
-        }
-    }
-
-    fn puts_off(&mut self, fish: &Fish) -> bool {
-        let task = self.desk.put_off.take();
-        let is_there = task.is_some();
-        task.into_iter().for_each(|task| self.pe.pack_later(*fish, task));
-        is_there
-    }
-
-    fn took_a_part(&self) -> bool {
-        self.desk.took_a_part
-    }
-
-    fn accept(&mut self, parcel: Parcel) {
-        let shelf = self.pe.queues.radii.shelf(parcel.radius);
-        self.pe.queues.push(shelf, Arc::new(Guest(parcel)));
-        self.desk.tasks_came = true;
-        self.pe.summon();
-    }
-
-    fn place(&mut self, parcel: Parcel) {
-        self.pe.queues.place(Arc::new(Guest(parcel)));
-        self.desk.tasks_came = true;
-        self.pe.summon();
-    }
-
-    fn hear(&mut self, body: Bytes) {
-        self.pe.hear(body);
-        self.desk.tasks_came = true;
-    }
-
-    fn fill(&mut self, future: u64, outcome: Outcome) {
-        // A second result of the same task finds no future any more.
-        let future = self.desk.futures.remove(future);
-        self.desk.results.extend(future.map(|future| (future, outcome)));
-    }
-
-    fn name(&self, future: u64) -> String {
-        self.desk.futures.get(future).map_or("?", |future| future.name()).to_owned()
-    }
-
-    fn failed(&mut self, pe: Pe, reason: String) {
-        self.desk.failure.get_or_insert(JobError::Elsewhere { pe, reason });
-    }
-
-    fn shut_down(&mut self) {
-        self.pe.start_ending();
-        self.desk.outgoing.forget_waiting();
-        let futures = std::mem::take(&mut self.desk.futures).into_values();
-        self.desk.results.extend(futures.map(|future| (future, Err(TaskError::ShuttingDown))));
     }
 }

@@ -1,5 +1,7 @@
 //! The handle by which a spawned task is awaited.
 
+use super::cancel::Batch;
+use super::caught::discard_with;
 use crate::error::TaskError;
 use std::cell::Cell;
 use std::pin::Pin;
@@ -12,9 +14,9 @@ pub(super) trait Promise<R>: Send + Sync {
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>>;
     /// Whether [`poll`](Promise::poll) would return the result.
     fn is_ready(&self) -> bool;
-    /// The only task that waits for the result has been stopped. The task that is to make it is
-    /// dropped if it has not been started, and stopped if it runs here on behalf of another PE.
-    fn abandon(&self) {}
+    /// The result is not wanted any more: ends with an error now, and cancels the task. What is to
+    /// be said to others about that is added to the batch.
+    fn cancel(&self, _: &mut Batch) {}
 }
 
 thread_local! {
@@ -22,7 +24,8 @@ thread_local! {
     static STOPPING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Drops a task before its end: the futures in it are abandoned. `act` must not panic.
+/// Drops something before its end: the tasks whose futures are in it are cancelled. `act` must not
+/// panic.
 pub(super) fn stopping(act: impl FnOnce()) {
     STOPPING.set(STOPPING.get() + 1);
     act();
@@ -32,7 +35,10 @@ pub(super) fn stopping(act: impl FnOnce()) {
 /// The result of a task, which may not be there yet (SymGridPar2 §3.2).
 ///
 /// `.await` gives `Ok` with the task's value, or the reason why there will be none; it always
-/// ends. Waiting blocks no worker. A future that is dropped does not stop its task.
+/// ends. Waiting blocks no worker.
+///
+/// A future that is dropped does not stop its task: [`abort`](Future::abort) does, and
+/// [`AbortOnDrop`]. So does the end of the task that holds the future, if it is stopped itself.
 ///
 /// A future belongs to the PE that spawned the task. It cannot be sent to another, to be awaited
 /// there:
@@ -57,6 +63,28 @@ impl<R> Future<R> {
     /// Whether the result is there, so that awaiting it would not wait.
     pub fn is_ready(&self) -> bool {
         self.promise.is_ready()
+    }
+
+    /// Cancels the task: this future ends with
+    /// [`TaskError::Cancelled`](crate::error::TaskError::Cancelled), unless its result is there. A task
+    /// that has not been started never will be, wherever it waits. One that runs is stopped where it
+    /// awaits something next, and so are the tasks whose futures it holds; one that only computes
+    /// runs to its end, unless it [asks](super::Context::is_cancelled). Of a task on another PE that
+    /// is known to have moved on in this moment, a copy may still run; its result is ignored.
+    pub fn abort(&self) {
+        let mut batch = Batch::default();
+        self.promise.cancel(&mut batch);
+        batch.send();
+    }
+
+    /// The same for many.
+    pub fn abort_all<'a>(futures: impl IntoIterator<Item = &'a Future<R>>)
+    where
+        R: 'a,
+    {
+        let mut batch = Batch::default();
+        futures.into_iter().for_each(|future| future.promise.cancel(&mut batch));
+        batch.send();
     }
 
     /// The result if it is there, else the future again.
@@ -90,8 +118,65 @@ impl<R> std::future::Future for Future<R> {
 impl<R> Drop for Future<R> {
     fn drop(&mut self) {
         if STOPPING.get() > 0 {
-            self.promise.abandon();
+            self.abort();
         }
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// Any future; if it is dropped before its end, the tasks whose futures it holds are
+    /// [cancelled](Future::abort).
+    ///
+    /// ```
+    /// # use ultramarine_runtime::executor::{AbortOnDrop, Context};
+    /// # use ultramarine_topology::Distance;
+    /// # fn begin(cx: &Context) {
+    /// let task = AbortOnDrop::new(cx.spawn_fn(Distance::ONE, |n: u64| n * n, 7));
+    /// drop(task); // it is not done, unless it has been
+    /// # }
+    /// ```
+    #[must_use = "a future does nothing by itself, and this one cancels what it holds when it is dropped"]
+    pub struct AbortOnDrop<T> {
+        // Until it has ended.
+        #[pin]
+        future: Option<T>,
+    }
+
+    impl<T> PinnedDrop for AbortOnDrop<T> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut future = this.project().future;
+            if future.is_some() {
+                stopping(|| discard_with(|| future.set(None)));
+            }
+        }
+    }
+}
+
+impl<T> AbortOnDrop<T> {
+    /// This future.
+    pub fn new(future: T) -> Self {
+        AbortOnDrop { future: Some(future) }
+    }
+}
+
+impl<T: std::future::Future> std::future::Future for AbortOnDrop<T> {
+    type Output = T::Output;
+
+    /// # Panics
+    ///
+    /// If polled again after it was ready, which `.await` never does.
+    fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        let mut future = self.project().future;
+        let polled = future.as_mut().as_pin_mut().map(|future| future.poll(cx));
+        let result = std::task::ready!(polled.expect("a future is polled until it has ended"));
+        future.set(None);
+        Poll::Ready(result)
+    }
+}
+
+impl<T> std::fmt::Debug for AbortOnDrop<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AbortOnDrop").field("has_ended", &self.future.is_none()).finish()
     }
 }
 

@@ -3,14 +3,16 @@
 //! A task whose home has died is an *orphan*: its result goes nowhere, and its replica does the
 //! same work again elsewhere. It is stopped where it awaits something, and with it what only it
 //! waits for (see
-//! [`Promise::abandon`]). What it spawns before that is [put off](PutOff). A function that only computes
+//! [`Promise::cancel`]). What it spawns before that is [put off](PutOff). A function that only computes
 //! runs to its end.
 
+use super::cancel::Batch;
 use super::fork::Loan;
 use super::future::Promise;
 use super::processor::Processor;
 use super::spawn::Berth;
 use crate::error::TaskError;
+use crate::protocol::TaskId;
 use async_task::Task;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +25,8 @@ pub(super) struct Guests(Mutex<Register>);
 
 #[derive(Default)]
 struct Register {
-    /// Also some that have ended meanwhile. Each is beside the PE that waits for it.
-    tasks: Vec<(Pe, Task<()>)>,
+    /// Also some that have ended meanwhile.
+    tasks: Vec<(TaskId, Task<()>)>,
     /// Those that have ended are let go when there are this many.
     full_at: usize,
     /// The PE has left the job: a task that begins to wait now is stopped at once.
@@ -43,7 +45,7 @@ impl Guests {
 
     /// A task has begun, and waits for something. Most tasks never do, and are not entered here: it
     /// was a tenth of the work of a small one.
-    fn add(&self, home: Pe, task: Task<()>) {
+    fn add(&self, id: TaskId, task: Task<()>) {
         let mut register = self.register();
         if register.is_closed {
             // After the lock: this schedules it.
@@ -55,16 +57,25 @@ impl Guests {
             tasks.retain(|(_, task)| !task.is_finished());
             *full_at = 2 * tasks.len() + Self::ENDED_MAX;
         }
-        tasks.push((home, task));
+        tasks.push((id, task));
     }
 
-    /// Stops the tasks of these homes. They are dropped by workers, one by one.
-    fn stop(&self, is_home: impl Fn(Pe) -> bool) {
+    /// Stops these. They are dropped by workers, one by one.
+    pub(super) fn stop(&self, which: impl Fn(TaskId) -> bool) {
         let mut register = self.register();
-        let stopped: Vec<_> = register.tasks.extract_if(.., |(home, _)| is_home(*home)).collect();
+        let stopped: Vec<_> = register.tasks.extract_if(.., |(id, _)| which(*id)).collect();
         drop(register);
         // After the lock: this schedules them.
         drop(stopped);
+    }
+
+    /// Lets go of those that have ended. Whether there are no others.
+    fn tidy(&self) -> bool {
+        let mut register = self.register();
+        register.tasks.retain(|(_, task)| !task.is_finished());
+        register.tasks.shrink_to(Self::ENDED_MAX);
+        register.full_at = 2 * register.tasks.len() + Self::ENDED_MAX;
+        register.tasks.is_empty()
     }
 
     /// Stops all, and those that come later.
@@ -75,18 +86,28 @@ impl Guests {
 }
 
 impl Processor {
-    /// A task that has begun here waits for something. It is stopped if its home dies.
-    pub(super) fn keep_guest(&self, home: Pe, task: Task<()>) {
-        self.guests.add(home, task);
-        // Either this sees that home has died, or `stop_orphans` sees the task.
-        if self.is_dead(home) {
-            self.stop_orphans(home);
+    /// A task that has begun here waits for something. It is stopped if its home dies, or cancels
+    /// it.
+    pub(super) fn keep_guest(&self, id: TaskId, task: Task<()>) {
+        self.guests.add(id, task);
+        // Either this sees what has happened, or who sees to that sees the task.
+        if self.is_dead(id.home) {
+            self.stop_orphans(id.home);
+        } else if self.cancelled.contains(id) {
+            self.guests.stop(|task| task == id);
+        }
+    }
+
+    /// Lets go of what is left of guests, while nothing runs here.
+    pub(super) fn tidy_guests(&self) {
+        if self.guests.tidy() {
+            self.cancelled.clear();
         }
     }
 
     /// Stops the tasks that a dead PE had waited for.
     pub(super) fn stop_orphans(&self, dead: Pe) {
-        self.guests.stop(|home| home == dead);
+        self.guests.stop(|task| task.home == dead);
     }
 
     /// Whether a task that runs here on behalf of `home` is an orphan.
@@ -112,7 +133,7 @@ impl<A: 'static, R: 'static> PutOff<A, R> {
 
     fn want(&self) -> &dyn Loan<A, R> {
         if self.pe.is_ending() {
-            self.task.cancel();
+            self.task.call_off();
         } else if !self.is_wanted.swap(true, Ordering::Relaxed) {
             self.pe.enqueue(self.berth, self.task.clone());
         }
@@ -129,8 +150,8 @@ impl<A: 'static, R: 'static> Promise<R> for PutOff<A, R> {
         self.want().is_ready()
     }
 
-    fn abandon(&self) {
-        self.task.abandon();
+    fn cancel(&self, batch: &mut Batch) {
+        self.task.cancel(batch);
     }
 }
 
@@ -142,15 +163,18 @@ mod tests {
     fn tasks_that_have_ended_are_let_go() {
         let guests = Guests::default();
         let (runnable, waiting) = async_task::spawn(async {}, |_| {});
-        guests.add(Pe::new(1), waiting);
+        let of = |home| TaskId { home: Pe::new(home), future: 7 };
+        guests.add(of(1), waiting);
         for _ in 0..10 * Guests::ENDED_MAX {
             let (runnable, ended) = async_task::spawn(async {}, |_| {});
             runnable.run();
-            guests.add(Pe::new(2), ended);
+            guests.add(of(2), ended);
             assert!(guests.register().tasks.len() <= Guests::ENDED_MAX + 2);
         }
-        guests.stop(|home| home == Pe::new(2));
-        assert_eq!(guests.register().tasks.len(), 1, "one waits");
+        assert!(!guests.tidy(), "one waits");
+        assert_eq!(guests.register().tasks.len(), 1);
+        guests.stop(|task| task == of(1));
+        assert!(guests.tidy());
         drop(runnable);
     }
 }

@@ -1,5 +1,6 @@
 //! The life of a PE: it starts, is driven, and takes leave.
 
+use super::blocked::Lookout;
 use super::body::CatchPanic;
 use super::caught::caught;
 use super::context::Context;
@@ -9,7 +10,6 @@ use super::processor::{Job, Processor};
 use super::vigil::Vigil;
 use crate::error::TaskError;
 use crate::settings::STRAGGLERS_MAX;
-use async_task::Task;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,8 @@ use ultramarine_topology::Pe;
 /// cannot wake it or while workers are busy; then less and less often.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 
-/// The longest it waits while the whole PE rests: half a percent of a core.
+/// The longest it waits while the whole PE rests: half a percent of a core. On the root also while
+/// its workers are busy, since the main task may wait for what comes.
 const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 
 /// How long it sleeps when nothing is due and the lane will wake it.
@@ -28,10 +29,10 @@ const LONG_SLEEP: Duration = Duration::from_secs(1);
 /// The longest that a PE waits while it takes leave, on a lane that wakes it when something comes.
 const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
 
-/// Of all PEs, each of which says goodbye at its end, the last does so after the first within this
-/// time. (With a load of 150 on each core, what an MPI library has to do alone at its end takes
-/// some seconds.)
-const GOODBYES_WITHIN: Duration = Duration::from_mins(1);
+/// After the first goodbye, `MPI_Finalize` is given this long in the other processes. It has ended in
+/// all of them at about that time (with a load of 150 on each core, some seconds later); or somebody
+/// has died, and went unnoticed by those who wait in it.
+const GOODBYES_WITHIN: Duration = Duration::from_secs(15);
 
 /// How a PE left the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub struct Parting {
 
 impl Parting {
     /// Whether the others can be expected to take part in something collective, after an orderly
-    /// leave: as far as is known nobody has died so far, and it is not more than 60 s ago that
+    /// leave: no PE is known to have died, and it is not more than 15 s ago that
     /// somebody said goodbye, which nobody does before that is done. (Of a death in the very last
     /// moment some may not hear any more.)
     pub fn are_others_there(&self) -> bool {
@@ -93,8 +94,8 @@ where
     let (result, home) = (outcome.clone(), pe.clone());
     // Nothing may keep this thread from driving the PE: the others would wait for it.
     let me = pe.me();
-    let future = caught(|| CatchPanic::new(me, main(Context::of(&pe, me, false))));
-    let main = pe.run_async(async move {
+    let future = caught(|| CatchPanic::of_main(me, main(Context::of(&pe, pe.own_origin()))));
+    pe.run_main(async move {
         let ended = match future {
             Ok(future) => future.await,
             Err(message) => Err(TaskError::Panicked { pe: me, message }),
@@ -103,7 +104,6 @@ where
         home.main_ended.store(true, Ordering::SeqCst);
         home.nudge();
     });
-    main.into_iter().for_each(Task::detach);
     let (failure, leave) = pe.run_to_the_end();
     let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     let result = match (failure, ended) {
@@ -144,6 +144,7 @@ impl Processor {
     /// (`None`).
     pub(super) fn drive(self: &Arc<Self>, watch: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
+        let mut lookout = Lookout::new(self.settings.threads);
         while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
             let turn = self.turn();
             if !self.helm.is_held_by(watch) {
@@ -152,6 +153,8 @@ impl Processor {
             self.replace_stuck_worker();
             let timer = self.timers.fire(Instant::now());
             self.remind_workers();
+            self.remind_standby();
+            lookout.look(self);
             if turn.work_came || turn.is_streaming {
                 interval = POLL_INTERVAL_MIN;
             }
@@ -163,19 +166,25 @@ impl Processor {
             }
             // Those that are called may be inside rayon, and not come at once.
             let busy = self.are_working() || !self.queues.is_empty();
+            if !busy {
+                self.tidy_guests();
+            }
             let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
             if let (false, Some(sleeper)) = (busy, sleeper) {
                 sleeper.sleep(due);
                 continue;
             }
             // Busy workers take turns between tasks; this is for when their tasks are long.
-            let longest = self.settings.poll_interval_max;
+            let mut longest = self.settings.poll_interval_max;
+            if !busy || self.me() == Pe::ROOT {
+                longest = longest.min(RESTING_INTERVAL_MAX);
+            }
             interval = if busy {
                 (interval * 2).min(longest)
             } else {
                 // What comes then waits for about an eighth of the time that it took to come. (Twice
                 // as long each time took a third of the rate of large results over MPI.)
-                (interval + interval / 8).min(longest).min(RESTING_INTERVAL_MAX)
+                (interval + interval / 8).min(longest)
             };
             std::thread::park_timeout(interval.min(due));
         }
@@ -224,10 +233,11 @@ impl Processor {
         // Nobody waits for what tasks that still run will say. They go with the process.
         let patience = if leave == Leave::Bereaved { Duration::ZERO } else { STRAGGLERS_MAX };
         let deadline = deadline.min(Instant::now() + patience);
-        while self.are_working() && Instant::now() < deadline {
+        let is_any_left = || self.are_working() || self.standby.is_at_work();
+        while is_any_left() && Instant::now() < deadline {
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         }
-        if self.are_working() && leave != Leave::Bereaved {
+        if is_any_left() && leave != Leave::Bereaved {
             tracing::warn!(pe = self.me().number(), "tasks that still run are left behind");
         }
         self.close();

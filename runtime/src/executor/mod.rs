@@ -13,31 +13,43 @@
 //! | `fork` | the handle of one that its parent takes back unless it is stolen |
 //! | `spawn` | how tasks come into a PE, and workers to them |
 //! | `task` | a task while it waits: at home with its future, or as a guest from elsewhere |
+//! | `arrival` | a task that has come from elsewhere |
 //! | `telling` | messages without a reply |
+//! | `mailbox` | values from one PE to another, in order |
 //! | `packing` | arguments and results as bytes, and who makes bytes of them |
 //! | `guests` | those that run here for other PEs, until these die |
 //! | `body` | calling a task's function, plain or async, and catching its panic |
+//! | `cancel` | tasks that are not wanted any more |
 //! | `settle` | what is done with results that have come |
 //! | `serial` | a queue that is emptied by one thread at a time |
 //! | `queues` | the pool's shelves as lock-free deques, and the ready queue |
 //! | `worker` | what a worker thread does |
+//! | `standby` | what a thread does for workers that are all inside long tasks |
 //! | `nesting` | whether it does that while something else waits for it |
 //! | `engine` | protocol, port and futures under one lock |
+//! | `station` | the PE as the protocol sees it |
 //! | `processor` | one PE: what holds all of these together |
 //! | `life` | how a PE starts, is driven, and takes leave |
 //! | `helm` | which thread drives it |
 //! | `vigil` | what it hears of deaths, and does about them |
+//! | `deaths` | what the program hears of them |
 //! | `failure` | why a job ends before its time |
 //! | `airlock` | where threads go into MPI, and may not come back |
 //! | `store` | what the tasks on one PE share |
 //! | `census` | what all PEs have counted |
+//! | `values` | values that stay in a process, and their handles |
+//! | `blocked` | tasks that wait without letting others run |
 //! | `timer` | sleeping without blocking a worker |
 
 mod airlock;
+mod arrival;
+mod blocked;
 mod body;
+mod cancel;
 mod caught;
 mod census;
 mod context;
+mod deaths;
 mod engine;
 mod failure;
 mod fork;
@@ -45,6 +57,7 @@ mod future;
 mod guests;
 mod helm;
 mod life;
+mod mailbox;
 mod nesting;
 mod outgoing;
 mod packing;
@@ -53,18 +66,25 @@ mod queues;
 mod serial;
 mod settle;
 mod spawn;
+mod standby;
+mod station;
 mod store;
 mod task;
 mod telling;
 mod timer;
+mod values;
 mod vigil;
 mod worker;
 
 pub use context::{Context, Outlook, Portable};
+pub use deaths::DeathStream;
 pub use failure::JobError;
 pub use fork::Fork;
-pub use future::Future;
+pub use future::{AbortOnDrop, Future};
 pub use life::{Leave, Parting, lead, serve};
+pub use mailbox::Mailbox;
 pub use processor::{Exchanged, Job};
 pub use store::Key;
+pub use timer::Elapsed;
+pub use values::{Remote, Shared, Where};
 pub use vigil::{Beginning, Report, Watch, Watchman};

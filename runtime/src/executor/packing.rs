@@ -11,10 +11,11 @@ use super::engine::Letter;
 use super::processor::Processor;
 use super::serial::Serial;
 use super::task::{Fill, Start};
+use super::values::{Hold, is_carrying, packed, travelling};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
 use crate::protocol::message::{Bytes, Few};
-use crate::protocol::{Fish, Message, Parcel};
+use crate::protocol::{Fish, Message, Outcome, Parcel};
 use crate::wire::{self, Growing};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -61,6 +62,34 @@ pub(super) struct Limits {
     pub(super) bytes_max: usize,
 }
 
+/// Which value is made bytes of, for errors to say.
+#[derive(Clone, Copy)]
+pub(super) struct Which {
+    what: &'static str,
+    /// The name of the task's function.
+    task: &'static str,
+}
+
+impl Which {
+    pub(super) fn argument_of(task: &'static str) -> Self {
+        Which { what: "argument", task }
+    }
+
+    pub(super) fn result_of(task: &'static str) -> Self {
+        Which { what: "result", task }
+    }
+
+    /// Its name if its type is `T`.
+    fn named<T>(self) -> String {
+        format!(
+            "{} of the task `{}`, of type `{}`,",
+            self.what,
+            self.task,
+            std::any::type_name::<T>()
+        )
+    }
+}
+
 /// Why there are no bytes.
 pub(super) enum Unpacked<T> {
     /// It takes more than a brief effort.
@@ -71,7 +100,7 @@ pub(super) enum Unpacked<T> {
 /// Makes bytes of an argument or a result, behind some others: an array as it is; else its
 /// encoding. If that is long, all of it is one array, which can be sent without being copied.
 pub(super) fn pack<T: Portable>(
-    what: &str,
+    which: Which,
     value: T,
     few: Few,
     Limits { effort, bytes_max }: Limits,
@@ -81,7 +110,11 @@ pub(super) fn pack<T: Portable>(
         Err(value) => {
             let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
             let mut draft = Draft { few, many: Vec::new() };
-            let encoded = codec(what, || wire::encode_within(room, &value, &mut draft));
+            let encoded = codec::<T, _>(which, || wire::encode_within(room, &value, &mut draft));
+            if !matches!(encoded, Ok(true)) {
+                // It is not sent.
+                drop(packed());
+            }
             if let Ok(false) = encoded {
                 return Err(Unpacked::TooLong(value));
             }
@@ -97,7 +130,7 @@ pub(super) fn pack<T: Portable>(
     if bytes.len() <= bytes_max {
         return Ok(bytes);
     }
-    let (what, bytes) = (what.to_owned(), bytes.len());
+    let (what, bytes) = (which.named::<T>(), bytes.len());
     Err(Unpacked::Failed(TaskError::TooLarge { what, bytes, limit: bytes_max }))
 }
 
@@ -135,48 +168,93 @@ impl Growing for Draft {
     }
 }
 
-/// Makes bytes of a result.
-pub(super) fn pack_result<T: Portable>(value: T, bytes_max: usize) -> Result<Bytes, TaskError> {
+/// Makes bytes of the result of a task of this name.
+pub(super) fn pack_result<T: Portable>(
+    task: &'static str,
+    value: T,
+    bytes_max: usize,
+) -> Result<Bytes, TaskError> {
     let limits = Limits { effort: Effort::Full, bytes_max };
-    pack("result", value, Few::default(), limits).map_err(|unpacked| match unpacked {
+    let which = Which::result_of(task);
+    let packed = pack(which, value, Few::default(), limits).map_err(|unpacked| match unpacked {
         Unpacked::Failed(error) => error,
         Unpacked::TooLong(_) => unreachable!("it may take as long as it takes"),
-    })
+    });
+    carries_nothing::<T>(which)?;
+    packed
+}
+
+/// Refuses handles in what was just packed.
+pub(super) fn carries_nothing<T>(which: Which) -> Result<(), TaskError> {
+    if !is_carrying() {
+        return Ok(());
+    }
+    drop(packed());
+    let reason = "a Shared or Remote travels only within the argument of a task".to_owned();
+    Err(TaskError::Codec { what: which.named::<T>(), reason })
+}
+
+/// A future whose task took handles along.
+pub(super) struct Laden {
+    pub(super) future: Arc<dyn Fill>,
+    pub(super) _holds: Vec<Hold>,
+}
+
+impl Fill for Laden {
+    fn fill(&self, outcome: Outcome) {
+        self.future.fill(outcome);
+    }
+
+    fn leaves(&self, pe: &Processor, future: u64) -> bool {
+        self.future.leaves(pe, future)
+    }
+
+    fn is_decoded(&self) -> bool {
+        self.future.is_decoded()
+    }
+
+    fn name(&self) -> &'static str {
+        self.future.name()
+    }
 }
 
 /// The value that was [packed](pack): `array` if its type is one, else what `encoded` says.
 pub(super) fn unpack<T: Portable>(
-    what: &str,
+    which: Which,
     encoded: &[u8],
     array: Option<Array>,
 ) -> Result<T, TaskError> {
     if !is_plain::<T>() {
-        return codec(what, || wire::decode(encoded));
+        return codec::<T, _>(which, || wire::decode(encoded));
     }
     array.and_then(array::into_value).ok_or_else(|| TaskError::Codec {
-        what: what.to_owned(),
-        reason: format!("it is no {}", std::any::type_name::<T>()),
+        what: which.named::<T>(),
+        reason: "it is something else".to_owned(),
     })
 }
 
 /// The result that was [packed](pack_result).
-pub(super) fn unpack_result<T: Portable>(bytes: Bytes) -> Result<T, TaskError> {
+pub(super) fn unpack_result<T: Portable>(task: &'static str, bytes: Bytes) -> Result<T, TaskError> {
+    let which = Which::result_of(task);
     match bytes {
         Bytes { few, many: Some(encoded) } if few.is_empty() && !is_plain::<T>() => {
-            unpack("result", encoded.bytes(), None)
+            unpack(which, encoded.bytes(), None)
         }
-        Bytes { few, many } => unpack("result", &few, many),
+        Bytes { few, many } => unpack(which, &few, many),
     }
 }
 
-/// Runs code of the user's `Serialize` or `Deserialize`, which may fail and may even panic.
-fn codec<T>(what: &str, run: impl FnOnce() -> Result<T, wire::WireError>) -> Result<T, TaskError> {
-    let reason = match caught(run) {
+/// Runs code of the user's `Serialize` or `Deserialize` of a `T`, which may fail and may even panic.
+fn codec<T, R>(
+    which: Which,
+    run: impl FnOnce() -> Result<R, wire::WireError>,
+) -> Result<R, TaskError> {
+    let reason = match travelling(|| caught(run)) {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) => error.to_string(),
         Err(message) => format!("its serialisation panicked: {message}"),
     };
-    Err(TaskError::Codec { what: what.to_owned(), reason })
+    Err(TaskError::Codec { what: which.named::<T>(), reason })
 }
 
 /// Stolen tasks that it takes long to pack, each with the FISH of the thief that is to have it. Its
@@ -204,7 +282,7 @@ impl Processor {
 
     fn pack_for(&self, fish: Fish, task: Arc<dyn Start>) {
         if self.is_ending() {
-            return task.cancel();
+            return task.call_off();
         }
         match task.pack(self, Effort::Full) {
             Some(Packed::Own(task)) => self.leave_letter(Letter::Stolen(fish, task)),

@@ -1,6 +1,9 @@
 //! One PE: its parts, and what they do for each other.
 
 use super::airlock::Airlock;
+use super::body::Origin;
+use super::cancel::Cancelled;
+use super::deaths::Deaths;
 use super::engine::{Engine, Letter, Results, Turn};
 use super::failure::JobError;
 use super::guests::Guests;
@@ -8,11 +11,13 @@ use super::helm::Helm;
 use super::packing::{Effort, Packer};
 use super::queues::Queues;
 use super::settle;
+use super::standby::Standby;
 use super::store::Store;
 use super::telling::Inbox;
 use super::timer::Timers;
+use super::values::Values;
 use super::vigil::{Vigil, Watch};
-use super::worker::visitor;
+use super::worker::{visitor, workers};
 use crate::array::Array;
 use crate::error::TaskError;
 use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics, Upkeep};
@@ -30,9 +35,6 @@ use ultramarine_topology::{Pe, Topology};
 /// What is left of a message for the value inside it, in bytes: the rest of a SCHEDULE with one
 /// task, or of a RESULT, is shorter.
 const MESSAGE_OVERHEAD_BYTES: usize = 80;
-
-/// The stack of each worker: problems may be divided thousands of times, one inside the other.
-const STACK_BYTES: usize = 16 << 20;
 
 /// A PE's part in a job that is about to run.
 pub struct Job {
@@ -85,6 +87,10 @@ pub(super) struct Processor {
     engine: Mutex<Option<Engine>>,
     /// What its tasks share.
     pub(super) store: Store,
+    /// Who is to hear of deaths.
+    pub(super) deaths: Deaths,
+    /// What handles are of.
+    pub(super) values: Values,
     /// What is stolen from it and takes long to pack.
     pub(super) packer: Packer,
     /// What it was told.
@@ -95,6 +101,10 @@ pub(super) struct Processor {
     pub(super) unsettled: Mutex<Results>,
     /// Tasks of other PEs that run here.
     pub(super) guests: Guests,
+    /// Tasks that are not wanted any more.
+    pub(super) cancelled: Cancelled,
+    /// Its number among the PEs of this process.
+    pub(super) slot: AtomicU64,
     /// For what tasks choose at random.
     random: Mutex<Xoshiro256PlusPlus>,
     /// The workers. `None` once the PE has left, so that they end though a forgotten future may
@@ -102,6 +112,8 @@ pub(super) struct Processor {
     rayon: Mutex<Option<rayon::ThreadPool>>,
     /// Belongs to the lane, and goes with it.
     sleeper: Mutex<Weak<dyn Sleeper>>,
+    /// What must not wait for a worker.
+    pub(super) standby: Standby,
     /// Who looks after the messages when no worker does.
     pub(super) helm: Helm,
     /// The way to a lane's calls that may not return.
@@ -128,10 +140,15 @@ impl Processor {
         let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
         let seats: Vec<_> = deques.into_iter().map(|deques| Mutex::new(Some(deques))).collect();
         let seating = queues.clone();
-        let rayon = workers(me, settings.threads, "worker", move |index| {
-            let deques = seats[index].lock().unwrap_or_else(PoisonError::into_inner).take();
-            deques.into_iter().for_each(|deques| seating.seat(deques));
-        })?;
+        let rayon = workers(
+            me,
+            settings.threads,
+            "worker",
+            Box::new(move |index: usize| {
+                let deques = seats[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+                deques.into_iter().for_each(|deques| seating.seat(deques));
+            }),
+        )?;
         let (lifeboat, begin) =
             watch.map_or((None, None), |watch| (watch.lifeboat, Some(watch.begin)));
         let sleeper = Arc::downgrade(&lane.sleeper());
@@ -166,14 +183,19 @@ impl Processor {
             was_declined: AtomicBool::new(false),
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
+            deaths: Deaths::default(),
+            values: Values::default(),
             packer: Packer::default(),
             inbox: Inbox::default(),
             away: AtomicUsize::new(0),
             unsettled: Mutex::default(),
             guests: Guests::default(),
+            cancelled: Cancelled::default(),
+            slot: AtomicU64::new(0),
             random: Mutex::new(random),
             rayon: Mutex::new(Some(rayon)),
             sleeper: Mutex::new(sleeper),
+            standby: Standby::default(),
             helm: Helm::default(),
             orphans: AtomicU64::new(0),
             started: Instant::now(),
@@ -184,6 +206,7 @@ impl Processor {
             is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
+        pe.enlist_in_process();
         if let Some(begin) = begin {
             pe.begin_watch(begin)?;
         }
@@ -192,6 +215,11 @@ impl Processor {
 
     pub(super) fn me(&self) -> Pe {
         self.me
+    }
+
+    /// Of what this PE does for itself, and of the main task.
+    pub(super) fn own_origin(&self) -> Origin {
+        Origin { task: self.new_task(), home: self.me, is_supervised: false }
     }
 
     /// The longest argument or result that can travel.
@@ -295,11 +323,17 @@ impl Processor {
 
     pub(super) fn fail(&self, error: JobError) {
         let said = error.to_string();
+        let is_roots_loss = matches!(error, JobError::RootLost { .. });
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.start_ending();
         self.nudge();
         // Last, since the end does not depend on what can be said.
-        tracing::error!(pe = self.me.number(), "{said}");
+        if is_roots_loss {
+            // All say so at the same time, and the program is told.
+            tracing::info!(pe = self.me.number(), "{said}");
+        } else {
+            tracing::error!(pe = self.me.number(), "{said}");
+        }
     }
 
     pub(super) fn start_ending(&self) {
@@ -380,7 +414,7 @@ impl Processor {
             }
         }
         while let Some(letter) = self.outbox.pop() {
-            if let Letter::Task(_, task) = letter {
+            if let Letter::Task(_, task) | Letter::Ask(_, task) = letter {
                 task.future.fill(Err(TaskError::ShuttingDown));
             }
         }
@@ -388,29 +422,15 @@ impl Processor {
         futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.guests.clear();
         self.queues.clear();
+        self.standby.close();
         self.timers.clear();
         self.queues.clear();
         self.store.forget(|_| true);
+        self.values.clear();
         self.is_closed.store(true, Ordering::SeqCst);
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(workers);
     }
-}
-
-/// The worker threads of a PE; `seat` makes workers of them.
-pub(super) fn workers(
-    me: Pe,
-    threads: usize,
-    role: &'static str,
-    seat: impl Fn(usize) + Send + Sync + 'static,
-) -> Result<rayon::ThreadPool, JobError> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .stack_size(STACK_BYTES)
-        .thread_name(move |index| format!("pe{}-{role}{index}", me.number()))
-        .start_handler(seat)
-        .build()
-        .map_err(|error| JobError::Threads { me, reason: error.to_string() })
 }
 
 /// The longest argument or result that fits into a message, in bytes.

@@ -11,11 +11,18 @@
 #[cfg(test)]
 mod tests;
 
-use super::nesting::mark_base;
+mod shelves;
+
+pub(super) use self::shelves::Common;
+
+use self::shelves::{Own, take};
+
+use super::blocked::Activity;
 use super::task::Start;
-use crate::protocol::{Pool, Radii, Shelf};
+use crate::code::Name;
+use crate::protocol::{Pool, Radii};
 use async_task::Runnable;
-use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
+use crossbeam_deque::{Injector, Stealer, Worker as Deque};
 use crossbeam_queue::SegQueue;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -29,7 +36,14 @@ pub(super) enum Work {
     /// A task that nobody has started.
     Start(Waiting),
     /// A task that waited for something.
-    Resume(Runnable),
+    Resume(Ready),
+}
+
+/// A task that can go on.
+pub(super) enum Ready {
+    Task(Runnable),
+    /// The main task, unless it is run elsewhere meanwhile.
+    Main,
 }
 
 /// All queues of a PE.
@@ -42,32 +56,26 @@ pub(super) struct Queues {
     /// Tasks placed here by name.
     placed: SegQueue<Waiting>,
     /// Tasks that can go on, from threads that are not workers.
-    ready: SegQueue<Runnable>,
+    ready: SegQueue<Ready>,
     workers: Box<[Ends]>,
-    /// How many tasks were started by workers without deques of their own.
-    started_standing: Started,
+    /// How many tasks were started by threads without deques of their own.
+    started_standing: Activity,
 }
 
 /// What others see of a worker.
 struct Ends {
-    ready: Stealer<Runnable>,
+    ready: Stealer<Ready>,
     shelves: Box<[Stealer<Waiting>]>,
-    /// How many tasks it started. Written by the worker alone.
-    started: Started,
+    activity: Activity,
 }
 
 /// How many other workers one looks at to see whether there is something to steal.
 const GLANCES: usize = 4;
 
-/// On a cache line of its own, because each worker writes its own often.
-#[repr(align(128))]
-#[derive(Default)]
-struct Started(AtomicU64);
-
 /// A worker's own ends of its deques.
 pub(super) struct Deques {
     index: usize,
-    ready: Deque<Runnable>,
+    ready: Deque<Ready>,
     /// How often it has asked for something to do.
     asked: u8,
     /// Whom of the others it looks at next.
@@ -77,64 +85,20 @@ pub(super) struct Deques {
     common: Pool<Common>,
 }
 
-struct Own(Deque<Waiting>);
-
-impl Shelf for Own {
-    type Task = Waiting;
-    fn take_youngest(&mut self) -> Option<Waiting> {
-        self.0.pop()
-    }
-    fn take_oldest(&mut self) -> Option<Waiting> {
-        take(|| self.0.stealer().steal())
-    }
-    fn len(&self) -> usize {
-        self.0.len()
-    }
+/// Counts one more, where no other thread does.
+fn count(number: &AtomicU64) {
+    number.store(number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// The tasks of one radius on the whole PE.
-#[derive(Clone)]
-pub(super) struct Common {
-    arrived: Arc<Injector<Waiting>>,
-    workers: Box<[Stealer<Waiting>]>,
-    /// The worker to take from next: not always from the same.
-    next: usize,
-}
-
-impl Shelf for Common {
-    type Task = Waiting;
-    /// The youngest can be taken only by the worker that put it there: takes the oldest.
-    fn take_youngest(&mut self) -> Option<Waiting> {
-        self.take_oldest()
-    }
-    fn take_oldest(&mut self) -> Option<Waiting> {
-        take(|| self.arrived.steal()).or_else(|| {
-            let count = self.workers.len();
-            let mut workers = (self.next..self.next + count).map(|worker| worker % count);
-            workers.find_map(|worker| {
-                let task = take(|| self.workers[worker].steal())?;
-                self.next = worker + 1;
-                Some(task)
-            })
-        })
-    }
-    fn len(&self) -> usize {
-        self.arrived.len() + self.workers.iter().map(Stealer::len).sum::<usize>()
-    }
-    fn is_empty(&self) -> bool {
-        self.arrived.is_empty() && self.workers.iter().all(Stealer::is_empty)
-    }
-}
-
-/// Steals until it is clear whether there is something.
-fn take<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
-    loop {
-        match steal() {
-            Steal::Success(found) => return Some(found),
-            Steal::Empty => return None,
-            Steal::Retry => std::hint::spin_loop(),
+/// Notes the function that the calling worker goes into, or that it is between two tasks. Which it
+/// was before. (It takes 5 ns: what starts a task that was spawned here has it noted already.)
+pub(super) fn goes_into(function: Option<Name>) -> Option<Name> {
+    WORKER.with_borrow(|seat| match seat {
+        Some(Seat { queues, place: Place::Own(own) }) => {
+            queues.workers[own.index].activity.function.replace(function)
         }
-    }
+        _ => None,
+    })
 }
 
 thread_local! {
@@ -160,11 +124,11 @@ impl Queues {
     pub(super) fn new(radii: Radii, threads: usize) -> (Arc<Self>, Vec<Deques>) {
         let shelves = || (0..radii.count()).map(|_| Deque::new_lifo()).collect::<Vec<_>>();
         let own: Vec<Vec<Deque<Waiting>>> = (0..threads).map(|_| shelves()).collect();
-        let ready: Vec<Deque<Runnable>> = (0..threads).map(|_| Deque::new_fifo()).collect();
-        let ends = |(shelves, ready): (&Vec<Deque<Waiting>>, &Deque<Runnable>)| Ends {
+        let ready: Vec<Deque<Ready>> = (0..threads).map(|_| Deque::new_fifo()).collect();
+        let ends = |(shelves, ready): (&Vec<Deque<Waiting>>, &Deque<Ready>)| Ends {
             ready: ready.stealer(),
             shelves: shelves.iter().map(Deque::stealer).collect(),
-            started: Started::default(),
+            activity: Activity::default(),
         };
         let queues = Arc::new(Queues {
             arrived: (0..radii.count()).map(|_| Arc::default()).collect(),
@@ -173,7 +137,7 @@ impl Queues {
             ready: SegQueue::new(),
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
-            started_standing: Started::default(),
+            started_standing: Activity::default(),
         });
         let deques =
             own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
@@ -199,13 +163,12 @@ impl Queues {
 
     /// Makes the calling thread a worker.
     pub(super) fn seat(self: &Arc<Self>, deques: Deques) {
-        mark_base();
+        self.workers[deques.index].activity.sits_down();
         WORKER.set(Some(Seat { queues: self.clone(), place: Place::Own(deques) }));
     }
 
     /// Makes the calling thread a worker without deques of its own.
     pub(super) fn stand(self: &Arc<Self>) {
-        mark_base();
         WORKER.set(Some(Seat { queues: self.clone(), place: Place::Standing(self.common(0)) }));
     }
 
@@ -248,11 +211,18 @@ impl Queues {
         }
     }
 
-    /// Puts a task on a shelf of the pool.
-    pub(super) fn push(&self, shelf: usize, task: Waiting) {
+    /// Puts a task on a shelf of the pool. Whether the calling thread is a worker with shelves of its
+    /// own.
+    pub(super) fn push(&self, shelf: usize, task: Waiting) -> bool {
         let mut task = Some(task);
         self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
-        task.into_iter().for_each(|task| self.arrived[shelf].push(task));
+        match task {
+            None => true,
+            Some(task) => {
+                self.arrived[shelf].push(task);
+                false
+            }
+        }
     }
 
     /// Takes a task off its shelf again, if it is the youngest that the calling worker has there:
@@ -262,17 +232,12 @@ impl Queues {
             let shelf = &own.own.shelf(shelf).0;
             if let Some(youngest) = shelf.pop() {
                 if std::ptr::addr_eq(&raw const *youngest, task) {
-                    self.count_started(own.index);
+                    count(&self.workers[own.index].activity.started);
                 } else {
                     shelf.push(youngest);
                 }
             }
         });
-    }
-
-    fn count_started(&self, worker: usize) {
-        let started = &self.workers[worker].started.0;
-        started.store(started.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Puts a task before all shelves.
@@ -286,10 +251,10 @@ impl Queues {
     }
 
     /// Puts a task that can go on before all shelves.
-    pub(super) fn push_ready(&self, runnable: Runnable) {
-        let mut runnable = Some(runnable);
-        self.with_own(|own| own.ready.push(runnable.take().expect("taken only here")));
-        runnable.into_iter().for_each(|runnable| self.ready.push(runnable));
+    pub(super) fn push_ready(&self, task: Ready) {
+        let mut task = Some(task);
+        self.with_own(|own| own.ready.push(task.take().expect("taken only here")));
+        task.into_iter().for_each(|task| self.ready.push(task));
     }
 
     /// What the calling worker should do next. `None` on any other thread.
@@ -302,7 +267,7 @@ impl Queues {
                     .or_else(|| common.select_local().map(Work::Start))
                     .or_else(|| self.steal_ready())?;
                 if matches!(work, Work::Start(_)) {
-                    self.started_standing.0.fetch_add(1, Ordering::Relaxed);
+                    self.started_standing.started.fetch_add(1, Ordering::Relaxed);
                 }
                 Some(work)
             }
@@ -315,6 +280,13 @@ impl Queues {
             Place::Own(own) => self.next_ready(Some(own)).or_else(|| self.steal_ready()),
             Place::Standing(_) => self.next_ready(None).or_else(|| self.steal_ready()),
         })?
+    }
+
+    /// What comes before all tasks, for a thread that is no worker.
+    pub(super) fn next_urgent(&self) -> Option<Waiting> {
+        let task = self.urgent.pop()?;
+        self.started_standing.started.fetch_add(1, Ordering::Relaxed);
+        Some(task)
     }
 
     fn next_placed(&self) -> Option<Work> {
@@ -345,8 +317,16 @@ impl Queues {
             .or_else(|| own.own.select_local().map(Work::Start))
             .or_else(|| own.common.select_local().map(Work::Start))
             .or_else(|| self.steal_ready())?;
-        if matches!(work, Work::Start(_)) {
-            self.count_started(own.index);
+        let activity = &self.workers[own.index].activity;
+        match &work {
+            Work::Start(task) => {
+                activity.function.set(task.function());
+                count(&activity.started);
+            }
+            Work::Resume(_) => {
+                activity.function.set(None);
+                count(&activity.resumed);
+            }
         }
         Some(work)
     }
@@ -354,6 +334,11 @@ impl Queues {
     /// Whether there is nothing to do. May be outdated as soon as it is said.
     pub(super) fn is_empty(&self) -> bool {
         !self.has_ready() && self.has_none_to_steal()
+    }
+
+    /// Whether something waits that comes before all tasks.
+    pub(super) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
     }
 
     /// Whether something waits that comes before all shelves.
@@ -397,30 +382,35 @@ impl Queues {
 
     /// How many tasks the workers have started.
     pub(super) fn started(&self) -> u64 {
-        let seated = self.workers.iter().map(|worker| &worker.started);
-        seated.chain([&self.started_standing]).map(|n| n.0.load(Ordering::Relaxed)).sum()
+        let all = self.activities().chain([&self.started_standing]);
+        all.map(|activity| activity.started.load(Ordering::Relaxed)).sum()
+    }
+
+    /// What each worker does, but for those without deques of their own.
+    pub(super) fn activities(&self) -> impl Iterator<Item = &Activity> {
+        self.workers.iter().map(|worker| &worker.activity)
     }
 
     /// Takes out everything, from any thread.
     pub(super) fn clear(&self) {
         while let Some(task) = self.urgent.pop().or_else(|| self.placed.pop()) {
-            task.cancel();
+            task.call_off();
         }
-        while let Some(runnable) = self.ready.pop() {
-            drop(runnable);
+        while let Some(task) = self.ready.pop() {
+            drop(task);
         }
         self.arrived.iter().for_each(|q| {
             while let Some(task) = take(|| q.steal()) {
-                task.cancel();
+                task.call_off();
             }
         });
         for worker in &self.workers {
-            while let Some(runnable) = take(|| worker.ready.steal()) {
-                drop(runnable);
+            while let Some(task) = take(|| worker.ready.steal()) {
+                drop(task);
             }
             for shelf in &worker.shelves {
                 while let Some(task) = take(|| shelf.steal()) {
-                    task.cancel();
+                    task.call_off();
                 }
             }
         }

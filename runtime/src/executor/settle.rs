@@ -58,9 +58,10 @@ impl Processor {
         if is_long && future.is_decoded() && !self.queues.is_worker() && !self.is_ending() {
             let pe = self.clone();
             let settle = async move { future.fill(outcome) };
-            let (runnable, task) = async_task::spawn(settle, move |runnable| pe.resume(runnable));
+            let again = move |runnable| pe.resume_first(runnable);
+            let (runnable, task) = async_task::spawn(settle, again);
             task.detach();
-            self.resume(runnable);
+            self.resume_first(runnable);
         } else {
             future.fill(outcome);
         }

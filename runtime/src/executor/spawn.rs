@@ -1,6 +1,6 @@
 //! How tasks come into a PE, and workers to them.
 
-use super::body::Body;
+use super::body::{Body, Origin};
 use super::context::Portable;
 use super::engine::Letter;
 use super::fork::{Fork, Loan};
@@ -8,6 +8,8 @@ use super::future::Future;
 use super::guests::PutOff;
 use super::packing::{Effort, Packed};
 use super::processor::Processor;
+use super::queues::Ready;
+use super::standby::{Urgent, is_standby, is_urgent};
 use super::task::{Local, Start};
 use super::worker::{breathe_amid_task, help, work, work_if_idle};
 use crate::error::TaskError;
@@ -24,13 +26,14 @@ pub(super) enum Berth {
     Shelf(usize),
     /// On this PE only.
     On(Pe),
+    /// The same, before all other tasks.
+    First(Pe),
 }
 
 impl Processor {
     pub(super) fn spawn<B, A>(
         self: &Arc<Self>,
-        home: Pe,
-        is_supervised: bool,
+        parent: Origin,
         radius: Distance,
         body: B,
         argument: A,
@@ -42,14 +45,13 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Local::new(body, home, radius, is_supervised, argument);
-        self.submit(home, Berth::Shelf(self.queues.radii.shelf(radius)), Arc::new(task))
+        let task = Local::new(body, parent, radius, argument);
+        self.submit(parent.home, Berth::Shelf(self.queues.radii.shelf(radius)), Arc::new(task))
     }
 
     pub(super) fn spawn_at<B, A>(
         self: &Arc<Self>,
-        home: Pe,
-        is_supervised: bool,
+        parent: Origin,
         pe: Pe,
         body: B,
         argument: A,
@@ -65,8 +67,21 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Local::new(body, home, Distance::ZERO, is_supervised, argument);
-        self.submit(home, Berth::On(pe), Arc::new(task))
+        let task = Local::new(body, parent, Distance::ZERO, argument);
+        self.submit(parent.home, Berth::On(pe), Arc::new(task))
+    }
+
+    /// Asks a PE to run a task before all others: one of the runtime's own, which is lost with it.
+    pub(super) fn ask<B, A>(self: &Arc<Self>, pe: Pe, body: B, argument: A) -> Future<B::Output>
+    where
+        B: Body<A>,
+        A: Portable,
+    {
+        if self.is_ending() {
+            return Future::failed(TaskError::ShuttingDown);
+        }
+        let task = Local::new(body, self.own_origin(), Distance::ZERO, argument);
+        self.submit(self.me(), Berth::First(pe), Arc::new(task))
     }
 
     /// Has a task wait for a worker. What an [orphan](super::guests) spawns is put off.
@@ -90,23 +105,31 @@ impl Processor {
     /// Puts a task where it waits for a worker, and calls one.
     pub(super) fn enqueue(self: &Arc<Self>, berth: Berth, task: Arc<dyn Start>) {
         match berth {
-            Berth::On(pe) if pe != self.me() => {
+            Berth::On(pe) | Berth::First(pe) if pe != self.me() => {
+                let is_first = matches!(berth, Berth::First(_));
                 if let Some(Packed::Own(task)) = task.pack(self, Effort::Full) {
-                    self.leave_letter(Letter::Task(pe, task));
+                    let letter = if is_first { Letter::Ask } else { Letter::Task };
+                    self.leave_letter(letter(pe, task));
                     breathe_amid_task(self);
                 }
                 return;
             }
             Berth::On(_) => self.queues.place(task),
-            Berth::Shelf(shelf) => self.queues.push(shelf, task),
+            Berth::First(_) => {
+                self.queues.place_first(Arc::new(Urgent(task)));
+            }
+            Berth::Shelf(shelf) => {
+                let is_worker = self.queues.push(shelf, task);
+                self.summon_for(is_worker);
+                return;
+            }
         }
         self.summon();
     }
 
     pub(super) fn fork<B, A>(
         self: &Arc<Self>,
-        home: Pe,
-        is_supervised: bool,
+        parent: Origin,
         radius: Distance,
         body: B,
         argument: A,
@@ -115,33 +138,53 @@ impl Processor {
         B: Body<A>,
         A: Portable,
     {
-        let task = Arc::new(Local::new(body, home, radius, is_supervised, argument).into_fork());
+        let task = Arc::new(Local::new(body, parent, radius, argument).into_fork());
         let shelf = self.queues.radii.shelf(radius);
-        let is_queued = !self.is_orphaned(home) && self.queues.push_fork(shelf, task.clone());
+        let is_queued =
+            !self.is_orphaned(parent.home) && self.queues.push_fork(shelf, task.clone());
         if is_queued {
             self.summon();
         }
-        Fork::new(self, home, shelf, task, is_queued)
+        Fork::new(self, parent.home, shelf, task, is_queued)
     }
 
-    /// Runs a future as a task of this PE, beginning now if the calling thread is a worker. Unless
+    /// Runs a future as a task of this PE, beginning now if the calling thread runs tasks. Unless
     /// it has ended by then, the task is returned, and is stopped when it is dropped.
     pub(super) fn run_async<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
     where
         T: std::future::Future<Output = ()> + Send + 'static,
     {
-        let pe = self.clone();
-        let (runnable, task) = async_task::spawn(future, move |runnable| pe.resume(runnable));
-        if self.queues.is_worker() {
-            runnable.run();
-        } else {
-            self.resume(runnable);
+        if self.queues.is_worker() || is_standby() {
+            return self.run_async_here(future);
         }
+        let (runnable, task) = self.make_task(future);
+        self.resume(runnable);
+        Some(task)
+    }
+
+    /// The same for what is known to run on a thread that runs tasks.
+    pub(super) fn run_async_here<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
+    where
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        let (runnable, task) = self.make_task(future);
+        runnable.run();
         if task.is_finished() {
             task.detach();
             return None;
         }
         Some(task)
+    }
+
+    fn make_task<T>(self: &Arc<Self>, future: T) -> (Runnable, Task<()>)
+    where
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        let (pe, is_urgent) = (self.clone(), is_urgent());
+        let again = move |runnable| {
+            if is_urgent { pe.resume_first(runnable) } else { pe.resume(runnable) }
+        };
+        async_task::spawn(future, again)
     }
 
     pub(super) fn resume(self: &Arc<Self>, runnable: Runnable) {
@@ -150,7 +193,7 @@ impl Processor {
         }
         // Also while the job ends, when nobody resumes anything: to be dropped one by one, rather
         // than here, where the drop of a future might wake the next, and so on, ever deeper.
-        self.queues.push_ready(runnable);
+        self.queues.push_ready(Ready::Task(runnable));
         if !self.is_ending() {
             self.summon();
         }
@@ -172,7 +215,12 @@ impl Processor {
 
     /// Calls another worker, if there is one without work. Whether it was called.
     pub(super) fn summon(self: &Arc<Self>) -> bool {
-        if self.settings.threads == 1 && self.queues.is_worker() {
+        self.summon_for(self.settings.threads == 1 && self.queues.is_worker())
+    }
+
+    /// The same for a thread of which it is known whether it is a worker.
+    fn summon_for(self: &Arc<Self>, is_worker: bool) -> bool {
+        if is_worker && self.settings.threads == 1 {
             // The only worker is the caller. It will look into the queues again.
             return false;
         }

@@ -1,11 +1,15 @@
 //! Values that the tasks on one PE share.
 
-use super::caught::discard;
+use super::body::CatchPanic;
+use super::caught::{caught, discard};
 use super::context::Context;
+use super::values::Slot;
+use crate::error::TaskError;
+use async_task::Task;
 use serde::{Deserialize, Serialize};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ultramarine_topology::Pe;
 
 /// Names what tasks share, and travels with them: on each PE there is one value of each type under
@@ -29,6 +33,13 @@ impl Store {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets the value of one type under a key.
+    fn forget_one<T: Any>(&self, key: Key) {
+        let forgotten = self.lock().1.remove(&(key, TypeId::of::<T>()));
+        // After the lock: dropping runs code of the user's.
+        discard(forgotten);
+    }
+
     /// Forgets what is under these keys.
     pub(super) fn forget(&self, which: impl Fn(&Key) -> bool) {
         let forgotten: Vec<_> = self.lock().1.extract_if(|name, _| which(&name.0)).collect();
@@ -45,7 +56,9 @@ impl Context {
         Key { home: self.pe(), number: store.0 }
     }
 
-    /// What the tasks on this PE share under a key; the first that asks makes it.
+    /// What the tasks on this PE share under a key; the first that asks makes it, and others that ask
+    /// meanwhile wait until it is made. `make` must not ask for the same, nor use rayon: a worker that
+    /// waits for another there may go on with a task that asks, and wait for itself for ever.
     ///
     /// Nothing of it travels to other PEs: there the first that asks makes another. It stays until
     /// it is [forgotten](Self::forget), or the key's home dies, or the job ends.
@@ -62,18 +75,58 @@ impl Context {
     /// ```
     pub fn shared<T: Any + Send + Sync>(&self, key: Key, make: impl FnOnce() -> T) -> Arc<T> {
         let name = (key, TypeId::of::<T>());
-        let known = self.pe.store.lock().1.get(&name).cloned();
-        let value = known.unwrap_or_else(|| {
-            let made = Arc::new(make());
-            self.pe.store.lock().1.entry(name).or_insert(made).clone()
-        });
-        value.downcast().unwrap_or_else(|_| unreachable!("the type is part of the name"))
+        let place = || Arc::<OnceLock<Arc<T>>>::default();
+        let place = self.pe.store.lock().1.entry(name).or_insert_with(|| place()).clone();
+        let place: Arc<OnceLock<Arc<T>>> =
+            place.downcast().unwrap_or_else(|_| unreachable!("the type is part of the name"));
+        place.get_or_init(|| Arc::new(make())).clone()
+    }
+
+    /// The same for a value that takes some waiting to make: no thread waits.
+    ///
+    /// # Errors
+    ///
+    /// `make` panicked. Who asks after that has it made anew.
+    pub async fn shared_async<T, F>(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> F,
+    ) -> Result<Arc<T>, TaskError>
+    where
+        T: Any + Send + Sync,
+        F: Future<Output = T> + Send + 'static,
+    {
+        if let Some(known) = self.known(key) {
+            return Ok(known);
+        }
+        let slot = self.shared(key, Slot::<T>::default);
+        if slot.begins_to_come() {
+            // It may have been made and stored since the first look.
+            let known = self.known(key);
+            let making = if known.is_some() { Ok(None) } else { caught(make).map(Some) };
+            let (cx, slot) = (self.clone(), slot.clone());
+            let task = self.pe.run_async(async move {
+                let pe = cx.pe();
+                let made = match making {
+                    Ok(None) => known.ok_or(TaskError::ShuttingDown),
+                    Ok(Some(making)) => {
+                        CatchPanic::new(pe, making).await.map(|made| cx.shared(key, || made))
+                    }
+                    Err(message) => Err(TaskError::Panicked { pe, message }),
+                };
+                slot.settle(made);
+                // The value stays; the next who asks finds it, or makes it.
+                cx.pe.store.forget_one::<Slot<T>>(key);
+            });
+            task.into_iter().for_each(Task::detach);
+        }
+        slot.wait().await
     }
 
     /// The same, if some task on this PE has asked for it before.
     pub fn known<T: Any + Send + Sync>(&self, key: Key) -> Option<Arc<T>> {
-        let value = self.pe.store.lock().1.get(&(key, TypeId::of::<T>())).cloned();
-        value.and_then(|value| value.downcast().ok())
+        let place = self.pe.store.lock().1.get(&(key, TypeId::of::<T>())).cloned()?;
+        place.downcast::<OnceLock<Arc<T>>>().ok()?.get().cloned()
     }
 
     /// Forgets what the tasks on this PE share under a key. Who has it keeps it.

@@ -3,7 +3,7 @@
 use super::body::Async;
 use super::context::{Context, Portable};
 use super::engine::Letter;
-use super::packing::{Effort, Packed, Unpacked};
+use super::packing::{Effort, Packed, Unpacked, Which, carries_nothing};
 use super::processor::Processor;
 use super::serial::Serial;
 use super::task::{Kind, Start, pack_task};
@@ -26,7 +26,8 @@ impl Start for Reader {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
         pe.uncounted.fetch_add(1, Ordering::SeqCst);
         let Some(body) = pe.inbox.next() else { return };
-        pe.start_in_bytes(None, false, body);
+        // (What is told has no handles to wait for.)
+        let _ = pe.start_in_bytes(None, false, body);
         pe.queues.place_first(self);
     }
 
@@ -34,7 +35,7 @@ impl Start for Reader {
         unreachable!("it was placed here, and stands on no shelf")
     }
 
-    fn cancel(&self) {}
+    fn call_off(&self) {}
 }
 
 impl Processor {
@@ -46,7 +47,7 @@ impl Processor {
         }
     }
 
-    fn tell<F, A, T>(&self, pes: Range<u32>, f: F, argument: A) -> Result<(), TaskError>
+    pub(super) fn tell<F, A, T>(&self, pes: Range<u32>, f: F, argument: A) -> Result<(), TaskError>
     where
         F: Fn(Context, A) -> T + Stateless,
         A: Portable,
@@ -56,7 +57,10 @@ impl Processor {
             return Err(TaskError::ShuttingDown);
         }
         match pack_task(Kind::new(Async(f)), argument, self, Effort::Full) {
-            Ok(body) => self.leave_letter(Letter::Tell(pes, body)),
+            Ok(body) => {
+                carries_nothing::<A>(Which::argument_of(std::any::type_name::<F>()))?;
+                self.leave_letter(Letter::Tell(pes, body));
+            }
             Err(Unpacked::Failed(error)) => return Err(error),
             Err(Unpacked::TooLong(_)) => unreachable!("it may take as long as it takes"),
         }
@@ -74,7 +78,9 @@ impl Context {
     /// several others may be begun in any order; so may what one of them tells it and what that one
     /// [tells all](Self::tell_all), which goes other ways.
     ///
-    /// It is lost if the PE dies, or if the job ends before.
+    /// It is lost if the PE dies, or if the job ends before. The function's context is unsupervised,
+    /// since it would not be run again; what a supervised task tells is told twice if the task
+    /// is run twice.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};

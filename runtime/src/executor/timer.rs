@@ -1,12 +1,14 @@
 //! Sleeping without blocking a worker.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::caught::discard_with;
+use super::context::Context;
+use super::future::AbortOnDrop;
 use super::processor::Processor;
 
 /// The sleepers of a PE by the time at which they wake; the number tells equal times apart.
@@ -72,6 +74,43 @@ impl std::future::Future for Sleep {
         drop(old);
         pe.nudge();
         Poll::Pending
+    }
+}
+
+/// More than a job ever lasts, and less than the clock can count.
+const LONGEST: Duration = Duration::from_hours(30 * 365 * 24);
+
+/// The time was up before a future had ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the time was up")]
+pub struct Elapsed;
+
+impl Context {
+    /// Ends after this time, or after 30 years if that is longer. Blocks no worker.
+    pub fn sleep(
+        &self,
+        duration: Duration,
+    ) -> impl std::future::Future<Output = ()> + Send + use<> {
+        let until = Instant::now() + duration.min(LONGEST);
+        Sleep { pe: self.pe.clone(), until, number: None }
+    }
+
+    /// What the future ends with, if it does within this time. Else it is dropped, and the tasks
+    /// whose futures it holds are [cancelled](super::Future::abort).
+    ///
+    /// # Errors
+    ///
+    /// The time was up.
+    pub async fn timeout<T>(&self, duration: Duration, future: T) -> Result<T::Output, Elapsed>
+    where
+        T: std::future::Future,
+    {
+        let (mut future, mut sleep) = (pin!(AbortOnDrop::new(future)), pin!(self.sleep(duration)));
+        std::future::poll_fn(|waker| match future.as_mut().poll(waker) {
+            Poll::Ready(result) => Poll::Ready(Ok(result)),
+            Poll::Pending => sleep.as_mut().poll(waker).map(|()| Err(Elapsed)),
+        })
+        .await
     }
 }
 

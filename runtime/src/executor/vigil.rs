@@ -1,8 +1,9 @@
 //! Hearing of deaths, and leaving the lane that cannot be trusted after one.
 
-use super::engine::{Engine, Station};
+use super::engine::Engine;
 use super::failure::JobError;
 use super::processor::Processor;
+use super::station::Station;
 use crate::detector::{Detector, Verdict};
 use crate::protocol::Phase;
 use crate::transport::{Connections, Lane, LaneError, Sleeper};
@@ -199,7 +200,7 @@ impl Processor {
         tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
         let seats = self.queues.clone();
         let (me, threads) = (self.me(), self.settings.threads);
-        match super::processor::workers(me, threads, "substitute", move |_| seats.stand()) {
+        match super::worker::workers(me, threads, "substitute", Box::new(move |_| seats.stand())) {
             // The other workers of the old pool end when they have nothing to do.
             Ok(workers) => self.replace_workers(workers),
             Err(error) => tracing::error!(pe = me.number(), "{error}"),
@@ -224,6 +225,8 @@ impl Engine {
                         }
                         self.port.close(dead);
                         pe.store.forget(|key| key.home == dead);
+                        pe.values.fade(|key| key.home == dead);
+                        pe.announce_death(dead);
                         pe.stop_orphans(dead);
                         self.node.bury(dead, &mut Station { desk: &mut self.desk, pe });
                     }

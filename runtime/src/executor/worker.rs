@@ -10,13 +10,15 @@
 
 use super::airlock::Visitor;
 use super::caught::discard_with;
-use super::nesting::is_nested;
+use super::failure::JobError;
+use super::nesting::{is_nested, mark_base};
 use super::processor::Processor;
-use super::queues::{Queues, Work};
+use super::queues::{Queues, Ready, Work, goes_into};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use ultramarine_topology::Pe;
 
 /// How long a worker with short tasks goes on between two turns at the engine, while messages come.
 const TURN_EVERY: Duration = Duration::from_micros(4);
@@ -33,6 +35,9 @@ const POLITE_AFTER: Duration = Duration::from_micros(10);
 
 /// After how many tasks a worker that goes on placing them elsewhere takes a turn at the engine.
 const PLACED_BETWEEN_TURNS: u32 = 256;
+
+/// The stack of each worker: problems may be divided thousands of times, one inside the other.
+pub(super) const STACK_BYTES: usize = 16 << 20;
 
 thread_local! {
     /// Whether the thread is inside [`work_on`].
@@ -51,6 +56,26 @@ thread_local! {
     static TASKS_LEFT: Cell<u32> = const { Cell::new(0) };
     /// How it came to that number.
     static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
+}
+
+/// The worker threads of a PE; `seat` makes workers of them.
+pub(super) fn workers(
+    me: Pe,
+    threads: usize,
+    role: &'static str,
+    seat: Box<dyn Fn(usize) + Send + Sync>,
+) -> Result<rayon::ThreadPool, JobError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .stack_size(STACK_BYTES)
+        .thread_name(move |index| format!("pe{}-{role}{index}", me.number()))
+        // The same code, with the same frames, for all workers that there will be: see `nesting`.
+        .start_handler(move |index| {
+            mark_base();
+            seat(index);
+        })
+        .build()
+        .map_err(|error| JobError::Threads { me, reason: error.to_string() })
 }
 
 /// Works until there is nothing left to do.
@@ -94,7 +119,11 @@ pub(super) fn help(pe: &Arc<Processor>) {
 fn resume_one(pe: &Arc<Processor>) -> bool {
     let is_first = !IS_HELPING.replace(true);
     if is_first {
-        pe.queues.next_to_resume().into_iter().for_each(|work| run(pe, work));
+        if let Some(work) = pe.queues.next_to_resume() {
+            let function = goes_into(None);
+            run(pe, work);
+            goes_into(function);
+        }
         IS_HELPING.set(false);
     }
     is_first
@@ -131,6 +160,7 @@ fn decline(pe: &Arc<Processor>) {
 
 /// Lets rayon run a job of the user's, if there is one. Whether there was, or a call of ours.
 fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
+    goes_into(None);
     let was_yielding = IS_YIELDING.replace(true);
     let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
     IS_YIELDING.set(was_yielding);
@@ -175,7 +205,8 @@ fn run(pe: &Arc<Processor>, work: Work) {
     // The task's own panics are caught, and end its future. This is for what is dropped after that.
     discard_with(|| match work {
         Work::Start(task) => task.start(pe),
-        Work::Resume(runnable) => drop(runnable.run()),
+        Work::Resume(Ready::Task(runnable)) => drop(runnable.run()),
+        Work::Resume(Ready::Main) => pe.run_announced_main(),
     });
 }
 
@@ -243,7 +274,14 @@ pub(super) fn breathe_amid_task(pe: &Arc<Processor>) {
 
 #[cold]
 fn take_a_turn(pe: &Arc<Processor>) {
-    let is_quiet = !pe.try_turn();
+    let is_quiet = if pe.queues.is_worker() {
+        !pe.try_turn()
+    } else {
+        // The main task on a thread beside the workers. A call of the lane's that does not return must not keep
+        // it.
+        pe.nudge();
+        true
+    };
     let pace = PACE.take().unwrap_or_else(Pace::new).after_turn(is_quiet);
     TASKS_LEFT.set(pace.tasks_between - 1);
     PACE.set(Some(pace));

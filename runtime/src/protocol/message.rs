@@ -29,6 +29,8 @@ pub enum Message {
     },
     /// A task placed here by `spawn_at`: it runs before anything stealable.
     Place(Parcel),
+    /// The same for a task that runs before all others: a question of the runtime's own.
+    Ask(Parcel),
     /// A victim tells a task's home that it is about to hand the task on.
     Notify {
         /// The future's number at the addressee, which is the task's home.
@@ -51,6 +53,11 @@ pub enum Message {
         future: u64,
         /// Its value, or why there is none.
         outcome: Outcome,
+    },
+    /// The results of these tasks, whose home is the sender, are not wanted any more.
+    Cancel {
+        /// The futures' numbers at the sender.
+        futures: Vec<u64>,
     },
     /// A message of the program's for these PEs, of which the addressee is one: it tells the
     /// others. There is no reply.
@@ -247,7 +254,7 @@ impl Message {
                 [parcel] => Some(&mut parcel.body),
                 _ => None,
             },
-            Message::Place(parcel) => Some(&mut parcel.body),
+            Message::Place(parcel) | Message::Ask(parcel) => Some(&mut parcel.body),
             Message::Result { outcome: Ok(value), .. } => Some(value),
             _ => None,
         }
@@ -258,7 +265,7 @@ impl Message {
     pub fn may_be_overtaken(&self) -> bool {
         match self {
             Message::Schedule { tasks, .. } => tasks.len() == 1,
-            Message::Place(_) | Message::Result { outcome: Ok(_), .. } => true,
+            Message::Place(_) | Message::Ask(_) | Message::Result { outcome: Ok(_), .. } => true,
             _ => false,
         }
     }
@@ -282,7 +289,7 @@ impl Message {
         match self {
             Message::Fish(fish) => knows(fish.thief),
             Message::Schedule { tasks, .. } => tasks.iter().all(|task| knows(task.task.home)),
-            Message::Place(parcel) => knows(parcel.task.home),
+            Message::Place(parcel) | Message::Ask(parcel) => knows(parcel.task.home),
             Message::Notify { to, .. } => knows(*to),
             Message::Tell { pes: told, .. } => !told.is_empty() && told.end <= pes,
             _ => true,

@@ -29,6 +29,7 @@
 //! | [`settings`] | the numbers that govern it |
 //! | [`statistics`] | what is counted, by distance |
 
+mod cancelling;
 mod ending;
 mod fishing;
 pub mod membership;
@@ -42,6 +43,7 @@ pub mod supervision;
 mod telling;
 pub mod victim;
 
+pub use cancelling::CANCELLED_AT_ONCE;
 pub use ending::Phase;
 pub use membership::{Living, Membership, Notice, Standing};
 pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};

@@ -40,8 +40,14 @@ pub trait Host {
     fn accept(&mut self, parcel: Parcel);
     /// Runs a task that was placed here, before those in the pool.
     fn place(&mut self, parcel: Parcel);
+    /// Runs a task that was asked of this PE, before all others.
+    fn ask(&mut self, parcel: Parcel) {
+        self.place(parcel);
+    }
     /// Does what this PE was told.
     fn hear(&mut self, body: Bytes);
+    /// Does not run these tasks of another PE's, if they are here; stops those that run.
+    fn cancel(&mut self, _home: Pe, _futures: Vec<u64>) {}
     /// Ends the future with this number, if it has not ended yet.
     fn fill(&mut self, future: u64, outcome: Outcome);
     /// The name of the function of the task whose future has this number, for people to read.
@@ -67,6 +73,8 @@ pub struct Node {
     pub(super) losses: Losses,
     /// Who has died, as far as this PE was told.
     pub(super) dead: BTreeSet<Pe>,
+    /// Whether it has cancelled any task.
+    pub(super) has_cancelled: bool,
     pub(super) statistics: Statistics,
 }
 
@@ -80,6 +88,7 @@ impl Node {
             supervision: Supervision::new(me),
             losses: Losses::new(settings.losses_per_turn),
             dead: BTreeSet::new(),
+            has_cancelled: false,
             statistics: Statistics::new(topology.radii()),
             topology,
             settings,
@@ -116,12 +125,15 @@ impl Node {
                 self.statistics.placed += 1;
                 host.place(parcel);
             }
+            Message::Ask(parcel) => host.ask(parcel),
             Message::Notify { future, version, to } => {
                 self.handle_news(future, version, Location::InTransit { from, to }, host);
             }
             Message::Ack { future, version } => {
                 self.handle_news(future, version, Location::At(from), host);
+                self.cancel_unknown(future, from, host);
             }
+            Message::Cancel { futures } => host.cancel(from, futures),
             Message::Result { future, outcome } => {
                 self.supervision.forget(future);
                 host.fill(future, outcome);
@@ -143,11 +155,26 @@ impl Node {
 
     /// Places a task of this PE on another, which runs it before all that it might steal. Should
     /// that PE die, anybody may run the task.
-    pub fn place(&mut self, to: Pe, mut parcel: Parcel, host: &mut impl Host) {
+    pub fn place(&mut self, to: Pe, parcel: Parcel, host: &mut impl Host) {
+        self.send_task(to, parcel, Message::Place, host);
+    }
+
+    /// The same for a task that is to run before all others there.
+    pub fn ask(&mut self, to: Pe, parcel: Parcel, host: &mut impl Host) {
+        self.send_task(to, parcel, Message::Ask, host);
+    }
+
+    fn send_task(
+        &mut self,
+        to: Pe,
+        mut parcel: Parcel,
+        message: fn(Parcel) -> Message,
+        host: &mut impl Host,
+    ) {
         parcel.radius = Distance::ONE;
         if !self.dead.contains(&to) {
             self.supervision.leaves(&mut parcel, self.me, to);
-            host.send(to, Message::Place(parcel));
+            host.send(to, message(parcel));
         } else if parcel.supervised {
             self.supervision.waits(parcel);
         } else {
@@ -208,6 +235,7 @@ impl PartialEq for Node {
             && self.supervision == other.supervision
             && self.losses == other.losses
             && self.dead == other.dead
+            && self.has_cancelled == other.has_cancelled
     }
 }
 
@@ -215,7 +243,7 @@ impl Eq for Node {}
 
 impl Hash for Node {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Node { me, ending, fishing, supervision, losses, dead, .. } = self;
-        (me, ending, fishing, supervision, losses, dead).hash(state);
+        let Node { me, ending, fishing, supervision, losses, dead, has_cancelled, .. } = self;
+        (me, ending, fishing, supervision, losses, dead, has_cancelled).hash(state);
     }
 }

@@ -9,7 +9,7 @@ use ultramarine_topology::Distance;
 pub struct Statistics {
     /// Tasks started, wherever they came from.
     pub tasks: u64,
-    /// Tasks placed here from another PE, those that asked for these figures included.
+    /// Tasks placed here from another PE.
     pub placed: u64,
     /// FISHes that nobody answered before their deadline, or in whose way a PE died.
     pub fishes_lost: u64,

@@ -276,6 +276,21 @@ impl Supervision {
         self.remove(future);
     }
 
+    /// The task is not wanted any more. Where it is, if it is known to be on another PE.
+    pub(super) fn cancel(&mut self, future: u64) -> Option<Pe> {
+        match self.remove(future)?.location {
+            Location::At(pe) => Some(pe),
+            // What this PE sent it gets before what it sends now.
+            Location::InTransit { from, to } if from == self.me => Some(to),
+            Location::InTransit { .. } | Location::Lost => None,
+        }
+    }
+
+    /// Whether there is a record of this task.
+    pub(super) fn knows(&self, future: u64) -> bool {
+        self.away.get(future).is_some()
+    }
+
     /// How many tasks wait for a thief.
     pub(super) fn waiting(&self) -> usize {
         self.index.lost()

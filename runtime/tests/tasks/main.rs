@@ -1,14 +1,18 @@
 //! What a few PEs, which are threads of this process, do with their tasks: with those that are
 //! forked, with those that wait inside rayon, with those that have lost their supervisor, and with
-//! large arguments and results; what they tell each other, and which of them are supervised.
+//! large arguments and results; what they tell each other, which of them are supervised, and what
+//! does not wait for a free worker.
 
+mod cancelling;
 mod census;
 mod forks;
 mod joins;
 mod messages;
 mod orphans;
 mod packing;
+mod standby;
 mod supervision;
+mod values;
 
 use std::sync::{Arc, mpsc};
 use std::thread;

@@ -4,9 +4,10 @@ use crate::{PATIENCE, among, jobs};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, JobError, Key, lead, serve};
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Distance, Pe};
 
 type Heard = Mutex<Vec<(Pe, Vec<u64>)>>;
 
@@ -121,4 +122,63 @@ fn a_message_whose_function_panics_ends_the_job() {
         assert!(said.contains("a_message_whose_function_panics"), "{said}");
         assert!(said.contains("it is not three"), "{said}");
     }
+}
+
+#[test]
+fn a_mailbox_keeps_the_order_of_each_sender() {
+    const VALUES: u64 = 1000;
+    among(3, 1, async |cx: Context| {
+        let key = cx.new_key();
+        let send = async |cx: Context, key| {
+            let mail = cx.mailbox::<(u32, u64)>(key);
+            (0..VALUES).for_each(|n| mail.send(Pe::ROOT, (cx.pe().number(), n)).expect("it goes"));
+        };
+        let sent = [1, 2].map(|pe| cx.spawn_at(Pe::new(pe), send, key));
+        let mail = cx.mailbox::<(u32, u64)>(key);
+        for n in 0..VALUES / 2 {
+            for pe in [1, 2] {
+                assert_eq!(mail.receive(Pe::new(pe)).await, Ok((pe, n)));
+            }
+        }
+        let mut next = [VALUES / 2; 2];
+        for _ in 0..VALUES {
+            let (from, (pe, n)) = mail.receive_any().await.expect("no PE dies");
+            assert_eq!((from.number(), n), (pe, next[pe as usize - 1]));
+            next[pe as usize - 1] += 1;
+        }
+        for sent in sent {
+            sent.await.expect("it does not fail");
+        }
+        let none = mail.receive(Pe::new(3)).await;
+        assert!(matches!(none, Err(TaskError::NoSuchPe { .. })), "{none:?}");
+    });
+}
+
+#[test]
+fn what_is_shared_is_made_once() {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    const A_WHILE: Duration = Duration::from_millis(20);
+    async fn ask(cx: Context, (sync, later): (Key, Key)) -> (u32, u32) {
+        let waiting = cx.sleep(A_WHILE);
+        let make = || async {
+            waiting.await;
+            MADE.fetch_add(1, SeqCst)
+        };
+        let later = *cx.shared_async(later, make).await.expect("it is made");
+        let sync = *cx.shared(sync, || {
+            thread::sleep(A_WHILE);
+            MADE.fetch_add(1, SeqCst)
+        });
+        (sync, later)
+    }
+    among(1, 8, async |cx: Context| {
+        let keys = (cx.new_key(), cx.new_key());
+        let asked: Vec<_> = (0..8).map(|_| cx.spawn(Distance::ZERO, ask, keys)).collect();
+        for answer in asked {
+            assert_eq!(answer.await, Ok((1, 0)));
+        }
+        assert_eq!(MADE.load(SeqCst), 2);
+        let panics = cx.shared_async::<(), _>(cx.new_key(), async || panic!("no")).await;
+        assert!(matches!(panics, Err(TaskError::Panicked { .. })), "{panics:?}");
+    });
 }

@@ -1,6 +1,7 @@
 //! Tasks whose supervisor has died: they and what they have spawned end.
 
 use crate::{PATIENCE, eventually, jobs, run_root};
+use futures_util::StreamExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -120,8 +121,8 @@ fn what_only_an_orphan_waits_for_ends_with_it() {
             drop(others);
         };
         orphan(&cx, &*bury, task, || STARTED.load(SeqCst) == 5).await;
-        // The orphan, its first child and the five others.
-        are_counted(&cx, 7).await;
+        // With the orphan went its first child and the five others.
+        are_counted(&cx, 1).await;
         let ticks = TICKS.load(SeqCst);
         IS_OPEN.store(true, SeqCst);
         cx.sleep(TICK * 50).await;
@@ -187,5 +188,27 @@ fn what_others_wait_for_goes_on() {
         }
         cx.sleep(TICK * 50).await;
         assert_eq!(DONE.load(SeqCst), 1, "the orphan itself is gone");
+    });
+}
+
+#[test]
+fn who_waits_for_one_that_dies_hears_of_it() {
+    among_three(async |cx, bury| {
+        let mut deaths = cx.deaths();
+        let key = cx.new_key();
+        let mail = cx.mailbox::<u32>(key);
+        let send = async |cx: Context, key| cx.mailbox(key).send(Pe::ROOT, 7_u32);
+        cx.spawn_at(SUPERVISOR, send, key).await.expect("it lives").expect("it is sent");
+        bury();
+        assert_eq!(deaths.next().await, Some(SUPERVISOR));
+        assert_eq!(mail.receive(SUPERVISOR).await, Ok(7), "it came before");
+        assert_eq!(mail.receive(SUPERVISOR).await, Err(TaskError::Died { pe: SUPERVISOR }));
+        assert_eq!(mail.receive_any().await, Err(TaskError::Died { pe: SUPERVISOR }));
+        cx.mailbox(key).send(cx.pe(), 8_u32).expect("it goes");
+        assert_eq!(mail.receive_any().await, Ok((cx.pe(), 8)), "a death is said once");
+        // Those who come later hear of it, too.
+        assert_eq!(cx.deaths().next().await, Some(SUPERVISOR));
+        let late = cx.mailbox::<u32>(cx.new_key());
+        assert_eq!(late.receive(SUPERVISOR).await, Err(TaskError::Died { pe: SUPERVISOR }));
     });
 }

@@ -17,7 +17,7 @@ use std::future::ready;
 use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{self, Context, Portable};
+use ultramarine_runtime::executor::{self, AbortOnDrop, Context, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB
@@ -51,6 +51,7 @@ impl<R: Portable> Solved<R> {
 }
 
 fn wait_for<R: Portable>(solution: executor::Future<Result<R, TaskError>>) -> Ending<R> {
+    let solution = AbortOnDrop::new(solution);
     Box::pin(async { solution.await? })
 }
 

@@ -32,7 +32,34 @@ use ultramarine_topology::Distance;
 
 /// An algorithm that solves a problem by solving parts of it.
 ///
-/// All four functions must capture nothing; what they need is in the problem.
+/// All four functions must capture nothing; what they need is in the problem. What all parts need
+/// goes there as a [`Shared`](ultramarine_runtime::executor::Shared): each part has the handle, and
+/// each process gets the value once.
+///
+/// ```
+/// use ultramarine_runtime::executor::{Context, Shared};
+/// use ultramarine_runtime::error::TaskError;
+/// use ultramarine_skeletons::{DivideAndConquer, par_divide_and_conquer};
+/// use ultramarine_topology::Distance;
+///
+/// /// A table, and the part of it to be summed up.
+/// type Part = (Shared<Vec<u64>>, usize, usize);
+///
+/// async fn sum(cx: &Context, table: Vec<u64>) -> Result<u64, TaskError> {
+///     let sum = DivideAndConquer::new(
+///         |(_, begin, end): &Part| end - begin < 1000,
+///         |(table, begin, end)| table[begin..end].iter().sum::<u64>(),
+///         |(table, begin, end)| {
+///             let (begin, end) = (*begin, *end);
+///             let middle = begin.midpoint(end);
+///             [(table.clone(), begin, middle), (table.clone(), middle, end)]
+///         },
+///         |_, [left, right]| left + right,
+///     );
+///     let all = table.len();
+///     par_divide_and_conquer(cx, |_| Distance::ONE, sum, (cx.share(table), 0, all)).await
+/// }
+/// ```
 #[derive(Debug)]
 pub struct DivideAndConquer<P, R, C, T, S, D, J> {
     is_trivial: T,
@@ -220,6 +247,7 @@ pub async fn par_divide_and_conquer<A>(
 where
     A: Algorithm,
 {
+    const { A::CHECKED };
     let placement = move |_: &Context, part: &A::Problem| Placement::Within(radius(part));
     conquer(cx, placement, algorithm, problem).await
 }
@@ -246,6 +274,7 @@ pub async fn push_divide_and_conquer<A>(
 where
     A: Algorithm,
 {
+    const { A::CHECKED };
     let placement =
         move |cx: &Context, part: &A::Problem| Placement::on(cx, cx.random_within(radius(part)));
     conquer(cx, placement, algorithm, problem).await

@@ -16,7 +16,7 @@
 //! whether they come before the word to forget it or after. So only the search's own tasks, which have
 //! ended by then, begin to share anything; who hears a value must have one already.
 
-use super::task::{Kind, Onward, forget, search};
+use super::task::{ForgetsAtEnd, Kind, Onward, search};
 use super::{Splitting, Tree};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,8 +33,9 @@ pub trait Bounded: Tree<Node: Clone> {
     /// What neither this node nor any below it exceeds. The lower, the more is left out.
     fn bound(&self, node: &Self::Node) -> u64;
 
-    /// Whether the children of each node come with falling bounds. Then, after the first that is left
-    /// out, its siblings need not even be generated.
+    /// Whether the children of each node come with falling bounds. Then the first that is left out
+    /// leaves out all siblings after it as well: they are not even generated. If the bounds do not
+    /// fall, solutions may be missed.
     fn has_falling_bounds(&self) -> bool {
         false
     }
@@ -91,9 +92,9 @@ pub trait Bounded: Tree<Node: Clone> {
 ///
 /// # Errors
 ///
-/// A task ended without a result. Then, or if the search is given up before it ends, or if processes
-/// have died, others of its tasks may still be under way, and of what a PE shares for them some may
-/// stay in its memory until the job ends. Otherwise all PEs forget it as the search ends.
+/// A task ended without a result. Then, as when the search is dropped, its other tasks are cancelled.
+/// One that is stopped only later, or that processes which died should have stopped, may leave a
+/// little in a PE's memory until the job ends.
 pub async fn par_maximise<T>(
     cx: &Context,
     splitting: Splitting,
@@ -104,10 +105,10 @@ where
     T: Bounded,
 {
     let key = cx.new_key();
-    let found = search(cx, key, splitting, Maximum, tree, root).await;
+    let _forgets = ForgetsAtEnd(cx, key);
+    let found = search(cx, key, splitting, Maximum, tree, root).await?;
     let kept = cx.known::<Best<T::Node>>(key).and_then(|best| best.get());
-    forget(cx, key);
-    Ok(better(found?, kept))
+    Ok(better(found, kept))
 }
 
 /// The incumbent as one PE knows it.

@@ -1,6 +1,6 @@
 //! Visiting every node of a tree.
 
-use super::task::{Kind, Onward, forget, search};
+use super::task::{Kind, Onward, search};
 use super::{Splitting, Tree};
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
@@ -43,26 +43,24 @@ use ultramarine_runtime::executor::{Context, Key, Portable};
 ///
 /// # Errors
 ///
-/// A task ended without a result. Then, or if the search is given up before it ends, or if processes
-/// have died, others of its tasks may still be under way, and of what a PE shares for them some may
-/// stay in its memory until the job ends. Otherwise all PEs forget it as the search ends.
-pub async fn par_enumerate<T, R>(
+/// A task ended without a result.
+pub async fn par_enumerate<T, R, V, M>(
     cx: &Context,
     splitting: Splitting,
-    visit: impl Fn(&T, &T::Node, &mut R) + Stateless,
-    merge: impl Fn(&mut R, R) + Stateless,
+    visit: V,
+    merge: M,
     tree: T,
     root: T::Node,
 ) -> Result<R, TaskError>
 where
     T: Tree,
     R: Portable + Default,
+    V: Fn(&T, &T::Node, &mut R) + Stateless,
+    M: Fn(&mut R, R) + Stateless,
 {
+    const { (V::CHECKED, M::CHECKED) };
     let kind = Enumeration { visit, merge, found: PhantomData };
-    let key = cx.new_key();
-    let found = search(cx, key, splitting, kind, tree, root).await;
-    forget(cx, key);
-    found
+    search(cx, cx.new_key(), splitting, kind, tree, root).await
 }
 
 struct Enumeration<V, M, R> {

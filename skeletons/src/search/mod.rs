@@ -35,7 +35,7 @@ use ultramarine_runtime::executor::Portable;
 
 /// A tree whose nodes are generated when the search comes to them. The value is what all nodes have in
 /// common (a graph, a board's size); it is sent once to each PE that takes part.
-pub trait Tree: Portable + Clone + Sync {
+pub trait Tree: Portable + Sync {
     /// A node, with all that its children depend on.
     type Node: Portable;
 

@@ -4,14 +4,11 @@
 use super::frontier::Frontier;
 use super::{Splitting, Tree};
 use futures_util::FutureExt;
-use futures_util::future::Shared;
 use serde::{Deserialize, Serialize};
-use std::future::ready;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Key, Portable};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Key, Portable, Shared};
 use ultramarine_topology::Distance;
 
 /// Where a search goes on from a node.
@@ -43,25 +40,18 @@ pub(super) trait Kind<T: Tree>: Stateless {
 
 /// A part of a search: nodes whose subtrees are to be searched.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Part<N> {
-    /// Under which the tree is found.
+#[serde(bound = "T: Tree")]
+pub(super) struct Part<T: Tree> {
+    tree: Shared<T>,
+    /// Under which the PEs share what they share.
     key: Key,
     splitting: Splitting,
     /// Of all of these nodes, for depth-bounded splitting.
     depth: u32,
-    nodes: Vec<N>,
+    nodes: Vec<T::Node>,
 }
 
 type Ending<R> = Pin<Box<dyn std::future::Future<Output = Result<R, TaskError>> + Send>>;
-
-/// The tree, on one PE, or on its way there: the first that needs it has it sent, and others wait.
-struct Planted<T>(OnceLock<Shared<Ending<Arc<T>>>>);
-
-impl<T> Default for Planted<T> {
-    fn default() -> Self {
-        Planted(OnceLock::new())
-    }
-}
 
 /// Searches the tree below `root`; the PEs share what they share under `key`.
 pub(super) async fn search<T, K>(
@@ -76,53 +66,40 @@ where
     T: Tree,
     K: Kind<T>,
 {
-    let planted = cx.shared(key, Planted::<T>::default);
-    let tree = Arc::new(tree);
-    planted.0.get_or_init(|| ready(Ok(tree)).boxed().shared());
-    let part = Part { key, splitting, depth: 0, nodes: vec![root] };
-    visit_part::<T, K>(cx.clone(), kind, part).await
+    let part = Part { tree: cx.share(tree), key, splitting, depth: 0, nodes: vec![root] };
+    // A task like the others: the caller only waits, and may be the main task, which runs beside
+    // the workers if it has to.
+    let visit = move |cx, part| visit_part::<T, K>(cx, kind, part);
+    AbortOnDrop::new(cx.spawn(Distance::ZERO, visit, part)).await?
 }
 
-/// Has all PEs forget what they shared for a search, home at once: then what its tasks still have to
-/// say is not passed on.
-pub(super) fn forget(cx: &Context, key: Key) {
-    cx.forget(key);
-    // A job that is ending forgets all.
-    let _ = cx.tell_all(async |cx: Context, key| cx.forget(key), key);
+/// Has all PEs forget what they shared for a search, at its end or when it is dropped; home at once:
+/// then what its tasks still have to say is not passed on.
+pub(super) struct ForgetsAtEnd<'a>(pub(super) &'a Context, pub(super) Key);
+
+impl Drop for ForgetsAtEnd<'_> {
+    fn drop(&mut self) {
+        let ForgetsAtEnd(cx, key) = *self;
+        cx.forget(key);
+        // A job that is ending forgets all.
+        let _ = cx.tell_all(async |cx: Context, key| cx.forget(key), key);
+    }
 }
 
-/// The tree of a search: this PE's copy, or else a new one from home.
-async fn tree<T: Tree>(cx: &Context, key: Key) -> Result<Arc<T>, TaskError> {
-    let planted = cx.shared(key, Planted::<T>::default);
-    let ask = || {
-        // At home it goes when the search ends, and nobody waits for this task any more.
-        let send = async |cx: Context, key| {
-            let planted = cx.known::<Planted<T>>(key).ok_or(TaskError::ShuttingDown)?;
-            let tree = planted.0.get().cloned().ok_or(TaskError::ShuttingDown)?.await?;
-            Ok(T::clone(&tree))
-        };
-        // Only home has the tree: another PE could not answer for it.
-        let seed = cx.unsupervised().spawn_at(key.home, send, key);
-        async { seed.await?.map(Arc::new) }.boxed().shared()
-    };
-    planted.0.get_or_init(ask).clone().await
-}
-
-fn visit_part<T, K>(cx: Context, kind: K, part: Part<T::Node>) -> Ending<K::Found>
+fn visit_part<T, K>(cx: Context, kind: K, part: Part<T>) -> Ending<K::Found>
 where
     T: Tree,
     K: Kind<T>,
 {
     let visit = async move {
-        let Part { key, splitting, depth, nodes } = part;
-        // First: what home answers to this comes while the tree is on its way.
+        let Part { tree, key, splitting, depth, nodes } = part;
         let (desk, mut found) = kind.begin(&cx, key);
-        let tree = tree::<T>(&cx, key).await?;
         let mut parts = Vec::new();
         let mut part_off = |nodes: Vec<T::Node>| {
             let task = move |cx, part| visit_part::<T, K>(cx, kind, part);
-            let part = Part { key, splitting, depth: depth.saturating_add(1), nodes };
-            parts.push(cx.spawn(Distance::ONE, task, part));
+            let depth = depth.saturating_add(1);
+            let part = Part { tree: tree.clone(), key, splitting, depth, nodes };
+            parts.push(AbortOnDrop::new(cx.spawn(Distance::ONE, task, part)));
         };
         let mut frontier = Frontier::new(nodes);
         let children = |node| tree.children(node);

@@ -22,6 +22,11 @@ pub(crate) enum ProgramChoice {
     Queens,
     Uts,
     MergeSort,
+    Sweep,
+    Stencil,
+    Knapsack,
+    Quadrature,
+    CholeskyTiles,
     All,
 }
 
@@ -34,7 +39,8 @@ pub(crate) struct Program {
     skeletons: &'static [&'static str],
     /// Of about so many tasks some may be lost and have to be run again.
     pub(crate) tasks: u64,
-    pub(crate) result: i64,
+    /// As JSON.
+    pub(crate) result: &'static str,
 }
 
 const MAPS: &[&str] = &["par-map", "push-map"];
@@ -43,28 +49,28 @@ pub(crate) const SUM_EULER: Program = Program {
     flags: "--upto 10000 --tasks 300",
     skeletons: MAPS,
     tasks: 300,
-    result: 30_397_486,
+    result: "30397486",
 };
 const LIOUVILLE: Program = Program {
     name: "liouville",
     flags: "--upto 100000000 --tasks 200",
     skeletons: MAPS,
     tasks: 200,
-    result: -3884,
+    result: "-3884",
 };
 const QUEENS: Program = Program {
     name: "queens",
     flags: "--board 15",
     skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
     tasks: 100,
-    result: 2_279_184,
+    result: "2279184",
 };
 const UTS: Program = Program {
     name: "uts",
     flags: "-t 1 -a 3 -d 11 -b 4 -r 19",
     skeletons: &["par-enumerate"],
     tasks: 100,
-    result: 16_526_523,
+    result: "16526523",
 };
 /// Megabytes go to each task, and come back.
 const MERGE_SORT: Program = Program {
@@ -72,9 +78,59 @@ const MERGE_SORT: Program = Program {
     flags: "--numbers 8000000 --tasks 40",
     skeletons: MAPS,
     tasks: 40,
-    result: 7_832_592_921_160_045_307,
+    result: "7832592921160045307",
 };
-pub(crate) const PROGRAMS: [Program; 5] = [SUM_EULER, LIOUVILLE, QUEENS, UTS, MERGE_SORT];
+/// All tasks read one table, which is fetched from whoever has it.
+const SWEEP: Program = Program {
+    name: "sweep",
+    flags: "--points 300 --table-mb 20",
+    skeletons: &["map", "push-map"],
+    tasks: 300,
+    result: "5880121169931680734",
+};
+/// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step takes
+/// a tenth of a second.
+const STENCIL: Program = Program {
+    name: "stencil",
+    flags: "--rows 1000 --columns 500 --steps 100 --round 50",
+    skeletons: &["bands"],
+    tasks: 10,
+    result: "5945733120749905884",
+};
+const KNAPSACK: Program = Program {
+    name: "knapsack",
+    flags: "--items 100 --seed 27",
+    skeletons: &["par-maximise"],
+    tasks: 100,
+    result: "3579587",
+};
+const QUADRATURE: Program = Program {
+    name: "quadrature",
+    flags: "--function peak --tolerance 1e-8",
+    skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
+    tasks: 100,
+    result: "9839707.230341071",
+};
+/// What is made of tiles is lost with the PEs that have them.
+const CHOLESKY_TILES: Program = Program {
+    name: "cholesky_tiles",
+    flags: "--size 2048 --tile 128",
+    skeletons: &["tiles"],
+    tasks: 1500,
+    result: "222025671624867622",
+};
+pub(crate) const PROGRAMS: [Program; 10] = [
+    SUM_EULER,
+    LIOUVILLE,
+    QUEENS,
+    UTS,
+    MERGE_SORT,
+    SWEEP,
+    STENCIL,
+    KNAPSACK,
+    QUADRATURE,
+    CHOLESKY_TILES,
+];
 
 /// One way to run a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +145,7 @@ impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Configuration { mpi, lane, program, skeleton } = self;
         let launcher = mpi.family.name();
-        write!(f, "{launcher:<8}  {lane:<4}  {:<10}  {skeleton:<23}", program.name)
+        write!(f, "{launcher:<8}  {lane:<4}  {:<14}  {skeleton:<23}", program.name)
     }
 }
 
@@ -123,6 +179,11 @@ pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: ProgramChoice) -> Vec
         ProgramChoice::Queens => &[QUEENS],
         ProgramChoice::Uts => &[UTS],
         ProgramChoice::MergeSort => &[MERGE_SORT],
+        ProgramChoice::Sweep => &[SWEEP],
+        ProgramChoice::Stencil => &[STENCIL],
+        ProgramChoice::Knapsack => &[KNAPSACK],
+        ProgramChoice::Quadrature => &[QUADRATURE],
+        ProgramChoice::CholeskyTiles => &[CHOLESKY_TILES],
         ProgramChoice::All => &PROGRAMS,
     };
     let mut all = Vec::new();
@@ -152,9 +213,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = all(&mpis(), LaneChoice::All, ProgramChoice::All);
-        assert_eq!(all.len(), 36);
+        assert_eq!(all.len(), 64);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..36).all(unequal));
+        assert!((0..64).all(unequal));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);
         assert_ne!(all[0].lane, all[2].lane);

@@ -182,7 +182,7 @@ fn build(mpi: &Mpi, profile: Profile) -> Result<()> {
     let mut build = process::cargo();
     match profile {
         // As the steps of `cargo xtask test` do: then there is nothing to do after them.
-        Profile::Dev => build.args(["test", "--quiet", "--no-run"]).args(step::ALL_BUT_PROOFS),
+        Profile::Dev => build.args(["test", "--quiet", "--no-run"]).args(step::built(mpi.family)),
         Profile::Release => {
             build.args(["build", "--quiet", "--release", "--package", "ultramarine-examples"]);
             build.args(PROGRAMS.iter().flat_map(|program| ["--bin", program.name]))

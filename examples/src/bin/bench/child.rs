@@ -2,12 +2,12 @@
 //! program does, under a launcher or not, and its root prints one line of JSON.
 
 use crate::{
-    bulk, detection, divide, idle, memory, noop, recovery, spawn, startup, steal, supervision,
-    trips,
+    bulk, cancel, detection, divide, idle, memory, noop, reaction, recovery, spawn, startup, steal,
+    supervision, trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
-use ultramarine::{Context, Error, Options, Result};
+use ultramarine::{Context, Options, Result};
 
 /// One job.
 #[derive(clap::Args)]
@@ -25,6 +25,8 @@ enum Scenario {
     Steal(steal::Job),
     Bulk(bulk::Job),
     Trips(trips::Job),
+    Reaction(reaction::Job),
+    Cancel(cancel::Job),
     Idle(idle::Job),
     Startup(startup::Job),
     Memory(memory::Job),
@@ -50,6 +52,8 @@ impl Scenario {
             Scenario::Steal(job) => print(&job.run(cx).await?),
             Scenario::Bulk(job) => print(&job.run(cx).await?),
             Scenario::Trips(job) => print(&job.run(cx).await?),
+            Scenario::Reaction(job) => print(&job.run(cx).await?),
+            Scenario::Cancel(job) => print(&job.run(cx).await?),
             Scenario::Idle(job) => print(&job.run(cx).await?),
             Scenario::Startup(job) => print(&job.run(cx).await?),
             Scenario::Memory(job) => print(&job.run(cx).await?),
@@ -63,6 +67,6 @@ impl Scenario {
 }
 
 fn print(found: &impl Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string(found).map_err(Error::other)?);
+    println!("{}", serde_json::to_string(found)?);
     Ok(())
 }

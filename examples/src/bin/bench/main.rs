@@ -5,6 +5,7 @@
 //! measured is whole jobs, under a launcher.
 
 mod bulk;
+mod cancel;
 mod child;
 mod detection;
 mod divide;
@@ -14,6 +15,8 @@ mod memory;
 mod noop;
 mod plot;
 mod proc;
+mod programs;
+mod reaction;
 mod recovery;
 mod replicas;
 mod report;
@@ -86,7 +89,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 16] = [
+const BENCHMARKS: [Benchmark; 19] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -113,6 +116,11 @@ const BENCHMARKS: [Benchmark; 16] = [
         measure: uts::measure,
     },
     Benchmark {
+        name: "programs",
+        about: "a sweep, a stencil, a knapsack, a quadrature and tiles, against MPI and rayon",
+        measure: programs::measure,
+    },
+    Benchmark {
         name: "noop",
         about: "empty tasks per second from one PE to two, against mpi4py.futures",
         measure: noop::measure,
@@ -131,6 +139,16 @@ const BENCHMARKS: [Benchmark; 16] = [
         name: "trips",
         about: "round trips to one PE while 192 MB go to another",
         measure: trips::measure,
+    },
+    Benchmark {
+        name: "reaction",
+        about: "from an event until the main task goes on, while all workers compute",
+        measure: reaction::measure,
+    },
+    Benchmark {
+        name: "cancel",
+        about: "from cancelling a million tasks until no PE has any left",
+        measure: cancel::measure,
     },
     Benchmark { name: "idle", about: "CPU use of a job that waits", measure: idle::measure },
     Benchmark {

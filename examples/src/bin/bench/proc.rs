@@ -1,7 +1,9 @@
 //! What the system says about this process and about the machine.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of a page, on all machines that this is measured on.
@@ -12,6 +14,45 @@ pub(crate) fn resident_bytes() -> io::Result<u64> {
     let statm = fs::read_to_string("/proc/self/statm")?;
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.map(|pages| pages * PAGE_BYTES).ok_or_else(|| unreadable("statm"))
+}
+
+/// The most memory that each process of a program has had.
+pub(crate) struct Peaks {
+    program: PathBuf,
+    bytes: HashMap<u32, u64>,
+}
+
+impl Peaks {
+    /// Of no process yet.
+    pub(crate) fn of(program: &Path) -> io::Result<Self> {
+        Ok(Peaks { program: program.canonicalize()?, bytes: HashMap::new() })
+    }
+
+    /// Looks at the processes that there are now. To be called again and again until they end.
+    pub(crate) fn look(&mut self) -> io::Result<()> {
+        for process in fs::read_dir("/proc")? {
+            let folder = process?.path();
+            let id = folder.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
+            // A process that has just ended cannot be read, nor may one of somebody else.
+            let is_of = |file: PathBuf| file == self.program;
+            let (Some(id), Ok(true)) = (id, fs::read_link(folder.join("exe")).map(is_of)) else {
+                continue;
+            };
+            let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kibibytes =
+                peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+            if let Some(kibibytes) = kibibytes {
+                self.bytes.insert(id, 1024 * kibibytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of all processes together.
+    pub(crate) fn sum(&self) -> u64 {
+        self.bytes.values().sum()
+    }
 }
 
 /// Time on a processor of all threads that live, to the nanosecond (`/proc/self/stat` counts in
@@ -60,4 +101,19 @@ impl Processors {
 
 fn unreadable(file: &str) -> io::Error {
     io::Error::other(format!("/proc: {file} is not as expected"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_of_this_program_is_seen() {
+        let mut peaks = Peaks::of(&std::env::current_exe().expect("it runs")).expect("it is there");
+        assert_eq!(peaks.sum(), 0);
+        let before = vec![1_u8; 20_000_000];
+        drop(std::hint::black_box(before));
+        peaks.look().expect("there is a /proc");
+        assert!(peaks.sum() > 20_000_000, "{}", peaks.sum());
+    }
 }

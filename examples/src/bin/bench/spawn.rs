@@ -76,7 +76,7 @@ pub(crate) struct Job {
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
         let rayon = rayon::ThreadPoolBuilder::new().num_threads(cx.threads()).build();
-        let rayon = rayon.map_err(Error::other)?;
+        let rayon = rayon?;
         let mut found = Found {
             plain_zero: vec![],
             async_zero: vec![],

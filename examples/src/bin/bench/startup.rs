@@ -7,8 +7,8 @@ use crate::report::{Goal, Report};
 use crate::sample::{Sample, Unit};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
+use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine::{Error, Result};
 
 const ROUNDS: usize = 7;
 const PES: u32 = 4;
@@ -97,7 +97,7 @@ impl Job {
             answer.await?;
         }
         let launched = SystemTime::UNIX_EPOCH + Duration::from_nanos(self.launched);
-        let since = SystemTime::now().duration_since(launched).map_err(Error::other)?;
+        let since = SystemTime::now().duration_since(launched)?;
         Ok(Found { seconds: since.as_secs_f64() })
     }
 }

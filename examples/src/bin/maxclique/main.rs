@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
+use ultramarine_examples::{JobFlags, Report, splitting};
 
 /// Find the largest clique of an undirected graph.
 #[derive(Parser)]
@@ -57,7 +57,7 @@ async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
         Skeleton::ParMaximise => {
             let (tree, root) = (graph.clone(), Clique::root(&graph));
             let work = par_maximise(&cx, splitting, tree, root);
-            let best = with_progress(&cx, job.progress, None, work).await?;
+            let best = job.progress(&cx, None, work).await?;
             best.map_or_else(Clique::default, |(_, clique)| clique)
         }
         Skeleton::Sequential => maximise(&graph),

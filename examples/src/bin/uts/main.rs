@@ -16,7 +16,7 @@ use std::time::Instant;
 use tree::{Node, Uts};
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting, with_progress};
+use ultramarine_examples::{JobFlags, Report, splitting};
 
 /// Count the nodes of an unbalanced tree.
 #[derive(Parser)]
@@ -81,7 +81,7 @@ async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
     let found = match skeleton {
         Skeleton::ParEnumerate => {
             let work = enumerate(&cx, splitting, tree);
-            with_progress(&cx, job.progress, None, work).await?
+            job.progress(&cx, None, work).await?
         }
         Skeleton::Rayon => by_rayon(&tree),
         Skeleton::Sequential => sequential(&tree),

@@ -12,7 +12,7 @@ impl Start for Numbered {
     fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed> {
         None
     }
-    fn cancel(&self) {}
+    fn call_off(&self) {}
     fn is_fork(&self) -> bool {
         self.0.is_multiple_of(2)
     }
@@ -24,7 +24,7 @@ fn push(queues: &Arc<Queues>, worker: Deques, tasks: usize) {
     let pushing = std::thread::spawn(move || {
         let index = worker.index;
         queues.seat(worker);
-        (0..tasks).for_each(|_| queues.push(0, Arc::new(Numbered(index))));
+        (0..tasks).for_each(|_| _ = queues.push(0, Arc::new(Numbered(index))));
     });
     pushing.join().expect("no panic");
 }

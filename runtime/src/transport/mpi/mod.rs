@@ -11,6 +11,7 @@
 //! one at a time. `&mut self` sees to that.
 
 mod calls;
+mod version;
 
 use super::{Lane, LaneError, Pump, Sleeper};
 use calls::Calls;

@@ -95,14 +95,14 @@ impl Plan {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     bounded::end_on_signals()?;
     let (words, flags) = split(&arguments.words);
-    let plan = plan(&arguments.job, words, flags, |_| true).map_err(Error::other)?;
-    refuse_parts(&plan, flags).map_err(Error::other)?;
+    let plan = plan(&arguments.job, words, flags, |_| true)?;
+    refuse_parts(&plan, flags)?;
     if arguments.dry_run {
         let mut line = line::quoted(&plan.words);
         line.push("\n");
         return Ok(std::io::stdout().write_all(line.as_bytes())?);
     }
-    plan.is_ready(&arguments.job.wish, flags).map_err(Error::other)?;
+    plan.is_ready(&arguments.job.wish, flags)?;
     if let Some(reason) = &plan.launcher.not_srun {
         let launcher = plan.launcher.path.display();
         let _ = writeln!(std::io::stderr(), "ultramarine: {reason}: {launcher} starts the job");

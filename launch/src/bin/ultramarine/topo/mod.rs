@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let wishes = Wishes { svg, write, force, json };
     if let Some(hosts) = hosts {
         let drafts = Drafts::begin(&wishes)?;
-        let topology = options.describe(&hosts, per_host).map_err(Error::other)?;
+        let topology = options.describe(&hosts, per_host)?;
         return drafts.finish(&Findings::described(&topology), &wishes);
     }
     options.run(async move |cx| {
@@ -120,7 +120,7 @@ impl Drafts {
             }
         }
         if wishes.write.is_some() {
-            let file = topology_file::written(findings.topology).map_err(Error::other)?;
+            let file = topology_file::written(findings.topology)?;
             match self.write {
                 Some(draft) => draft.finish(&file)?,
                 None => write!(stdout, "{file}").map_err(Error::Output)?,

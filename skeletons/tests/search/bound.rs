@@ -1,6 +1,6 @@
 //! Branch and bound: the best node, who hears of it, and what is left behind.
 
-use crate::common::hierarchies::{here, hierarchies, job, racks};
+use crate::common::{here, hierarchies, job, racks};
 use crate::{SPLITTINGS, visited};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,8 +4,7 @@
 
 mod common;
 
-use common::eventually;
-use common::hierarchies::{here, hierarchies, job, racks};
+use common::{eventually, here, hierarchies, job, racks};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join};
 use std::ops::Range;

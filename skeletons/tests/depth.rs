@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::hierarchies::{job, racks};
+use common::{job, racks};
 use futures_util::FutureExt;
 use futures_util::future::select;
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! Jobs on assorted hierarchies, whose PEs are threads.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -18,6 +19,15 @@ where
     std::thread::spawn(move || drop(done.send(options.run(main))));
     let result = is_done.recv_timeout(PATIENCE).expect("the job panicked above, or hangs");
     result.expect("the job is well");
+}
+
+/// Waits until `condition` holds.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Places below racks with so many hosts each.

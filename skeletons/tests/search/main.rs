@@ -11,7 +11,7 @@ mod bound;
 mod common;
 mod splitting;
 
-use common::hierarchies::{hierarchies, job, racks};
+use common::{hierarchies, job, racks};
 use serde::{Deserialize, Serialize};
 use ultramarine::prelude::*;
 

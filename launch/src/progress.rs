@@ -1,12 +1,13 @@
-//! Showing how far a long computation is.
+//! Shows how far a long computation is.
 
+use crate::log::log_line;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::future::poll_fn;
 use std::io::IsTerminal;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use ultramarine::{Context, log_line};
+use ultramarine_runtime::executor::Context;
 
 /// How often the tasks are counted. Costs one small task per PE.
 const COUNT_EVERY: Duration = Duration::from_millis(250);
@@ -14,18 +15,29 @@ const COUNT_EVERY: Duration = Duration::from_millis(250);
 /// Without a terminal, how often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// Awaits `work`, which starts `total` tasks in all, if that is known. On a terminal a bar shows
-/// how many have been started, in a log a line now and then. If `wanted` is false, nothing is
-/// shown.
+/// Awaits `work` and shows how many tasks of the job have been started since, on standard error. On a
+/// terminal this is a bar, or a number if `total` is `None`; else a line is written each second.
+///
+/// `total` is how many tasks the work starts on all PEs together: then the display ends with the last of
+/// them. Where tasks are run again because a PE has died, they count again, and the display stays at
+/// `total`.
+///
+/// The PEs are asked for their counts every 250 ms, which costs a small task on each. If they cannot be
+/// asked any more, the display ends, and the work goes on.
+///
+/// ```
+/// use ultramarine::prelude::*;
+///
+/// async fn squares(cx: &Context) -> Result<Vec<u64>, TaskError> {
+///     let work = map(|n: u64| n * n, 0..100_000).chunks(100).run(cx);
+///     ultramarine::with_progress(cx, 1000, work).await
+/// }
+/// ```
 pub async fn with_progress<T>(
     cx: &Context,
-    wanted: bool,
     total: impl Into<Option<u64>>,
     work: impl Future<Output = T>,
 ) -> T {
-    if !wanted {
-        return work.await;
-    }
     let (mut work, mut show) = (pin!(work), pin!(show(cx, total.into())));
     poll_fn(|waker| match work.as_mut().poll(waker) {
         Poll::Ready(result) => Poll::Ready(result),

@@ -1,0 +1,186 @@
+//! The knapsack problem: which items to take, so that they weigh no more than the knapsack can
+//! carry, and are worth as much as possible.
+//!
+//! An example of branch and bound. A node is a choice of items; its children have one item more,
+//! which comes later in the order of value by weight. If an item may be cut, filling the knapsack in
+//! that order is best (Dantzig, Discrete-variable extremum problems, 1957): that is the bound.
+
+mod items;
+
+use clap::{Parser, ValueEnum};
+use items::{ITEMS_MAX, Item, Items};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine_examples::{JobFlags, Report, name_of, splitting};
+
+/// Find the most valuable items that a knapsack can carry.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The items: what the knapsack can carry on the first line, then `WEIGHT VALUE` on one line for
+    /// each item [default: items drawn at random].
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "seed"])]
+    file: Option<PathBuf>,
+    /// How many items are drawn; with a hundred or more it may take long.
+    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=ITEMS_MAX as i64))]
+    items: u32,
+    /// Which items are drawn.
+    #[arg(long, default_value_t = 2)]
+    seed: u64,
+    /// How the work is done.
+    #[arg(long, value_enum, default_value_t = Skeleton::ParMaximise)]
+    skeleton: Skeleton,
+    /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
+    /// there) or `budget:N` (after so many nodes).
+    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
+    splitting: Splitting,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    /// By tasks, which any PE may steal.
+    ParMaximise,
+    /// By rayon, on the root alone.
+    Rayon,
+    /// One node after the other, on the root alone.
+    Sequential,
+}
+
+/// So many levels of the tree are divided among rayon's threads.
+const RAYON_LEVELS: u32 = 4;
+
+/// What all nodes have in common.
+#[derive(Serialize, Deserialize)]
+struct Knapsack {
+    /// Those of the greatest value by weight come first.
+    items: Vec<Item>,
+    /// Weight and value of all items before each, and of all items.
+    before: Vec<(u64, u64)>,
+}
+
+/// A choice of items.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Choice {
+    /// Their numbers.
+    items: Vec<u32>,
+    value: u64,
+    /// How much more can be carried.
+    room: u64,
+    /// Where the items begin that can still be added, in the knapsack's order.
+    next: usize,
+}
+
+impl Knapsack {
+    fn new(mut items: Vec<Item>) -> Self {
+        // By value / weight, without a division.
+        items.sort_by_key(|item| item.number);
+        items.sort_by(|a, b| (b.value * a.weight).cmp(&(a.value * b.weight)));
+        let mut before = vec![(0, 0)];
+        before.extend(items.iter().scan((0, 0), |(weight, value), item| {
+            (*weight, *value) = (*weight + item.weight, *value + item.value);
+            Some((*weight, *value))
+        }));
+        Knapsack { items, before }
+    }
+}
+
+impl Tree for Knapsack {
+    type Node = Choice;
+
+    fn children(&self, from: Choice) -> impl Iterator<Item = Choice> + Send {
+        let room = from.room;
+        let later = (from.next..).zip(&self.items[from.next..]);
+        later.filter(move |(_, item)| item.weight <= room).map(move |(at, item)| {
+            let mut items = Vec::with_capacity(from.items.len() + 1);
+            items.extend_from_slice(&from.items);
+            items.push(item.number);
+            let (value, room) = (from.value + item.value, room - item.weight);
+            Choice { items, value, room, next: at + 1 }
+        })
+    }
+}
+
+impl Bounded for Knapsack {
+    fn value(&self, choice: &Choice) -> Option<u64> {
+        Some(choice.value)
+    }
+
+    /// What the choice is worth if it is filled up with the next items, the last of them cut.
+    fn bound(&self, choice: &Choice) -> u64 {
+        let (weight, value) = self.before[choice.next];
+        let fits = |sum: &(u64, u64)| sum.0 - weight <= choice.room;
+        let end = choice.next + self.before[choice.next + 1..].partition_point(fits);
+        let room = choice.room - (self.before[end].0 - weight);
+        let part = self.items.get(end).map_or(0, |item| room * item.value / item.weight);
+        choice.value + (self.before[end].1 - value) + part
+    }
+
+    /// The first child has the best of the items that fit, and each later one has only worse ones.
+    fn has_falling_bounds(&self) -> bool {
+        true
+    }
+}
+
+/// The best choice that is known, and its value once more, to be compared with quickly.
+struct Best {
+    value: AtomicU64,
+    choice: Mutex<Choice>,
+}
+
+/// Searches below a choice; so many levels are divided among rayon's threads.
+fn search(knapsack: &Knapsack, from: Choice, best: &Best, levels: u32) {
+    if best.value.fetch_max(from.value, Ordering::Relaxed) < from.value {
+        let mut known = best.choice.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.value < from.value {
+            known.clone_from(&from);
+        }
+    }
+    let is_hopeful = |child: &Choice| knapsack.bound(child) > best.value.load(Ordering::Relaxed);
+    let children = knapsack.children(from).take_while(is_hopeful);
+    if levels == 0 {
+        children.for_each(|child| search(knapsack, child, best, 0));
+    } else {
+        let children: Vec<_> = children.collect();
+        let hopeful = children.into_par_iter().filter(is_hopeful);
+        hopeful.for_each(|child| search(knapsack, child, best, levels - 1));
+    }
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.options.clone().run(async move |cx| run(cx, arguments).await)
+}
+
+async fn run(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { file, items, seed, skeleton, splitting, job } = arguments;
+    let drawn = || Ok(Items::drawn(items, seed));
+    let Items { capacity, items } = file.as_deref().map_or_else(drawn, Items::read)?;
+    let cx = job.begin(cx)?;
+    let start = Instant::now();
+    let (knapsack, empty) = (Knapsack::new(items), Choice { room: capacity, ..Choice::default() });
+    let by_hand = |levels| {
+        let best = Best { value: AtomicU64::new(0), choice: Mutex::new(empty.clone()) };
+        search(&knapsack, empty.clone(), &best, levels);
+        best.choice.into_inner().unwrap_or_else(PoisonError::into_inner)
+    };
+    let mut best = match skeleton {
+        Skeleton::Rayon => by_hand(RAYON_LEVELS),
+        Skeleton::Sequential => by_hand(0),
+        Skeleton::ParMaximise => {
+            let work = par_maximise(&cx, splitting, knapsack, empty);
+            let best = job.progress(&cx, None, work).await?;
+            best.map_or_else(Choice::default, |(_, choice)| choice)
+        }
+    };
+    best.items.sort_unstable();
+    let report = Report::gather(&cx, "knapsack", (name_of(&skeleton), &job), start, best.value);
+    report.await?.with("items", best.items).with("room", best.room).print(&job)
+}

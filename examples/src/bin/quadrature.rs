@@ -1,0 +1,208 @@
+//! Adaptive quadrature by Simpson's rule (Lyness, Notes on the adaptive Simpson quadrature routine,
+//! 1969): a divide and conquer of which nobody knows before where there is much to do.
+//!
+//! An interval is halved until both halves together say nearly what the whole says. Halves are
+//! added in the same order whoever integrates them, so that the sum has the same bits on any number
+//! of PEs. What is integrated over x is itself an integral over y, by the same rule: to find one
+//! value takes longer near a peak, too.
+
+use clap::{Parser, ValueEnum};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+use std::time::Instant;
+use ultramarine::prelude::*;
+use ultramarine::{Error, Result};
+use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
+
+/// Integrate a function of x and y, which is hard to integrate in some places, over a square.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Which function.
+    #[arg(long, value_enum, default_value_t = Function::Peak)]
+    function: Function,
+    /// Where x and y begin.
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    from: f64,
+    /// Where they end.
+    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    to: f64,
+    /// By how much the integral over each interval that is not divided may be wrong.
+    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true, value_parser = |t: &str| number(t, 1e-15..=1.0))]
+    tolerance: f64,
+    /// How the work is spread.
+    #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]
+    skeleton: Division,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+fn number(text: &str, range: RangeInclusive<f64>) -> std::result::Result<f64, String> {
+    let number = text.parse::<f64>().map_err(|e| e.to_string())?;
+    let reason = || format!("{text} is not from {:e} to {:e}", range.start(), range.end());
+    if range.contains(&number) { Ok(number) } else { Err(reason()) }
+}
+
+#[derive(Clone, Copy, ValueEnum, Serialize, Deserialize)]
+enum Function {
+    /// 1 / ((x - 0.3)² + 10⁻⁶) / ((y - 0.3)² + 10⁻⁶), which is 10¹² at its highest.
+    Peak,
+    /// 1 / √(|x - 0.3| |y - 0.3|), which has poles.
+    Poles,
+    /// The height of a half of a ball of radius 1, which is steep at its edge.
+    Dome,
+}
+
+impl Function {
+    fn at(self, x: f64, y: f64) -> f64 {
+        let peak = |x: f64| 1.0 / ((x - 0.3) * (x - 0.3) + 1e-6);
+        match self {
+            Function::Peak => peak(x) * peak(y),
+            Function::Poles => 1.0 / ((x - 0.3) * (y - 0.3)).abs().sqrt(),
+            Function::Dome => (1.0 - x * x - y * y).max(0.0).sqrt(),
+        }
+    }
+}
+
+/// An interval is halved at least so often, lest something between five points be overlooked.
+const LEVELS_MIN: u32 = 4;
+/// And at most so often: then its points are hardly different numbers any more.
+const LEVELS_MAX: u32 = 50;
+/// Intervals of so many levels are placed; smaller ones stay with their parents.
+const LEVELS_PLACED: u32 = 6;
+
+/// What is integrated.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Integrand {
+    function: Function,
+    /// Of both x and y.
+    range: (f64, f64),
+    tolerance: f64,
+    /// Where x is: then only y is left.
+    x: Option<f64>,
+}
+
+impl Integrand {
+    fn at(self, point: f64) -> f64 {
+        match self.x {
+            Some(x) => self.function.at(x, point),
+            None => sequential(Interval::whole(Integrand { x: Some(point), ..self })),
+        }
+    }
+}
+
+/// A part of the problem, with the values at five points at equal distances.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Interval {
+    integrand: Integrand,
+    from: f64,
+    to: f64,
+    values: [f64; 5],
+    /// How often the whole was halved to get here.
+    level: u32,
+}
+
+impl Interval {
+    fn whole(integrand: Integrand) -> Self {
+        let (from, to) = integrand.range;
+        let middle = from.midpoint(to);
+        let points = [from, from.midpoint(middle), middle, middle.midpoint(to), to];
+        Interval { integrand, from, to, values: points.map(|x| integrand.at(x)), level: 0 }
+    }
+
+    /// By Simpson's rule, the integral as that of two halves, and by how much it is wrong.
+    fn estimate(&self) -> (f64, f64) {
+        let values = &self.values;
+        let sixth = (self.to - self.from) / 6.0;
+        let ends = values[0] + values[4];
+        let whole = sixth * (ends + 4.0 * values[2]);
+        let halves = 0.5 * sixth * (ends + 4.0 * (values[1] + values[3]) + 2.0 * values[2]);
+        (halves, (halves - whole) / 15.0)
+    }
+
+    fn is_trivial(&self) -> bool {
+        let error = self.estimate().1.abs();
+        let is_exact = error <= self.integrand.tolerance || error.is_nan();
+        is_exact && self.level >= LEVELS_MIN || self.level == LEVELS_MAX
+    }
+
+    fn integral(self) -> f64 {
+        let (halves, error) = self.estimate();
+        halves + error
+    }
+
+    fn halves(&self) -> [Self; 2] {
+        let middle = self.from.midpoint(self.to);
+        let half = |from: f64, to: f64, values: &[f64]| {
+            let middle = from.midpoint(to);
+            let [left, right] =
+                [from.midpoint(middle), middle.midpoint(to)].map(|x| self.integrand.at(x));
+            let values = [values[0], left, values[1], right, values[2]];
+            Interval { from, to, values, level: self.level + 1, ..*self }
+        };
+        [half(self.from, middle, &self.values[..3]), half(middle, self.to, &self.values[2..])]
+    }
+
+    fn stolen_within(_: &Self) -> Distance {
+        Distance::ONE
+    }
+
+    fn placed_within(&self) -> Distance {
+        if self.level <= LEVELS_PLACED { Distance::ONE } else { Distance::ZERO }
+    }
+}
+
+fn with_rayon(interval: Interval) -> f64 {
+    if interval.is_trivial() {
+        return interval.integral();
+    }
+    let [left, right] = interval.halves();
+    let (left, right) = rayon::join(|| with_rayon(left), || with_rayon(right));
+    left + right
+}
+
+fn sequential(interval: Interval) -> f64 {
+    if interval.is_trivial() {
+        return interval.integral();
+    }
+    let [left, right] = interval.halves().map(sequential);
+    left + right
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.options.clone().run(async move |cx| quadrature(cx, arguments).await)
+}
+
+async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { function, from, to, tolerance, skeleton, job } = arguments;
+    if from >= to {
+        return Err(Error::other(format!("--from must be less than --to, not {from} and {to}")));
+    }
+    let cx = job.begin(cx)?;
+    let ways = Ways {
+        algorithm: DivideAndConquer::new(
+            Interval::is_trivial,
+            Interval::integral,
+            Interval::halves,
+            |_, [left, right]| left + right,
+        ),
+        stolen_within: Interval::stolen_within,
+        placed_within: Interval::placed_within,
+        rayon: with_rayon,
+        sequential,
+    };
+    let start = Instant::now();
+    let integrand = Integrand { function, range: (from, to), tolerance, x: None };
+    let work = skeleton.conquer(&cx, ways, Interval::whole(integrand));
+    let integral = job.progress(&cx, None, work).await?;
+    if !integral.is_finite() {
+        let reason = "is the function finite there, at the ends too?";
+        let name = name_of(&function);
+        return Err(Error::other(format!(
+            "from {from} to {to} the integral of {name} is {integral}: {reason}"
+        )));
+    }
+    let report = Report::gather(&cx, "quadrature", (name_of(&skeleton), &job), start, integral);
+    report.await?.print(&job)
+}

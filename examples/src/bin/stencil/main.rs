@@ -1,0 +1,177 @@
+//! Heat that spreads through a plate: neighbours that exchange their edges at each step, and go back
+//! to where they last agreed if one of them dies.
+//!
+//! Each PE has a band of rows. From one step to the next it sends the first and the last of them to
+//! the PEs above and below, and receives theirs, through a mailbox. After a round of many steps the
+//! root has all bands. If a PE dies, those beside it wait in vain, and hear so: the round is begun
+//! again by those that are left.
+//!
+//! [`plate`] has what is computed.
+
+mod plate;
+
+use clap::builder::RangedI64ValueParser;
+use clap::{Parser, ValueEnum};
+use futures_util::future::try_join_all;
+use plate::{Plate, digest};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use ultramarine::prelude::*;
+use ultramarine::{AbortOnDrop, Key, Result};
+use ultramarine_examples::{JobFlags, Report, name_of};
+
+/// Let heat spread through a plate, of which each PE has a part.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(flatten)]
+    plate: Plate,
+    /// How many steps a round has, and so how many a death costs at most.
+    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    round: u64,
+    /// How the work is spread.
+    #[arg(long, value_enum, default_value_t = Skeleton::Bands)]
+    skeleton: Skeleton,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    /// A band of rows for each PE.
+    Bands,
+    /// All rows on the root.
+    Sequential,
+}
+
+/// What a PE does in a round.
+#[derive(Serialize, Deserialize)]
+struct Band {
+    columns: usize,
+    steps: u64,
+    mail: Key,
+    /// Who has the rows beside its own.
+    above: Option<Pe>,
+    below: Option<Pe>,
+    /// Its own rows, and one on each side.
+    #[serde(with = "ultramarine::plain")]
+    points: Vec<f64>,
+}
+
+/// Points as they travel: as one piece.
+#[derive(Serialize, Deserialize)]
+struct Points(#[serde(with = "ultramarine::plain")] Vec<f64>);
+
+impl Band {
+    /// The points of its own rows after the round.
+    async fn run(cx: Context, band: Band) -> Result<Points, TaskError> {
+        let Band { columns, steps, mail, above, below, points: mut old } = band;
+        let mail = cx.mailbox::<Points>(mail);
+        let mut new = old.clone();
+        let rows = old.len() / columns - 2;
+        let last = rows * columns;
+        let above = above.map(|pe| (pe, columns, 0));
+        let below = below.map(|pe| (pe, last, last + columns));
+        let neighbours: Vec<_> = above.into_iter().chain(below).collect();
+        for _ in 0..steps {
+            // First what others wait for: it is on its way while the rest is done.
+            plate::step(columns, 1..2, &old, &mut new);
+            plate::step(columns, rows..rows + 1, &old, &mut new);
+            for (neighbour, own, _) in &neighbours {
+                mail.send(*neighbour, Points(new[*own..own + columns].to_vec()))?;
+            }
+            for row in 2..rows {
+                plate::step(columns, row..row + 1, &old, &mut new);
+                cx.look_around();
+            }
+            std::mem::swap(&mut old, &mut new);
+            for (neighbour, _, beside) in &neighbours {
+                let row = mail.receive(*neighbour).await?;
+                old[*beside..beside + columns].copy_from_slice(&row.0);
+            }
+        }
+        old.truncate(last + columns);
+        old.drain(..columns);
+        Ok(Points(old))
+    }
+}
+
+/// The points after some steps, by these PEs.
+async fn round(
+    cx: &Context,
+    pes: &[Pe],
+    (plate, points): (Plate, &[f64]),
+    (mail, steps): (Key, u64),
+) -> Result<Vec<f64>, TaskError> {
+    let Plate { columns, rows, .. } = plate;
+    let bands = chunks(0..rows as u64, pes.len());
+    let tasks = bands.iter().enumerate().map(|(n, rows)| {
+        let above = n.checked_sub(1).map(|n| pes[n]);
+        let below = (n + 1 < bands.len()).then(|| pes[n + 1]);
+        let rows = rows.start as usize..rows.end as usize;
+        let points = points[plate.around(&rows)].to_vec();
+        let band = Band { columns, steps, mail, above, below, points };
+        // A band cannot be run again alone: its neighbours would have to go back as well.
+        let task = AbortOnDrop::new(cx.unsupervised().spawn_at(pes[n], Band::run, band));
+        async { task.await.flatten() }
+    });
+    // The first error cancels the others: they may wait for each other.
+    let bands = try_join_all(tasks).await?;
+    let edge = points.len() - columns;
+    let inside = bands.iter().flat_map(|band| &band.0);
+    Ok(points[..columns].iter().chain(inside).chain(&points[edge..]).copied().collect())
+}
+
+/// The points at the end, and how many rounds were begun.
+async fn spread(cx: &Context, plate: Plate, length: u64) -> Result<(Vec<f64>, u64)> {
+    let mut points = plate.points();
+    let mut pes: Vec<Pe> = (0..cx.pes()).map(Pe::new).collect();
+    let (mut mail, mut left, mut rounds) = (cx.new_key(), plate.steps, 0);
+    while left > 0 {
+        let steps = length.min(left);
+        rounds += 1;
+        match round(cx, &pes, (plate, &points), (mail, steps)).await {
+            Ok(after) => {
+                points = after;
+                left -= steps;
+            }
+            Err(TaskError::Lost { pe } | TaskError::Died { pe }) => {
+                if !cx.is_supervised() {
+                    return Err(TaskError::Lost { pe }.into());
+                }
+                pes.retain(|one| *one != pe && !cx.is_dead(*one));
+                // Rows of the round that is lost may still come.
+                mail = cx.new_key();
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((points, rounds))
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.options.clone().run(async move |cx| stencil(cx, arguments).await)
+}
+
+async fn stencil(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { plate, round, skeleton, job } = arguments;
+    let cx = job.begin(cx)?;
+    let start = Instant::now();
+    let (points, rounds) = match skeleton {
+        Skeleton::Bands => job.progress(&cx, None, spread(&cx, plate, round)).await?,
+        Skeleton::Sequential => {
+            let mut old = plate.points();
+            let mut new = old.clone();
+            for _ in 0..plate.steps {
+                plate::step(plate.columns, 1..plate.rows + 1, &old, &mut new);
+                std::mem::swap(&mut old, &mut new);
+            }
+            (old, 1)
+        }
+    };
+    let result = digest(0, &points).cast_signed();
+    let report = Report::gather(&cx, "stencil", (name_of(&skeleton), &job), start, result).await?;
+    let step_us = report.elapsed().as_secs_f64() * 1e6 / plate.steps as f64;
+    report.with("rounds", rounds).with("step_us", step_us).print(&job)
+}

@@ -1,0 +1,137 @@
+//! A parameter sweep in which all tasks read one large table: it goes once to each process, and
+//! what comes out at each point is written to a file as it comes.
+//!
+//! [`walk`] has what is computed.
+
+mod walk;
+
+use clap::{Parser, ValueEnum};
+use futures_util::StreamExt as _;
+use futures_util::future::{Either, pending, select};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{LineWriter, Write as _};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Instant;
+use ultramarine::prelude::*;
+use ultramarine::{Error, Result, asked_to_end};
+use ultramarine_examples::{JobFlags, Report, name_of};
+use walk::{Walks, digest};
+
+/// Walk at random through a large table, from many points.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(flatten)]
+    walks: Walks,
+    /// Write what comes out to this file, a line for each point (`point,value`), as it comes.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How the work is spread.
+    #[arg(long, value_enum, default_value_t = Skeleton::Map)]
+    skeleton: Skeleton,
+    /// End when asked to, by SIGTERM or Ctrl-C, with those points that are done by then.
+    #[arg(long)]
+    partial: bool,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    /// A task for each point, which any PE may steal.
+    Map,
+    /// The same, but the points are dealt out to all PEs in turn.
+    PushMap,
+    /// One point after the other, on the root alone.
+    Sequential,
+}
+
+/// What came out at a point.
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    value: f64,
+    pe: Pe,
+    /// How long the walk took.
+    seconds: f64,
+}
+
+impl Answer {
+    fn new(cx: &Context, walks: Walks, table: &[f64], point: u64) -> Self {
+        let start = Instant::now();
+        let value = walks.walk(table, point);
+        Answer { value, pe: cx.pe(), seconds: start.elapsed().as_secs_f64() }
+    }
+}
+
+/// What has come out so far.
+struct Outcome {
+    output: Option<LineWriter<File>>,
+    start: Instant,
+    points: u64,
+    digest: u64,
+    /// When each PE began its first walk, in seconds after the start: then it had the table.
+    began: BTreeMap<Pe, f64>,
+}
+
+impl Outcome {
+    fn take(&mut self, point: u64, answer: &Answer) -> Result<()> {
+        if let Some(output) = &mut self.output {
+            writeln!(output, "{point},{}", answer.value)
+                .map_err(|e| Error::other(format!("cannot write the output: {e}")))?;
+        }
+        self.points += 1;
+        self.digest = self.digest.wrapping_add(digest(point, answer.value));
+        let began = self.start.elapsed().as_secs_f64() - answer.seconds;
+        self.began.entry(answer.pe).or_insert(began);
+        Ok(())
+    }
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.options.clone().run(async move |cx| sweep(cx, arguments).await)
+}
+
+async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { walks, output, skeleton, partial, job } = arguments;
+    let create = |path: PathBuf| {
+        let file = File::create(&path)
+            .and_then(|mut file| file.write_all(b"point,value\n").map(|()| file));
+        file.map_err(|e| Error::other(format!("cannot write the output {}: {e}", path.display())))
+    };
+    let output = output.map(create).transpose()?.map(LineWriter::new);
+    let cx = job.begin(cx)?;
+    let table = walks.table();
+    let start = Instant::now();
+    let mut outcome = Outcome { output, start, points: 0, digest: 0, began: BTreeMap::new() };
+    if let Skeleton::Sequential = skeleton {
+        (0..walks.points).try_for_each(|n| outcome.take(n, &Answer::new(&cx, walks, &table, n)))?;
+    } else {
+        let walk = async |cx: Context, table: Shared<Vec<f64>>, (walks, point)| {
+            Answer::new(&cx, walks, &table, point)
+        };
+        let points = (0..walks.points).map(move |point| (walks, point));
+        let map = map_async_with(table, walk, points);
+        let map = if let Skeleton::PushMap = skeleton { map.push() } else { map };
+        let work = async {
+            let mut answers = pin!(map.stream(&cx));
+            let mut asked =
+                pin!(async { if partial { asked_to_end().await } else { pending().await } });
+            while let Either::Right((Some(answer), _)) = select(&mut asked, answers.next()).await {
+                let (point, answer) = answer?;
+                outcome.take(point as u64, &answer)?;
+            }
+            Ok::<_, Error>(())
+        };
+        job.progress(&cx, Some(walks.points), work).await?;
+    }
+    let Outcome { points, digest, began, .. } = outcome;
+    let start_up = began.values().copied().fold(0.0, f64::max);
+    let result = digest.cast_signed();
+    let report = Report::gather(&cx, "sweep", (name_of(&skeleton), &job), start, result).await?;
+    let report = report.with("points", points).with("of", walks.points);
+    report.with("had_the_table", began.len()).with("start_up_seconds", start_up).print(&job)
+}

@@ -1,0 +1,63 @@
+//! Values that become arrays, and come back.
+
+use super::*;
+use proptest::prelude::*;
+
+/// As it would arrive in another process.
+fn sent(array: &Array) -> Array {
+    let mut arriving = Arriving::new(array.bytes().len(), array.alignment()).expect("it is one");
+    for piece in array.bytes().chunks(7) {
+        arriving.take(piece);
+    }
+    assert_eq!(arriving.missing(), 0);
+    arriving.into_array()
+}
+
+fn travels<V: Clone + PartialEq + std::fmt::Debug + 'static>(value: V) {
+    let array = from_value(value.clone()).expect("it is an array");
+    assert!(is_plain::<V>());
+    assert_eq!(into_value::<V>(sent(&array)).as_ref(), Some(&value), "to another process");
+    assert_eq!(into_value::<V>(array.clone()).as_ref(), Some(&value), "a copy, as it is shared");
+    assert_eq!(into_value::<V>(array), Some(value), "within the process");
+}
+
+proptest! {
+    #[test]
+    fn values_travel(
+        bytes: Vec<u8>, shorts: Vec<i16>, words: Vec<u32>, floats in prop::collection::vec(-1e9..1e9, 0..9),
+        wide: Vec<u128>, text: String,
+    ) {
+        travels(bytes);
+        travels(shorts.into_boxed_slice());
+        travels(words);
+        travels::<Vec<f64>>(floats);
+        travels(wide);
+        travels(text);
+    }
+}
+
+#[test]
+fn nothing_is_copied_unless_it_is_shared() {
+    let numbers = vec![1.5; 1000];
+    let place = numbers.as_ptr();
+    let array = Array::from(numbers);
+    let copy: Vec<f64> = into_value(array.clone()).expect("the same type");
+    assert_ne!(copy.as_ptr(), place);
+    let same: Vec<f64> = into_value(array).expect("the same type");
+    assert_eq!(same.as_ptr(), place);
+    let arrived = sent(&same.into());
+    let place = arrived.bytes().as_ptr();
+    let numbers: Vec<f64> = into_value(arrived).expect("it is aligned alike");
+    assert_eq!(numbers.as_ptr().cast(), place);
+}
+
+#[test]
+fn other_values_and_other_bytes_are_no_arrays() {
+    assert_eq!(from_value((1, vec![1u8])), Err((1, vec![1u8])));
+    assert!(!is_plain::<Vec<Vec<u8>>>());
+    assert_eq!(into_value::<(u8, u8)>(vec![1u8, 2].into()), None);
+    assert_eq!(into_value::<Vec<u32>>(vec![1u8, 2, 3].into()), None);
+    assert_eq!(into_value::<String>(vec![0xffu8].into()), None);
+    assert_eq!(into_value::<Vec<u32>>(vec![7u8, 0, 0, 0].into()), Some(vec![7u32.to_le()]));
+    assert!(Arriving::new(8, 3).is_none() && Arriving::new(9, 8).is_none());
+}

@@ -1,0 +1,174 @@
+//! Finding tasks that block their thread: that wait inside a call of theirs and neither compute nor
+//! let another task run.
+//!
+//! Each worker notes which function it is inside of, and counts how often it has begun with one. The
+//! driver looks at that now and then. Where nothing has moved it asks the system what the thread has
+//! done meanwhile. A thread that has used the CPU, or has waited for it, computes.
+//!
+//! A thread that waits for another one may be inside rayon, which waits for what another worker
+//! computes. So it counts as blocked only while no other worker of the PE computes.
+
+use super::processor::Processor;
+use crate::code::NameCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the driver looks within the time after which a task is reported.
+const LOOKS: u32 = 5;
+
+/// A thread computes that takes this part of a core's time, or waits for it: a twentieth.
+const COMPUTES_FROM: u32 = 20;
+
+/// What a worker does. On a cache line of its own, because its worker alone writes it, and often.
+#[repr(align(128))]
+#[derive(Default)]
+pub(super) struct Activity {
+    /// How many tasks it has started.
+    pub(super) started: AtomicU64,
+    /// How often it has gone on with a task.
+    pub(super) resumed: AtomicU64,
+    /// The function that it is inside of; none between two tasks.
+    pub(super) function: NameCell,
+    /// What the system knows of its thread.
+    thread: OnceLock<PathBuf>,
+}
+
+impl Activity {
+    /// The calling thread is the worker.
+    pub(super) fn sits_down(&self) {
+        if let Ok(thread) = fs::read_link("/proc/thread-self") {
+            let _ = self.thread.set(Path::new("/proc").join(thread));
+        }
+    }
+
+    fn runs(&self) -> u64 {
+        self.started.load(Ordering::Relaxed) + self.resumed.load(Ordering::Relaxed)
+    }
+
+    /// How long its thread has used a core, or waited for one. `None` where the system does not say.
+    fn busy_for(&self) -> Option<Duration> {
+        let text = fs::read_to_string(self.thread.get()?.join("schedstat")).ok()?;
+        let mut nanos = text.split_whitespace().map(|number| number.parse().ok());
+        Some(Duration::from_nanos(nanos.next()??) + Duration::from_nanos(nanos.next()??))
+    }
+
+    /// Whether its thread waits for another one, or the system does not say what for.
+    fn waits_for_thread(&self) -> bool {
+        let place = self.thread.get().map(|thread| fs::read_to_string(thread.join("wchan")));
+        !matches!(place, Some(Ok(place)) if place != "0" && !place.starts_with("futex"))
+    }
+}
+
+/// What the driver has seen of the workers.
+pub(super) struct Lookout {
+    looked_at: Instant,
+    workers: Vec<Seen>,
+}
+
+/// What it has seen of one.
+#[derive(Default)]
+struct Seen {
+    runs: u64,
+    busy_for: Option<Duration>,
+    /// Whether it has computed since the last look.
+    computes: bool,
+    /// How long it has been in the same function without computing.
+    waited: Duration,
+    was_reported: bool,
+}
+
+impl Lookout {
+    pub(super) fn new(workers: usize) -> Self {
+        let workers = (0..workers).map(|_| Seen::default()).collect();
+        Lookout { looked_at: Instant::now(), workers }
+    }
+
+    /// Reports the tasks that block their thread, once each.
+    pub(super) fn look(&mut self, pe: &Processor) {
+        let (limit, now) = (pe.settings.blocked_after, Instant::now());
+        let passed = now - self.looked_at;
+        if passed < limit / LOOKS {
+            return;
+        }
+        self.looked_at = now;
+        // The whole process may have been stopped meanwhile.
+        let passed = passed.min(limit / LOOKS * 2);
+        for (seen, activity) in self.workers.iter_mut().zip(pe.queues.activities()) {
+            seen.look(activity, passed);
+        }
+        for (index, activity) in pe.queues.activities().enumerate() {
+            let is_late = self.workers[index].waited >= limit && !self.workers[index].was_reported;
+            let compute = self.workers.iter().any(|seen| seen.computes);
+            if is_late && !(compute && activity.waits_for_thread()) {
+                self.workers[index].was_reported = true;
+                report(pe, index, activity, self.workers[index].waited);
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// What is new after so much time.
+    fn look(&mut self, activity: &Activity, passed: Duration) {
+        let (runs, busy_for) = (activity.runs(), activity.busy_for());
+        let more = busy_for.zip(self.busy_for).map(|(now, before)| now.saturating_sub(before));
+        self.computes = more.is_none_or(|more| more > passed / COMPUTES_FROM);
+        let is_the_same = runs == self.runs && activity.function.get().is_some();
+        self.was_reported &= is_the_same;
+        self.waited =
+            if is_the_same && !self.computes { self.waited + passed } else { Duration::ZERO };
+        (self.runs, self.busy_for) = (runs, busy_for);
+    }
+}
+
+fn report(pe: &Processor, worker: usize, activity: &Activity, waited: Duration) {
+    let me = pe.me();
+    let host = pe.topology.place(me).host().unwrap_or("its host");
+    let name = activity.function.get().map_or("a task", |name| name());
+    let name = name.trim_end_matches("::{{closure}}");
+    tracing::warn!(
+        pe = me.number(),
+        "worker {worker} on {host}: the task {name} has blocked its thread for {} s, and computes \
+         nothing: no other task can run there. Have it await what it waits for (`cx.sleep`, a task's \
+         future, a channel of the `futures` crate), and leave calls that wait to a `std::thread`",
+        waited.as_secs()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_in_one_function_without_computing_is_blocked() {
+        let (activity, mut seen) = (Activity::default(), Seen::default());
+        activity.sits_down();
+        let second = Duration::from_secs(1);
+        let mut looks = |activity: &Activity| {
+            // As long ago as makes the work of this test nothing.
+            seen.look(activity, second);
+            seen.waited
+        };
+        looks(&activity);
+        assert_eq!(looks(&activity), Duration::ZERO, "it is between two tasks");
+        activity.function.set(Some(|| "one"));
+        assert_eq!(looks(&activity), second);
+        assert_eq!(looks(&activity), 2 * second);
+        activity.started.store(1, Ordering::Relaxed);
+        assert_eq!(looks(&activity), Duration::ZERO, "it is another task");
+        assert_eq!(looks(&activity), second);
+        activity.resumed.store(1, Ordering::Relaxed);
+        assert_eq!(looks(&activity), Duration::ZERO);
+        let start = activity.busy_for().expect("the system says it");
+        let enough = start + second / COMPUTES_FROM * 2;
+        while activity.busy_for().expect("it does") < enough {}
+        assert_eq!(looks(&activity), Duration::ZERO, "it has computed");
+        let stranger = Activity::default();
+        stranger.function.set(Some(|| "two"));
+        assert_eq!(looks(&stranger), Duration::ZERO);
+        assert_eq!(looks(&stranger), Duration::ZERO, "nothing is known of its thread");
+    }
+}

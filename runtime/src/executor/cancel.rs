@@ -1,0 +1,227 @@
+//! Tasks whose results are not wanted any more.
+//!
+//! One that waits here is taken out of its future, and the empty shell is thrown away when its turn
+//! comes. One that waits for something is stopped there, and with it what only it waits for. One
+//! that is away is cancelled by a message to where its home knows it to be. One that runs hears of
+//! it if it [asks](super::Context::is_cancelled), and is stopped where it awaits something next.
+
+use super::caught::discard;
+use super::engine::Letter;
+use super::processor::Processor;
+use crate::protocol::{CANCELLED_AT_ONCE, TaskId};
+use async_task::Task;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use ultramarine_topology::Pe;
+
+/// The PEs of this process, by number: so that a task need not hold its own.
+static PROCESSORS: Mutex<Vec<Weak<Processor>>> = Mutex::new(Vec::new());
+
+/// The first bits of a [`Mark`] or of a task that runs at home are the PE's number here.
+const SLOT_SHIFT: u32 = 48;
+const SLOT_MASK: u64 = (1 << 14) - 1;
+
+/// Set in the numbers of tasks that run at home; those that are away have their futures' numbers.
+const AT_HOME: u64 = 1 << 63;
+
+/// Set in a [`Mark`]: the task is not wanted, wherever it goes.
+const UNWANTED: u64 = 1 << 62;
+
+/// Where a task is that has left its future: 0 if it has not.
+#[derive(Default)]
+pub(super) struct Mark(AtomicU64);
+
+impl Mark {
+    /// It runs here, and is called this.
+    pub(super) fn runs_as(&self, task: TaskId) {
+        self.0.store(task.future, Ordering::Relaxed);
+    }
+
+    /// It goes elsewhere, with this number for the engine of its PE. Whether it is still wanted.
+    pub(super) fn leaves(&self, pe: &Processor, future: u64) -> bool {
+        let mark = (pe.slot() << SLOT_SHIFT) | future;
+        self.0.swap(mark, Ordering::AcqRel) & UNWANTED == 0
+    }
+
+    /// The task that runs here.
+    pub(super) fn task(&self, pe: &Processor) -> TaskId {
+        TaskId { home: pe.me(), future: self.0.load(Ordering::Relaxed) & !UNWANTED }
+    }
+
+    /// It is not wanted any more. If it waits here for something, it is there to be stopped.
+    pub(super) fn cancel(&self, waiting: Option<Task<()>>, batch: &mut Batch) {
+        let mark = self.0.fetch_or(UNWANTED, Ordering::AcqRel);
+        batch.tasks.extend(waiting);
+        if mark != 0 && mark & UNWANTED == 0 {
+            batch.add(mark);
+        }
+    }
+
+    /// The task has ended that ran at home: if it was cancelled meanwhile, that is forgotten.
+    pub(super) fn ends(&self) {
+        let mark = self.0.load(Ordering::Acquire);
+        if mark & AT_HOME != 0
+            && mark & UNWANTED != 0
+            && let Some(pe) = processor(slot_of(mark))
+        {
+            pe.cancelled.take(TaskId { home: pe.me(), future: mark & !UNWANTED });
+        }
+    }
+}
+
+/// Tasks to be cancelled together.
+#[derive(Default)]
+pub(super) struct Batch {
+    marks: Vec<u64>,
+    /// Those that wait here for something.
+    tasks: Vec<Task<()>>,
+}
+
+impl Batch {
+    /// Adds one. A full batch is sent at once: others work on it while more are added.
+    fn add(&mut self, mark: u64) {
+        self.marks.push(mark);
+        if self.marks.len() == CANCELLED_AT_ONCE {
+            self.send();
+        }
+    }
+
+    /// Cancels them, wherever they are.
+    pub(super) fn send(&mut self) {
+        let marks = &mut self.marks;
+        marks.sort_unstable_by_key(|mark| (slot_of(*mark), mark & AT_HOME != 0));
+        for group in marks.chunk_by(|a, b| (slot_of(*a), a & AT_HOME) == (slot_of(*b), b & AT_HOME))
+        {
+            let Some(pe) = processor(slot_of(group[0])) else { continue };
+            if group[0] & AT_HOME == 0 {
+                let futures = group.iter().map(|mark| mark & !(SLOT_MASK << SLOT_SHIFT)).collect();
+                pe.leave_letter(Letter::Cancel(futures));
+            } else {
+                pe.cancelled.insert(pe.me(), group);
+            }
+        }
+        marks.clear();
+        // After they are known as cancelled: then their ends let go of that.
+        self.tasks.drain(..).for_each(discard);
+    }
+}
+
+fn slot_of(mark: u64) -> u64 {
+    (mark >> SLOT_SHIFT) & SLOT_MASK
+}
+
+fn processors() -> MutexGuard<'static, Vec<Weak<Processor>>> {
+    PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn processor(slot: u64) -> Option<Arc<Processor>> {
+    processors().get(slot as usize)?.upgrade()
+}
+
+/// Tasks that are here, or were, and are not wanted any more.
+#[derive(Default)]
+pub(super) struct Cancelled {
+    is_any: AtomicBool,
+    /// By home and number: those of 64 numbers that follow each other are bits of one word, since
+    /// mostly many are cancelled together.
+    words: Mutex<HashMap<(Pe, u64), u64>>,
+}
+
+impl Cancelled {
+    fn words(&self) -> MutexGuard<'_, HashMap<(Pe, u64), u64>> {
+        // No code of the user's runs under the lock.
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn insert(&self, home: Pe, futures: &[u64]) {
+        let mut words = self.words();
+        for future in futures {
+            let (word, bit) = place(TaskId { home, future: *future });
+            *words.entry(word).or_default() |= bit;
+        }
+        self.is_any.store(true, Ordering::Release);
+    }
+
+    pub(super) fn contains(&self, task: TaskId) -> bool {
+        let (word, bit) = place(task);
+        self.is_any.load(Ordering::Acquire)
+            && self.words().get(&word).is_some_and(|there| there & bit != 0)
+    }
+
+    /// Whether it was one, for who would start it. It comes only once.
+    pub(super) fn take(&self, task: TaskId) -> bool {
+        if !self.is_any.load(Ordering::Acquire) {
+            return false;
+        }
+        let (word, bit) = place(task);
+        let mut words = self.words();
+        let Entry::Occupied(mut there) = words.entry(word) else { return false };
+        let was = *there.get();
+        match was & !bit {
+            0 => _ = there.remove(),
+            left => *there.get_mut() = left,
+        }
+        was & bit != 0
+    }
+
+    /// Forgets all: no task is here.
+    pub(super) fn clear(&self) {
+        if self.is_any.swap(false, Ordering::AcqRel) {
+            *self.words() = HashMap::new();
+        }
+    }
+}
+
+/// The word and the bit of a task.
+fn place(task: TaskId) -> ((Pe, u64), u64) {
+    ((task.home, task.future / 64), 1 << (task.future % 64))
+}
+
+thread_local! {
+    /// The number of the last task that the thread has begun.
+    static LAST: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many of the lower bits count the tasks of one thread.
+const COUNT_BITS: u32 = 32;
+
+impl Processor {
+    /// Gives the PE its number in this process.
+    pub(super) fn enlist_in_process(self: &Arc<Self>) {
+        let mut all = processors();
+        let free = all.iter().position(|pe| pe.strong_count() == 0).unwrap_or(all.len());
+        let pe = Arc::downgrade(self);
+        match all.get_mut(free) {
+            Some(slot) => *slot = pe,
+            None => all.push(pe),
+        }
+        // More are never there at a time, each with a thread at least.
+        self.slot.store(free as u64 & SLOT_MASK, Ordering::Relaxed);
+    }
+
+    fn slot(&self) -> u64 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    /// What a task is called that runs here and was spawned here.
+    pub(super) fn new_task(&self) -> TaskId {
+        static THREADS: AtomicU64 = AtomicU64::new(0);
+        let mut last = LAST.get();
+        if last == 0 {
+            last = (THREADS.fetch_add(1, Ordering::Relaxed) & 0xffff) << COUNT_BITS;
+        }
+        LAST.set(last + 1);
+        let future =
+            AT_HOME | (self.slot() << SLOT_SHIFT) | ((last + 1) & !(SLOT_MASK << SLOT_SHIFT));
+        TaskId { home: self.me(), future }
+    }
+
+    /// Another PE does not want these tasks of its own any more.
+    pub(super) fn cancel_guests(&self, home: Pe, futures: &[u64]) {
+        self.cancelled.insert(home, futures);
+        self.guests.stop(|task| task.home == home && self.cancelled.contains(task));
+    }
+}
