@@ -359,10 +359,11 @@ mod programs {
         let options = Options::default()
             .set("heartbeat", "200ms")
             .set("dead_after", "1s")
-            .set("stalled_after", "2s");
+            .set("stalled_after", "3s");
         run(options, async |cx| {
             let stopped = Pe::new(1);
-            let lost = cx.spawn_at(stopped, async |_, ()| stop(5000), ());
+            // The others hold it for dead after 3 s, and its guard would kill it after 6.
+            let lost = cx.spawn_at(stopped, async |_, ()| stop(4500), ());
             assert_eq!(lost.await, Err(TaskError::Lost { pe: stopped }));
             assert_eq!(push_map(&cx.supervised(), |n: u32| n, 0..3).await?, [0, 1, 2]);
             println!("all is well");
