@@ -110,9 +110,8 @@ impl Start for Guest {
             return;
         }
         let mut guest = Arc::unwrap_or_clone(self);
-        let body = std::mem::take(&mut guest.parcel.body);
-        if let Some((body, late)) = pe.start_in_bytes(Some(task), guest.parcel.supervised, body) {
-            guest.parcel.body = body;
+        let Parcel { supervised, body, .. } = &mut guest.parcel;
+        if let Some(late) = pe.start_in_bytes(Some(task), *supervised, body) {
             pe.begin_later(guest, late);
         }
     }
@@ -128,33 +127,39 @@ impl Start for Guest {
 }
 
 impl Processor {
-    /// Starts a task in bytes, or does what a message says. If it cannot begin yet, its bytes and the
-    /// reason.
+    /// Starts a task in bytes, or does what a message says. If it cannot begin yet, the bytes stay as
+    /// they are; why not.
     pub(super) fn start_in_bytes(
         self: &Arc<Self>,
         task: Option<TaskId>,
         is_supervised: bool,
-        body: Bytes,
-    ) -> Option<(Bytes, Late)> {
-        let start = |code: &[u8], array| {
-            let (code, argument) = CodeRef::split(code)?;
-            let code = Code::<Arrival>::resolve(code)?;
-            code.arrive(Arrival { pe: self.clone(), task, is_supervised, array }, argument);
-            Ok::<_, CodeError>(())
+        body: &mut Bytes,
+    ) -> Option<Late> {
+        let Bytes { few, many } = body;
+        let (code, array) = match many {
+            // An array has no handles, and is begun at once.
+            Some(_) if !few.is_empty() => (&few[..], many.take()),
+            Some(all) => (all.bytes(), None),
+            None => (&few[..], None),
         };
-        let (started, body) = match body {
-            // An array has no handles.
-            Bytes { few, many } if many.is_some() && !few.is_empty() => (start(&few, many), None),
-            body => {
-                let all = body.many.as_ref().map_or(&body.few[..], Array::bytes);
-                (start(all, None), Some(body))
-            }
-        };
-        if let Err(error) = started {
+        if let Err(error) = self.arrive(task, is_supervised, code, array) {
             let error = TaskError::UnknownCode { pe: self.me(), reason: error.to_string() };
             self.report(task, Err(error));
         }
-        Some((body?, why_late()?))
+        why_late()
+    }
+
+    fn arrive(
+        self: &Arc<Self>,
+        task: Option<TaskId>,
+        is_supervised: bool,
+        code: &[u8],
+        array: Option<Array>,
+    ) -> Result<(), CodeError> {
+        let (code, argument) = CodeRef::split(code)?;
+        let code = Code::<Arrival>::resolve(code)?;
+        code.arrive(Arrival { pe: self.clone(), task, is_supervised, array }, argument);
+        Ok(())
     }
 
     /// Puts a task back, for any PE to take, when the values are there that it waits for. (Meanwhile

@@ -145,17 +145,25 @@ impl Cancelled {
         self.is_any.store(true, Ordering::Release);
     }
 
+    /// Whether there is any: mostly there is none.
+    #[inline]
+    fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+
     pub(super) fn contains(&self, task: TaskId) -> bool {
         let (word, bit) = place(task);
-        self.is_any.load(Ordering::Acquire)
-            && self.words().get(&word).is_some_and(|there| there & bit != 0)
+        self.is_any() && self.words().get(&word).is_some_and(|there| there & bit != 0)
     }
 
     /// Whether it was one, for who would start it. It comes only once.
+    #[inline]
     pub(super) fn take(&self, task: TaskId) -> bool {
-        if !self.is_any.load(Ordering::Acquire) {
-            return false;
-        }
+        self.is_any() && self.take_of_some(task)
+    }
+
+    #[cold]
+    fn take_of_some(&self, task: TaskId) -> bool {
         let (word, bit) = place(task);
         let mut words = self.words();
         let Entry::Occupied(mut there) = words.entry(word) else { return false };

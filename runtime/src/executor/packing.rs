@@ -185,6 +185,7 @@ pub(super) fn pack_result<T: Portable>(
 }
 
 /// Refuses handles in what was just packed.
+#[inline]
 pub(super) fn carries_nothing<T>(which: Which) -> Result<(), TaskError> {
     if !is_carrying() {
         return Ok(());

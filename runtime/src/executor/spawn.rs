@@ -108,8 +108,11 @@ impl Processor {
             Berth::On(pe) | Berth::First(pe) if pe != self.me() => {
                 let is_first = matches!(berth, Berth::First(_));
                 if let Some(Packed::Own(task)) = task.pack(self, Effort::Full) {
-                    let letter = if is_first { Letter::Ask } else { Letter::Task };
-                    self.leave_letter(letter(pe, task));
+                    self.leave_letter(if is_first {
+                        Letter::Ask(pe, task)
+                    } else {
+                        Letter::Task(pe, task)
+                    });
                     breathe_amid_task(self);
                 }
                 return;

@@ -39,6 +39,7 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Takes note of the future of a task that leaves, unless it is not wanted any more.
+    #[inline]
     pub(super) fn enter(&mut self, pe: &Processor, own: Own) -> Option<Parcel> {
         let Own { future, radius, is_supervised, body } = own;
         self.last_future += 1;

@@ -25,9 +25,9 @@ struct Reader;
 impl Start for Reader {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
         pe.uncounted.fetch_add(1, Ordering::SeqCst);
-        let Some(body) = pe.inbox.next() else { return };
+        let Some(mut body) = pe.inbox.next() else { return };
         // (What is told has no handles to wait for.)
-        let _ = pe.start_in_bytes(None, false, body);
+        let _ = pe.start_in_bytes(None, false, &mut body);
         pe.queues.place_first(self);
     }
 
