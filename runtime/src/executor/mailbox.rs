@@ -17,6 +17,15 @@ pub struct Mailbox<T> {
     place: Arc<Place<T>>,
 }
 
+/// What the PE keeps of a mailbox until its key is forgotten. Then those who wait there are told.
+struct Kept<T>(Arc<Place<T>>);
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 impl<T> Clone for Mailbox<T> {
     fn clone(&self) -> Self {
         Mailbox { cx: self.cx.clone(), key: self.key, place: self.place.clone() }
@@ -41,6 +50,8 @@ struct State<T> {
     news: VecDeque<Pe>,
     /// Who waits for a value of any sender.
     waker: Option<Waker>,
+    /// Nothing comes any more: the key was forgotten.
+    is_closed: bool,
 }
 
 struct Sender<T> {
@@ -83,12 +94,23 @@ impl<T> Place<T> {
             dead: BTreeSet::new(),
             news: VecDeque::new(),
             waker: None,
+            is_closed: false,
         }))
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
         // No code of the user's runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let any = state.waker.take();
+        let senders = state.from.values_mut().filter_map(|sender| sender.waker.take());
+        let waiting: Vec<_> = senders.chain(any).collect();
+        drop(state);
+        waiting.into_iter().for_each(|waker| discard_with(|| waker.wake()));
     }
 
     fn put(&self, from: Pe, value: T) {
@@ -145,8 +167,8 @@ impl<T: Portable> Mailbox<T> {
     ///
     /// # Errors
     ///
-    /// The PE has died ([`TaskError::Died`]), and all that had come from it was received; or the job
-    /// has no such PE.
+    /// When all that had come from it was received: the PE has died ([`TaskError::Died`]), or the key
+    /// was forgotten here ([`TaskError::Cancelled`]). Or the job has no such PE.
     pub async fn receive(&self, from: Pe) -> Result<T, TaskError> {
         let pes = self.cx.pes();
         if from.number() >= pes {
@@ -160,9 +182,14 @@ impl<T: Portable> Mailbox<T> {
             }
             let old = sender.waker.replace(waker.waker().clone());
             let is_dead = state.dead.contains(&from);
+            let is_closed = state.is_closed;
             drop(state);
             drop(old);
-            if is_dead { Poll::Ready(Err(TaskError::Died { pe: from })) } else { Poll::Pending }
+            match (is_dead, is_closed) {
+                (true, _) => Poll::Ready(Err(TaskError::Died { pe: from })),
+                (_, true) => Poll::Ready(Err(TaskError::Cancelled)),
+                _ => Poll::Pending,
+            }
         })
         .await
     }
@@ -174,7 +201,7 @@ impl<T: Portable> Mailbox<T> {
     ///
     /// A PE has died ([`TaskError::Died`]), which need not be one that was to send something. Each
     /// death is said once, when all values that have come were received. There may be more to receive
-    /// from others.
+    /// from others. Or the key was forgotten here ([`TaskError::Cancelled`]).
     pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
         std::future::poll_fn(|waker| {
             let mut state = self.place.state();
@@ -183,6 +210,9 @@ impl<T: Portable> Mailbox<T> {
             }
             if let Some(pe) = state.news.pop_front() {
                 return Poll::Ready(Err(TaskError::Died { pe }));
+            }
+            if state.is_closed {
+                return Poll::Ready(Err(TaskError::Cancelled));
             }
             let old = state.waker.replace(waker.waker().clone());
             drop(state);
@@ -197,7 +227,7 @@ impl Context {
     /// This PE's mailbox of a key. Tasks on other PEs send to it from theirs of the same key, which
     /// [travels](Context::new_key) to them: so neighbours exchange values without going through the
     /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, and
-    /// keeps without a limit what comes and is not received.
+    /// keeps without a limit what comes and is not received. (What comes after that makes another.)
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};
@@ -213,10 +243,11 @@ impl Context {
     /// ```
     pub fn mailbox<T: Portable>(&self, key: Key) -> Mailbox<T> {
         let mut is_new = false;
-        let place = self.shared(key, || {
+        let kept = self.shared(key, || {
             is_new = true;
-            Place::<T>::new()
+            Kept(Arc::new(Place::<T>::new()))
         });
+        let place = kept.0.clone();
         if is_new {
             let listener: Arc<dyn Bereaved> = place.clone();
             self.pe.deaths.tell(Arc::downgrade(&listener));

@@ -138,6 +138,6 @@ impl Context {
     /// is left behind.
     #[doc(hidden)]
     pub fn shared_count(&self) -> usize {
-        self.pe.store.lock().1.len()
+        self.pe.store.lock().1.len() + self.pe.values.count()
     }
 }

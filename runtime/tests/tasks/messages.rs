@@ -155,6 +155,31 @@ fn a_mailbox_keeps_the_order_of_each_sender() {
 }
 
 #[test]
+fn who_waits_at_a_mailbox_that_is_forgotten_hears_of_it() {
+    among(2, 2, async |cx: Context| {
+        let key = cx.new_key();
+        let wait = async |cx: Context, (key, is_named): (Key, bool)| {
+            let mail = cx.mailbox::<u32>(key);
+            mail.send(cx.pe(), 7)?;
+            if is_named {
+                assert_eq!(mail.receive(cx.pe()).await?, 7);
+                mail.receive(Pe::new(0)).await
+            } else {
+                assert_eq!(mail.receive_any().await?, (cx.pe(), 7));
+                mail.receive_any().await.map(|(_, value)| value)
+            }
+        };
+        for is_named in [true, false] {
+            let waiting = cx.spawn_at(Pe::new(1), wait, (key, is_named));
+            cx.sleep(Duration::from_millis(20)).await;
+            let forget = async |cx: Context, key| cx.forget(key);
+            cx.spawn_at(Pe::new(1), forget, key).await.expect("it forgets");
+            assert_eq!(waiting.await, Ok(Err(TaskError::Cancelled)));
+        }
+    });
+}
+
+#[test]
 fn what_is_shared_is_made_once() {
     static MADE: AtomicU32 = AtomicU32::new(0);
     const A_WHILE: Duration = Duration::from_millis(20);

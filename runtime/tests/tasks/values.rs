@@ -196,6 +196,10 @@ fn who_waits_for_a_value_that_cannot_be_made_hears_why() {
                 assert_eq!(used.and_then(|used| used), Err(why.clone()));
             }
         }
+        for pe in (0..PES).map(Pe::new) {
+            let left = cx.spawn_at(pe, async |cx: Context, ()| cx.shared_count(), ());
+            assert_eq!(left.await, Ok(0), "{pe}");
+        }
         let nowhere = cx.remote(Pe::new(PES), async |_, ()| 7, ()).get().await;
         assert!(matches!(nowhere, Err(TaskError::NoSuchPe { .. })), "{nowhere:?}");
     });

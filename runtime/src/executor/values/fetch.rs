@@ -264,6 +264,10 @@ where
         let settle = move |maker: &Processor, result: Result<B::Output, TaskError>| {
             let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
             maker.values.slot::<B::Output>(key).settle(result.map(Arc::new));
+            if made.is_err() {
+                // Home knows why, and nothing is kept here.
+                maker.values.give_up(key);
+            }
             made
         };
         let begins = || {

@@ -315,6 +315,11 @@ impl Values {
         faded.iter().for_each(|slot| drop(slot.fade()));
     }
 
+    /// How many have a slot here.
+    pub(super) fn count(&self) -> usize {
+        self.state().slots.len()
+    }
+
     /// Lets go of everything.
     pub(super) fn clear(&self) {
         let State { slots, homes } = std::mem::take(&mut *self.state());
