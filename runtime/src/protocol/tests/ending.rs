@@ -57,6 +57,44 @@ fn nobody_is_released_before_all_have_taken_leave() {
     }
 }
 
+/// Some are stolen, and cancelled before home knows where they are. `World` checks that nobody sends
+/// a CANCEL after taking leave.
+#[test]
+fn tasks_are_cancelled_where_they_are_until_their_home_takes_leave() {
+    const PES: u32 = 5;
+    let mut cancels = [0, 0];
+    for seed in 0..1000 {
+        let mut choose = chooser(seed);
+        let mut world = World::new(Topology::flat(PES), &settings(), seed);
+        let mut tasks: Vec<_> =
+            (0..40).map(|n| world.spawn_supervised(n % 2, Distance::ONE)).collect();
+        let ends_at = 30 + choose(200);
+        for step in 0..400 {
+            if step == ends_at {
+                world.end();
+            }
+            world.now += Duration::from_micros(100);
+            match choose(6) {
+                0 => drop(world.tick(choose(PES as usize) as u32, true)),
+                1 if !tasks.is_empty() => {
+                    let task = tasks.swap_remove(choose(tasks.len()));
+                    let before = world.flying.len();
+                    world.cancel(task.home.number(), vec![task.future]);
+                    cancels[usize::from(step > ends_at)] += world.flying.len() - before;
+                }
+                2 => world.take_leave(choose(PES as usize) as u32),
+                _ if !world.flying.is_empty() => {
+                    world.deliver(choose(world.flying.len()));
+                }
+                _ => {}
+            }
+        }
+        world.deliver_all(&mut choose);
+        assert_eq!(world.phases(), [Phase::Released; PES as usize], "seed {seed}");
+    }
+    assert!(cancels[0] > 100, "{cancels:?}");
+}
+
 #[test]
 fn a_release_out_of_turn_ends_the_job_here() {
     let mut world = World::new(Topology::flat(3), &settings(), 1);

@@ -218,6 +218,12 @@ impl World {
         self.post(at);
     }
 
+    /// The results of these tasks of this PE are not wanted any more.
+    pub(super) fn cancel(&mut self, home: u32, futures: Vec<u64>) {
+        self.nodes[home as usize].cancel(futures, &mut self.seats[home as usize]);
+        self.post(home);
+    }
+
     /// The root's main task has ended.
     pub(super) fn end(&mut self) {
         self.nodes[0].end(&mut self.seats[0]);
