@@ -4,11 +4,11 @@
 
 mod common;
 
-use common::{eventually, here, hierarchies, job, racks};
+use common::{eventually, here, hierarchies, job, racks, stands_still};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use ultramarine::prelude::*;
 
@@ -221,6 +221,34 @@ fn a_fork_that_is_dropped_is_not_run() {
         // The only worker runs what waits before this.
         cx.sleep(Duration::from_millis(20)).await;
         assert_eq!(RUN.load(Relaxed), 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_division_that_is_dropped_ends_everywhere() {
+    static DIVIDED: AtomicU64 = AtomicU64::new(0);
+    let endless = DivideAndConquer::new(
+        |_: &u64| false,
+        |n| n,
+        |n| {
+            DIVIDED.fetch_add(1, Relaxed);
+            // What is alive grows with the depth: in all of the time it is no more than a few MB.
+            std::thread::sleep(Duration::from_micros(100));
+            [n.wrapping_add(1), n.wrapping_add(2)]
+        },
+        |_, [left, right]| left.max(right),
+    );
+    job(racks(&[2, 1]), async move |cx| {
+        let anywhere = |_: &u64| Distance::ONE;
+        for cx in [cx.unsupervised(), cx.supervised()] {
+            let stolen = par_divide_and_conquer(&cx, anywhere, endless, 0);
+            assert!(cx.timeout(Duration::from_millis(50), stolen).await.is_err());
+            stands_still(&cx, &DIVIDED).await;
+            let placed = push_divide_and_conquer(&cx, anywhere, endless, 0);
+            assert!(cx.timeout(Duration::from_millis(50), placed).await.is_err());
+            stands_still(&cx, &DIVIDED).await;
+        }
         Ok(())
     });
 }

@@ -89,6 +89,42 @@ fn what_awaits_something_is_stopped_with_all_that_it_waits_for() {
     }
 }
 
+/// A task that has begun, and is cancelled before it is known to wait, is stopped nevertheless.
+#[test]
+fn what_is_just_beginning_is_stopped() {
+    static BEGUN: AtomicU32 = AtomicU32::new(0);
+    static STOPPED: AtomicU32 = AtomicU32::new(0);
+    const ROUNDS: u32 = 3000;
+    among(2, 2, async |cx: Context| {
+        let wait = async |cx: Context, ()| {
+            BEGUN.fetch_add(1, SeqCst);
+            let _stopped = Stopped(&STOPPED);
+            cx.sleep(Duration::from_secs(3600)).await;
+        };
+        for round in 0..ROUNDS {
+            let begun = BEGUN.load(SeqCst);
+            let task = match round % 3 {
+                0 => cx.spawn_at(Pe::new(0), wait, ()),
+                1 => cx.spawn_at(Pe::new(1), wait, ()),
+                _ => cx.spawn(Distance::ONE, wait, ()),
+            };
+            // Mostly it is about to begin, or has just begun.
+            (0..200).take_while(|_| BEGUN.load(SeqCst) == begun).for_each(|_| thread::yield_now());
+            task.abort();
+            assert_eq!(task.await, Err(TaskError::Cancelled));
+        }
+        assert!(BEGUN.load(SeqCst) > ROUNDS / 4, "{BEGUN:?} of them had begun");
+        let left = || BEGUN.load(SeqCst) - STOPPED.load(SeqCst);
+        for _ in 0..1000 {
+            if left() == 0 {
+                break;
+            }
+            cx.sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(left(), 0, "so many go on");
+    });
+}
+
 #[test]
 fn what_computes_can_ask() {
     for place in 0..2 {

@@ -1,6 +1,7 @@
 //! Jobs on assorted hierarchies, whose PEs are threads.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine::{Context, Label, LaneKind, LevelKind, Options, Place, Result};
@@ -27,6 +28,19 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until a number is the same for a while.
+pub(crate) async fn stands_still(cx: &Context, number: &AtomicU64) {
+    let start = Instant::now();
+    loop {
+        let before = number.load(Relaxed);
+        cx.sleep(Duration::from_millis(50)).await;
+        if number.load(Relaxed) == before {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "it goes on and on");
     }
 }
 

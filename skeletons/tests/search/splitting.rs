@@ -1,8 +1,10 @@
 //! How many tasks each kind of splitting makes, and who takes part.
 
-use crate::common::{here, job, racks};
+use crate::common::{here, job, racks, stands_still};
 use crate::{Grown, Shape, Shoot, add, look, visited};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use ultramarine::prelude::*;
 
 /// A root with so many leaves.
@@ -100,6 +102,35 @@ fn others_take_part_if_there_are_tasks() {
             let tasks = cx.statistics().await?.tasks - before;
             let is_lazy = splitting == Splitting::StealDriven;
             assert!(!is_lazy || tasks < 2000, "a task only for whoever takes one: {tasks}");
+        }
+        Ok(())
+    });
+}
+
+/// A tree without end.
+#[derive(Clone, Serialize, Deserialize)]
+struct Endless;
+
+impl Tree for Endless {
+    type Node = u64;
+
+    fn children(&self, node: u64) -> impl Iterator<Item = u64> + Send {
+        [node.wrapping_mul(2), node.wrapping_mul(2).wrapping_add(1)].into_iter()
+    }
+}
+
+#[test]
+fn a_search_that_is_dropped_ends_everywhere() {
+    static VISITS: AtomicU64 = AtomicU64::new(0);
+    job(racks(&[2, 1]), async |cx| {
+        for splitting in [Splitting::Depth(9), Splitting::Budget(100), Splitting::StealDriven] {
+            let count = |_: &Endless, _: &u64, _: &mut ()| {
+                VISITS.fetch_add(1, Relaxed);
+            };
+            let search = par_enumerate(&cx, splitting, count, |_, ()| {}, Endless, 1);
+            let endless = cx.timeout(Duration::from_millis(50), search).await;
+            assert!(endless.is_err(), "{splitting:?} has found the end");
+            stands_still(&cx, &VISITS).await;
         }
         Ok(())
     });
