@@ -228,24 +228,18 @@ fn a_fork_that_is_dropped_is_not_run() {
 #[test]
 fn a_division_that_is_dropped_ends_everywhere() {
     static DIVIDED: AtomicU64 = AtomicU64::new(0);
-    let endless = DivideAndConquer::new(
-        |_: &u64| false,
-        |n| n,
-        |n| {
-            DIVIDED.fetch_add(1, Relaxed);
-            // What is alive grows with the depth: in all of the time it is no more than a few MB.
-            std::thread::sleep(Duration::from_micros(100));
-            [n.wrapping_add(1), n.wrapping_add(2)]
-        },
-        |_, [left, right]| left.max(right),
-    );
+    let divide = |n: &u64| {
+        DIVIDED.fetch_add(1, Relaxed);
+        std::thread::sleep(Duration::from_micros(100));
+        [n.wrapping_add(1), n.wrapping_add(2)]
+    };
+    let endless = DivideAndConquer::new(|_| false, |n| n, divide, |n, _| n);
     job(racks(&[2, 1]), async move |cx| {
-        let anywhere = |_: &u64| Distance::ONE;
         for cx in [cx.unsupervised(), cx.supervised()] {
-            let stolen = par_divide_and_conquer(&cx, anywhere, endless, 0);
+            let stolen = par_divide_and_conquer(&cx, |_| Distance::ONE, endless, 0);
             assert!(cx.timeout(Duration::from_millis(50), stolen).await.is_err());
             stands_still(&cx, &DIVIDED).await;
-            let placed = push_divide_and_conquer(&cx, anywhere, endless, 0);
+            let placed = push_divide_and_conquer(&cx, |_| Distance::ONE, endless, 0);
             assert!(cx.timeout(Duration::from_millis(50), placed).await.is_err());
             stands_still(&cx, &DIVIDED).await;
         }
