@@ -94,6 +94,10 @@ pub struct Shared<T>(Arc<Handle<T>>);
 /// it, it is lost: [`TaskError::ValueLost`](crate::error::TaskError::ValueLost). If the task that
 /// makes it fails, all who wait for the value get its error.
 ///
+/// A supervised maker whose PE dies is run again, though another PE may have fetched what the first
+/// run made. So the function must make the same of the same argument, and must not turn a value that
+/// it could not get into one of its own.
+///
 /// Like [`Shared`], a handle travels only with an argument of a task.
 pub struct Remote<T>(Arc<Handle<T>>);
 
