@@ -258,6 +258,11 @@ pub enum StartError {
     /// Another process says why the job did not start; this one ends in peace.
     #[error("see what rank 0 says")]
     SaidElsewhere,
+    /// MPI starts once in a process.
+    #[error(
+        "`ultramarine::run` was called before: under a launcher a process is part of one job only"
+    )]
+    OneJobOnly,
     /// MPI would not start as needed.
     #[error("MPI: {0}")]
     Mpi(String),

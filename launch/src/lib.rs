@@ -100,7 +100,8 @@ pub fn launched_by() -> Option<&'static str> {
 ///
 /// Call it early in the program's `main`: under a launcher the process splits here in a small
 /// guard, which the launcher knows, and the program proper (see [`Options::guard`]). A process that
-/// has threads already is started anew for this, and does again what it did before.
+/// has threads already is started anew for this, and does again what it did before. A process started
+/// by a launcher can do this once.
 ///
 /// The main task goes on at once when a result, a timer or a message comes for it. It runs on a worker
 /// thread if one is free, or else on a thread of its own beside them, where rayon's functions use

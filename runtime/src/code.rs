@@ -54,7 +54,8 @@ pub trait Stateless: Copy + Send + Sync + 'static {
 const fn captures() -> ! {
     panic!(
         "a task's function must not capture variables, because only its argument travels to other \
-         PEs: pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, (a, b))`"
+         PEs: pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, (a, b))` \
+         (a function pointer is a value, too: name the function itself)"
     );
 }
 

@@ -65,7 +65,7 @@ pub enum TaskError {
     /// The task was, or may have been, on a PE that died, and nobody supervised it.
     #[error(
         "the task may have been lost with {pe}, which died: spawn it with `cx.supervised()` to have \
-         it run again"
+         it run again, if it can be run again alone"
     )]
     Lost {
         /// The PE that died.

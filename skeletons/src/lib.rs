@@ -7,7 +7,7 @@
 //! | skeleton | who runs what | source |
 //! |---|---|---|
 //! | **a function applied to each item** | | |
-//! | [`map()`], [`map_with`], [`map_async`], [`map_async_with`] | says apart who does it, how much is a task, and what comes out; those below are maps of one kind | |
+//! | [`map()`], [`map_with`], [`map_shared`], [`map_async`], [`map_async_with`] | says apart who does it, how much is a task, and what comes out; those below are maps of one kind | |
 //! | [`par_map`] | a task for each waits at the caller; any PE steals it | SymGridPar2 fig. 10 |
 //! | [`par_map_chunked`], [`par_map_sliced`] | a task for some that follow each other, or for every n-th | HdpH-RS A.9 |
 //! | [`push_map`], [`push_map_chunked`], [`push_map_sliced`] | the same tasks, dealt out to all PEs in turn | HdpH-RS A.9 |
@@ -64,7 +64,7 @@ pub use divide::{
 };
 
 pub use map::{
-    fork_map, map, map_async, map_async_with, map_with, par_map, par_map_2level,
+    fork_map, map, map_async, map_async_with, map_shared, map_with, par_map, par_map_2level,
     par_map_2level_relaxed, par_map_2level_scheme, par_map_chunked, par_map_local, par_map_reduce,
     par_map_sliced, par_map_stream, push_map, push_map_chunked, push_map_sliced,
 };

@@ -165,6 +165,20 @@ fn sum() -> impl Algorithm<Problem = (Shared<Vec<u64>>, usize, usize), Solution 
 }
 
 #[test]
+fn maps_may_share_a_value() {
+    job(racks(&[2, 1]), async |cx| {
+        let table = cx.share((0..100).map(|n| n * n).collect::<Vec<u64>>());
+        for round in 0..3 {
+            let entry = |table: &Vec<u64>, (n, plus): (usize, u64)| table[n] + plus;
+            let squares = map_shared(&table, entry, (0..100).map(|n| (n, round))).chunks(7);
+            let expected: Vec<_> = (0..100).map(|n| n * n + round).collect();
+            assert_eq!(squares.run(&cx).await, Ok(expected));
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn parts_of_a_division_may_share_a_value() {
     job(racks(&[2, 1]), async |cx| {
         let all = (cx.share((0..1000).collect::<Vec<u64>>()), 0, 1000);

@@ -247,8 +247,8 @@ fn log(line: &str) {
 fn name(signal: i32) -> String {
     let name = match signal {
         libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV (a memory fault)",
-        libc::SIGBUS => "SIGBUS (a memory fault)",
+        libc::SIGSEGV => "SIGSEGV (a memory fault, or a full stack)",
+        libc::SIGBUS => "SIGBUS (a memory fault, or a full stack)",
         libc::SIGABRT => "SIGABRT",
         libc::SIGILL => "SIGILL",
         libc::SIGFPE => "SIGFPE",

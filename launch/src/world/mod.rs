@@ -65,6 +65,10 @@ where
     F: FnOnce(Context) -> T,
     T: Future<Output = Result<()>> + Send + 'static,
 {
+    static HAS_RUN: AtomicBool = AtomicBool::new(false);
+    if HAS_RUN.swap(true, Ordering::Relaxed) {
+        return Err(StartError::OneJobOnly.into());
+    }
     early_end::takes_part();
     let mut ward = guard::stand(options.as_ref().ok(), launched);
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));

@@ -229,6 +229,14 @@ impl Context {
     /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, and
     /// keeps without a limit what comes and is not received. (What comes after that makes another.)
     ///
+    /// The type is a part of the address: what is sent as `u64` comes to the mailbox of `u64`. Who
+    /// waits for what nobody sends waits until the key is forgotten.
+    ///
+    /// Spawn tasks that exchange values [unsupervised](Context::unsupervised). If one of them were run
+    /// again after a death, alone and perhaps elsewhere, then what it received the first time would not
+    /// come again, and what it sends would come twice. Instead those that are left hear of the death, and
+    /// all are begun again under a new key, as the example `stencil` does.
+    ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};
     /// # use ultramarine_runtime::error::TaskError;

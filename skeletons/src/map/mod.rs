@@ -65,6 +65,36 @@ where
     Map::new(With(f, PhantomData), Common(given), items)
 }
 
+/// [`map_with`] for what is [shared](Context::share) already: the value that several maps need goes to
+/// each process once for them all.
+///
+/// ```
+/// use ultramarine_runtime::{error::TaskError, executor::{Context, Shared}};
+/// use ultramarine_skeletons::map_shared;
+///
+/// /// The least of the distances to each place.
+/// async fn nearest(cx: &Context, from: Vec<f64>, to: Vec<f64>) -> Result<Vec<f64>, TaskError> {
+///     let from: Shared<Vec<f64>> = cx.share(from);
+///     let mut all = Vec::new();
+///     for to in to {
+///         let distance = |from: &Vec<f64>, (n, to): (usize, f64)| (from[n] - to).abs();
+///         let distances = map_shared(&from, distance, (0..from.len()).map(|n| (n, to)));
+///         all.push(distances.chunks(1000).reduce(|| f64::INFINITY, f64::min, cx).await?);
+///     }
+///     Ok(all)
+/// }
+/// ```
+pub fn map_shared<G, F, I, R>(given: &Shared<G>, f: F, items: I) -> Map<With<F, G>, Shared<G>, I>
+where
+    G: Portable + Sync,
+    F: Fn(&G, I::Item) -> R + Stateless,
+    I: IntoIterator<Item: Portable>,
+    R: Portable,
+{
+    const { F::CHECKED };
+    Map::new(With(f, PhantomData), given.clone(), items)
+}
+
 /// [`map()`] for a function that needs the context, to spawn tasks of its own or to wait for
 /// something.
 ///
@@ -104,7 +134,8 @@ where
     Map::new(AsyncWith(f, PhantomData), Common(given), items)
 }
 
-/// A map that has not begun: made by [`map()`], [`map_with`], [`map_async`] or [`map_async_with`].
+/// A map that has not begun: made by [`map()`], [`map_with`], [`map_shared`], [`map_async`] or
+/// [`map_async_with`].
 ///
 /// | what | says |
 /// |---|---|

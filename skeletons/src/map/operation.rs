@@ -30,6 +30,14 @@ impl<G: Portable + Sync> Given for Common<G> {
     }
 }
 
+/// It travels already.
+impl<G: Portable + Sync> Given for Shared<G> {
+    type Handle = Self;
+    fn share(self, _: &Context) -> Self {
+        self
+    }
+}
+
 /// What travels with each task.
 pub trait Carry: Clone + Send + Sync + 'static {
     /// It and something else.
