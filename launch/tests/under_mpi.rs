@@ -53,6 +53,15 @@ fn what_main_returns_decides_how_the_job_ends() {
 }
 
 #[test]
+fn who_runs_a_second_job_is_told_why_not() {
+    let Some(output) = launched(2, "run_again", "mpi") else { return };
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !err.contains("WARN"), "{err}");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(out.contains("all is well"), "{out}\n{err}");
+}
+
+#[test]
 fn a_program_that_prints_much_does_not_stand_still() {
     let Some(output) = launched(2, "print_much", "mpi") else { return };
     assert!(output.status.success() && output.stdout.len() > 1 << 20);
@@ -148,6 +157,21 @@ mod programs {
             println!("all is well");
             Ok(())
         });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn run_again() {
+        fn refused(job: ultramarine::Result<()>) {
+            let error = job.expect_err("it is the second").to_string();
+            assert!(error.contains("one job only"), "{error}");
+        }
+        run(async |_| {
+            refused(ultramarine::run(async |_| unreachable!("a job within the job")));
+            Ok(())
+        });
+        refused(ultramarine::run(async |_| unreachable!("a job after the job")));
+        println!("all is well");
     }
 
     #[test]
