@@ -73,7 +73,10 @@ pub use ultramarine_runtime::executor::{
 };
 pub use ultramarine_runtime::plain;
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};
-pub use ultramarine_runtime::settings::{Settings, SettingsError};
+pub use ultramarine_runtime::settings::{
+    DetectorSettings, FishingSettings, PortSettings, Settings, SettingsError,
+};
+#[doc(inline)]
 pub use ultramarine_skeletons as skeletons;
 pub use ultramarine_topology::file as topology_file;
 pub use ultramarine_topology::{

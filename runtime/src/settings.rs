@@ -2,10 +2,10 @@
 
 mod value;
 
-use crate::detector::DetectorSettings;
-use crate::protocol::FishingSettings;
+pub use crate::detector::DetectorSettings;
+pub use crate::protocol::FishingSettings;
 pub use crate::protocol::settings::MAX_REPLICAS;
-use crate::transport::PortSettings;
+pub use crate::transport::PortSettings;
 use crate::transport::tcp;
 pub use crate::transport::tcp::CONNECTIONS_MIN;
 use std::ops::RangeInclusive;
@@ -16,21 +16,19 @@ use value::{Refusal, Value, variable_of};
 ///
 /// Each field can be set in the program, or by an environment variable: `ULTRAMARINE_` and the
 /// field's name in capitals, such as `ULTRAMARINE_MAX_HOPS=3` or `ULTRAMARINE_SPIN=100us`.
-/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most [`DURATION_MAX`]; sizes are bytes.
+/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most a day; sizes are bytes.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Worker threads of this PE, from 1 to [`THREADS_MAX`]. Default: the cores that the PE may
-    /// use.
+    /// Worker threads of this PE, from 1 to 1024. Default: the cores that the PE may use.
     pub threads: usize,
     /// How work is asked for and given away.
     pub fishing: FishingSettings,
-    /// How many times a lost supervised task is tried again before it is given up. Default
-    /// [`MAX_REPLICAS`].
+    /// How many times a lost supervised task is tried again before it is given up. Default 5.
     pub max_replicas: u32,
     /// How messages are carried.
     pub port: PortSettings,
-    /// How many connections over TCP a PE has with others at the same time, at least
-    /// [`CONNECTIONS_MIN`]. For one more the PE closes the one that was used least recently, and
+    /// How many connections over TCP a PE has with others at the same time, at least 2.
+    /// For one more the PE closes the one that was used least recently, and
     /// dials again when it needs to. `None` (the default): what the process may have open
     /// (`RLIMIT_NOFILE`) beside what it has open when the job begins; a quarter of that, and at
     /// least 10, is left to the program and the detector.
@@ -47,8 +45,8 @@ pub struct Settings {
     /// How long a task may block its thread, waiting inside a call without computing, before that
     /// is reported, once. More than zero; default 10 s.
     pub blocked_after: Duration,
-    /// How long the end of a job waits for PEs to take leave, and at most [`STRAGGLERS_MAX`] of
-    /// that for tasks that still run. Default 60 s: longer than it takes to find out that a PE is
+    /// How long the end of a job waits for PEs to take leave, and at most 2 s of that
+    /// for tasks that still run. Default 60 s: longer than it takes to find out that a PE is
     /// dead or stalled. (Where 250 other programs share two cores, twelve PEs take up to 40 s.)
     pub shutdown_grace: Duration,
     /// How long a process waits for the others of its job to start, before it says so and ends.

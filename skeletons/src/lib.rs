@@ -33,8 +33,7 @@
 //! | [`par_maximise`] | the best node; what cannot beat the best so far is left out, on all PEs | `YewPar` |
 //!
 //! ```
-//! use ultramarine_runtime::{error::TaskError, executor::Context};
-//! use ultramarine_skeletons::{chunks, par_map};
+//! use ultramarine::prelude::*;
 //!
 //! /// How many numbers below `limit` are squares, counted by whoever is free.
 //! async fn squares(cx: &Context, limit: u64) -> Result<u64, TaskError> {

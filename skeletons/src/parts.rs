@@ -19,7 +19,7 @@ pub trait Parts: Sized {
     /// What `f` makes of each part, on all threads of this PE.
     ///
     /// ```
-    /// use ultramarine_skeletons::Parts;
+    /// use ultramarine::prelude::*;
     /// assert_eq!([3, 1, 2].join_each(&|n| n * n), [9, 1, 4]);
     /// ```
     ///

@@ -26,8 +26,7 @@ use ultramarine_topology::{Distance, Pe};
 /// ```
 ///
 /// ```
-/// # use ultramarine_runtime::{error::TaskError, executor::Context};
-/// # use ultramarine_skeletons::par_map_reduce_range_thresh;
+/// # use ultramarine::prelude::*;
 /// async fn sum_of_powers(cx: &Context, upto: u64, power: u32) -> Result<u64, TaskError> {
 ///     let (none, term) = (|| 0, |power: &u32, n: u64| n.pow(*power));
 ///     par_map_reduce_range_thresh(cx, 1000, 0..upto, power, none, term, |a, b| a + b).await

@@ -11,9 +11,7 @@ use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Portable, Wher
 /// [cancelled](Future::abort).
 ///
 /// ```
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::TaskSet;
-/// use ultramarine_topology::Distance;
+/// use ultramarine::prelude::*;
 ///
 /// /// Goes down to 1 by steps that others work out, a few at a time.
 /// async fn steps(cx: &Context, starts: Vec<u64>) -> Result<usize, TaskError> {
@@ -117,8 +115,7 @@ impl<R> Drop for TaskSet<R> {
 /// ```
 /// use futures_util::future::Either;
 /// use std::time::Duration;
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::{par_map, select};
+/// use ultramarine::prelude::*;
 ///
 /// /// Some squares, if they come in time.
 /// async fn squares(cx: &Context) -> Result<Option<Vec<u64>>, TaskError> {

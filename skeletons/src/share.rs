@@ -7,7 +7,7 @@ use std::ops::Range;
 /// None is empty.
 ///
 /// ```
-/// use ultramarine_skeletons::chunks;
+/// use ultramarine::prelude::*;
 /// assert_eq!(chunks(1..11, 3), [1..4, 4..7, 7..11]);
 /// assert_eq!(chunks(1..3, 5), [1..2, 2..3]);
 /// assert_eq!(chunks(1..3, 0), [1..3]);
@@ -25,7 +25,7 @@ pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
 /// often does) is shared as fairly as the number of things.
 ///
 /// ```
-/// use ultramarine_skeletons::shares;
+/// use ultramarine::prelude::*;
 /// assert_eq!(shares(6, &[2, 1]), [vec![0, 2, 3, 5], vec![1, 4]]);
 /// ```
 ///

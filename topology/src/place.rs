@@ -79,7 +79,7 @@ pub struct Place {
 impl Place {
     /// The place at the end of this path, outermost label first.
     ///
-    /// Any path is a place. One longer than [`DEPTH_LIMIT`](crate::DEPTH_LIMIT) is refused where
+    /// Any path is a place. One longer than 32 labels is refused where
     /// the topology is made, where the rank it came from is known.
     pub fn new(labels: Vec<Label>) -> Self {
         Place { labels }

@@ -7,8 +7,7 @@ use std::time::Duration;
 pub struct ProtocolSettings {
     /// How a PE asks for work and when it gives some away.
     pub fishing: FishingSettings,
-    /// How many times a lost task is tried again before it is given up. Default
-    /// [`MAX_REPLICAS`].
+    /// How many times a lost task is tried again before it is given up. Default 5.
     pub max_replicas: u32,
     /// How many lost tasks a PE works off in one turn: those that a death costs, and those that it
     /// runs itself since no other PE is left. At least 1. Default [`LOSSES_PER_TURN`].

@@ -99,7 +99,7 @@ fn what_is_just_beginning_is_stopped() {
         let wait = async |cx: Context, ()| {
             BEGUN.fetch_add(1, SeqCst);
             let _stopped = Stopped(&STOPPED);
-            cx.sleep(Duration::from_secs(3600)).await;
+            cx.sleep(Duration::from_hours(1)).await;
         };
         for round in 0..ROUNDS {
             let begun = BEGUN.load(SeqCst);

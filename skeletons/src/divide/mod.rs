@@ -37,10 +37,7 @@ use ultramarine_topology::Distance;
 /// each process gets the value once.
 ///
 /// ```
-/// use ultramarine_runtime::executor::{Context, Shared};
-/// use ultramarine_runtime::error::TaskError;
-/// use ultramarine_skeletons::{DivideAndConquer, par_divide_and_conquer};
-/// use ultramarine_topology::Distance;
+/// use ultramarine::prelude::*;
 ///
 /// /// A table, and the part of it to be summed up.
 /// type Part = (Shared<Vec<u64>>, usize, usize);
@@ -93,7 +90,7 @@ where
     /// thread's stack.
     ///
     /// ```
-    /// use ultramarine_skeletons::{DivideAndConquer, fork_divide_and_conquer};
+    /// use ultramarine::prelude::*;
     /// let fibonacci = DivideAndConquer::new(
     ///     |n: &u64| *n < 2,
     ///     |n| n,
@@ -215,9 +212,7 @@ fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solut
 /// dividing itself.
 ///
 /// ```
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::{DivideAndConquer, par_divide_and_conquer};
-/// use ultramarine_topology::Distance;
+/// use ultramarine::prelude::*;
 ///
 /// async fn fibonacci(cx: &Context, n: u64) -> Result<u64, TaskError> {
 ///     let fibonacci = DivideAndConquer::new(

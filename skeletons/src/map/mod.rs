@@ -25,8 +25,7 @@ use ultramarine_topology::Distance;
 /// [`run`](Map::run), [`stream`](Map::stream) or [`reduce`](Map::reduce).
 ///
 /// ```
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::map;
+/// use ultramarine::prelude::*;
 ///
 /// async fn squares(cx: &Context) -> Result<Vec<u64>, TaskError> {
 ///     map(|n: u64| n * n, 0..100_000).chunks(1000).run(&cx.supervised()).await
@@ -42,13 +41,12 @@ where
     Map::new(Plain(f), (), items)
 }
 
-/// The same for a function that needs something beside its item. It travels like a [`Shared`]:
-/// once to each process. All items are given the same: if there are several things, make one tuple or
+/// [`map()`] for a function that needs something beside its item. It travels like a [`Shared`]: once to
+/// each process. All items are given the same: if there are several things, make one tuple or
 /// struct of them. What differs from item to item is a part of the item.
 ///
 /// ```
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::map_with;
+/// use ultramarine::prelude::*;
 ///
 /// async fn lookups(cx: &Context, table: Vec<f64>) -> Result<Vec<f64>, TaskError> {
 ///     map_with(table, |table: &Vec<f64>, n: usize| table[n], 0..100).run(cx).await
@@ -69,8 +67,7 @@ where
 /// each process once for them all.
 ///
 /// ```
-/// use ultramarine_runtime::{error::TaskError, executor::{Context, Shared}};
-/// use ultramarine_skeletons::map_shared;
+/// use ultramarine::prelude::*;
 ///
 /// /// The least of the distances to each place.
 /// async fn nearest(cx: &Context, from: Vec<f64>, to: Vec<f64>) -> Result<Vec<f64>, TaskError> {
@@ -100,8 +97,7 @@ where
 ///
 /// ```
 /// use std::time::Duration;
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::map_async;
+/// use ultramarine::prelude::*;
 ///
 /// /// Where each of some tasks ran.
 /// async fn places(cx: &Context) -> Result<Vec<u32>, TaskError> {

@@ -18,8 +18,7 @@ use ultramarine_topology::Distance;
 /// ```
 ///
 /// ```
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::par_map;
+/// use ultramarine::prelude::*;
 ///
 /// async fn squares(cx: &Context) -> Result<Vec<u64>, TaskError> {
 ///     par_map(&cx.supervised(), |n: u64| n * n, 0..100).await

@@ -38,8 +38,7 @@ where
     /// ```
     /// use futures_util::StreamExt;
     /// use std::pin::pin;
-    /// use ultramarine_runtime::{error::TaskError, executor::Context};
-    /// use ultramarine_skeletons::map;
+    /// use ultramarine::prelude::*;
     ///
     /// async fn first_square_beyond(cx: &Context, limit: u64) -> Result<Option<u64>, TaskError> {
     ///     let mut squares = pin!(map(|n: u64| n * n, 0..u64::MAX).window(64).stream(cx));
@@ -104,8 +103,7 @@ where
     /// [`slices`](Self::slices) are as many tasks as there are items.
     ///
     /// ```
-    /// use ultramarine_runtime::{error::TaskError, executor::Context};
-    /// use ultramarine_skeletons::map;
+    /// use ultramarine::prelude::*;
     ///
     /// async fn numbers(cx: &Context, words: Vec<String>) -> Result<Result<Vec<u64>, String>, TaskError> {
     ///     let parse = |word: String| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));

@@ -54,8 +54,7 @@ pub trait Bounded: Tree<Node: Clone> {
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::{Bounded, Splitting, Tree, par_maximise};
+/// use ultramarine::prelude::*;
 ///
 /// /// Which of these weights to take, so that they come as near to the limit as they can. A node is
 /// /// how many have been looked at, and what those taken weigh.

@@ -20,8 +20,7 @@ use ultramarine_runtime::executor::{Context, Key, Portable};
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use ultramarine_runtime::{error::TaskError, executor::Context};
-/// use ultramarine_skeletons::{Splitting, Tree, par_enumerate};
+/// use ultramarine::prelude::*;
 ///
 /// /// A node is how many levels there are below it.
 /// #[derive(Clone, Serialize, Deserialize)]

@@ -124,10 +124,10 @@ fn a_search_that_is_dropped_ends_everywhere() {
     static VISITS: AtomicU64 = AtomicU64::new(0);
     job(racks(&[2, 1]), async |cx| {
         for splitting in [Splitting::Depth(9), Splitting::Budget(100), Splitting::StealDriven] {
-            let count = |_: &Endless, _: &u64, _: &mut ()| {
+            let count = |_: &Endless, _: &u64, (): &mut ()| {
                 VISITS.fetch_add(1, Relaxed);
             };
-            let search = par_enumerate(&cx, splitting, count, |_, ()| {}, Endless, 1);
+            let search = par_enumerate(&cx, splitting, count, |(), ()| {}, Endless, 1);
             let endless = cx.timeout(Duration::from_millis(50), search).await;
             assert!(endless.is_err(), "{splitting:?} has found the end");
             stands_still(&cx, &VISITS).await;

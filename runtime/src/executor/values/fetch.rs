@@ -154,8 +154,7 @@ fn named<T>() -> String {
 
 /// Where a value was made; `None`: that is not known any more.
 async fn maker_of(cx: Context, key: Key) -> Result<Option<Pe>, TaskError> {
-    let made = cx.pe.values.state().homes.get(&key).map(|home| home.made.clone());
-    match made {
+    match cx.pe.values.home(key).map(|home| home.made) {
         None => Ok(None),
         Some(None) => Ok(Some(cx.pe())),
         Some(Some(made)) => made.wait().await.map(|pe| Some(*pe)),

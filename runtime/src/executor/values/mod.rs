@@ -17,18 +17,19 @@
 //! that it took with it. So nothing is counted across PEs, and a death loses no count.
 
 mod fetch;
+mod keeping;
 mod slot;
 mod travel;
 
+pub(super) use self::keeping::Values;
 pub(super) use self::slot::Slot;
 pub(super) use self::travel::{
     Hold, Late, arrive, is_carrying, is_late, packed, travelling, why_late,
 };
 
 use self::fetch::{Make, Maker, Source, coming};
-use self::slot::AnySlot;
+use self::keeping::Keeper;
 use super::body::Async;
-use super::caught::discard;
 use super::context::{Context, Portable};
 use super::processor::Processor;
 use super::standby::urgently;
@@ -36,9 +37,8 @@ use super::store::Key;
 use crate::code::Stateless;
 use crate::error::TaskError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 use ultramarine_topology::{Distance, Pe};
 
 /// A value that all tasks may read, wherever they run. Cheap to clone.
@@ -250,88 +250,6 @@ impl<T: Portable + Sync> travel::Arrived for Handle<T> {
     }
 }
 
-/// Keeps a value everywhere as long as home has a handle.
-struct Keeper {
-    pe: Arc<Processor>,
-    key: Key,
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.pe.release(self.key);
-    }
-}
-
-/// What is kept on one PE.
-#[derive(Default)]
-pub(super) struct Values(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    slots: HashMap<Key, Arc<dyn AnySlot>>,
-    /// Of those whose handles were made here.
-    homes: HashMap<Key, Home>,
-}
-
-struct Home {
-    keeper: Weak<Keeper>,
-    /// Where a [`Remote`] was made, when it is; `None` for a [`Shared`].
-    made: Option<Arc<Slot<Pe>>>,
-}
-
-impl Values {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No code of the user's runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The slot of a value that may be there or come.
-    fn known<T: Send + Sync + 'static>(&self, key: Key) -> Option<Arc<Slot<T>>> {
-        let slot = self.state().slots.get(&key).cloned()?;
-        slot.as_any().downcast().ok()
-    }
-
-    /// The same, made if there is none.
-    fn slot<T: Send + Sync + 'static>(&self, key: Key) -> Arc<Slot<T>> {
-        let mut state = self.state();
-        let slot = state.slots.entry(key).or_insert_with(|| Arc::new(Slot::<T>::default())).clone();
-        drop(state);
-        slot.as_any().downcast().unwrap_or_else(|_| unreachable!("a key is of one value"))
-    }
-
-    fn keeper(&self, key: Key) -> Option<Arc<Keeper>> {
-        self.state().homes.get(&key).and_then(|home| home.keeper.upgrade())
-    }
-
-    /// Lets go of the slot of a value that could not be had: the next who needs it tries again.
-    fn give_up(&self, key: Key) {
-        let slot = self.state().slots.remove(&key);
-        discard(slot);
-    }
-
-    /// Keeps these values no longer than tasks here do.
-    pub(super) fn fade(&self, which: impl Fn(&Key) -> bool) {
-        let mut state = self.state();
-        let keys: Vec<Key> = state.slots.keys().filter(|key| which(key)).copied().collect();
-        let faded: Vec<_> = keys.iter().filter_map(|key| state.slots.get(key).cloned()).collect();
-        state.slots.retain(|_, slot| !slot.is_gone());
-        drop(state);
-        faded.iter().for_each(|slot| drop(slot.fade()));
-    }
-
-    /// How many have a slot here.
-    pub(super) fn count(&self) -> usize {
-        self.state().slots.len()
-    }
-
-    /// Lets go of everything.
-    pub(super) fn clear(&self) {
-        let State { slots, homes } = std::mem::take(&mut *self.state());
-        slots.into_values().for_each(discard);
-        drop(homes);
-    }
-}
-
 impl Processor {
     /// A handle of a value whose home is this PE.
     fn new_handle<T>(
@@ -340,53 +258,11 @@ impl Processor {
         maker: Maker,
         made: Option<Arc<Slot<Pe>>>,
     ) -> Arc<Handle<T>> {
-        let keeper = Arc::new(Keeper { pe: self.clone(), key });
-        let home = Home { keeper: Arc::downgrade(&keeper), made };
-        self.values.state().homes.insert(key, home);
-        let seat = Seat { pe: self.clone(), _keeper: Some(keeper) };
+        let seat = Seat { pe: self.clone(), _keeper: Some(self.keep(key, made)) };
         let from = if let Maker::On(maker) = maker { maker } else { self.me() };
         let source = Source { key, maker, from };
         Arc::new(Handle { source, value: OnceLock::new(), seat: OnceLock::from(seat) })
     }
-
-    /// The last handle of home's is gone.
-    fn release(self: &Arc<Self>, key: Key) {
-        let home = self.values.state().homes.remove(&key);
-        let made = home.and_then(|home| home.made).and_then(|made| made.now());
-        if self.vigil.is_bereaved() {
-            // One of those that were to tell others may be dead.
-            let _ = self.tell(0..self.topology.pes(), fade, key);
-            return;
-        }
-        if let Some(Ok(maker)) = made {
-            self.tell_fade(*maker, key);
-        }
-        self.fade_below(key);
-    }
-
-    fn tell_fade(self: &Arc<Self>, pe: Pe, key: Key) {
-        if pe == self.me() {
-            self.fade_below(key);
-        } else {
-            // A job that is ending forgets all.
-            let _ = self.tell(pe.number()..pe.number() + 1, fade, key);
-        }
-    }
-
-    /// Keeps a value no longer than tasks do, here and where this PE has given it.
-    fn fade_below(self: &Arc<Self>, key: Key) {
-        let slot = self.values.state().slots.remove(&key);
-        let Some(slot) = slot else { return };
-        let given = slot.fade();
-        if !slot.is_gone() {
-            self.values.state().slots.insert(key, slot);
-        }
-        given.into_iter().for_each(|pe| self.tell_fade(pe, key));
-    }
-}
-
-async fn fade(cx: Context, key: Key) {
-    cx.pe.fade_below(key);
 }
 
 impl Context {
