@@ -4,10 +4,15 @@
 
 mod common;
 
-use common::launcher::launched;
+use common::launcher::{launched, launched_with};
+use rustix::process::{Signal, getpid, kill_process};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, TaskError};
+
+/// The variable that says when the death is.
+const DIES_AFTER_MS: &str = "UNDER_MPI_DIES_AFTER_MS";
 
 fn succeeds(processes: u32, program: &str) {
     for lane in ["mpi", "tcp"] {
@@ -59,6 +64,20 @@ fn who_runs_a_second_job_is_told_why_not() {
     assert!(output.status.success() && !err.contains("WARN"), "{err}");
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(out.contains("all is well"), "{out}\n{err}");
+}
+
+#[test]
+fn a_death_at_the_very_end_holds_up_nobody() {
+    for millis in (4..32).step_by(4) {
+        let [delay, grace] = [millis.to_string(), "50s".to_owned()];
+        let variables =
+            [(DIES_AFTER_MS, delay.as_ref()), ("ULTRAMARINE_SHUTDOWN_GRACE", grace.as_ref())];
+        let start = Instant::now();
+        let Some(output) = launched_with(5, "die_last", "mpi", &variables) else { return };
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{delay} ms: {err}");
+        assert!(start.elapsed() < Duration::from_secs(40), "{delay} ms: {err}");
+    }
 }
 
 #[test]
@@ -172,6 +191,24 @@ mod programs {
         });
         refused(ultramarine::run(async |_| unreachable!("a job after the job")));
         println!("all is well");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn die_last() {
+        let delay = std::env::var(DIES_AFTER_MS).expect("the test says when");
+        let delay: u64 = delay.parse().expect("a number");
+        run(async move |cx| {
+            let die_soon = async |_, delay| {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(delay));
+                    kill_process(getpid(), Signal::KILL)
+                });
+            };
+            // It may die before it has answered.
+            let _ = cx.spawn_at(Pe::new(1 + (delay / 4) as u32 % 4), die_soon, delay).await;
+            Ok(())
+        });
     }
 
     #[test]

@@ -60,7 +60,9 @@ impl World {
         let is_in_order =
             matches!(leaver.membership.standing(), Standing::Member | Standing::Over { .. });
         if is_in_order {
+            let bulletin = leaver.membership.bulletin();
             for to in self.partners(pe) {
+                self.post_notice(pe, to, bulletin.clone());
                 self.post_notice(pe, to, Notice::Goodbye);
             }
         }

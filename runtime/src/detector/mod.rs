@@ -107,8 +107,8 @@ pub enum Verdict {
         /// How this PE came to know.
         reason: String,
     },
-    /// A PE said goodbye, so the job has ended, though this PE may have missed it. It is the last
-    /// verdict.
+    /// A PE said goodbye, so the job has ended, though this PE may have missed it. After it come only
+    /// PEs that are gone: they have died, or left without being heard. Nobody agrees on that any more.
     JobOver {
         /// Who said it.
         by: Pe,

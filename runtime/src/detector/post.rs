@@ -109,13 +109,17 @@ impl Lookout {
         let now = self.now();
         let is_dead = self.membership.is_dead(pe);
         let Some(peer) = self.peers.get_mut(&pe) else { return };
-        let is_judge = self.membership.standing() == Standing::Member;
+        let standing = self.membership.standing();
         match end {
             End::Refused if peer.connections.is_empty() => {
                 peer.is_told = true;
-                peer.contact.is_refused = true;
-                if is_judge && self.leaving_until.is_none() && !is_dead {
-                    return self.judge_one(pe);
+                let is_news = !std::mem::replace(&mut peer.contact.is_refused, true) && !is_dead;
+                if self.leaving_until.is_none() {
+                    match standing {
+                        Standing::Member if !is_dead => return self.judge_one(pe),
+                        Standing::Over { .. } if is_news => (self.report)(Verdict::Dead(vec![pe])),
+                        _ => {}
+                    }
                 }
                 peer.purpose = Purpose::None;
                 peer.outbox.clear();
@@ -299,6 +303,13 @@ impl Lookout {
         self.is_settled = true;
         self.rewatch();
         (self.report)(verdict);
+        if let Standing::Over { .. } = standing {
+            let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
+            let gone: Vec<Pe> = refused.map(|(pe, _)| *pe).collect();
+            gone.into_iter()
+                .filter(|pe| !self.membership.is_dead(*pe))
+                .for_each(|pe| (self.report)(Verdict::Dead(vec![pe])));
+        }
     }
 
     /// Tells one that is dead, if it lives after all, and listens to it no more.
@@ -370,6 +381,10 @@ impl Lookout {
             .any(|number| self.connections.get(number).is_some_and(Connection::is_open));
         if is_in_order && has_open && !self.membership.is_dead(pe) {
             peer.is_told = true;
+            // Who hears that the job is over judges no more, and might wait for one that is dead.
+            if !self.membership.dead().is_empty() {
+                self.send(pe, self.membership.bulletin());
+            }
             self.send(pe, Notice::Goodbye);
         }
     }
