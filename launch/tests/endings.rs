@@ -3,8 +3,10 @@
 mod common;
 
 use common::{LANES, bounded, eventually, on_both_lanes, pes, racks, toil};
+use futures_util::FutureExt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Error, JobError, LaneKind, Options, Result, StartError, Topology};
@@ -188,6 +190,31 @@ fn a_task_that_waits_for_nothing_is_let_go() {
         cx.sleep(Duration::from_millis(2)).await;
         Ok(())
     });
+}
+
+#[test]
+fn who_waits_after_the_end_hears_of_it() {
+    fn hears<T: std::fmt::Debug>(waiting: impl Future<Output = std::result::Result<T, TaskError>>) {
+        let heard = waiting.now_or_never().expect("nobody waits for ever");
+        assert!(matches!(heard, Err(TaskError::ShuttingDown)), "{heard:?}");
+    }
+    for count in [1, 3] {
+        let kept = Arc::new(OnceLock::new());
+        let keeper = kept.clone();
+        let main = async move |cx: Context| {
+            let elsewhere = cx.remote(Pe::new(count - 1), async |_, n: u64| vec![n], 7);
+            let _ = keeper.set((cx.clone(), elsewhere, cx.new_key()));
+            Ok(())
+        };
+        bounded(move || pes(count, LANES[0]).run(main)).expect("the job ends");
+        let (cx, elsewhere, key) = kept.get().expect("main has put it there");
+        hears(elsewhere.get());
+        hears(cx.remote(cx.pe(), async |_, n: u64| n, 7).get());
+        hears(cx.shared_async(*key, async || 7));
+        hears(cx.mailbox::<u64>(*key).receive(cx.pe()));
+        hears(cx.mailbox::<u64>(*key).receive_any());
+        hears(cx.spawn(Distance::ONE, async |_, n: u64| n, 7));
+    }
 }
 
 #[test]

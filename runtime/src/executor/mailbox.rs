@@ -168,7 +168,7 @@ impl<T: Portable> Mailbox<T> {
     /// # Errors
     ///
     /// When all that had come from it was received: the PE has died ([`TaskError::Died`]), or the key
-    /// was forgotten here ([`TaskError::Cancelled`]). Or the job has no such PE.
+    /// was forgotten here ([`TaskError::Cancelled`]), or the job is ending. Or it has no such PE.
     pub async fn receive(&self, from: Pe) -> Result<T, TaskError> {
         let pes = self.cx.pes();
         if from.number() >= pes {
@@ -185,11 +185,10 @@ impl<T: Portable> Mailbox<T> {
             let is_closed = state.is_closed;
             drop(state);
             drop(old);
-            match (is_dead, is_closed) {
-                (true, _) => Poll::Ready(Err(TaskError::Died { pe: from })),
-                (_, true) => Poll::Ready(Err(TaskError::Cancelled)),
-                _ => Poll::Pending,
+            if is_dead {
+                return Poll::Ready(Err(TaskError::Died { pe: from }));
             }
+            self.cx.end_of_waiting(is_closed)
         })
         .await
     }
@@ -201,7 +200,7 @@ impl<T: Portable> Mailbox<T> {
     ///
     /// A PE has died ([`TaskError::Died`]), which need not be one that was to send something. Each
     /// death is said once, when all values that have come were received. There may be more to receive
-    /// from others. Or the key was forgotten here ([`TaskError::Cancelled`]).
+    /// from others. Or the key was forgotten here ([`TaskError::Cancelled`]), or the job is ending.
     pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
         std::future::poll_fn(|waker| {
             let mut state = self.place.state();
@@ -211,23 +210,31 @@ impl<T: Portable> Mailbox<T> {
             if let Some(pe) = state.news.pop_front() {
                 return Poll::Ready(Err(TaskError::Died { pe }));
             }
-            if state.is_closed {
-                return Poll::Ready(Err(TaskError::Cancelled));
-            }
             let old = state.waker.replace(waker.waker().clone());
+            let is_closed = state.is_closed;
             drop(state);
             drop(old);
-            Poll::Pending
+            self.cx.end_of_waiting(is_closed)
         })
         .await
     }
 }
 
 impl Context {
+    /// Why nothing comes any more, if that is so.
+    fn end_of_waiting<T>(&self, is_closed: bool) -> Poll<Result<T, TaskError>> {
+        match (self.pe.is_ending(), is_closed) {
+            (true, _) => Poll::Ready(Err(TaskError::ShuttingDown)),
+            (_, true) => Poll::Ready(Err(TaskError::Cancelled)),
+            _ => Poll::Pending,
+        }
+    }
+
     /// This PE's mailbox of a key. Tasks on other PEs send to it from theirs of the same key, which
     /// [travels](Context::new_key) to them: so neighbours exchange values without going through the
-    /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, and
-    /// keeps without a limit what comes and is not received. (What comes after that makes another.)
+    /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, or the PE
+    /// dies that made the key, and keeps without a limit what comes and is not received. (What comes
+    /// after that makes another.)
     ///
     /// The type is a part of the address: what is sent as `u64` comes to the mailbox of `u64`. Who
     /// waits for what nobody sends waits until the key is forgotten.

@@ -3,7 +3,7 @@
 use super::body::CatchPanic;
 use super::caught::{caught, discard};
 use super::context::Context;
-use super::values::Slot;
+use super::values::{Bringing, Slot};
 use crate::error::TaskError;
 use async_task::Task;
 use serde::{Deserialize, Serialize};
@@ -82,11 +82,12 @@ impl Context {
         place.get_or_init(|| Arc::new(make())).clone()
     }
 
-    /// The same for a value that takes some waiting to make: no thread waits.
+    /// The same for a value that takes some waiting to make: no thread waits. What `make` awaits must not
+    /// ask for the same.
     ///
     /// # Errors
     ///
-    /// `make` panicked. Who asks after that has it made anew.
+    /// `make` panicked (who asks after that has it made anew), or the job is ending.
     pub async fn shared_async<T, F>(
         &self,
         key: Key,
@@ -104,7 +105,7 @@ impl Context {
             // It may have been made and stored since the first look.
             let known = self.known(key);
             let making = if known.is_some() { Ok(None) } else { caught(make).map(Some) };
-            let (cx, slot) = (self.clone(), slot.clone());
+            let (cx, bringing) = (self.clone(), Bringing(slot.clone()));
             let task = self.pe.run_async(async move {
                 let pe = cx.pe();
                 let made = match making {
@@ -114,7 +115,7 @@ impl Context {
                     }
                     Err(message) => Err(TaskError::Panicked { pe, message }),
                 };
-                slot.settle(made);
+                bringing.0.settle(made);
                 // The value stays; the next who asks finds it, or makes it.
                 cx.pe.store.forget_one::<Slot<T>>(key);
             });

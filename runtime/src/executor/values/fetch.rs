@@ -6,7 +6,7 @@ use super::super::context::{Context, Portable};
 use super::super::processor::Processor;
 use super::super::standby::urgently;
 use super::super::store::Key;
-use super::slot::{Slot, Wait};
+use super::slot::{Bringing, Slot, Wait};
 use super::travel::travelling;
 use crate::array::{self, Array};
 use crate::error::TaskError;
@@ -48,13 +48,13 @@ impl Maker {
 pub(super) fn coming<T: Portable + Sync>(pe: &Arc<Processor>, source: Source) -> Wait<T> {
     let slot = pe.values.slot::<T>(source.key);
     if slot.begins_to_come() {
-        let (pe_of_task, slot) = (pe.clone(), slot.clone());
+        let (pe_of_task, bringing) = (pe.clone(), Bringing(slot.clone()));
         let fetching = async move {
-            let fetched = fetch(&pe_of_task, &slot, source).await;
+            let fetched = fetch(&pe_of_task, &bringing.0, source).await;
             if fetched.is_err() {
                 pe_of_task.values.give_up(source.key);
             }
-            slot.settle(fetched);
+            bringing.0.settle(fetched);
         };
         let fetching = urgently(|| pe.run_async(fetching));
         fetching.into_iter().for_each(Task::detach);

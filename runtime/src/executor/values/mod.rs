@@ -22,7 +22,7 @@ mod slot;
 mod travel;
 
 pub(super) use self::keeping::Values;
-pub(super) use self::slot::Slot;
+pub(super) use self::slot::{Bringing, Slot};
 pub(super) use self::travel::{
     Hold, Late, arrive, is_carrying, is_late, packed, travelling, why_late,
 };

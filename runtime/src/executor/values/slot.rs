@@ -171,6 +171,18 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
     }
 }
 
+/// What brings a value has this. If it ends before, as when the job ends, those who wait hear of it.
+pub(in super::super) struct Bringing<T>(pub(in super::super) Arc<Slot<T>>);
+
+impl<T> Drop for Bringing<T> {
+    fn drop(&mut self) {
+        let is_coming = self.0.state().is_coming;
+        if is_coming {
+            self.0.settle(Err(TaskError::ShuttingDown));
+        }
+    }
+}
+
 /// Waits for a value.
 pub(in super::super) struct Wait<T> {
     slot: Arc<Slot<T>>,
