@@ -53,7 +53,10 @@ enum Verdict {
 fn judge(end: End, told: &Told, is_root: bool, meant: &HashSet<i32>) -> Verdict {
     let is_interrupted = |signal| {
         let kills_at_second = signal == libc::SIGKILL && meant.contains(&libc::SIGKILL);
-        meant.contains(&libc::SIGINT) && (signal == libc::SIGINT || kills_at_second)
+        // Passed on as it is, it would be or-ed with the launcher's SIGKILL to the others: mpiexec of
+        // MPICH would report a segmentation fault.
+        let is_meant = meant.contains(&libc::SIGINT);
+        signal == libc::SIGINT && (is_meant || is_root) || is_meant && kills_at_second
     };
     let has_died = match end {
         End::Code(code) if told.ending == Some(Ending::Leaves) => {
@@ -107,6 +110,12 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
         meant.insert(signal);
     }
     let called_exit = |code| format!("{process} called exit({code}) amid the job");
+    let log_the_end_by = |signal| {
+        if !meant.contains(&signal) {
+            let when = if told.joined { "" } else { " before the job had begun" };
+            log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
+        }
+    };
     match (judge(end, &told, is_root, &meant), end) {
         (Verdict::PassOn, End::Code(code)) if told.is_amid_job() => {
             log(&format!("{}: the job ends", called_exit(code)));
@@ -115,13 +124,13 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
         }
         (Verdict::PassOn, End::Code(code)) => sys::exit(code),
         (Verdict::PassOn, End::Signal(signal)) => {
-            if !meant.contains(&signal) {
-                let when = if told.joined { "" } else { " before the job had begun" };
-                log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
-            }
+            log_the_end_by(signal);
             sys::end_by(signal)
         }
         (Verdict::TakeLeave { code }, _) => {
+            if let End::Signal(signal) = end {
+                log_the_end_by(signal);
+            }
             take_leave(rank, told);
             sys::exit(code)
         }
@@ -302,6 +311,9 @@ mod tests {
             assert_eq!(judge("joined"), *expected, "{signal}, {meant:?}");
             assert_eq!(judge(""), Verdict::PassOn, "{signal}, {meant:?}");
         }
+        // The root's alone ends the job.
+        let end = End::Signal(libc::SIGINT);
+        assert_eq!(super::judge(end, &told("joined"), true, &HashSet::new()), interrupted);
     }
 
     #[test]
