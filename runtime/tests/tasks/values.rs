@@ -184,6 +184,41 @@ fn remote_values_leave_with_their_last_handle() {
 }
 
 #[test]
+fn who_takes_a_value_has_it_alone() {
+    type Value = Remote<Vec<u64>>;
+    async fn make(_: Context, n: u64) -> Vec<u64> {
+        vec![n; 3]
+    }
+    async fn take(_: Context, value: Value) -> Result<Option<Vec<u64>>, TaskError> {
+        value.take().await.map(|value| Arc::try_unwrap(value).ok())
+    }
+    among(3, 1, async |cx: Context| {
+        let [root, maker, other] = [0, 1, 2].map(Pe::new);
+        let alone = Ok(Ok(Some(vec![7; 3])));
+        for _ in 0..200 {
+            assert_eq!(cx.spawn_at(root, take, cx.remote(root, make, 7)).await, alone);
+        }
+        let value = cx.remote(maker, make, 7);
+        assert_eq!(cx.spawn_at(maker, take, value.clone()).await, alone);
+        let lost = TaskError::ValueLost { pe: maker };
+        assert_eq!(cx.spawn_at(maker, take, value).await, Err(lost));
+        // What another has fetched stays there.
+        let value = cx.remote(maker, make, 7);
+        let fetch = async |_, value: Value| value.get().await.map(|value| value.len());
+        assert_eq!(cx.spawn_at(other, fetch, value.clone()).await, Ok(Ok(3)));
+        assert_eq!(cx.spawn_at(maker, take, value.clone()).await, alone);
+        assert_eq!(cx.spawn_at(maker, take, value).await, alone);
+        assert!(cx.shared_count() < 100, "of 200 values");
+        let left = async |cx: Context, ()| cx.shared_count();
+        for pe in [maker, other] {
+            while cx.spawn_at(pe, left, ()).await != Ok(0) {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+        }
+    });
+}
+
+#[test]
 fn who_waits_for_a_value_that_cannot_be_made_hears_why() {
     among(PES, 1, async |cx: Context| {
         for pe in 0..PES {

@@ -101,14 +101,20 @@ async fn there<const N: usize>(handles: [&Remote<Tile>; N]) -> Option<[Arc<Tile>
     tiles.iter().all(|tile| !tile.is_empty()).then_some(tiles)
 }
 
+/// The tile of this handle, unless it is lost: for the one task that goes on with it, in place.
+async fn taken(tile: Remote<Tile>) -> Option<Tile> {
+    let tile = tile.take().await.ok()?;
+    (!tile.is_empty()).then(|| Arc::unwrap_or_clone(tile))
+}
+
 /// The task that makes a tile. Those below make an empty one if what they need is lost.
 async fn make(_: Context, (matrix, at): (Matrix, At)) -> Tile {
     matrix.tile(at)
 }
 
 async fn update(_: Context, (tile, a, b): (Remote<Tile>, Remote<Tile>, Remote<Tile>)) -> Tile {
-    let Some([tile, a, b]) = there([&tile, &a, &b]).await else { return Tile::new() };
-    let mut tile = Tile::clone(&tile);
+    let Some([a, b]) = there([&a, &b]).await else { return Tile::new() };
+    let Some(mut tile) = taken(tile).await else { return Tile::new() };
     tile::update(&mut tile, &a, &b);
     tile
 }
@@ -121,15 +127,14 @@ async fn update_later(cx: Context, with: (Remote<Tile>, Remote<Tile>, Remote<Til
 }
 
 async fn solve(_: Context, (tile, diagonal): (Remote<Tile>, Remote<Tile>)) -> Tile {
-    let Some([tile, diagonal]) = there([&tile, &diagonal]).await else { return Tile::new() };
-    let mut tile = Tile::clone(&tile);
+    let Some([diagonal]) = there([&diagonal]).await else { return Tile::new() };
+    let Some(mut tile) = taken(tile).await else { return Tile::new() };
     tile::solve(&mut tile, &diagonal);
     tile
 }
 
 async fn factor(_: Context, tile: Remote<Tile>) -> Tile {
-    let Some([tile]) = there([&tile]).await else { return Tile::new() };
-    let mut tile = Tile::clone(&tile);
+    let Some(mut tile) = taken(tile).await else { return Tile::new() };
     tile::factor(&mut tile);
     tile
 }

@@ -22,6 +22,9 @@ impl Drop for Keeper {
     }
 }
 
+/// How many slots may be left of values that are gone, beside as many as are in use.
+const GONE_MAX: usize = 64;
+
 /// What is kept on one PE.
 #[derive(Default)]
 pub(in super::super) struct Values(Mutex<State>);
@@ -29,6 +32,8 @@ pub(in super::super) struct Values(Mutex<State>);
 #[derive(Default)]
 struct State {
     slots: HashMap<Key, Arc<dyn AnySlot>>,
+    /// How many there are when it is time to look for those that are gone.
+    full_at: usize,
     /// Of those whose handles were made here.
     homes: HashMap<Key, Home>,
 }
@@ -55,7 +60,13 @@ impl Values {
     /// The same, made if there is none.
     pub(super) fn slot<T: Send + Sync + 'static>(&self, key: Key) -> Arc<Slot<T>> {
         let mut state = self.state();
-        let slot = state.slots.entry(key).or_insert_with(|| Arc::new(Slot::<T>::default())).clone();
+        let State { slots, full_at, .. } = &mut *state;
+        if slots.len() >= *full_at {
+            // Of values that tasks still had when they were let go of.
+            slots.retain(|_, slot| !slot.is_gone());
+            *full_at = 2 * slots.len() + GONE_MAX;
+        }
+        let slot = slots.entry(key).or_insert_with(|| Arc::new(Slot::<T>::default())).clone();
         drop(state);
         slot.as_any().downcast().unwrap_or_else(|_| unreachable!("a key is of one value"))
     }
@@ -92,7 +103,7 @@ impl Values {
 
     /// Lets go of everything.
     pub(in super::super) fn clear(&self) {
-        let State { slots, homes } = std::mem::take(&mut *self.state());
+        let State { slots, homes, .. } = std::mem::take(&mut *self.state());
         slots.into_values().for_each(discard);
         drop(homes);
     }

@@ -165,6 +165,38 @@ impl<T: Portable + Sync> Remote<T> {
     }
 }
 
+impl<T: Portable + Sync> Remote<T> {
+    /// The same for the one task that goes on with the value: this PE keeps it no longer. If no other
+    /// task here has it, [`Arc::unwrap_or_clone`] gives the value itself, to be changed in place. Who asks
+    /// for it here after that finds it [lost](TaskError::ValueLost), unless another PE has fetched it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use ultramarine_runtime::executor::{Context, Remote};
+    /// # use ultramarine_runtime::error::TaskError;
+    /// /// Makes the next state of something of the last.
+    /// async fn step(_: Context, state: Remote<Vec<f64>>) -> Result<Vec<f64>, TaskError> {
+    ///     let mut state = Arc::unwrap_or_clone(state.take().await?);
+    ///     state.iter_mut().for_each(|x| *x *= 0.5);
+    ///     Ok(state)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`get`](Self::get).
+    pub async fn take(self) -> Result<Arc<T>, TaskError> {
+        let value = self.get().await?;
+        let key = self.0.source.key;
+        let pe = self.0.seat.get().map(|seat| seat.pe.clone());
+        // The handle has the value, too.
+        drop(self);
+        let slot = pe.and_then(|pe| pe.values.known::<T>(key));
+        slot.iter().for_each(|slot| slot.leave_to_others());
+        Ok(value)
+    }
+}
+
 impl<T> std::fmt::Debug for Shared<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("source", &self.0.source).finish_non_exhaustive()

@@ -88,6 +88,14 @@ impl<T> Slot<T> {
         }
     }
 
+    /// Leaves the value to those who have it, unless some wait for it. If it comes again, it stays.
+    pub(super) fn leave_to_others(&self) {
+        let mut state = self.state();
+        let old = if state.waiting == 0 { state.fade_away() } else { None };
+        drop(state);
+        discard(old);
+    }
+
     /// Takes in the value, or why there is none. The first counts.
     pub(in super::super) fn settle(&self, result: Result<Arc<T>, TaskError>) {
         let mut state = self.state();
@@ -134,13 +142,13 @@ impl<T> State<T> {
 
     /// Lets go of a value that need not be kept. It is to be dropped after the lock.
     fn let_go(&mut self) -> Option<Value<T>> {
-        match &self.value {
-            Value::There(value) if !self.is_kept && self.waiting == 0 => {
-                let faded = Value::Faded(Arc::downgrade(value));
-                Some(std::mem::replace(&mut self.value, faded))
-            }
-            _ => None,
-        }
+        if self.is_kept || self.waiting > 0 { None } else { self.fade_away() }
+    }
+
+    fn fade_away(&mut self) -> Option<Value<T>> {
+        let Value::There(value) = &self.value else { return None };
+        let faded = Value::Faded(Arc::downgrade(value));
+        Some(std::mem::replace(&mut self.value, faded))
     }
 }
 
