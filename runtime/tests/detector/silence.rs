@@ -164,6 +164,38 @@ fn a_goodbye_is_no_death() {
 }
 
 #[test]
+fn who_leaves_says_first_who_has_died() {
+    let settings = DetectorSettings { dead_after: Duration::from_secs(100), ..SETTINGS };
+    let mut job = Job::start(2, 2, settings);
+    // In the ring 0 → 1 → 2 → 3 → 0.
+    let mut called = Call::accept(&job.played[0], job.key, TWO, 4);
+    job.played.pop();
+    job.watchers.iter().for_each(|watcher| watcher.detector.suspect(Pe::new(3)));
+    for watcher in &job.watchers {
+        assert_eq!(watcher.verdict(), Verdict::Dead(vec![Pe::new(3)]));
+    }
+    // PE 2 knows already, so that nothing is due but what the leaver says.
+    called.say(&Notice::Known { dead: 1 });
+    let leaver = job.watchers.pop().expect("two");
+    let leaving = std::thread::spawn(move || drop(leaver.detector.goodbye()));
+    let bulletin = Some(Notice::Bulletin { dead: vec![Pe::new(3)] });
+    assert_eq!([called.hear(), called.hear()], [bulletin, Some(Notice::Goodbye)]);
+    leaving.join().expect("it leaves");
+}
+
+#[test]
+fn who_is_gone_is_said_also_when_the_job_is_over() {
+    let mut job = Job::start(2, 2, SETTINGS);
+    let mut called = Call::accept(&job.played[0], job.key, TWO, 4);
+    called.say(&Notice::Goodbye);
+    let watcher = &job.watchers[1];
+    assert_eq!(watcher.verdict(), Verdict::JobOver { by: TWO });
+    job.played.pop();
+    watcher.detector.suspect(Pe::new(3));
+    assert_eq!(watcher.verdict(), Verdict::Dead(vec![Pe::new(3)]));
+}
+
+#[test]
 fn what_is_dropped_looks_like_a_crash() {
     let mut job = Job::start(3, 0, SETTINGS);
     until(|| job.watchers[2].counters().heartbeats_received.load(Relaxed) > 0);
