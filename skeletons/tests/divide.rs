@@ -72,12 +72,15 @@ fn all_skeletons_solve_it() {
 }
 
 /// The PEs that solve the leaves of a tree of this height.
-fn who() -> impl Algorithm<Problem = u32, Solution = Vec<u32>> {
-    DivideAndConquer::new(
-        |height: &u32| *height == 0,
-        |_| vec![here()],
-        |height| [height - 1; 2],
-        |_, parts| parts.concat(),
+fn who() -> impl Algorithm<Context, Problem = u32, Solution = Vec<u32>> {
+    DivideAndConquer::with_context(
+        |_, height: &u32| *height == 0,
+        |cx, _| {
+            assert_eq!(cx.pe(), Pe::new(here()));
+            vec![cx.pe().number()]
+        },
+        |_, height| [height - 1; 2],
+        |_, _, parts| parts.concat(),
     )
 }
 

@@ -10,8 +10,8 @@
 //! holds that many levels, be it of the recursion, of futures that poll each other or of their
 //! drops.
 
-use super::Algorithm;
 use super::backlog::{Backlog, Part};
+use super::{Algorithm, View};
 use crate::parts::Parts;
 use std::future::ready;
 use std::pin::Pin;
@@ -75,41 +75,49 @@ impl Placement {
 }
 
 /// Solves a problem that is a task of its own: the caller waits for it like for any other.
-pub(crate) async fn conquer<A>(
+pub(crate) async fn conquer<A, X>(
     cx: &Context,
     placement: impl Fn(&Context, &A::Problem) -> Placement + Stateless,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
 {
     begin(cx, placement, algorithm, problem).await
 }
 
 /// Has a task solve a problem.
-fn begin<A, W>(cx: &Context, placement: W, algorithm: A, problem: A::Problem) -> Ending<A::Solution>
+fn begin<A, X, W>(
+    cx: &Context,
+    placement: W,
+    algorithm: A,
+    problem: A::Problem,
+) -> Ending<A::Solution>
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     wait_for(cx.spawn(Distance::ZERO, task(placement, algorithm), problem))
 }
 
 /// What a task does with its problem.
-fn task<A, W>(
+fn task<A, X, W>(
     placement: W,
     algorithm: A,
 ) -> impl Fn(Context, A::Problem) -> Ending<A::Solution> + Stateless
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     move |cx, problem| solve_as_task(&cx, placement, algorithm, problem, 0)
 }
 
 /// Solves a problem with a backlog of its own.
-fn solve_as_task<A, W>(
+fn solve_as_task<A, X, W>(
     cx: &Context,
     placement: W,
     algorithm: A,
@@ -117,7 +125,8 @@ fn solve_as_task<A, W>(
     level: u32,
 ) -> Ending<A::Solution>
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     let mut backlog = Backlog::new(cx);
@@ -127,7 +136,7 @@ where
 /// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
 /// there are any, or others are to have a turn, does anything have to be awaited. The problem is a
 /// part of a part and so on, `level` times, of the one that the task began with.
-fn solve<'pe, A, W>(
+fn solve<'pe, A, X, W>(
     cx: &'pe Context,
     placement: W,
     algorithm: A,
@@ -136,11 +145,13 @@ fn solve<'pe, A, W>(
     backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
 ) -> Solved<A::Solution>
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    if algorithm.is_trivial(&problem) {
-        return Solved::Now(algorithm.solve(problem));
+    let view = View::of(cx);
+    if algorithm.is_trivial(view, &problem) {
+        return Solved::Now(algorithm.solve(view, problem));
     }
     let fork = |radius, part| cx.fork(radius, task(placement, algorithm), part);
     if level == LEVELS_MAX {
@@ -165,7 +176,7 @@ where
 }
 
 /// Solves a problem that is not trivial.
-fn divide<'pe, A, W>(
+fn divide<'pe, A, X, W>(
     cx: &'pe Context,
     placement: W,
     algorithm: A,
@@ -174,12 +185,13 @@ fn divide<'pe, A, W>(
     backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
 ) -> Solved<A::Solution>
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     let task = task(placement, algorithm);
     let mut first = None;
-    let mut solutions = algorithm.divide(&problem).map_each(|part| {
+    let mut solutions = algorithm.divide(View::of(cx), &problem).map_each(|part| {
         if first.is_none() {
             first = Some(part);
             return None;
@@ -224,26 +236,29 @@ where
         }
     }
     if solutions.as_mut().iter().all(|solution| matches!(solution, Some(Solved::Now(_)))) {
-        return Solved::Now(algorithm.combine(problem, A::Parts::turn(solutions, now)));
+        let solutions = A::Parts::turn(solutions, now);
+        return Solved::Now(algorithm.combine(View::of(cx), problem, solutions));
     }
-    let ending = combine_later(algorithm, problem, solutions);
+    let ending = combine_later(View::of(cx), algorithm, problem, solutions);
     if is_paused { Solved::Paused(ending) } else { Solved::Later(ending) }
 }
 
 /// Combines the solutions when they are all there.
 #[cold]
-fn combine_later<A: Algorithm>(
+fn combine_later<A: Algorithm<X>, X: View>(
+    view: &X,
     algorithm: A,
     problem: A::Problem,
     mut solutions: <A::Parts as Parts>::With<Option<Solved<A::Solution>>>,
 ) -> Ending<A::Solution> {
+    let view = view.clone();
     Box::pin(async move {
         for solution in solutions.as_mut() {
             if let Some(Solved::Later(ending) | Solved::Paused(ending)) = solution {
                 *solution = Some(Solved::Now(ending.as_mut().await?));
             }
         }
-        Ok(algorithm.combine(problem, A::Parts::turn(solutions, now)))
+        Ok(algorithm.combine(&view, problem, A::Parts::turn(solutions, now)))
     })
 }
 

@@ -58,20 +58,25 @@ use ultramarine_topology::Distance;
 /// }
 /// ```
 #[derive(Debug)]
-pub struct DivideAndConquer<P, R, C, T, S, D, J> {
+pub struct DivideAndConquer<P, R, C, T, S, D, J, X = ()> {
     is_trivial: T,
     solve: S,
     divide: D,
     combine: J,
-    types: PhantomData<fn(P) -> (R, C)>,
+    types: PhantomData<fn(P, X, C) -> R>,
 }
 
-impl<P, R, C, T: Copy, S: Copy, D: Copy, J: Copy> Clone for DivideAndConquer<P, R, C, T, S, D, J> {
+impl<P, R, C, T: Copy, S: Copy, D: Copy, J: Copy, X> Clone
+    for DivideAndConquer<P, R, C, T, S, D, J, X>
+{
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<P, R, C, T: Copy, S: Copy, D: Copy, J: Copy> Copy for DivideAndConquer<P, R, C, T, S, D, J> {}
+impl<P, R, C, T: Copy, S: Copy, D: Copy, J: Copy, X> Copy
+    for DivideAndConquer<P, R, C, T, S, D, J, X>
+{
+}
 
 impl<P, R, C, T, S, D, J> DivideAndConquer<P, R, C, T, S, D, J>
 where
@@ -104,8 +109,53 @@ where
     }
 }
 
-/// What the skeletons know of an algorithm: [`DivideAndConquer`], with its types by name.
-pub trait Algorithm: Stateless {
+impl<P, R, C, T, S, D, J> DivideAndConquer<P, R, C, T, S, D, J, Context>
+where
+    R: Send,
+    C: Parts<Item = P>,
+    T: Fn(&Context, &P) -> bool,
+    S: Fn(&Context, P) -> R,
+    D: Fn(&Context, &P) -> C,
+    J: Fn(&Context, P, C::With<R>) -> R,
+{
+    /// [`new`](DivideAndConquer::new) with functions that also get the context of the task that
+    /// calls them: to make a value once per process, to see whether they are
+    /// [cancelled](Context::is_cancelled), or on which PE they are.
+    ///
+    /// ```
+    /// use std::ops::Range;
+    /// use ultramarine::Key;
+    /// use ultramarine::prelude::*;
+    ///
+    /// /// How many numbers of a range are prime. Each process makes its table of small primes once.
+    /// async fn primes(cx: &Context, all: Range<u64>) -> Result<usize, TaskError> {
+    ///     let key = cx.new_key();
+    ///     let primes = DivideAndConquer::with_context(
+    ///         |_, (_, part): &(Key, Range<u64>)| part.end - part.start < 1000,
+    ///         |cx, (key, part)| {
+    ///             let small = cx.shared(key, || sieve(1 << 16));
+    ///             part.filter(|n| small.iter().all(|p| n % p > 0)).count()
+    ///         },
+    ///         |_, (key, part)| {
+    ///             let middle = part.start.midpoint(part.end);
+    ///             [(*key, part.start..middle), (*key, middle..part.end)]
+    ///         },
+    ///         |_, _, [low, high]| low + high,
+    ///     );
+    ///     par_divide_and_conquer(cx, |_| Distance::ONE, primes, (key, all)).await
+    /// }
+    /// # fn sieve(end: u64) -> Vec<u64> {
+    /// #     vec![2, end]
+    /// # }
+    /// ```
+    pub fn with_context(is_trivial: T, solve: S, divide: D, combine: J) -> Self {
+        DivideAndConquer { is_trivial, solve, divide, combine, types: PhantomData }
+    }
+}
+
+/// What the skeletons know of an algorithm: [`DivideAndConquer`], with its types by name. `X` is what
+/// its functions see of the task that calls them: the [`Context`], or nothing.
+pub trait Algorithm<X: View = ()>: Stateless {
     /// What is to be solved.
     type Problem: Portable;
     /// What comes out.
@@ -114,17 +164,36 @@ pub trait Algorithm: Stateless {
     type Parts: Parts<Item = Self::Problem>;
 
     /// Whether the problem is to be solved as it is.
-    fn is_trivial(&self, problem: &Self::Problem) -> bool;
+    fn is_trivial(&self, cx: &X, problem: &Self::Problem) -> bool;
     /// Solves a trivial problem.
-    fn solve(&self, problem: Self::Problem) -> Self::Solution;
+    fn solve(&self, cx: &X, problem: Self::Problem) -> Self::Solution;
     /// The parts of any other.
-    fn divide(&self, problem: &Self::Problem) -> Self::Parts;
+    fn divide(&self, cx: &X, problem: &Self::Problem) -> Self::Parts;
     /// Makes a solution of the parts' solutions.
     fn combine(
         &self,
+        cx: &X,
         problem: Self::Problem,
         solutions: <Self::Parts as Parts>::With<Self::Solution>,
     ) -> Self::Solution;
+}
+
+/// What an [`Algorithm`]'s functions see of the task that calls them: the [`Context`], or nothing.
+pub trait View: Clone + Send + Sync + 'static {
+    /// What they see of this one.
+    fn of(cx: &Context) -> &Self;
+}
+
+impl View for () {
+    fn of(_: &Context) -> &() {
+        &()
+    }
+}
+
+impl View for Context {
+    fn of(cx: &Context) -> &Context {
+        cx
+    }
 }
 
 impl<P, R, C, T, S, D, J> Algorithm for DivideAndConquer<P, R, C, T, S, D, J>
@@ -141,20 +210,51 @@ where
     type Solution = R;
     type Parts = C;
 
-    fn is_trivial(&self, problem: &P) -> bool {
+    fn is_trivial(&self, (): &(), problem: &P) -> bool {
         (self.is_trivial)(problem)
     }
 
-    fn solve(&self, problem: P) -> R {
+    fn solve(&self, (): &(), problem: P) -> R {
         (self.solve)(problem)
     }
 
-    fn divide(&self, problem: &P) -> C {
+    fn divide(&self, (): &(), problem: &P) -> C {
         (self.divide)(problem)
     }
 
-    fn combine(&self, problem: P, solutions: C::With<R>) -> R {
+    fn combine(&self, (): &(), problem: P, solutions: C::With<R>) -> R {
         (self.combine)(problem, solutions)
+    }
+}
+
+impl<P, R, C, T, S, D, J> Algorithm<Context> for DivideAndConquer<P, R, C, T, S, D, J, Context>
+where
+    P: Portable,
+    R: Portable,
+    C: Parts<Item = P> + 'static,
+    T: Fn(&Context, &P) -> bool + Stateless,
+    S: Fn(&Context, P) -> R + Stateless,
+    D: Fn(&Context, &P) -> C + Stateless,
+    J: Fn(&Context, P, C::With<R>) -> R + Stateless,
+{
+    type Problem = P;
+    type Solution = R;
+    type Parts = C;
+
+    fn is_trivial(&self, cx: &Context, problem: &P) -> bool {
+        (self.is_trivial)(cx, problem)
+    }
+
+    fn solve(&self, cx: &Context, problem: P) -> R {
+        (self.solve)(cx, problem)
+    }
+
+    fn divide(&self, cx: &Context, problem: &P) -> C {
+        (self.divide)(cx, problem)
+    }
+
+    fn combine(&self, cx: &Context, problem: P, solutions: C::With<R>) -> R {
+        (self.combine)(cx, problem, solutions)
     }
 }
 
@@ -168,6 +268,8 @@ where
 ///         ╱ ╲   ╱ ╲
 ///        ●   ○ ●   ○
 /// ```
+///
+/// It needs no job, so that its functions cannot have a context ([`DivideAndConquer::new`]).
 ///
 /// # Panics
 ///
@@ -188,13 +290,13 @@ const STACK_PIECE_BYTES: usize = 16 << 20;
 
 /// Solves a part of a part and so on, `level` times.
 fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solution {
-    if algorithm.is_trivial(&problem) {
-        return algorithm.solve(problem);
+    if algorithm.is_trivial(&(), &problem) {
+        return algorithm.solve(&(), problem);
     }
     let divide = move || {
-        let parts = algorithm.divide(&problem);
+        let parts = algorithm.divide(&(), &problem);
         let solutions = parts.join_each(&|part| fork(algorithm, part, level.wrapping_add(1)));
-        algorithm.combine(problem, solutions)
+        algorithm.combine(&(), problem, solutions)
     };
     if level % LEVELS_BETWEEN_LOOKS == LEVELS_BETWEEN_LOOKS - 1 {
         stacker::maybe_grow(STACK_LEFT_BYTES_MIN, STACK_PIECE_BYTES, divide)
@@ -233,14 +335,15 @@ fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solut
 /// # Errors
 ///
 /// A part's task ended without a result.
-pub async fn par_divide_and_conquer<A>(
+pub async fn par_divide_and_conquer<A, X>(
     cx: &Context,
     radius: impl Fn(&A::Problem) -> Distance + Stateless,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
 {
     const { A::CHECKED };
     let placement = move |_: &Context, part: &A::Problem| Placement::Within(radius(part));
@@ -260,14 +363,15 @@ where
 /// # Errors
 ///
 /// A part's task ended without a result.
-pub async fn push_divide_and_conquer<A>(
+pub async fn push_divide_and_conquer<A, X>(
     cx: &Context,
     radius: impl Fn(&A::Problem) -> Distance + Stateless,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
-    A: Algorithm,
+    A: Algorithm<X>,
+    X: View,
 {
     const { A::CHECKED };
     let placement =

@@ -34,7 +34,8 @@ use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;
 
 /// A tree whose nodes are generated when the search comes to them. The value is what all nodes have in
-/// common (a graph, a board's size); it is sent once to each PE that takes part.
+/// common (a graph, a board's size); it is sent once to each PE that takes part. What each PE makes of it
+/// for itself goes into a field that does not travel: `#[serde(skip)] table: OnceLock<Table>`.
 pub trait Tree: Portable + Sync {
     /// A node, with all that its children depend on.
     type Node: Portable;
