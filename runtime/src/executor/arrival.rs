@@ -126,6 +126,22 @@ impl Start for Guest {
     fn call_off(&self) {}
 }
 
+/// A task that waits for values which are on their way.
+struct Counted(Arc<Processor>);
+
+impl Counted {
+    fn new(pe: &Arc<Processor>) -> Self {
+        pe.late.fetch_add(1, Ordering::Relaxed);
+        Counted(pe.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.late.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Processor {
     /// Starts a task in bytes, or does what a message says. If it cannot begin yet, the bytes stay as
     /// they are; why not.
@@ -162,13 +178,17 @@ impl Processor {
         Ok(())
     }
 
-    /// Puts a task back, for any PE to take, when the values are there that it waits for. (Meanwhile
-    /// this PE looks for other work, and may come to have more of this kind than its share.)
+    /// Puts a task back, for any PE to take, when the values are there that it waits for. Until then
+    /// the PE counts it among those that it has to do, if the values are on their way: else it would
+    /// go on to steal tasks that wait for the same. (400 tasks with a value of 128 MiB on two PEs:
+    /// 163–435 ms without that.) For a value that has yet to be made it looks for other work.
     fn begin_later(self: &Arc<Self>, guest: Guest, late: Late) {
         self.uncounted.fetch_add(1, Ordering::SeqCst);
         let (id, here) = (guest.parcel.task, self.clone());
+        let counted = late.coming.is_made.then(|| Counted::new(self));
         let wait = async move {
-            let came = late.coming.await;
+            let came = late.coming.end.await;
+            drop(counted);
             match came {
                 Err(error) => here.report(Some(id), Err(error)),
                 Ok(()) if guest.is_placed => here.queues.place(Arc::new(guest)),

@@ -126,6 +126,8 @@ pub(super) struct Processor {
     bootstrap: Exchanged,
     /// Started as tasks and none of the user's: what counts, and what reads messages.
     pub(super) uncounted: AtomicU64,
+    /// Tasks that cannot begin yet, since values are on their way.
+    pub(super) late: AtomicUsize,
     pub(super) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
@@ -201,6 +203,7 @@ impl Processor {
             started: Instant::now(),
             bootstrap,
             uncounted: AtomicU64::new(0),
+            late: AtomicUsize::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),

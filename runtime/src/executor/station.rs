@@ -16,6 +16,7 @@ use crate::protocol::{Fish, Host, Message, Outcome, Parcel, Pool, TaskId, Versio
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use ultramarine_topology::{Distance, Pe};
 
 /// What the protocol uses of the PE, apart from the queues.
@@ -68,7 +69,7 @@ impl Host for Station<'_> {
     }
 
     fn queued(&self) -> usize {
-        self.desk.pool.len()
+        self.desk.pool.len() + self.pe.late.load(Ordering::Relaxed)
     }
 
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {

@@ -272,3 +272,29 @@ fn tasks_that_wait_for_a_value_are_taken_by_others_when_it_is_there() {
         busy.await.expect("it does not fail");
     });
 }
+
+#[test]
+fn who_waits_for_a_value_leaves_tasks_to_those_that_have_it() {
+    const TASKS: u32 = 2000;
+    static DONE: AtomicU32 = AtomicU32::new(0);
+    #[derive(Serialize)]
+    struct Slow;
+    impl<'de> Deserialize<'de> for Slow {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            eventually("the owner does most of them", || DONE.load(SeqCst) > TASKS * 3 / 4);
+            <()>::deserialize(from).map(|()| Slow)
+        }
+    }
+    // One worker waits, while the other goes on stealing.
+    among(2, 2, async |cx| {
+        let value = cx.share(Slow);
+        let task = |_: Shared<Slow>| {
+            std::thread::sleep(Duration::from_micros(50));
+            DONE.fetch_add(1, SeqCst);
+        };
+        let tasks = (0..TASKS).map(|_| cx.spawn_fn(Distance::ONE, task, value.clone()));
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.expect("it does not fail");
+        }
+    });
+}

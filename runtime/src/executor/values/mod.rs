@@ -275,10 +275,12 @@ impl<T: Portable + Sync> travel::Arrived for Handle<T> {
             return None;
         }
         let coming = coming(pe, self.source);
-        Some(Box::pin(async move {
+        let is_made = matches!(self.source.maker, Maker::Home);
+        let end = Box::pin(async move {
             let _ = self.value.set(coming.await?);
             Ok(())
-        }))
+        });
+        Some(travel::Coming { end, is_made })
     }
 }
 

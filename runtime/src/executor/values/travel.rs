@@ -11,8 +11,13 @@ use std::sync::Arc;
 /// Keeps a handle while a task is away that took it along.
 pub(in super::super) type Hold = Arc<dyn Any + Send + Sync>;
 
-/// Ends when a value is there, or cannot be had.
-pub(in super::super) type Coming = Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>;
+/// Values that are not there yet.
+pub(in super::super) struct Coming {
+    /// Ends when they are there, or cannot be had.
+    pub(in super::super) end: Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>,
+    /// Whether all of them are made, and have only to be brought.
+    pub(in super::super) is_made: bool,
+}
 
 /// A handle that has been decoded.
 pub(super) trait Arrived: Send + Sync {
@@ -102,11 +107,13 @@ fn arrive_all(pe: &Arc<Processor>) -> Option<Coming> {
     if coming.is_empty() {
         return None;
     }
-    Some(Box::pin(async move {
+    let is_made = coming.iter().all(|value| value.is_made);
+    let end = Box::pin(async move {
         // All of them are on their way already.
         for value in coming {
-            value.await?;
+            value.end.await?;
         }
         Ok(())
-    }))
+    });
+    Some(Coming { end, is_made })
 }
