@@ -52,6 +52,8 @@ static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
 ///
 /// - Slurm kills all processes some time after `SIGTERM` (`KillWait`, usually 30 s;
 ///   `--signal=TERM@120` lets it ask two minutes early).
+/// - `srun --disable-status` hands Ctrl-C on, as `ultramarine run` starts it. Without that option srun
+///   answers the first Ctrl-C itself, and at a second one within a second kills all processes.
 /// - MPICH's `mpiexec` hands both signals on. At a second Ctrl-C it kills all processes.
 /// - Open MPI's `mpiexec` makes a `SIGTERM` of Ctrl-C, and kills all processes a second later.
 ///

@@ -292,16 +292,19 @@ fn a_host_that_is_down_is_said_before_hydra_waits_for_it() {
 #[test]
 fn a_job_ends_in_order_when_slurm_asks_it_to() {
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("request");
-    let job = folder.begin(cluster.srun(2), "work_until_asked");
-    let mut scancel = cluster.on("login");
-    // All processes get it, guards included. It is the cluster's first job.
-    scancel.args(["scancel", "--signal=TERM", "1"]);
-    let asked = run(scancel);
-    assert!(asked.is_success, "{}", asked.err);
-    let ended = job.join().expect("it is awaited");
-    ended.is_well();
-    assert!(!ended.err.contains("goes on without"), "{}", ended.err);
+    // All processes get it, guards included. Of the cluster's first two jobs the second is asked by
+    // Ctrl-C.
+    for ask in ["scancel --signal=TERM 1", "kill -INT $(pgrep -x srun)"] {
+        let folder = Folder::new("request");
+        let job = folder.begin(cluster.srun(2), "work_until_asked");
+        let mut asks = cluster.on("login");
+        asks.args(["sh", "-c", ask]);
+        let asked = run(asks);
+        assert!(asked.is_success, "{}", asked.err);
+        let ended = job.join().expect("it is awaited");
+        ended.is_well();
+        assert!(!ended.err.contains("goes on without"), "{ask}: {}", ended.err);
+    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_program_of_open_mpi_is_started_by_its_mpiexec() {
 #[test]
 fn inside_an_allocation_srun_starts_what_it_can_connect() {
     let stage = with_both("srun");
-    let flags = "--no-kill --kill-on-bad-exit=0 --wait=0";
+    let flags = "--no-kill --kill-on-bad-exit=0 --wait=0 --disable-status";
     stage.srun("\tpmi2");
     assert_eq!(
         line(&stage, "of_mpich", &ALLOCATION),
@@ -121,7 +121,7 @@ fn components_of_a_heterogeneous_job_keep_their_own_numbers() {
         ("SLURM_CPUS_PER_TASK", "4"),
         ("SLURM_HET_SIZE", "2"),
     ];
-    let start = "srun --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0";
+    let start = "srun --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0 --disable-status";
     for (asked, told) in [
         ("", " --cpu-bind=none"),
         ("-n 4", " --ntasks=4 --cpu-bind=none"),

@@ -63,7 +63,7 @@ impl Cluster {
     pub(crate) fn srun(&self, per_host: u32) -> Command {
         let mut command = self.on("login");
         command.args(["srun", "--mpi", self.pmi, "--no-kill", "--kill-on-bad-exit=0", "--wait=0"]);
-        command.args(["--nodes=4", &format!("--ntasks-per-node={per_host}")]);
+        command.args(["--disable-status", "--nodes=4", &format!("--ntasks-per-node={per_host}")]);
         command
     }
 

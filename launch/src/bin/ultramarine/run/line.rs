@@ -52,6 +52,8 @@ fn srun(
         "--kill-on-bad-exit=0".to_owned(),
         // nor one that has ended while others go on.
         "--wait=0".to_owned(),
+        // Ctrl-C reaches the processes at once: else srun only says which of them run.
+        "--disable-status".to_owned(),
     ];
     let mut add = |name: &str, value: Option<String>| {
         flags.extend(value.map(|value| format!("--{name}={value}")));
@@ -217,7 +219,7 @@ mod tests {
         let srun = |shape: &Shape, allocation: Option<&Allocation>| {
             shown(Kind::Srun { plugin: "pmi2".to_owned() }, shape, allocation)
         };
-        let start = "L --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0";
+        let start = "L --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0 --disable-status";
         assert_eq!(srun(&shape(4), None), format!("{start} --ntasks=4 --cpu-bind=none -f p 'a b'"));
         assert_eq!(
             srun(&on_two_hosts(), None),
