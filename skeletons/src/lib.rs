@@ -58,7 +58,7 @@ mod set;
 mod share;
 
 pub use divide::{
-    Algorithm, DivideAndConquer, View, fork_divide_and_conquer, par_divide_and_conquer,
+    Algorithm, DivideAndConquer, fork_divide_and_conquer, par_divide_and_conquer,
     push_divide_and_conquer,
 };
 
