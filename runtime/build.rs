@@ -1,5 +1,5 @@
-//! Finds out which MPI the environment names now. `transport/mpi/version.rs` compares it with the one
-//! that rsmpi's bindings were made for: cargo keeps those when `MPICC` changes.
+//! Finds out which MPI the environment names now. `transport/mpi/version.rs` compares it with the
+//! one that rsmpi's bindings were made for: cargo keeps those when `MPICC` changes.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,5 +1,5 @@
-//! MPI's own rate for large messages: one rank asks, the other answers with so many bytes. What bulk
-//! data is measured against.
+//! MPI's own rate for large messages: one rank asks, the other answers with so many bytes. What
+//! bulk data is measured against.
 
 use mpi::traits::{Communicator, Destination, Source};
 use std::collections::BTreeMap;

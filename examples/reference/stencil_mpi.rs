@@ -1,6 +1,6 @@
-//! The heat of `stencil` with plain MPI, as one would write it by hand: each rank has a band of rows,
-//! and exchanges its edges with its neighbours at each step. A yardstick for the benchmarks; nothing
-//! of the runtime is in it.
+//! The heat of `stencil` with plain MPI, as one would write it by hand: each rank has a band of
+//! rows, and exchanges its edges with its neighbours at each step. A yardstick for the benchmarks;
+//! nothing of the runtime is in it.
 
 #[path = "../src/bin/stencil/plate.rs"]
 mod plate;

@@ -56,8 +56,8 @@ impl JobFlags {
         Ok(if self.supervised { cx.supervised() } else { cx })
     }
 
-    /// Awaits `work`, which starts `total` tasks in all, if that is known. Shows how far it is if the
-    /// flags say so.
+    /// Awaits `work`, which starts `total` tasks in all, if that is known. Shows how far it is if
+    /// the flags say so.
     pub async fn progress<T>(
         &self,
         cx: &Context,

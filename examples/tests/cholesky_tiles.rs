@@ -1,5 +1,5 @@
-//! `cholesky_tiles` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
-//! (without it those tests say so and pass).
+//! `cholesky_tiles` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS`
+//! names (without it those tests say so and pass).
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Killing processes on purpose, as the user of a program sees it: what is refused, and what the root
-//! says beforehand.
+//! Killing processes on purpose, as the user of a program sees it: what is refused, and what the
+//! root says beforehand.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! `mandelbrot` as its user sees it: the checksum, the picture, and what happens when there can be none.
+//! `mandelbrot` as its user sees it: the checksum, the picture, and what happens when there can be
+//! none.
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! `maxclique` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
-//! (without it those tests say so and pass). The graphs are families of the DIMACS challenge, made here
-//! by their rules; their clique numbers are known.
+//! (without it those tests say so and pass). The graphs are families of the DIMACS challenge, made
+//! here by their rules; their clique numbers are known.
 
 mod common;
 

@@ -9,7 +9,8 @@ use std::process::Command;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil");
 
-/// Small plates: with less rows than PEs, with bands of one row, and with rounds of several lengths.
+/// Small plates: with less rows than PEs, with bands of one row, and with rounds of several
+/// lengths.
 const PLATES: [&str; 4] = [
     "--rows 2 --columns 3 --steps 7",
     "--rows 3 --columns 40 --steps 50 --round 1",

@@ -1,5 +1,5 @@
-//! `uts` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without it
-//! those tests say so and pass). The counts are those published with the reference program.
+//! `uts` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without
+//! it those tests say so and pass). The counts are those published with the reference program.
 
 mod common;
 

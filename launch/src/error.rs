@@ -26,9 +26,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// It does not travel: a task returns [`Failure`] instead.
 ///
-/// For `?` it is no [`std::error::Error`] itself, but becomes a boxed one with `?` or `into`. Its text
-/// is one line, with what the error's sources say. Its `Debug` form is the same, so that a `main`
-/// that returns it shows it well.
+/// For `?` it is no [`std::error::Error`] itself, but becomes a boxed one with `?` or `into`. Its
+/// text is one line, with what the error's sources say. Its `Debug` form is the same, so that a
+/// `main` that returns it shows it well.
 #[non_exhaustive]
 pub enum Error {
     /// The job did not start.
@@ -101,8 +101,8 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 /// Why a task of the program failed: the text of an error, which travels where the error itself
 /// could not.
 ///
-/// A task that returns `Result<T, Failure>` can use `?` on any error. Its text is one line, with what
-/// the error's sources say.
+/// A task that returns `Result<T, Failure>` can use `?` on any error. Its text is one line, with
+/// what the error's sources say.
 ///
 /// ```
 /// use std::path::PathBuf;

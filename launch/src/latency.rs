@@ -75,7 +75,8 @@ impl Latency {
 }
 
 /// Measures round trips between PEs at each distance that occurs, from several PEs; by ascending
-/// distance. The number of round trips is bounded, whatever the size of the job, and so is the time.
+/// distance. The number of round trips is bounded, whatever the size of the job, and so is the
+/// time.
 ///
 /// # Errors
 ///
@@ -147,7 +148,8 @@ fn balls(job: &Topology, radius: Distance) -> Vec<Ball> {
     balls
 }
 
-/// A PE of the ball that is exactly its radius away from `source`: the one half-way round, if it is.
+/// A PE of the ball that is exactly its radius away from `source`: the one half-way round, if it
+/// is.
 fn counterpart(job: &Topology, ball: Ball, source: Pe, radius: Distance) -> Pe {
     let near = job.ball(source, radius.half());
     let half_way = source.number() - ball.first().number() + ball.len() / 2;

@@ -28,9 +28,11 @@
 //! - [`Context::supervised`]: the same for tasks that survive the death of processes.
 //! - [`skeletons`]: parallel patterns; [`skeletons::TaskSet`]: tasks that come and go.
 //! - [`Context::mailbox`], [`Context::tell`]: messages; [`Context::deaths`]: who has died.
-//! - [`Shared`]: a value that goes once to each process; [`Remote`]: one that stays where it was made.
+//! - [`Shared`]: a value that goes once to each process; [`Remote`]: one that stays where it was
+//!   made.
 //! - [`Portable`]: what arguments and results may be; [`mod@plain`]: large arrays within them.
-//! - [`Error`]: why a program fails; [`Failure`]: why a task of it does. `?` makes them of any error.
+//! - [`Error`]: why a program fails; [`Failure`]: why a task of it does. `?` makes them of any
+//!   error.
 //! - [`asked_to_end`]: ending in order when the time is up.
 //! - [`with_progress`]: showing how far the work is.
 //! - [`Distance`], [`Topology`]: who is near.
@@ -103,12 +105,12 @@ pub fn launched_by() -> Option<&'static str> {
 ///
 /// Call it early in the program's `main`: under a launcher the process splits here in a small
 /// guard, which the launcher knows, and the program proper (see [`Options::guard`]). A process that
-/// has threads already is started anew for this, and does again what it did before. A process started
-/// by a launcher can do this once.
+/// has threads already is started anew for this, and does again what it did before. A process
+/// started by a launcher can do this once.
 ///
-/// The main task goes on at once when a result, a timer or a message comes for it. It runs on a worker
-/// thread if one is free, or else on a thread of its own beside them, where rayon's functions use
-/// rayon's global pool. So let it wait rather than compute: tasks are for that.
+/// The main task goes on at once when a result, a timer or a message comes for it. It runs on a
+/// worker thread if one is free, or else on a thread of its own beside them, where rayon's
+/// functions use rayon's global pool. So let it wait rather than compute: tasks are for that.
 ///
 /// What the runtime has to say goes to standard error, panics included (unless the program has set
 /// a panic hook by then). If that cannot be written, or is not read, it is lost, and the job goes

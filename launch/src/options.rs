@@ -173,8 +173,8 @@ impl Options {
     /// What the environment says: `ULTRAMARINE_PES`, `ULTRAMARINE_LANE`, `ULTRAMARINE_THREADS`,
     /// `ULTRAMARINE_TOPOLOGY`, `ULTRAMARINE_HOST_PATTERN`, `ULTRAMARINE_CALIBRATE`,
     /// `ULTRAMARINE_PORTS`, `ULTRAMARINE_INTERFACE`, `ULTRAMARINE_GUARD`, `ULTRAMARINE_KILL_AT`,
-    /// `ULTRAMARINE_CHAOS_MONKEY`,
-    /// `ULTRAMARINE_CHAOS_WITHIN`. (A job asks the environment itself for whatever it was not given.)
+    /// `ULTRAMARINE_CHAOS_MONKEY`, `ULTRAMARINE_CHAOS_WITHIN`. (A job asks the environment itself
+    /// for whatever it was not given.)
     ///
     /// # Errors
     ///

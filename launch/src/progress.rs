@@ -15,15 +15,15 @@ const COUNT_EVERY: Duration = Duration::from_millis(250);
 /// Without a terminal, how often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// Awaits `work` and shows how many tasks of the job have been started since, on standard error. On a
-/// terminal this is a bar, or a number if `total` is `None`; else a line is written each second.
+/// Awaits `work` and shows how many tasks of the job have been started since, on standard error. On
+/// a terminal this is a bar, or a number if `total` is `None`; else a line is written each second.
 ///
-/// `total` is how many tasks the work starts on all PEs together: then the display ends with the last of
-/// them. Where tasks are run again because a PE has died, they count again, and the display stays at
-/// `total`.
+/// `total` is how many tasks the work starts on all PEs together: then the display ends with the
+/// last of them. Where tasks are run again because a PE has died, they count again, and the display
+/// stays at `total`.
 ///
-/// The PEs are asked for their counts every 250 ms, which costs a small task on each. If they cannot be
-/// asked any more, the display ends, and the work goes on.
+/// The PEs are asked for their counts every 250 ms, which costs a small task on each. If they
+/// cannot be asked any more, the display ends, and the work goes on.
 ///
 /// ```
 /// use ultramarine::prelude::*;

@@ -1,5 +1,5 @@
-//! The request to end, from outside: `SIGTERM`, as Slurm sends it before it takes the nodes away, or
-//! `SIGINT`, as Ctrl-C sends it.
+//! The request to end, from outside: `SIGTERM`, as Slurm sends it before it takes the nodes away,
+//! or `SIGINT`, as Ctrl-C sends it.
 //!
 //! | signal | the root, while it listens | the root, else | other processes |
 //! |---|---|---|---|
@@ -39,21 +39,21 @@ struct Request {
 
 static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
 
-/// Waits until this process is asked to end, by `SIGTERM` or by Ctrl-C (`SIGINT`), and says which it
-/// was; waits for ever if it is not. To be awaited in the main task, beside the work, so that the
-/// program can end in order with what it has found so far.
+/// Waits until this process is asked to end, by `SIGTERM` or by Ctrl-C (`SIGINT`), and says which
+/// it was; waits for ever if it is not. To be awaited in the main task, beside the work, so that
+/// the program can end in order with what it has found so far.
 ///
-/// From the first poll on `SIGTERM` and the first `SIGINT` do not end this process any more. A second
-/// `SIGINT` ends the job at once. The other processes of a job pass over both in any case: whoever
-/// ends a whole job sends the signal to all of them, and the root decides what becomes of that. A
-/// program that does not call this ends at the first signal.
+/// From the first poll on `SIGTERM` and the first `SIGINT` do not end this process any more. A
+/// second `SIGINT` ends the job at once. The other processes of a job pass over both in any case:
+/// whoever ends a whole job sends the signal to all of them, and the root decides what becomes of
+/// that. A program that does not call this ends at the first signal.
 ///
 /// How much time is left then depends on the launcher:
 ///
 /// - Slurm kills all processes some time after `SIGTERM` (`KillWait`, usually 30 s;
 ///   `--signal=TERM@120` lets it ask two minutes early).
-/// - `srun --disable-status` hands Ctrl-C on, as `ultramarine run` starts it. Without that option srun
-///   answers the first Ctrl-C itself, and at a second one within a second kills all processes.
+/// - `srun --disable-status` hands Ctrl-C on, as `ultramarine run` starts it. Without that option
+///   srun answers the first Ctrl-C itself, and at a second one within a second kills all processes.
 /// - MPICH's `mpiexec` hands both signals on. At a second Ctrl-C it kills all processes.
 /// - Open MPI's `mpiexec` makes a `SIGTERM` of Ctrl-C, and kills all processes a second later.
 ///

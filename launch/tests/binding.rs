@@ -1,5 +1,5 @@
-//! Jobs whose processes are to be bound, and whether they are: on the cores of this machine, under the
-//! launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
+//! Jobs whose processes are to be bound, and whether they are: on the cores of this machine, under
+//! the launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 #![cfg(feature = "mpi")]
 
 mod common;

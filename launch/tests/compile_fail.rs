@@ -1,5 +1,5 @@
-//! What the compiler says of a program whose task is written wrong: it must name what to do, and the
-//! line of the program.
+//! What the compiler says of a program whose task is written wrong: it must name what to do, and
+//! the line of the program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The lines that say how far the work is, where there is no terminal. Each program below is a test that
-//! only these start.
+//! The lines that say how far the work is, where there is no terminal. Each program below is a test
+//! that only these start.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Jobs whose ports are called by what is not of the job: scanners, other jobs, forgers. The program
-//! below is a test that only a launcher runs; its root plays the strangers itself.
+//! Jobs whose ports are called by what is not of the job: scanners, other jobs, forgers. The
+//! program below is a test that only a launcher runs; its root plays the strangers itself.
 #![cfg(feature = "mpi")]
 
 mod common;
@@ -67,8 +67,8 @@ fn call(port: u16, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Everything that a stranger may try on a PE's port. Returns the open lines, and to how many callers
-/// the PE has talked.
+/// Everything that a stranger may try on a PE's port. Returns the open lines, and to how many
+/// callers the PE has talked.
 fn annoy(pe: Pe, port: u16) -> (Vec<TcpStream>, usize) {
     let mut lines: Vec<_> = (0..40).map(|_| call(port, b"")).collect();
     lines.push(call(port, b"GET / HTTP/1.1\r\n\r\n"));
@@ -116,7 +116,8 @@ mod programs {
                 let calls = ports.into_iter().map(|port| annoy(pe, port));
                 let (open, challenged): (Vec<_>, Vec<_>) = calls.unzip();
                 lines.extend(open.into_iter().flatten());
-                // The detector takes calls from the start, the lane of a job over MPI only after a death.
+                // The detector takes calls from the start, the lane of a job over MPI only after a
+                // death.
                 assert!(challenged.contains(&1), "{pe}: {challenged:?}");
             }
             compute(&cx).await?;

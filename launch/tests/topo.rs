@@ -1,5 +1,6 @@
-//! `ultramarine topo` as its user sees it: text, pictures, topology files, JSON and error texts; alone and
-//! under the launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
+//! `ultramarine topo` as its user sees it: text, pictures, topology files, JSON and error texts;
+//! alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and
+//! pass).
 
 mod common;
 

@@ -3,15 +3,15 @@
 //! All PEs are [`Membership`]s of the runtime. Around them:
 //!
 //! - **Notices** arrive after any time, in any order. [Some](Case::lost) are lost.
-//! - **Watching**: the PEs that somebody does not know to be dead form a ring, in which it hears its
-//!   neighbours' heartbeats (the detector's rings, on one host). It sees whether it has contact with
-//!   them, and with those that the protocol has it look at; sooner or later it suspects and loses
-//!   whom it has no contact with.
-//! - **Crashes**: [some](Case::crashes) PEs are gone from one moment to the next, with what they were
-//!   about to say; also the root (`Case::root_may_crash`).
+//! - **Watching**: the PEs that somebody does not know to be dead form a ring, in which it hears
+//!   its neighbours' heartbeats (the detector's rings, on one host). It sees whether it has contact
+//!   with them, and with those that the protocol has it look at; sooner or later it suspects and
+//!   loses whom it has no contact with.
+//! - **Crashes**: [some](Case::crashes) PEs are gone from one moment to the next, with what they
+//!   were about to say; also the root (`Case::root_may_crash`).
 //! - **Cuts**: [some](Case::cuts) paths between two PEs break, both ways and for ever.
-//! - **Errors**: [some](Case::doubts) PEs are suspected for a while though there is contact with them,
-//!   as in overload; and [some](Case::slandered) are lost so.
+//! - **Errors**: [some](Case::doubts) PEs are suspected for a while though there is contact with
+//!   them, as in overload; and [some](Case::slandered) are lost so.
 //! - **Repetition**: whenever an accusation would make the root do anything, it may be repeated.
 
 mod case;

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use ultramarine_topology::Pe;
 
-/// A socket address for each PE, by number. PEs of one host follow each other, so each IP address is
-/// kept once, and of each PE the port: two bytes, where the address would take 32. For 10^5 PEs on
-/// 1,600 hosts that is 240 kB, few enough for every process to have all of them from the start. To
-/// ask for one when it is first needed would be at the worst of times: TCP takes over when a
+/// A socket address for each PE, by number. PEs of one host follow each other, so each IP address
+/// is kept once, and of each PE the port: two bytes, where the address would take 32. For 10^5 PEs
+/// on 1,600 hosts that is 240 kB, few enough for every process to have all of them from the start.
+/// To ask for one when it is first needed would be at the worst of times: TCP takes over when a
 /// process has died.
 ///
 /// ```

@@ -320,7 +320,8 @@ pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
     None
 }
 
-/// An array in the memory of a value that others have, too. `None`: that cannot be had of this type.
+/// An array in the memory of a value that others have, too. `None`: that cannot be had of this
+/// type.
 pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
     let value: Arc<dyn Any + Send + Sync> = value.clone();
     macro_rules! share {

@@ -49,7 +49,8 @@ pub trait Stateless: Copy + Send + Sync + 'static {
     };
 }
 
-/// A function of its own, for the compiler to name the place above, and not one in the core library.
+/// A function of its own, for the compiler to name the place above, and not one in the core
+/// library.
 #[track_caller]
 const fn captures() -> ! {
     panic!(

@@ -11,11 +11,12 @@
 //! job's key, so that
 //!
 //! - the key itself never travels, and who listens learns nothing that opens another connection;
-//! - both ends are known: also the dialler knows that it has not called somebody who took over the port;
-//! - a recorded conversation cannot be replayed, to either end: each has put its own random nonce into
-//!   what the other must prove;
-//! - it cannot be sent back to where it came from, or be used for another purpose or PE: the proofs of
-//!   the two ends differ, and the HELLO names purpose, caller and called.
+//! - both ends are known: also the dialler knows that it has not called somebody who took over the
+//!   port;
+//! - a recorded conversation cannot be replayed, to either end: each has put its own random nonce
+//!   into what the other must prove;
+//! - it cannot be sent back to where it came from, or be used for another purpose or PE: the proofs
+//!   of the two ends differ, and the HELLO names purpose, caller and called.
 //!
 //! Both ends then share a [`Session`] key that no other connection has, to seal what follows. The
 //! detector does. The TCP lane does not: its frames are checked against damage only, so somebody

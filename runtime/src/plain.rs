@@ -1,9 +1,9 @@
 //! Arrays of plain data within other values, for `#[serde(with = "…")]`.
 //!
-//! Serde sees a `Vec` as its elements, and encodes them one by one. With this a field is one
-//! piece of bytes, copied once on each side. (8 MiB of `f64` to another process: 2.6 GB/s, where
-//! one by one it is 1.7, and a `Vec` that is the whole argument reaches 7.) The elements may be
-//! of any type that is [`bytemuck::Pod`]: numbers, arrays of them, and structures for which `bytemuck`
+//! Serde sees a `Vec` as its elements, and encodes them one by one. With this a field is one piece
+//! of bytes, copied once on each side. (8 MiB of `f64` to another process: 2.6 GB/s, where one by
+//! one it is 1.7, and a `Vec` that is the whole argument reaches 7.) The elements may be of any
+//! type that is [`bytemuck::Pod`]: numbers, arrays of them, and structures for which `bytemuck`
 //! derives it.
 //!
 //! ```

@@ -38,9 +38,10 @@ pub struct Settings {
     /// How long a worker without work looks for some, polling hard, before it sleeps. Default
     /// 100 µs: a few steals' time.
     pub spin: Duration,
-    /// How long messages may lie while all workers are inside long tasks and nothing has come for
-    /// a while. Default 5 ms; on the root never more than 2 ms. (Waking costs a worker that shares its core about 8 µs: every
-    /// millisecond took 0.8 % of SumEuler's time, every 5 ms takes 0.2 %.)
+    /// How long messages may lie while all workers are inside long tasks and nothing has come for a
+    /// while. Default 5 ms; on the root never more than 2 ms. (Waking costs a worker that shares
+    /// its core about 8 µs: every millisecond took 0.8 % of SumEuler's time, every 5 ms takes
+    /// 0.2 %.)
     pub poll_interval_max: Duration,
     /// How long a task may block its thread, waiting inside a call without computing, before that
     /// is reported, once. More than zero; default 10 s.

@@ -1,5 +1,5 @@
-//! Collections of a problem's parts, which become collections of their solutions. They must never know
-//! what a part is, nor of other PEs.
+//! Collections of a problem's parts, which become collections of their solutions. They must never
+//! know what a part is, nor of other PEs.
 
 use std::array;
 

@@ -12,10 +12,9 @@ use ultramarine_topology::{Distance, Pe};
 /// Reduces what `map` makes of the numbers of a range: halves it until at most `threshold` numbers
 /// (at least one) are left, which are worked off in order. Halves wait to be stolen.
 ///
-/// `map` captures nothing; what it needs beside the number is `given`, which
-/// goes once to each process.
-/// `reduce` must be associative, and `identity` its neutral element, which is also the result for an
-/// empty range.
+/// `map` captures nothing; what it needs beside the number is `given`, which goes once to each
+/// process. `reduce` must be associative, and `identity` its neutral element, which is also the
+/// result for an empty range.
 ///
 /// ```text
 ///                0..8                     threshold 2
@@ -58,9 +57,10 @@ where
     conquer(cx, |_, _| Placement::Within(Distance::ONE), halving, span).await
 }
 
-/// [`par_map_reduce_range_thresh`] in which halves are placed at once: as the range is halved, so are the
-/// PEs, until each has a range of its own. They are numbered in the order of the hierarchy, so that the
-/// smaller a range is, the nearer it stays to the PE that supervises it. Nothing is stolen.
+/// [`par_map_reduce_range_thresh`] in which halves are placed at once: as the range is halved, so
+/// are the PEs, until each has a range of its own. They are numbered in the order of the hierarchy,
+/// so that the smaller a range is, the nearer it stays to the PE that supervises it. Nothing is
+/// stolen.
 ///
 /// ```text
 ///           0..8 on PEs 0 to 3
@@ -106,8 +106,8 @@ struct Span<E> {
     range: Range<u64>,
     given: Shared<E>,
     threshold: u64,
-    /// The first of its PEs, and how many there are, counted round. `None`: it stays where it is, until
-    /// it is stolen.
+    /// The first of its PEs, and how many there are, counted round. `None`: it stays where it is,
+    /// until it is stolen.
     pes: Option<(u32, u32)>,
 }
 

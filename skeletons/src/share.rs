@@ -1,5 +1,5 @@
-//! Dividing data: into chunks for tasks, and into shares for PEs. Plain arithmetic, which must never
-//! know of tasks or of who runs them.
+//! Dividing data: into chunks for tasks, and into shares for PEs. Plain arithmetic, which must
+//! never know of tasks or of who runs them.
 
 use std::ops::Range;
 

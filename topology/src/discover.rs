@@ -7,12 +7,12 @@
 //!
 //! Below the host, hwloc adds the package and NUMA node that the process is bound to.
 //!
-//! What the user gave on purpose (file, pattern) has to work, else the job ends with an error: a pattern
-//! that does not fit also where the file, which goes before it, would do without.
-//! What happens to be there (Slurm's variables, hwloc) is left out when it is of no use, and
-//! [`Discovery::notes`] says why. Slurm's variables are of no use when they name another host:
-//! they are set for each process by `srun`, but `mpiexec` in a batch script hands those of the
-//! script's own host to all processes, and all would seem to be there.
+//! What the user gave on purpose (file, pattern) has to work, else the job ends with an error: a
+//! pattern that does not fit also where the file, which goes before it, would do without. What
+//! happens to be there (Slurm's variables, hwloc) is left out when it is of no use, and
+//! [`Discovery::notes`] says why. Slurm's variables are of no use when they name another host: they
+//! are set for each process by `srun`, but `mpiexec` in a batch script hands those of the script's
+//! own host to all processes, and all would seem to be there.
 //!
 //! All PEs of a job should use the same source, since places are compared label by label. One
 //! process cannot see whether they do; whoever gathers the places compares [`Discovery::source`]

@@ -14,8 +14,8 @@
 //! # Ok::<(), ultramarine_topology::TopologyError>(())
 //! ```
 //!
-//! At each branch stands how far PEs of different children are from each other. Levels that do
-//! not branch share a line with what is below them. Of many siblings in a row that look the same but
+//! At each branch stands how far PEs of different children are from each other. Levels that do not
+//! branch share a line with what is below them. Of many siblings in a row that look the same but
 //! for names and ranks, the first is drawn and the others are counted.
 
 use crate::Topology;

@@ -200,8 +200,8 @@ impl Topology {
         })
     }
 
-    /// Where to part some PEs, at least two, such that no cluster is cut that can be left whole, and
-    /// both parts are as equal as that allows: the first of the second part.
+    /// Where to part some PEs, at least two, such that no cluster is cut that can be left whole,
+    /// and both parts are as equal as that allows: the first of the second part.
     fn parting(&self, pes: &Range<u32>) -> u32 {
         let Range { start, end } = *pes;
         let middle = start.midpoint(end);

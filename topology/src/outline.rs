@@ -1,5 +1,5 @@
-//! The hierarchy in outline, for whoever draws it: branches, PEs, and runs of siblings that look the
-//! same, of which one stands for all.
+//! The hierarchy in outline, for whoever draws it: branches, PEs, and runs of siblings that look
+//! the same, of which one stands for all.
 //!
 //! Levels that do not branch are part of the path to what is below them.
 
@@ -42,9 +42,9 @@ pub enum Shape {
 }
 
 impl Topology {
-    /// The hierarchy in outline. Of more than four siblings in a row that look the same but for names
-    /// and ranks, the first is told and the others are counted; and of more than `parts_max` (at least
-    /// 2) parts that are left of a branch, the last ones are counted.
+    /// The hierarchy in outline. Of more than four siblings in a row that look the same but for
+    /// names and ranks, the first is told and the others are counted; and of more than `parts_max`
+    /// (at least 2) parts that are left of a branch, the last ones are counted.
     pub fn outline(&self, parts_max: usize) -> Outline {
         let root = self.cluster(Pe::ROOT, Distance::ONE);
         let labels = self.place(Pe::ROOT).labels();

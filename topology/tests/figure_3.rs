@@ -1,5 +1,5 @@
-//! The example of the paper (`SymGridPar2`, Figure 3 and §4.3): four levels, and what `equiDist 1/2`
-//! returns on PE `u`.
+//! The example of the paper (`SymGridPar2`, Figure 3 and §4.3): four levels, and what `equiDist
+//! 1/2` returns on PE `u`.
 
 use std::collections::BTreeSet;
 use ultramarine_topology::{Distance, LevelKind, Pe, Place, Topology};

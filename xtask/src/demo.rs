@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: the project at work, from a fresh checkout, in one command: on four processes
-//! of this machine, or on the nodes of the Slurm allocation that it is started in.
+//! `cargo xtask demo`: the project at work, from a fresh checkout, in one command: on four
+//! processes of this machine, or on the nodes of the Slurm allocation that it is started in.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,8 @@ use crate::process::{self, Failure, Result};
 /// Without the graph of who needs which duplicate, which fills pages.
 const CHECK: [&str; 5] = ["check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
 
-/// Where cargo-deny is installed if the user has none: inside the build folder, to touch nothing else.
+/// Where cargo-deny is installed if the user has none: inside the build folder, to touch nothing
+/// else.
 fn own_root() -> PathBuf {
     process::target_root().join("tools")
 }
@@ -37,8 +38,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     process::status_of(&mut check).map(process::exit_code)
 }
 
-/// Some minutes on two cores: too long for `cargo xtask test` to do it unasked. An unoptimised build
-/// is done sooner than an optimised one, and checks as well.
+/// Some minutes on two cores: too long for `cargo xtask test` to do it unasked. An unoptimised
+/// build is done sooner than an optimised one, and checks as well.
 fn install() -> Result<Command> {
     println!("Installing cargo-deny into {} (some minutes, once) …", own_root().display());
     let mut install = process::cargo();

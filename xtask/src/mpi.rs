@@ -1,8 +1,8 @@
-//! One MPI installation: its compiler wrapper, its launcher, and what a build or a run with it needs
-//! in the environment.
+//! One MPI installation: its compiler wrapper, its launcher, and what a build or a run with it
+//! needs in the environment.
 //!
-//! rsmpi takes the MPI to build against from `$MPICC` and does not notice when that changes (the runtime
-//! does, and refuses to be built), so each installation has a build folder of its own.
+//! rsmpi takes the MPI to build against from `$MPICC` and does not notice when that changes (the
+//! runtime does, and refuses to be built), so each installation has a build folder of its own.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,8 @@ impl Mpi {
     }
 }
 
-/// The launcher that belongs to a compiler wrapper: the one beside it, else the `mpiexec` on `$PATH`.
+/// The launcher that belongs to a compiler wrapper: the one beside it, else the `mpiexec` on
+/// `$PATH`.
 fn launcher_of(mpicc: &str) -> Option<String> {
     let (folder, name) = mpicc.rsplit_once('/').map_or(("", mpicc), |(f, n)| (f, n));
     let beside =

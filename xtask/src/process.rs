@@ -37,7 +37,8 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The first file called `program` in the folders of `$PATH`; a path with a slash stands for itself.
+/// The first file called `program` in the folders of `$PATH`; a path with a slash stands for
+/// itself.
 pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
@@ -45,8 +46,8 @@ pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     find_in(env::split_paths(&env::var_os("PATH")?), program)
 }
 
-/// The same for a daemon or the like: also in the folders of those, which on Debian only root has in
-/// `$PATH`.
+/// The same for a daemon or the like: also in the folders of those, which on Debian only root has
+/// in `$PATH`.
 pub(crate) fn find_system_program(program: &str) -> Option<PathBuf> {
     find_in(system_folders(&env::var_os("PATH").unwrap_or_default()), program)
 }

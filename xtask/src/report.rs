@@ -89,7 +89,8 @@ fn listen(
     Ok((status.success(), closing))
 }
 
-/// Copies every line; returns the closing lines among them, and how many tests say that they were skipped.
+/// Copies every line; returns the closing lines among them, and how many tests say that they were
+/// skipped.
 fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     let (mut closing, mut skipped) = (Vec::new(), 0);
     let mut from = BufReader::new(from);
@@ -112,8 +113,8 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     closing
 }
 
-/// nextest's and libtest's last words; those of a binary without any tests say nothing, nor do those of
-/// a single test that nextest has run.
+/// nextest's and libtest's last words; those of a binary without any tests say nothing, nor do
+/// those of a single test that nextest has run.
 fn is_closing(line: &str) -> bool {
     let is_empty = line.contains(" 0 passed; 0 failed; 0 ignored;");
     let is_single = line.contains(" filtered out") && !line.contains(" 0 filtered out");

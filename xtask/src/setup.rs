@@ -79,8 +79,8 @@ impl Found {
         found
     }
 
-    /// The MPIs to go on with, if what is still missing can be done without: a second MPI, and what only
-    /// some tests need, which then say that it is missing.
+    /// The MPIs to go on with, if what is still missing can be done without: a second MPI, and what
+    /// only some tests need, which then say that it is missing.
     fn settle(self) -> Result<Vec<Mpi>> {
         let is_dispensable = |missing: &Requirement| match missing {
             Requirement::Mpi(_) => !self.mpis.is_empty(),

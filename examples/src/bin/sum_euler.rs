@@ -30,8 +30,8 @@ struct Arguments {
     /// Compute sequentially too, and print the efficiency.
     #[arg(long)]
     efficiency: bool,
-    /// End when asked to, by SIGTERM or Ctrl-C, with the sum of those ranges that are done by then. (The work
-    /// is spread by `par_map_stream`, whatever the skeleton.)
+    /// End when asked to, by SIGTERM or Ctrl-C, with the sum of those ranges that are done by then.
+    /// (The work is spread by `par_map_stream`, whatever the skeleton.)
     #[arg(long, conflicts_with = "efficiency")]
     partial: bool,
     #[command(flatten)]

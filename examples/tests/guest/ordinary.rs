@@ -50,7 +50,8 @@ struct Home(PathBuf);
 
 impl Home {
     fn make() -> Self {
-        // Where ordinary users can get at it; the folder that cargo gives to tests may be root's alone.
+        // Where ordinary users can get at it; the folder that cargo gives to tests may be root's
+        // alone.
         let path = std::env::temp_dir().join(format!("guest-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("there is room");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777))

@@ -11,21 +11,23 @@
 //!           └── guard (rank 2)     † SIGKILL      but here it takes leave and exits with 0
 //! ```
 //!
-//! - Once the job is made up ([`Ward::joined`]), a ward other than the root that dies by a signal is
-//!   mourned in one line, and the launcher is told that it has left in peace (see [`farewell`]). A
-//!   signal that the guard got, too, was meant to end it, and is no accident.
+//! - Once the job is made up ([`Ward::joined`]), a ward other than the root that dies by a signal
+//!   is mourned in one line, and the launcher is told that it has left in peace (see [`farewell`]).
+//!   A signal that the guard got, too, was meant to end it, and is no accident.
 //! - A ward that calls `exit` amid the job has died as well, whatever the code (see
 //!   [`end_amid_job`]).
-//! - Ctrl-C: a ward that ends by SIGINT is no failure. Its guard takes leave for it, and exits with 130.
-//!   (Were it to end by SIGINT itself, hydra would kill the others and or their ends together: 2 and
-//!   9 make 11, a segmentation fault.) A ward that listens for interrupts is killed at the second.
+//! - Ctrl-C: a ward that ends by SIGINT is no failure. Its guard takes leave for it, and exits with
+//!   130. (Were it to end by SIGINT itself, hydra would kill the others and or their ends together:
+//!   2 and 9 make 11, a segmentation fault.) A ward that listens for interrupts is killed at the
+//!   second.
 //! - What ends otherwise ends the guard in the same way: with that code, or by that signal, which
 //!   the guard names unless it was meant to end the job.
 //! - The end of the guard ends the ward (see [`start`]), and the end of the launcher ends both (see
 //!   [`lineage`]). Nobody is left over.
-//! - A ward that is stopped for so long that the others have given it up is killed (see [`standstill`]).
-//! - A ward that leaves without finalising MPI, since somebody has died, says so ([`Ward::leaves`]), and
-//!   the guard takes leave for it.
+//! - A ward that is stopped for so long that the others have given it up is killed (see
+//!   [`standstill`]).
+//! - A ward that leaves without finalising MPI, since somebody has died, says so
+//!   ([`Ward::leaves`]), and the guard takes leave for it.
 //! - What the MPI library of such a ward, or of one that was killed, would leave in shared memory,
 //!   the guard removes (see [`segments`], and [`sweep`] for a start that fails).
 //!

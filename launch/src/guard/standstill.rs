@@ -5,9 +5,10 @@
 //! hear of that, and the launcher would wait for it without end: so its guard kills it. What is
 //! stopped on purpose is left alone:
 //!
-//! - A job that is stopped as a whole (`scontrol suspend`, or SIGSTOP to all) has its guards stopped,
-//!   too. Time passes for the ward only while the guard runs.
-//! - SIGTSTP, from a terminal, passes through the guard on its way. Until SIGCONT does, no time passes.
+//! - A job that is stopped as a whole (`scontrol suspend`, or SIGSTOP to all) has its guards
+//!   stopped, too. Time passes for the ward only while the guard runs.
+//! - SIGTSTP, from a terminal, passes through the guard on its way. Until SIGCONT does, no time
+//!   passes.
 //! - A process that a debugger holds is not stopped, but traced.
 
 use std::time::{Duration, Instant};

@@ -2,9 +2,10 @@
 //!
 //! While MPI starts, the processes of a job make files that others are about to open, and a death
 //! ends them all, often at the same time: their launcher kills guards and wards alike. So each
-//! guard that loses its ward then, and each ward that loses its guard (see [`start`](super::start)),
-//! leaves a *sweeper* behind: a process that for a moment removes such files as no process has any
-//! more. Which process of the job had made one, or has ended last, does not matter.
+//! guard that loses its ward then, and each ward that loses its guard (see
+//! [`start`](super::start)), leaves a *sweeper* behind: a process that for a moment removes such
+//! files as no process has any more. Which process of the job had made one, or has ended last, does
+//! not matter.
 //!
 //! A file of another job is safe, since one of its processes has it mapped as long as it is of use.
 //! Whether that is so the system knows best: it lends a file out (`F_SETLEASE`) only to its sole

@@ -53,8 +53,8 @@ enum Verdict {
 fn judge(end: End, told: &Told, is_root: bool, meant: &HashSet<i32>) -> Verdict {
     let is_interrupted = |signal| {
         let kills_at_second = signal == libc::SIGKILL && meant.contains(&libc::SIGKILL);
-        // Passed on as it is, it would be or-ed with the launcher's SIGKILL to the others: mpiexec of
-        // MPICH would report a segmentation fault.
+        // Passed on as it is, it would be or-ed with the launcher's SIGKILL to the others: mpiexec
+        // of MPICH would report a segmentation fault.
         let is_meant = meant.contains(&libc::SIGINT);
         signal == libc::SIGINT && (is_meant || is_root) || is_meant && kills_at_second
     };

@@ -1,8 +1,8 @@
 //! Whether each process is bound as `ultramarine run --bind` was asked for.
 //!
-//! Who asks for a binding plans with it. But launchers bind several processes to the same cores where
-//! there are not enough, or none where they cannot, and seldom say so; and what other hosts are like is
-//! not known before the job is there. So `run` hands the wish on to the processes, in
+//! Who asks for a binding plans with it. But launchers bind several processes to the same cores
+//! where there are not enough, or none where they cannot, and seldom say so; and what other hosts
+//! are like is not known before the job is there. So `run` hands the wish on to the processes, in
 //! `ULTRAMARINE_BIND`, and the start compares what has become of it.
 
 use crate::allowance;
@@ -124,8 +124,8 @@ impl Binding {
     }
 }
 
-/// How many parts a process may have that was to be bound to one. Slurm binds it to as many cores as it
-/// was to have CPUs.
+/// How many parts a process may have that was to be bound to one. Slurm binds it to as many cores
+/// as it was to have CPUs.
 fn most(asked: Part, variable: impl Fn(&str) -> Option<String>) -> u32 {
     let cpus = || variable("SLURM_CPUS_PER_TASK")?.trim().parse().ok();
     let by_slurm = asked == Part::Core && is_in_slurm_step(&variable);

@@ -1,5 +1,5 @@
-//! Making up the job: rank 0 hears over MPI what each process has, and says what becomes of it. What
-//! is wrong on one process is an error on all, so that no process waits for it.
+//! Making up the job: rank 0 hears over MPI what each process has, and says what becomes of it.
+//! What is wrong on one process is an error on all, so that no process waits for it.
 
 use super::gathering::Gathering;
 use super::passport::Passport;

@@ -1,8 +1,9 @@
 //! Whether all hosts have the CPU features that rank 0 has.
 //!
-//! Processes of one program may run on CPUs that differ. Code for a feature that a CPU lacks ends the
-//! process there; and a task may bring such code along: by the compiler's flags, or by a captured value
-//! without bytes that stands for the feature. So rank 0 says at the start where CPUs differ.
+//! Processes of one program may run on CPUs that differ. Code for a feature that a CPU lacks ends
+//! the process there; and a task may bring such code along: by the compiler's flags, or by a
+//! captured value without bytes that stands for the feature. So rank 0 says at the start where CPUs
+//! differ.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

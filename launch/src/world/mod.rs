@@ -44,8 +44,8 @@ use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead
 use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
 
-/// Finalising takes milliseconds, though tens of seconds on a starved machine. After so long something
-/// is wrong that nobody has noticed.
+/// Finalising takes milliseconds, though tens of seconds on a starved machine. After so long
+/// something is wrong that nobody has noticed.
 const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
 /// The same for a job that has not even begun: there is nothing to lose.

@@ -70,8 +70,8 @@ impl MpiThread {
         Ok((MpiThread { commands, is_done, thread }, joined))
     }
 
-    /// Finalises MPI together with all other processes, within this time and for as long as they can be
-    /// expected to take part. Whether it is done; if not, MPI must not be called any more.
+    /// Finalises MPI together with all other processes, within this time and for as long as they
+    /// can be expected to take part. Whether it is done; if not, MPI must not be called any more.
     pub(super) fn finalise(&self, limit: Duration, is_expected: impl Fn() -> bool) -> bool {
         if !is_expected() || self.commands.send(Command::Finalise).is_err() {
             return false;

@@ -78,8 +78,8 @@ impl Roster {
         self.worker_threads[rank] as usize
     }
 
-    /// The compute power of each process: its worker threads, times their speed if all have measured
-    /// it.
+    /// The compute power of each process: its worker threads, times their speed if all have
+    /// measured it.
     fn powers(&self) -> Vec<u64> {
         let threads = self.worker_threads.iter().map(|threads| u64::from(*threads));
         match &self.speeds {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest that a job on the cluster takes. Slurm itself needs a while to see that a host is dead.
+/// The longest that a job on the cluster takes. Slurm itself needs a while to see that a host is
+/// dead.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What the script ends with where there can be no cluster.

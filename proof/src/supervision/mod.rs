@@ -1,8 +1,8 @@
 //! Supervision, searched exhaustively: whichever PEs die, whenever they die, and whenever and in
 //! whichever order the others hear of it, every future ends, and a supervised one with its value.
 //!
-//! One PE spawns some tasks and supervises them. All PEs are `Node`s of the runtime; what is modelled is only what
-//! is around them:
+//! One PE spawns some tasks and supervises them. All PEs are `Node`s of the runtime; what is
+//! modelled is only what is around them:
 //!
 //! - **Messages** arrive in the order in which they were sent between two PEs, in any order
 //!   otherwise, after any time. Between the living none is lost.

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Time that passes only while the thread runs, or sleeps as long as it meant to. A process that was
-/// stopped, or got no core, has not waited for the others: what they said meanwhile is still to be
-/// read. So all deadlines are in this time.
+/// Time that passes only while the thread runs, or sleeps as long as it meant to. A process that
+/// was stopped, or got no core, has not waited for the others: what they said meanwhile is still to
+/// be read. So all deadlines are in this time.
 pub(super) struct Clock {
     /// How much later than asked for a sleep may end without being a stall.
     slack: Duration,

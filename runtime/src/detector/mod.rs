@@ -3,21 +3,22 @@
 //! It has a port and a thread of its own, beside whatever carries the job's messages, so that
 //! neither bulk data nor a library that hangs is in its way. It must never know what a task is.
 //!
-//! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends send heartbeats,
-//!   and both judge. If a process is killed, its system closes the connection; the other end dials again
-//!   at once, and if that is refused, the PE is gone. If a PE falls silent, it is dialled again and
-//!   again. While its host takes the calls it has only stalled, and has
+//! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends send
+//!   heartbeats, and both judge. If a process is killed, its system closes the connection; the
+//!   other end dials again at once, and if that is refused, the PE is gone. If a PE falls silent,
+//!   it is dialled again and again. While its host takes the calls it has only stalled, and has
 //!   [`stalled_after`](DetectorSettings::stalled_after); if the host does not answer either, it has
 //!   [`dead_after`](DetectorSettings::dead_after) (`sight.rs`).
-//! - **Agreeing.** A PE that loses another does not decide: it tells the root, which looks for itself. The
-//!   rules are those of the [agreement](crate::protocol::membership), whose notices the detector carries,
-//!   on the connections that are there or on new ones. Its verdicts come out of `report`.
-//! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself does
-//!   not run, because its process is stopped or gets no core, no time passes for the others
-//!   (`clock.rs`). Those that have never been heard, because their job is only starting, have longer. If
-//!   it is this host that cannot dial, nobody else is blamed.
-//! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after it is
-//!   sealed (`frame.rs`). Anything else is closed and counted, without effect.
+//! - **Agreeing.** A PE that loses another does not decide: it tells the root, which looks for
+//!   itself. The rules are those of the [agreement](crate::protocol::membership), whose notices the
+//!   detector carries, on the connections that are there or on new ones. Its verdicts come out of
+//!   `report`.
+//! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself
+//!   does not run, because its process is stopped or gets no core, no time passes for the others
+//!   (`clock.rs`). Those that have never been heard, because their job is only starting, have
+//!   longer. If it is this host that cannot dial, nobody else is blamed.
+//! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after
+//!   it is sealed (`frame.rs`). Anything else is closed and counted, without effect.
 //!
 //! ```no_run
 //! use std::sync::{Arc, mpsc};
@@ -107,8 +108,9 @@ pub enum Verdict {
         /// How this PE came to know.
         reason: String,
     },
-    /// A PE said goodbye, so the job has ended, though this PE may have missed it. After it come only
-    /// PEs that are gone: they have died, or left without being heard. Nobody agrees on that any more.
+    /// A PE said goodbye, so the job has ended, though this PE may have missed it. After it come
+    /// only PEs that are gone: they have died, or left without being heard. Nobody agrees on that
+    /// any more.
     JobOver {
         /// Who said it.
         by: Pe,

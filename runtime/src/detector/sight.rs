@@ -16,9 +16,9 @@
 //! before `dead_after` once in fifty; the heartbeats on its connection fail besides.
 //!
 //! The calls that a stopped process does not take pile up at its host, which answers no more than
-//! `net.core.somaxconn` of them (4,096; 128 before Linux 5.4). So a hundred PEs may look at a stopped one
-//! for all of `stalled_after`, or three on an old system; if there are more, its host falls silent
-//! earlier.
+//! `net.core.somaxconn` of them (4,096; 128 before Linux 5.4). So a hundred PEs may look at a
+//! stopped one for all of `stalled_after`, or three on an old system; if there are more, its host
+//! falls silent earlier.
 
 use super::DetectorSettings;
 use std::fmt;

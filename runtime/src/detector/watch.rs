@@ -1,13 +1,13 @@
 //! Who watches whom.
 //!
-//! Two kinds of rings, both of the living: the PEs of each host, and the hosts. A PE calls the next on
-//! its host, and one on the next host, the one at its own place there (counted round, if that host has
-//! fewer). Over one connection both ends watch each other. So
+//! Two kinds of rings, both of the living: the PEs of each host, and the hosts. A PE calls the next
+//! on its host, and one on the next host, the one at its own place there (counted round, if that
+//! host has fewer). Over one connection both ends watch each other. So
 //!
 //! - each PE calls at most two others, and is called by one on its own host and by its share of
 //!   another host's;
-//! - each PE is watched by somebody on another host, if there is one: when a host falls silent, all its
-//!   PEs are missed at the same time;
+//! - each PE is watched by somebody on another host, if there is one: when a host falls silent, all
+//!   its PEs are missed at the same time;
 //! - all the living are connected, which [the agreement](crate::protocol::membership) relies on.
 //!
 //! If two PEs would call each other, the one with the smaller number does.

@@ -1,8 +1,8 @@
 //! Where threads go through into a foreign library, and may not come back.
 //!
 //! An MPI call can hang for ever once a process has died. So MPI is called here, outside the
-//! engine's lock: whoever takes a turn at the engine passes the airlock before, to bring in what has
-//! arrived, and after, to send what waits. One thread at a time; nobody ever waits for another.
+//! engine's lock: whoever takes a turn at the engine passes the airlock before, to bring in what
+//! has arrived, and after, to send what waits. One thread at a time; nobody ever waits for another.
 //! Once the airlock is sealed nobody goes in any more, and who is inside is not waited for.
 
 use crate::transport::Pump;
@@ -95,8 +95,8 @@ impl Airlock {
         true
     }
 
-    /// Gives the worker up that went in and is not expected back, if there is one. Whether this call
-    /// did.
+    /// Gives the worker up that went in and is not expected back, if there is one. Whether this
+    /// call did.
     pub(super) fn gives_up_a_worker(&self) -> bool {
         let entered = self.entered.load(Ordering::Acquire);
         let inside = self.started.elapsed().saturating_sub(Duration::from_nanos(entered));

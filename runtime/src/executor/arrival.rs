@@ -1,5 +1,5 @@
-//! Tasks that have come from other PEs. They stay bytes until a worker starts them, so that the next
-//! thief costs nothing.
+//! Tasks that have come from other PEs. They stay bytes until a worker starts them, so that the
+//! next thief costs nothing.
 
 use super::body::{Body, Origin, Run};
 use super::caught::discard;
@@ -143,8 +143,8 @@ impl Drop for Counted {
 }
 
 impl Processor {
-    /// Starts a task in bytes, or does what a message says. If it cannot begin yet, the bytes stay as
-    /// they are; why not.
+    /// Starts a task in bytes, or does what a message says. If it cannot begin yet, the bytes stay
+    /// as they are; why not.
     pub(super) fn start_in_bytes(
         self: &Arc<Self>,
         task: Option<TaskId>,
@@ -178,10 +178,10 @@ impl Processor {
         Ok(())
     }
 
-    /// Puts a task back, for any PE to take, when the values are there that it waits for. Until then
-    /// the PE counts it among those that it has to do, if the values are on their way: else it would
-    /// go on to steal tasks that wait for the same. (400 tasks with a value of 128 MiB on two PEs:
-    /// 163–435 ms without that.) For a value that has yet to be made it looks for other work.
+    /// Puts a task back, for any PE to take, when the values are there that it waits for. Until
+    /// then the PE counts it among those that it has to do, if the values are on their way: else it
+    /// would go on to steal tasks that wait for the same. (400 tasks with a value of 128 MiB on two
+    /// PEs: 163–435 ms without that.) For a value that has yet to be made it looks for other work.
     fn begin_later(self: &Arc<Self>, guest: Guest, late: Late) {
         self.uncounted.fetch_add(1, Ordering::SeqCst);
         let (id, here) = (guest.parcel.task, self.clone());

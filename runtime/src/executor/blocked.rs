@@ -1,9 +1,9 @@
 //! Finding tasks that block their thread: that wait inside a call of theirs and neither compute nor
 //! let another task run.
 //!
-//! Each worker notes which function it is inside of, and counts how often it has begun with one. The
-//! driver looks at that now and then. Where nothing has moved it asks the system what the thread has
-//! done meanwhile. A thread that has used the CPU, or has waited for it, computes.
+//! Each worker notes which function it is inside of, and counts how often it has begun with one.
+//! The driver looks at that now and then. Where nothing has moved it asks the system what the
+//! thread has done meanwhile. A thread that has used the CPU, or has waited for it, computes.
 //!
 //! A thread that waits for another one may be inside rayon, which waits for what another worker
 //! computes. So it counts as blocked only while no other worker of the PE computes.
@@ -48,7 +48,8 @@ impl Activity {
         self.started.load(Ordering::Relaxed) + self.resumed.load(Ordering::Relaxed)
     }
 
-    /// How long its thread has used a core, or waited for one. `None` where the system does not say.
+    /// How long its thread has used a core, or waited for one. `None` where the system does not
+    /// say.
     fn busy_for(&self) -> Option<Duration> {
         let text = fs::read_to_string(self.thread.get()?.join("schedstat")).ok()?;
         let mut nanos = text.split_whitespace().map(|number| number.parse().ok());

@@ -26,9 +26,9 @@ pub(super) trait Body<A>: Stateless {
     /// Whether it may wait, and does not just compute.
     const MAY_WAIT: bool;
 
-    /// Runs the task on this thread, which runs tasks. One that may wait first says what it `begins`
-    /// with: whose it is, and what is called with its result once there is one, before this returns
-    /// or later on any worker of this PE.
+    /// Runs the task on this thread, which runs tasks. One that may wait first says what it
+    /// `begins` with: whose it is, and what is called with its result once there is one, before
+    /// this returns or later on any worker of this PE.
     fn run<D>(
         self,
         pe: &Arc<Processor>,

@@ -25,10 +25,10 @@ use ultramarine_topology::{Distance, Pe, Topology};
 /// are errors of the task. A task that stays on its PE does not show it, since nothing is encoded
 /// there.
 ///
-/// A type of your own derives both traits of serde, `Serialize` and `Deserialize`; a type of another
-/// crate has them if that crate's feature `serde` is on. Borrowed values do not travel: pass a
-/// `String` for a `&str` (else the compiler says "implementation of `Deserialize` is not general
-/// enough"), a `Vec` for a slice, and the value itself for an `Rc`.
+/// A type of your own derives both traits of serde, `Serialize` and `Deserialize`; a type of
+/// another crate has them if that crate's feature `serde` is on. Borrowed values do not travel:
+/// pass a `String` for a `&str` (else the compiler says "implementation of `Deserialize` is not
+/// general enough"), a `Vec` for a slice, and the value itself for an `Rc`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel from PE to PE",
     label = "an argument or a result of a task is not `Portable`",
@@ -79,21 +79,22 @@ pub struct Outlook {
 /// ```
 ///
 /// `cargo build` refuses a closure that captures, with "a task's function must not capture
-/// variables", and names the line where it stands. `cargo check` and editors do not see it: whether a
-/// closure has bytes is known only when machine code is made of it. (They do refuse a closure that
-/// borrows a variable, or takes one that is not `Copy`.)
+/// variables", and names the line where it stands. `cargo check` and editors do not see it: whether
+/// a closure has bytes is known only when machine code is made of it. (They do refuse a closure
+/// that borrows a variable, or takes one that is not `Copy`.)
 ///
 /// A captured value without bytes is no variable, and compiles. But it does not travel: the PE that
-/// runs the task takes a value of that type for granted. So it must not stand for anything that holds
-/// in one process only, such as a token that proves that its CPU has a feature, or that a library has
-/// been initialised there. Prove it again inside the task. (Under a launcher, rank 0 warns at the start
-/// if the CPUs of the job's hosts differ.)
+/// runs the task takes a value of that type for granted. So it must not stand for anything that
+/// holds in one process only, such as a token that proves that its CPU has a feature, or that a
+/// library has been initialised there. Prove it again inside the task. (Under a launcher, rank 0
+/// warns at the start if the CPUs of the job's hosts differ.)
 ///
 /// ## Recursion
 ///
 /// A task's function may spawn itself, but not as an `async fn`: whether its future is `Send` would
 /// depend on itself. The compiler says "type annotations needed: cannot satisfy `impl Future<…>:
-/// Send`" (E0283), or "future cannot be sent between threads safely". Say it in the function's type:
+/// Send`" (E0283), or "future cannot be sent between threads safely". Say it in the function's
+/// type:
 ///
 /// ```
 /// # use ultramarine_runtime::error::TaskError;

@@ -66,11 +66,12 @@ impl<R> Future<R> {
     }
 
     /// Cancels the task: this future ends with
-    /// [`TaskError::Cancelled`](crate::error::TaskError::Cancelled), unless its result is there. A task
-    /// that has not been started never will be, wherever it waits. One that runs is stopped where it
-    /// awaits something next, and so are the tasks whose futures it holds; one that only computes
-    /// runs to its end, unless it [asks](super::Context::is_cancelled). Of a task on another PE that
-    /// is known to have moved on in this moment, a copy may still run; its result is ignored.
+    /// [`TaskError::Cancelled`](crate::error::TaskError::Cancelled), unless its result is there. A
+    /// task that has not been started never will be, wherever it waits. One that runs is stopped
+    /// where it awaits something next, and so are the tasks whose futures it holds; one that only
+    /// computes runs to its end, unless it [asks](super::Context::is_cancelled). Of a task on
+    /// another PE that is known to have moved on in this moment, a copy may still run; its result
+    /// is ignored.
     pub fn abort(&self) {
         let mut batch = Batch::default();
         self.promise.cancel(&mut batch);

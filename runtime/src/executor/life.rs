@@ -29,9 +29,9 @@ const LONG_SLEEP: Duration = Duration::from_secs(1);
 /// The longest that a PE waits while it takes leave, on a lane that wakes it when something comes.
 const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
 
-/// After the first goodbye, `MPI_Finalize` is given this long in the other processes. It has ended in
-/// all of them at about that time (with a load of 150 on each core, some seconds later); or somebody
-/// has died, and went unnoticed by those who wait in it.
+/// After the first goodbye, `MPI_Finalize` is given this long in the other processes. It has ended
+/// in all of them at about that time (with a load of 150 on each core, some seconds later); or
+/// somebody has died, and went unnoticed by those who wait in it.
 const GOODBYES_WITHIN: Duration = Duration::from_secs(15);
 
 /// How a PE left the job.
@@ -182,8 +182,8 @@ impl Processor {
             interval = if busy {
                 (interval * 2).min(longest)
             } else {
-                // What comes then waits for about an eighth of the time that it took to come. (Twice
-                // as long each time took a third of the rate of large results over MPI.)
+                // What comes then waits for about an eighth of the time that it took to come.
+                // (Twice as long each time took a third of the rate of large results over MPI.)
                 (interval + interval / 8).min(longest)
             };
             std::thread::park_timeout(interval.min(due));

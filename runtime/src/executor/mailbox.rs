@@ -150,8 +150,8 @@ impl<T> Drop for Place<T> {
 }
 
 impl<T: Portable> Mailbox<T> {
-    /// Sends a value to the mailbox of this key on another PE, or on this one. It need not have been
-    /// asked for there. What one PE sends another arrives in order.
+    /// Sends a value to the mailbox of this key on another PE, or on this one. It need not have
+    /// been asked for there. What one PE sends another arrives in order.
     ///
     /// # Errors
     ///
@@ -167,8 +167,9 @@ impl<T: Portable> Mailbox<T> {
     ///
     /// # Errors
     ///
-    /// When all that had come from it was received: the PE has died ([`TaskError::Died`]), or the key
-    /// was forgotten here ([`TaskError::Cancelled`]), or the job is ending. Or it has no such PE.
+    /// When all that had come from it was received: the PE has died ([`TaskError::Died`]), or the
+    /// key was forgotten here ([`TaskError::Cancelled`]), or the job is ending. Or it has no such
+    /// PE.
     pub async fn receive(&self, from: Pe) -> Result<T, TaskError> {
         let pes = self.cx.pes();
         if from.number() >= pes {
@@ -193,14 +194,15 @@ impl<T: Portable> Mailbox<T> {
         .await
     }
 
-    /// The next value of any sender, and whose it is: those that have sent some take turns. One task
-    /// at a time may wait for it.
+    /// The next value of any sender, and whose it is: those that have sent some take turns. One
+    /// task at a time may wait for it.
     ///
     /// # Errors
     ///
     /// A PE has died ([`TaskError::Died`]), which need not be one that was to send something. Each
-    /// death is said once, when all values that have come were received. There may be more to receive
-    /// from others. Or the key was forgotten here ([`TaskError::Cancelled`]), or the job is ending.
+    /// death is said once, when all values that have come were received. There may be more to
+    /// receive from others. Or the key was forgotten here ([`TaskError::Cancelled`]), or the job is
+    /// ending.
     pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
         std::future::poll_fn(|waker| {
             let mut state = self.place.state();
@@ -232,17 +234,17 @@ impl Context {
 
     /// This PE's mailbox of a key. Tasks on other PEs send to it from theirs of the same key, which
     /// [travels](Context::new_key) to them: so neighbours exchange values without going through the
-    /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, or the PE
-    /// dies that made the key, and keeps without a limit what comes and is not received. (What comes
-    /// after that makes another.)
+    /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, or
+    /// the PE dies that made the key, and keeps without a limit what comes and is not received.
+    /// (What comes after that makes another.)
     ///
     /// The type is a part of the address: what is sent as `u64` comes to the mailbox of `u64`. Who
     /// waits for what nobody sends waits until the key is forgotten.
     ///
-    /// Spawn tasks that exchange values [unsupervised](Context::unsupervised). If one of them were run
-    /// again after a death, alone and perhaps elsewhere, then what it received the first time would not
-    /// come again, and what it sends would come twice. Instead those that are left hear of the death, and
-    /// all are begun again under a new key, as the example `stencil` does.
+    /// Spawn tasks that exchange values [unsupervised](Context::unsupervised). If one of them were
+    /// run again after a death, alone and perhaps elsewhere, then what it received the first time
+    /// would not come again, and what it sends would come twice. Instead those that are left hear
+    /// of the death, and all are begun again under a new key, as the example `stencil` does.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};

@@ -16,8 +16,8 @@ use ultramarine_topology::Pe;
 /// The buffer for encoding is kept unless it is larger than this, in bytes.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
-/// Messages are put together in packets up to this, in bytes: some fifty placed tasks. (A packet for
-/// each took a twentieth more of their time.)
+/// Messages are put together in packets up to this, in bytes: some fifty placed tasks. (A packet
+/// for each took a twentieth more of their time.)
 const PACKET_BYTES_MAX: usize = 2 << 10;
 
 /// A packet, and the array that is sent beside it if it is one message that has one.

@@ -134,8 +134,8 @@ pub(super) fn pack<T: Portable>(
     Err(Unpacked::Failed(TaskError::TooLarge { what, bytes, limit: bytes_max }))
 }
 
-/// Bytes that are being written: in a plain `Vec` as soon as they are too many to lie in line, since
-/// the other kind then grows at two thirds of the speed.
+/// Bytes that are being written: in a plain `Vec` as soon as they are too many to lie in line,
+/// since the other kind then grows at two thirds of the speed.
 struct Draft {
     few: Few,
     many: Vec<u8>,
@@ -245,7 +245,8 @@ pub(super) fn unpack_result<T: Portable>(task: &'static str, bytes: Bytes) -> Re
     }
 }
 
-/// Runs code of the user's `Serialize` or `Deserialize` of a `T`, which may fail and may even panic.
+/// Runs code of the user's `Serialize` or `Deserialize` of a `T`, which may fail and may even
+/// panic.
 fn codec<T, R>(
     which: Which,
     run: impl FnOnce() -> Result<R, wire::WireError>,

@@ -211,8 +211,8 @@ impl Queues {
         }
     }
 
-    /// Puts a task on a shelf of the pool. Whether the calling thread is a worker with shelves of its
-    /// own.
+    /// Puts a task on a shelf of the pool. Whether the calling thread is a worker with shelves of
+    /// its own.
     pub(super) fn push(&self, shelf: usize, task: Waiting) -> bool {
         let mut task = Some(task);
         self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));

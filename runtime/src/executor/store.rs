@@ -56,9 +56,10 @@ impl Context {
         Key { home: self.pe(), number: store.0 }
     }
 
-    /// What the tasks on this PE share under a key; the first that asks makes it, and others that ask
-    /// meanwhile wait until it is made. `make` must not ask for the same, nor use rayon: a worker that
-    /// waits for another there may go on with a task that asks, and wait for itself for ever.
+    /// What the tasks on this PE share under a key; the first that asks makes it, and others that
+    /// ask meanwhile wait until it is made. `make` must not ask for the same, nor use rayon: a
+    /// worker that waits for another there may go on with a task that asks, and wait for itself for
+    /// ever.
     ///
     /// Nothing of it travels to other PEs: there the first that asks makes another. It stays until
     /// it is [forgotten](Self::forget), or the key's home dies, or the job ends.
@@ -82,8 +83,8 @@ impl Context {
         place.get_or_init(|| Arc::new(make())).clone()
     }
 
-    /// The same for a value that takes some waiting to make: no thread waits. What `make` awaits must not
-    /// ask for the same.
+    /// The same for a value that takes some waiting to make: no thread waits. What `make` awaits
+    /// must not ask for the same.
     ///
     /// # Errors
     ///

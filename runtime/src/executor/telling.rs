@@ -78,9 +78,9 @@ impl Context {
     /// several others may be begun in any order; so may what one of them tells it and what that one
     /// [tells all](Self::tell_all), which goes other ways.
     ///
-    /// It is lost if the PE dies, or if the job ends before. The function's context is unsupervised,
-    /// since it would not be run again; what a supervised task tells is told twice if the task
-    /// is run twice.
+    /// It is lost if the PE dies, or if the job ends before. The function's context is
+    /// unsupervised, since it would not be run again; what a supervised task tells is told twice if
+    /// the task is run twice.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};

@@ -277,8 +277,8 @@ fn take_a_turn(pe: &Arc<Processor>) {
     let is_quiet = if pe.queues.is_worker() {
         !pe.try_turn()
     } else {
-        // The main task on a thread beside the workers. A call of the lane's that does not return must not keep
-        // it.
+        // The main task on a thread beside the workers. A call of the lane's that does not return
+        // must not keep it.
         pe.nudge();
         true
     };

@@ -13,7 +13,8 @@ use ultramarine_topology::Pe;
 pub const CANCELLED_AT_ONCE: usize = 8192;
 
 impl Node {
-    /// The results of these tasks of this PE are not wanted any more: at most [`CANCELLED_AT_ONCE`].
+    /// The results of these tasks of this PE are not wanted any more: at most
+    /// [`CANCELLED_AT_ONCE`].
     pub fn cancel(&mut self, futures: Vec<u64>, host: &mut impl Host) {
         self.has_cancelled = true;
         let mut by_pe: BTreeMap<Pe, Vec<u64>> = BTreeMap::new();

@@ -30,26 +30,27 @@
 //!
 //! - A PE that **suspects** another accuses it at the root, and again from time to time until a
 //!   bulletin names it or contact is back. It **insists** once it has lost the other for good.
-//! - The root **looks** at the accused, and asks a witness to look at both. It adds to its list whom
-//!   it has lost itself. It sends the whole list down the tree, to the accusers and to the accused.
+//! - The root **looks** at the accused, and asks a witness to look at both. It adds to its list
+//!   whom it has lost itself. It sends the whole list down the tree, to the accusers and to the
+//!   accused.
 //! - If the root reaches the accused, and the accuser still insists, the path between the two is
-//!   broken. The job needs all paths, so **one of the two leaves**: the one that has lost contact with
-//!   more PEs, else the one with the greater number. The root has to reach the accused *after* it has
-//!   heard the accuser insist: what it saw before may be outdated.
-//! - A PE that **learns** something from a bulletin passes its list on down the tree that follows from
-//!   that list. A bulletin with nothing new ends there; bulletins can overtake each other, because
-//!   each holds the whole list.
-//! - What comes **from the dead** is dropped and answered with the list. A PE that finds itself in it
-//!   is [`Expelled`](Standing::Expelled) and says nothing more.
-//! - A PE that suspects **the root** tells all as a herald: ORPHANED goes down a tree that begins with
-//!   the herald. Each PE that hears it looks at the root itself. It leaves when it has lost the root
-//!   itself, and only then. With several heralds at once, each PE passes on the first that it hears,
-//!   and after that only those with smaller numbers: so the tree of the smallest is complete. (If each
-//!   PE passed on only the first, a PE could be left out of all the trees.)
-//! - [`Notice::Known`], how many dead one knows of, is what a **heartbeat** says. A PE that hears from
-//!   one that knows less sends it the list.
-//! - A PE that leaves in order says GOODBYE, and one that hears that knows that the job is over. (The
-//!   root knows that by itself, and judges until its own end.)
+//!   broken. The job needs all paths, so **one of the two leaves**: the one that has lost contact
+//!   with more PEs, else the one with the greater number. The root has to reach the accused *after*
+//!   it has heard the accuser insist: what it saw before may be outdated.
+//! - A PE that **learns** something from a bulletin passes its list on down the tree that follows
+//!   from that list. A bulletin with nothing new ends there; bulletins can overtake each other,
+//!   because each holds the whole list.
+//! - What comes **from the dead** is dropped and answered with the list. A PE that finds itself in
+//!   it is [`Expelled`](Standing::Expelled) and says nothing more.
+//! - A PE that suspects **the root** tells all as a herald: ORPHANED goes down a tree that begins
+//!   with the herald. Each PE that hears it looks at the root itself. It leaves when it has lost
+//!   the root itself, and only then. With several heralds at once, each PE passes on the first that
+//!   it hears, and after that only those with smaller numbers: so the tree of the smallest is
+//!   complete. (If each PE passed on only the first, a PE could be left out of all the trees.)
+//! - [`Notice::Known`], how many dead one knows of, is what a **heartbeat** says. A PE that hears
+//!   from one that knows less sends it the list.
+//! - A PE that leaves in order says GOODBYE, and one that hears that knows that the job is over.
+//!   (The root knows that by itself, and judges until its own end.)
 //!
 //! # Who leaves wrongly, at most
 //!
@@ -68,9 +69,9 @@
 //! X sees it, is Y.
 //!
 //! 1. If Y is dead, X loses it sooner or later, and accuses it until it has a list that names Y:
-//!    the root looks, and loses Y as well. That happens at most once for each PE, so after some time
-//!    all those are alive. If Y lives and the path is broken, the root reaches Y and X insists, so one
-//!    of the two leaves. After some time all paths between neighbours are whole.
+//!    the root looks, and loses Y as well. That happens at most once for each PE, so after some
+//!    time all those are alive. If Y lives and the path is broken, the root reaches Y and X
+//!    insists, so one of the two leaves. After some time all paths between neighbours are whole.
 //! 2. X and Y then tell each other what they know, and the one who knows more sends its list.
 //!    So after some time they know the same. (If one knows the other to be dead, it answers so, and
 //!    the other leaves: it was not a member that stays.)

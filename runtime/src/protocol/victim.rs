@@ -23,8 +23,8 @@ pub fn first_victim(
     pick(ball, me.number()..me.number() + 1, 0..0, dead, random)
 }
 
-/// A random living PE `v`, neither `me` nor `thief`, with `d(v, thief) ≥ d(me, thief)`, mostly in the
-/// nearest ring around the thief that has one. `None` if there is none.
+/// A random living PE `v`, neither `me` nor `thief`, with `d(v, thief) ≥ d(me, thief)`, mostly in
+/// the nearest ring around the thief that has one. `None` if there is none.
 pub fn next_victim(
     topology: &Topology,
     dead: &BTreeSet<Pe>,

@@ -40,7 +40,8 @@ pub trait Lane: Send {
     /// The longest frame that the lane carries, in bytes.
     fn frame_bytes_max(&self) -> usize;
 
-    /// Whether [`send`](Lane::send) may take a frame: making one that it refuses takes time. May err.
+    /// Whether [`send`](Lane::send) may take a frame: making one that it refuses takes time. May
+    /// err.
     fn has_room(&self, _: Pe) -> bool {
         true
     }

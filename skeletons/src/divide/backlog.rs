@@ -2,10 +2,10 @@
 //!
 //! A part that others can steal is a task: an allocation, and a queue that others look into. That
 //! takes some 70 ns, and most parts are never stolen, since a thief takes the oldest, which is the
-//! largest. So most of them wait in a plain stack, which costs next to nothing. *Offered*, as tasks,
-//! are the parts of the first [`LEVELS_OFFERED`] levels; and the oldest of the others whenever the
-//! worker has few tasks left that wait (as in Mohr, Kranz and Halstead's lazy tasks, 1991, and in the
-//! private deques of Acar, Charguéraud and Rainey, 2013).
+//! largest. So most of them wait in a plain stack, which costs next to nothing. *Offered*, as
+//! tasks, are the parts of the first [`LEVELS_OFFERED`] levels; and the oldest of the others
+//! whenever the worker has few tasks left that wait (as in Mohr, Kranz and Halstead's lazy tasks,
+//! 1991, and in the private deques of Acar, Charguéraud and Rainey, 2013).
 
 use std::mem;
 use ultramarine_runtime::error::TaskError;

@@ -153,8 +153,8 @@ where
     }
 }
 
-/// What the skeletons know of an algorithm: [`DivideAndConquer`], with its types by name. `X` is what
-/// its functions see of the task that calls them: the [`Context`], or nothing.
+/// What the skeletons know of an algorithm: [`DivideAndConquer`], with its types by name. `X` is
+/// what its functions see of the task that calls them: the [`Context`], or nothing.
 pub trait Algorithm<X: View = ()>: Stateless {
     /// What is to be solved.
     type Problem: Portable;

@@ -63,8 +63,8 @@ where
     Map::new(With(f, PhantomData), Common(given), items)
 }
 
-/// [`map_with`] for what is [shared](Context::share) already: the value that several maps need goes to
-/// each process once for them all.
+/// [`map_with`] for what is [shared](Context::share) already: the value that several maps need goes
+/// to each process once for them all.
 ///
 /// ```
 /// use ultramarine::prelude::*;
@@ -187,7 +187,8 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// The first task goes to this PE, the next to the next PE, and so on around. Nothing is stolen.
+    /// The first task goes to this PE, the next to the next PE, and so on around. Nothing is
+    /// stolen.
     ///
     /// ```text
     ///       caller PE 1: f x₁, f x₄ …     PE 2: f x₂, f x₅ …     PE 0: f x₃, f x₆ …
@@ -207,14 +208,14 @@ impl<O, G, I> Map<O, G, I> {
     ///    stolen ↙   ↘ in this rack only  │      stolen ↙   ↘ in that rack only
     /// ```
     ///
-    /// A [`stream`](Map::stream) or [`try_run`](Map::try_run) has no coordinators: its tasks wait at
-    /// the caller, for PEs within this radius.
+    /// A [`stream`](Map::stream) or [`try_run`](Map::try_run) has no coordinators: its tasks wait
+    /// at the caller, for PEs within this radius.
     pub fn two_level(self, radius: Distance) -> Self {
         self.two_level_scheme(radius, radius.half())
     }
 
-    /// The same with two radii: shares are dealt out within `dealt` around the caller, and tasks are
-    /// stolen within `stolen` around their coordinators.
+    /// The same with two radii: shares are dealt out within `dealt` around the caller, and tasks
+    /// are stolen within `stolen` around their coordinators.
     pub fn two_level_scheme(mut self, dealt: Distance, stolen: Distance) -> Self {
         self.spread = Spread::TwoLevel { dealt, stolen };
         self
@@ -245,9 +246,9 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// So many tasks, to which the items are dealt out in turn: for work that grows along the items.
-    /// Of 0 slices one is made. A [`stream`](Map::stream) does not know how many items there are,
-    /// and has a task for each.
+    /// So many tasks, to which the items are dealt out in turn: for work that grows along the
+    /// items. Of 0 slices one is made. A [`stream`](Map::stream) does not know how many items there
+    /// are, and has a task for each.
     ///
     /// ```text
     ///       x₁ x₄ x₇ │ x₂ x₅ │ x₃ x₆          3 slices

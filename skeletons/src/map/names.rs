@@ -1,5 +1,5 @@
-//! The papers' names for maps (SymGridPar2 figures 5 and 10; HdpH-RS A.9): each is a [`map()`] of one
-//! kind.
+//! The papers' names for maps (SymGridPar2 figures 5 and 10; HdpH-RS A.9): each is a [`map()`] of
+//! one kind.
 
 use super::map;
 use futures_util::stream::Stream;
@@ -82,8 +82,8 @@ where
     map(f, items).push().run(cx).await
 }
 
-/// Applies `f` to each item on the threads of this PE, with rayon: nothing is sent anywhere, so `f` may
-/// capture what it likes.
+/// Applies `f` to each item on the threads of this PE, with rayon: nothing is sent anywhere, so `f`
+/// may capture what it likes.
 ///
 /// ```text
 ///       caller's PE   thread 0: f x₁, f x₂ …     thread 1: f x₅, f x₆ …     (no other PE)
@@ -185,8 +185,8 @@ where
     map(f, items).push().slices(slices).run(cx).await
 }
 
-/// Applies `f` to each item in two steps: coordinators within `r1` get their shares at once, and tasks
-/// are stolen within `r2` around them ([`two_level_scheme`](super::Map::two_level_scheme)).
+/// Applies `f` to each item in two steps: coordinators within `r1` get their shares at once, and
+/// tasks are stolen within `r2` around them ([`two_level_scheme`](super::Map::two_level_scheme)).
 ///
 /// # Errors
 ///

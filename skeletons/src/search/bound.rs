@@ -3,18 +3,20 @@
 //! The greatest value found so far, the *incumbent*, is known on every PE, and subtrees that cannot
 //! beat it are left out. A better node goes the following way:
 //!
-//! - The PE that finds it keeps it, uses its value at once, and sends it home, to the PE that began the
-//!   search.
-//! - Home keeps the best node, and tells its value to all who take part. Who joins them asks for it.
+//! - The PE that finds it keeps it, uses its value at once, and sends it home, to the PE that began
+//!   the search.
+//! - Home keeps the best node, and tells its value to all who take part. Who joins them asks for
+//!   it.
 //! - When a task ends, its result is at least as good as the best node that its PE keeps.
 //!
-//! Why that is right when processes die: a subtree is left out because of a node that the PE keeps, or
-//! one that home keeps. In the first case the task that leaves it out ends with a node as good, or does
-//! not end, and is run again. The second is as good as found, since without home nobody waits.
+//! Why that is right when processes die: a subtree is left out because of a node that the PE keeps,
+//! or one that home keeps. In the first case the task that leaves it out ends with a node as good,
+//! or does not end, and is run again. The second is as good as found, since without home nobody
+//! waits.
 //!
 //! Why nothing is left in memory: values still travel when the search has ended, and nobody knows
-//! whether they come before the word to forget it or after. So only the search's own tasks, which have
-//! ended by then, begin to share anything; who hears a value must have one already.
+//! whether they come before the word to forget it or after. So only the search's own tasks, which
+//! have ended by then, begin to share anything; who hears a value must have one already.
 
 use super::task::{ForgetsAtEnd, Kind, Onward, search};
 use super::{Splitting, Tree};
@@ -91,9 +93,9 @@ pub trait Bounded: Tree<Node: Clone> {
 ///
 /// # Errors
 ///
-/// A task ended without a result. Then, as when the search is dropped, its other tasks are cancelled.
-/// One that is stopped only later, or that processes which died should have stopped, may leave a
-/// little in a PE's memory until the job ends.
+/// A task ended without a result. Then, as when the search is dropped, its other tasks are
+/// cancelled. One that is stopped only later, or that processes which died should have stopped, may
+/// leave a little in a PE's memory until the job ends.
 pub async fn par_maximise<T>(
     cx: &Context,
     splitting: Splitting,
@@ -234,8 +236,8 @@ async fn keep<N: Clone + Send + 'static>(cx: Context, find: Find<N>) {
     }
 }
 
-/// Tells a PE that has joined the value of what home keeps. Asked after home has told all others, so that
-/// the PE hears of each find in one way or the other.
+/// Tells a PE that has joined the value of what home keeps. Asked after home has told all others,
+/// so that the PE hears of each find in one way or the other.
 async fn brief<N: Clone + Send + 'static>(cx: Context, (key, pe): (Key, Pe)) {
     let kept = cx.known::<Best<N>>(key).and_then(|best| best.get());
     if let Some((value, _)) = kept {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::vec;
 
-/// How many nodes are handed over at a time at most: enough for thieves to be busy, and few enough that
-/// their bytes do not matter. [`Splitting`](super::Splitting) says this number, too.
+/// How many nodes are handed over at a time at most: enough for thieves to be busy, and few enough
+/// that their bytes do not matter. [`Splitting`](super::Splitting) says this number, too.
 const HANDED_OVER_MAX: usize = 256;
 
 /// The siblings still to visit on each level between a task's first nodes and the node that it has
@@ -62,7 +62,8 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     }
 
     /// Takes out every other node of all levels, beginning with the highest, where the largest
-    /// subtrees are. What stays and what goes are about the same, if there are not too many to look at.
+    /// subtrees are. What stays and what goes are about the same, if there are not too many to look
+    /// at.
     pub(super) fn split(&mut self) -> Vec<N> {
         let (mut parted, mut levels) = (Vec::new(), Vec::new());
         let mut goes = false;
@@ -89,8 +90,8 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
         parted
     }
 
-    /// Takes out what is left of the highest level that has anything left, up to [`HANDED_OVER_MAX`]
-    /// nodes. Beyond that they stay.
+    /// Takes out what is left of the highest level that has anything left, up to
+    /// [`HANDED_OVER_MAX`] nodes. Beyond that they stay.
     pub(super) fn take_highest(&mut self) -> Vec<N> {
         while let Some(level) = self.levels.front_mut() {
             let nodes: Vec<N> = std::iter::from_fn(|| level.next()).take(HANDED_OVER_MAX).collect();

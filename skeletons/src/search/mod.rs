@@ -20,7 +20,8 @@
 //!
 //! Depth-bounded splitting is simple and even for regular trees; budgets suit trees of which nobody
 //! knows the shape; steal-driven splitting makes tasks only where they are taken (lazy splitting:
-//! Tzannes, Caragea, Barua and Vishkin 2010; the three as skeletons: `YewPar`, Archibald et al. 2020).
+//! Tzannes, Caragea, Barua and Vishkin 2010; the three as skeletons: `YewPar`, Archibald et al.
+//! 2020).
 
 mod bound;
 mod enumerate;
@@ -33,9 +34,10 @@ pub use enumerate::par_enumerate;
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;
 
-/// A tree whose nodes are generated when the search comes to them. The value is what all nodes have in
-/// common (a graph, a board's size); it is sent once to each PE that takes part. What each PE makes of it
-/// for itself goes into a field that does not travel: `#[serde(skip)] table: OnceLock<Table>`.
+/// A tree whose nodes are generated when the search comes to them. The value is what all nodes have
+/// in common (a graph, a board's size); it is sent once to each PE that takes part. What each PE
+/// makes of it for itself goes into a field that does not travel: `#[serde(skip)] table:
+/// OnceLock<Table>`.
 pub trait Tree: Portable + Sync {
     /// A node, with all that its children depend on.
     type Node: Portable;
@@ -49,11 +51,11 @@ pub trait Tree: Portable + Sync {
 pub enum Splitting {
     /// A task for each node of this depth and above; the root's depth is 0.
     Depth(u32),
-    /// A task that has visited so many nodes (at least one; those that are left out do not count) makes a
-    /// task of each node that is left on its highest level, of 256 at most, and goes on with what stays:
-    /// the level's rest has its turn when so many more have been visited.
+    /// A task that has visited so many nodes (at least one; those that are left out do not count)
+    /// makes a task of each node that is left on its highest level, of 256 at most, and goes on
+    /// with what stays: the level's rest has its turn when so many more have been visited.
     Budget(u64),
-    /// Whenever no task waits on this PE, half of the nodes that are left become one, of 256 nodes at
-    /// most.
+    /// Whenever no task waits on this PE, half of the nodes that are left become one, of 256 nodes
+    /// at most.
     StealDriven,
 }

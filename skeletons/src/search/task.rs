@@ -1,5 +1,5 @@
-//! The loop that visits nodes and splits off tasks, the same for every kind of search: it must never know
-//! what is looked for.
+//! The loop that visits nodes and splits off tasks, the same for every kind of search: it must
+//! never know what is looked for.
 
 use super::frontier::Frontier;
 use super::{Splitting, Tree};
@@ -73,8 +73,8 @@ where
     AbortOnDrop::new(cx.spawn(Distance::ZERO, visit, part)).await?
 }
 
-/// Has all PEs forget what they shared for a search, at its end or when it is dropped; home at once:
-/// then what its tasks still have to say is not passed on.
+/// Has all PEs forget what they shared for a search, at its end or when it is dropped; home at
+/// once: then what its tasks still have to say is not passed on.
 pub(super) struct ForgetsAtEnd<'a>(pub(super) &'a Context, pub(super) Key);
 
 impl Drop for ForgetsAtEnd<'_> {
@@ -161,8 +161,8 @@ impl Splitter {
     }
 }
 
-/// Visits nodes until there are no more, or until others should have a turn (`true`). Apart from what may
-/// wait, so that it is a plain loop: within it the nodes of UTS took a tenth longer.
+/// Visits nodes until there are no more, or until others should have a turn (`true`). Apart from
+/// what may wait, so that it is a plain loop: within it the nodes of UTS took a tenth longer.
 fn go_on<N, I: Iterator<Item = N>>(
     cx: &Context,
     splitter: &mut Splitter,

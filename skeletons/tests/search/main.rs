@@ -25,8 +25,8 @@ const SPLITTINGS: [Splitting; 7] = [
     Splitting::StealDriven,
 ];
 
-/// A tree of which nobody knows the shape beforehand: how many children a node has is drawn from its
-/// number.
+/// A tree of which nobody knows the shape beforehand: how many children a node has is drawn from
+/// its number.
 #[derive(Clone, Serialize, Deserialize)]
 struct Grown {
     seed: u64,

@@ -88,8 +88,8 @@ const SWEEP: Program = Program {
     tasks: 300,
     result: "5880121169931680734",
 };
-/// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step takes
-/// a tenth of a second.
+/// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step
+/// takes a tenth of a second.
 const STENCIL: Program = Program {
     name: "stencil",
     flags: "--rows 1000 --columns 500 --steps 100 --round 50",

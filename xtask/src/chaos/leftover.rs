@@ -54,10 +54,9 @@ impl Drop for Folder {
 }
 
 /// What is left of a job after its launcher has ended, in words: processes, which are ended, files
-/// in
-/// `folder` and those among `shared_memory`, the files there that its processes were seen to use. These
-/// are removed. Those of the MPI library count as well: nothing may stay of killed processes
-/// either.
+/// in `folder` and those among `shared_memory`, the files there that its processes were seen to
+/// use. These are removed. Those of the MPI library count as well: nothing may stay of killed
+/// processes either.
 pub(crate) fn of_job(
     mark: &str,
     folder: &Folder,

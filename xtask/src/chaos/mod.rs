@@ -1,6 +1,7 @@
-//! `cargo xtask chaos`: real jobs under a launcher, to which something is done from outside at random
-//! moments: processes are killed or stopped, the network between hosts is spoilt, and so on. The
-//! [classes](class) say what, and what must hold then. Each job must end in time and leave nothing behind.
+//! `cargo xtask chaos`: real jobs under a launcher, to which something is done from outside at
+//! random moments: processes are killed or stopped, the network between hosts is spoilt, and so on.
+//! The [classes](class) say what, and what must hold then. Each job must end in time and leave
+//! nothing behind.
 //!
 //! | file | what |
 //! |---|---|

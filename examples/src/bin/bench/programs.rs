@@ -1,5 +1,5 @@
-//! Whole programs against the same written by hand: the sweep against a broadcast of its table by MPI,
-//! the stencil against its exchange, and the others against rayon.
+//! Whole programs against the same written by hand: the sweep against a broadcast of its table by
+//! MPI, the stencil against its exchange, and the others against rayon.
 
 use crate::Bench;
 use crate::launch::{self, Finished, LaunchError};

@@ -1,11 +1,11 @@
-//! What the death of processes costs a job: SymGridPar2 figure 13, one of 10 PEs dies at 10 % … 90 %
-//! of the failure-free time; HdpH-RS figure 6.8, 5 of 20 die at once, with lazy and with eager
+//! What the death of processes costs a job: SymGridPar2 figure 13, one of 10 PEs dies at 10 % …
+//! 90 % of the failure-free time; HdpH-RS figure 6.8, 5 of 20 die at once, with lazy and with eager
 //! placing. The work is the Summatory Liouville function, as there.
 //!
 //! Where the PEs share fewer cores, the survivors have the cores of the dead: then a death costs no
-//! computing power, and jobs of 9 and 10 PEs take the same time. So the first experiment is repeated
-//! with tasks that sleep, as if each PE had a core. That shows what the runtime adds, and nothing
-//! about computing.
+//! computing power, and jobs of 9 and 10 PEs take the same time. So the first experiment is
+//! repeated with tasks that sleep, as if each PE had a core. That shows what the runtime adds, and
+//! nothing about computing.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -225,8 +225,8 @@ impl Experiment {
         }
     }
 
-    /// How long the job would take if a death cost only the work that is lost and the cores that are
-    /// lost: `moment` is the part of the usual time after which it comes.
+    /// How long the job would take if a death cost only the work that is lost and the cores that
+    /// are lost: `moment` is the part of the usual time after which it comes.
     fn due(&self, way: &Way, usual: f64, moment: f64) -> f64 {
         let power = |pes: u32| if way.sleeps { pes as usize } else { cores().min(pes as usize) };
         let slower = power(self.pes) as f64 / power(self.pes - self.deaths) as f64;

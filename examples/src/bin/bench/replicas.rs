@@ -1,6 +1,6 @@
-//! How much has to be run again when processes die: Queens 14 under the chaos monkey, by the lazy and by
-//! the eager skeleton (HdpH-RS table 6.5, where placing each of 65,234 tasks at random made 40,696
-//! replicas).
+//! How much has to be run again when processes die: Queens 14 under the chaos monkey, by the lazy
+//! and by the eager skeleton (HdpH-RS table 6.5, where placing each of 65,234 tasks at random made
+//! 40,696 replicas).
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};

@@ -1,5 +1,6 @@
-//! The four lines of SymGridPar2 figures 10 and 11: two computations whose tasks differ in length, spread
-//! by plain work stealing, round-robin, and on two levels, on 1, 2, 4, … PEs up to the number of cores.
+//! The four lines of SymGridPar2 figures 10 and 11: two computations whose tasks differ in length,
+//! spread by plain work stealing, round-robin, and on two levels, on 1, 2, 4, … PEs up to the
+//! number of cores.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};

@@ -1,5 +1,5 @@
-//! How much later than an empty MPI program a job of four PEs gets to work, in turn; and how soon one of
-//! 64 PEs on this machine does.
+//! How much later than an empty MPI program a job of four PEs gets to work, in turn; and how soon
+//! one of 64 PEs on this machine does.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};

@@ -1,5 +1,5 @@
-//! Unbalanced Tree Search on a bushy tree of 102 million nodes and on a deep, thin one of 111 million: one
-//! PE, two, and two supervised, against a plain sequential loop.
+//! Unbalanced Tree Search on a bushy tree of 102 million nodes and on a deep, thin one of 111
+//! million: one PE, two, and two supervised, against a plain sequential loop.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};

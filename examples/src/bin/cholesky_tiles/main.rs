@@ -1,10 +1,10 @@
-//! Cholesky's factor of a large matrix, whose tiles stay where they are made and go only to the tasks
-//! that need them.
+//! Cholesky's factor of a large matrix, whose tiles stay where they are made and go only to the
+//! tasks that need them.
 //!
 //! The whole factorisation (right-looking: Golub and Van Loan, Matrix Computations, 2013, §4.2) is
-//! given out at once: a task takes the handles of tiles that others have still to make, and starts when
-//! they are there. If a PE dies, its tiles are lost, and with them those that were to be made of them.
-//! What is lost is given out again, and made of what is there.
+//! given out at once: a task takes the handles of tiles that others have still to make, and starts
+//! when they are there. If a PE dies, its tiles are lost, and with them those that were to be made
+//! of them. What is lost is given out again, and made of what is there.
 //!
 //! [`tile`] has what is computed.
 
@@ -139,8 +139,8 @@ async fn factor(_: Context, tile: Remote<Tile>) -> Tile {
     tile
 }
 
-/// What is to be known of a tile, if it is there: a number that says what it is, and its product, or
-/// that of the transposed tile, with a vector.
+/// What is to be known of a tile, if it is there: a number that says what it is, and its product,
+/// or that of the transposed tile, with a vector.
 async fn examine(
     _: Context,
     (tile, x, is_transposed): (Remote<Tile>, Vec<f64>, bool),

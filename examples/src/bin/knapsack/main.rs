@@ -2,8 +2,8 @@
 //! carry, and are worth as much as possible.
 //!
 //! An example of branch and bound. A node is a choice of items; its children have one item more,
-//! which comes later in the order of value by weight. If an item may be cut, filling the knapsack in
-//! that order is best (Dantzig, Discrete-variable extremum problems, 1957): that is the bound.
+//! which comes later in the order of value by weight. If an item may be cut, filling the knapsack
+//! in that order is best (Dantzig, Discrete-variable extremum problems, 1957): that is the bound.
 
 mod items;
 
@@ -23,8 +23,8 @@ use ultramarine_examples::{JobFlags, Report, name_of, splitting};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The items: what the knapsack can carry on the first line, then `WEIGHT VALUE` on one line for
-    /// each item [default: items drawn at random].
+    /// The items: what the knapsack can carry on the first line, then `WEIGHT VALUE` on one line
+    /// for each item [default: items drawn at random].
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "seed"])]
     file: Option<PathBuf>,
     /// How many items are drawn; with a hundred or more it may take long.

@@ -1,11 +1,12 @@
 //! The tree of cliques, and its bound.
 //!
 //! A node is a clique with its *candidates*, the vertices that are joined to all of it. These are
-//! coloured greedily, joined ones in different colours: a clique has at most one vertex of each colour,
-//! so one that only uses the candidates up to the k-th colour has at most k of them (Tomita and Kameda,
-//! An efficient branch-and-bound algorithm for finding a maximum clique, 2007). The sets are bit by
-//! bit, so that a colour class is made with few operations (San Segundo, Rodríguez-Losada and Jiménez,
-//! An exact bit-parallel algorithm for the maximum clique problem, 2011: BBMC).
+//! coloured greedily, joined ones in different colours: a clique has at most one vertex of each
+//! colour, so one that only uses the candidates up to the k-th colour has at most k of them (Tomita
+//! and Kameda, An efficient branch-and-bound algorithm for finding a maximum clique, 2007). The
+//! sets are bit by bit, so that a colour class is made with few operations (San Segundo,
+//! Rodríguez-Losada and Jiménez, An exact bit-parallel algorithm for the maximum clique problem,
+//! 2011: BBMC).
 
 use crate::graph::{Graph, Vertices};
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,8 @@ impl Clique {
     }
 }
 
-/// The cliques with one vertex more, those of the greatest bound first. One has all the candidates that
-/// come after it still to choose from, so that each clique comes up once.
+/// The cliques with one vertex more, those of the greatest bound first. One has all the candidates
+/// that come after it still to choose from, so that each clique comes up once.
 struct Grown<'a> {
     graph: &'a Graph,
     from: Clique,

@@ -1,5 +1,5 @@
-//! Heat that spreads through a plate: neighbours that exchange their edges at each step, and go back
-//! to where they last agreed if one of them dies.
+//! Heat that spreads through a plate: neighbours that exchange their edges at each step, and go
+//! back to where they last agreed if one of them dies.
 //!
 //! Each PE has a band of rows. From one step to the next it sends the first and the last of them to
 //! the PEs above and below, and receives theirs, through a mailbox. After a round of many steps the

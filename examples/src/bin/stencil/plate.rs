@@ -36,8 +36,8 @@ impl Plate {
     }
 }
 
-/// One step for some rows, counted from 0 at the upper edge: each point that is not at the end of its
-/// row becomes the mean of its four neighbours.
+/// One step for some rows, counted from 0 at the upper edge: each point that is not at the end of
+/// its row becomes the mean of its four neighbours.
 pub(crate) fn step(columns: usize, rows: Range<usize>, old: &[f64], new: &mut [f64]) {
     for start in rows.map(|row| row * columns) {
         let (above, rest) = old[start - columns..start + 2 * columns].split_at(columns);

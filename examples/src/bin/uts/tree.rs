@@ -1,9 +1,9 @@
-//! The trees: how many children a node has is drawn from its digest, and a child's digest is the SHA-1
-//! of its parent's and its own number among the siblings. So a tree is all in a few parameters, and
-//! the same on every machine.
+//! The trees: how many children a node has is drawn from its digest, and a child's digest is the
+//! SHA-1 of its parent's and its own number among the siblings. So a tree is all in a few
+//! parameters, and the same on every machine.
 //!
-//! It follows the reference program to the letter (its functions `uts_numChildren` and `rng_spawn`, with
-//! the generator it calls BRG), and so yields the node counts published with it.
+//! It follows the reference program to the letter (its functions `uts_numChildren` and `rng_spawn`,
+//! with the generator it calls BRG), and so yields the node counts published with it.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -48,10 +48,12 @@ pub(crate) struct Uts {
 /// Laws by which trees grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 enum Kind {
-    /// 0: a node has children with one probability, and then always as many; the root has its own number.
+    /// 0: a node has children with one probability, and then always as many; the root has its own
+    /// number.
     #[value(alias = "0")]
     Bin,
-    /// 1: the number of children is distributed geometrically, about an average that depends on the depth.
+    /// 1: the number of children is distributed geometrically, about an average that depends on the
+    /// depth.
     #[value(alias = "1")]
     Geo,
     /// 2: geometric above, binomial below.
@@ -148,8 +150,8 @@ pub(crate) struct Children {
 impl Iterator for Children {
     type Item = Node;
 
-    // Else a node is written to memory and read again in other pieces, for which the processor waits:
-    // 4 % of the time.
+    // Else a node is written to memory and read again in other pieces, for which the processor
+    // waits: 4 % of the time.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "measured")]
     fn next(&mut self) -> Option<Node> {
@@ -220,8 +222,8 @@ impl Tree for Uts {
     }
 }
 
-/// The digest of the words, which fit one block of SHA-1 with its padding: a one, zeros and the length
-/// in bits.
+/// The digest of the words, which fit one block of SHA-1 with its padding: a one, zeros and the
+/// length in bits.
 #[inline]
 fn sha1<const N: usize>(digest: Digest, more: [u32; N]) -> Digest {
     let mut block = [0; 64];

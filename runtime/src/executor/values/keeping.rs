@@ -1,5 +1,5 @@
-//! What one PE keeps of values, and when it lets go of it: it must never know what a value is, nor how
-//! it comes.
+//! What one PE keeps of values, and when it lets go of it: it must never know what a value is, nor
+//! how it comes.
 
 use super::super::caught::discard;
 use super::super::context::Context;

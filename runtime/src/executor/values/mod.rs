@@ -44,10 +44,10 @@ use ultramarine_topology::{Distance, Pe};
 /// A value that all tasks may read, wherever they run. Cheap to clone.
 ///
 /// [`Context::share`] makes it. The handle travels within the argument of a task, in a few bytes;
-/// the value goes at most once to a process, and is there before the task starts. It is spread along
-/// a tree that follows the hierarchy of the machine, so that it enters each host once; processes that
-/// pass it on keep it, too. A `Vec` of numbers is not encoded, but sent from where it lies; other
-/// values are encoded for each process that they go to.
+/// the value goes at most once to a process, and is there before the task starts. It is spread
+/// along a tree that follows the hierarchy of the machine, so that it enters each host once;
+/// processes that pass it on keep it, too. A `Vec` of numbers is not encoded, but sent from where
+/// it lies; other values are encoded for each process that they go to.
 ///
 /// The value stays in each process until the last handle on the PE that made it has been dropped
 /// and no task with a handle is away from there. If PEs die, others get the value from a PE that
@@ -95,8 +95,8 @@ pub struct Shared<T>(Arc<Handle<T>>);
 /// makes it fails, all who wait for the value get its error.
 ///
 /// A supervised maker whose PE dies is run again, though another PE may have fetched what the first
-/// run made. So the function must make the same of the same argument, and must not turn a value that
-/// it could not get into one of its own.
+/// run made. So the function must make the same of the same argument, and must not turn a value
+/// that it could not get into one of its own.
 ///
 /// Like [`Shared`], a handle travels only with an argument of a task.
 pub struct Remote<T>(Arc<Handle<T>>);
@@ -150,8 +150,8 @@ impl<T: Portable + Sync> Remote<T> {
     ///
     /// # Errors
     ///
-    /// The task that makes it ended without a result; it was lost with the PEs that had it; it cannot
-    /// be encoded, or is longer than a message; or the job is ending.
+    /// The task that makes it ended without a result; it was lost with the PEs that had it; it
+    /// cannot be encoded, or is longer than a message; or the job is ending.
     pub fn get(&self) -> impl Future<Output = Result<Arc<T>, TaskError>> + Send + use<T> {
         let handle = self.0.clone();
         async move {
@@ -166,9 +166,10 @@ impl<T: Portable + Sync> Remote<T> {
 }
 
 impl<T: Portable + Sync> Remote<T> {
-    /// The same for the one task that goes on with the value: this PE keeps it no longer. If no other
-    /// task here has it, [`Arc::unwrap_or_clone`] gives the value itself, to be changed in place. Who asks
-    /// for it here after that finds it [lost](TaskError::ValueLost), unless another PE has fetched it.
+    /// The same for the one task that goes on with the value: this PE keeps it no longer. If no
+    /// other task here has it, [`Arc::unwrap_or_clone`] gives the value itself, to be changed in
+    /// place. Who asks for it here after that finds it [lost](TaskError::ValueLost), unless another
+    /// PE has fetched it.
     ///
     /// ```
     /// # use std::sync::Arc;

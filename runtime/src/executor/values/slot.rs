@@ -179,7 +179,8 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
     }
 }
 
-/// What brings a value has this. If it ends before, as when the job ends, those who wait hear of it.
+/// What brings a value has this. If it ends before, as when the job ends, those who wait hear of
+/// it.
 pub(in super::super) struct Bringing<T>(pub(in super::super) Arc<Slot<T>>);
 
 impl<T> Drop for Bringing<T> {

@@ -57,8 +57,8 @@ fn nobody_is_released_before_all_have_taken_leave() {
     }
 }
 
-/// Some are stolen, and cancelled before home knows where they are. `World` checks that nobody sends
-/// a CANCEL after taking leave.
+/// Some are stolen, and cancelled before home knows where they are. `World` checks that nobody
+/// sends a CANCEL after taking leave.
 #[test]
 fn tasks_are_cancelled_where_they_are_until_their_home_takes_leave() {
     const PES: u32 = 5;

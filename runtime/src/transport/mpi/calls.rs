@@ -51,8 +51,8 @@ impl Copying {
         // SAFETY: the constant is the library's own.
         let mut comm = Box::new(unsafe { ffi::RSMPI_COMM_NULL });
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the communicator is valid. The new one is written into the box, which is neither moved
-        // out of nor freed before the request is complete.
+        // SAFETY: the communicator is valid. The new one is written into the box, which is neither
+        // moved out of nor freed before the request is complete.
         check("MPI_Comm_idup", unsafe {
             ffi::MPI_Comm_idup(of.as_raw(), &raw mut *comm, request.as_mut_ptr())
         })?;
@@ -66,15 +66,16 @@ impl Copying {
     /// MPI has failed.
     pub fn look(&mut self) -> Result<Option<SimpleCommunicator>, LaneError> {
         let mut done = 0;
-        // SAFETY: the request came from `MPI_Comm_idup`, or was completed and so is null, which may be
-        // tested as well; the status may be ignored.
+        // SAFETY: the request came from `MPI_Comm_idup`, or was completed and so is null, which may
+        // be tested as well; the status may be ignored.
         check("MPI_Test", unsafe {
             ffi::MPI_Test(&raw mut self.request, &raw mut done, ffi::RSMPI_STATUS_IGNORE)
         })?;
         // SAFETY: the constant is the library's own.
         let nothing = unsafe { ffi::RSMPI_COMM_NULL };
         let comm = if done == 0 { nothing } else { std::mem::replace(&mut *self.comm, nothing) };
-        // SAFETY: the request is complete, so this is a communicator, and it was taken out of its place.
+        // SAFETY: the request is complete, so this is a communicator, and it was taken out of its
+        // place.
         Ok((comm != nothing).then(|| unsafe { SimpleCommunicator::from_raw(comm) }))
     }
 }

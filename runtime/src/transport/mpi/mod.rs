@@ -3,9 +3,9 @@
 //! Only small messages are sent (at most 8 KiB, or 4), which the MPI library sends eagerly: they
 //! need nothing from the receiver to complete, so that no PE ever waits for another inside MPI.
 //!
-//! The lane itself calls no MPI: it puts frames into queues and takes them from queues. On the other
-//! side of these is a [`Pump`], `calls.rs`, which does. After the first death a call may never
-//! return; whoever holds the lane does not even notice.
+//! The lane itself calls no MPI: it puts frames into queues and takes them from queues. On the
+//! other side of these is a [`Pump`], `calls.rs`, which does. After the first death a call may
+//! never return; whoever holds the lane does not even notice.
 //!
 //! MPI is to be initialised with `MPI_THREAD_SERIALIZED` or better: whoever has the pump may call,
 //! one at a time. `&mut self` sees to that.
@@ -23,8 +23,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
-/// The longest frame that every MPI library sends eagerly, in bytes: Open MPI sends 4 KiB with its own
-/// header through shared memory.
+/// The longest frame that every MPI library sends eagerly, in bytes: Open MPI sends 4 KiB with its
+/// own header through shared memory.
 const FRAME_BYTES: usize = (4 << 10) - 64;
 
 /// The longest that MPICH does, and those that come of it.

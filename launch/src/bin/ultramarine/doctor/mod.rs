@@ -25,12 +25,13 @@ use std::process::ExitCode;
 use ultramarine::Result;
 use ultramarine_topology::Domains;
 
-/// Check whether jobs run here and survive deaths: start small ones, and look at all that they need.
+/// Check whether jobs run here and survive deaths: start small ones, and look at all that they
+/// need.
 ///
 /// Prints a line for each check, with what mends it unless it is ok; exits with 1 if something is
 /// wrong. The flags say what job is meant, as for `ultramarine run`; inside a Slurm allocation all
-/// its nodes are tried by the small jobs, but cores, limits, ports, clock and name are those of the host
-/// on which this runs: their lines begin with its name.
+/// its nodes are tried by the small jobs, but cores, limits, ports, clock and name are those of the
+/// host on which this runs: their lines begin with its name.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! The launcher's command line: so many processes, where they were asked for, and none of them taken
-//! along when another dies.
+//! The launcher's command line: so many processes, where they were asked for, and none of them
+//! taken along when another dies.
 
 use super::allocation::Allocation;
 use super::launcher::{Kind, Launcher};
@@ -72,8 +72,8 @@ fn srun(
         Bind::Numa => "ldoms",
         Bind::Package => "sockets",
     };
-    // Where nobody has said how many cores a process needs, some Slurms bind it to one of them. Workers
-    // divide among themselves what cores there are.
+    // Where nobody has said how many cores a process needs, some Slurms bind it to one of them.
+    // Workers divide among themselves what cores there are.
     let hints = allocation.is_some_and(|allocation| allocation.hints);
     let is_said = cpus.is_some() || hints || says_cores(what.launcher_flags);
     let by_itself = (!is_said).then_some(Bind::None);
@@ -81,8 +81,8 @@ fn srun(
     flags
 }
 
-/// Whether these flags for srun say what processes are bound to, or how many cores each needs. With some
-/// of them srun takes no --cpu-bind beside.
+/// Whether these flags for srun say what processes are bound to, or how many cores each needs. With
+/// some of them srun takes no --cpu-bind beside.
 fn says_cores(flags: &[OsString]) -> bool {
     let says = ["--cpu-bind", "--cpu_bind", "--cpus-per-task", "-c", "--hint"];
     flags.iter().any(|flag| says.iter().any(|start| flag.as_bytes().starts_with(start.as_bytes())))
@@ -102,9 +102,10 @@ fn hydra(shape: &Shape) -> Vec<String> {
     flags
 }
 
-/// Open MPI needs to be told nothing about deaths of processes either. With `--enable-recovery` it lets
-/// survivors of a host go on, too, but then (4.1.4) exits with 0 whatever the program says, even after
-/// `MPI_Abort`: a failed job would look like a good one. Whoever wants it all the same can add it.
+/// Open MPI needs to be told nothing about deaths of processes either. With `--enable-recovery` it
+/// lets survivors of a host go on, too, but then (4.1.4) exits with 0 whatever the program says,
+/// even after `MPI_Abort`: a failed job would look like a good one. Whoever wants it all the same
+/// can add it.
 fn open_mpi(shape: &Shape, variables: &[String]) -> Vec<String> {
     let mut flags = vec!["-n".to_owned(), shape.processes.to_string()];
     let mut add = |words: &[&str]| flags.extend(words.iter().map(|word| (*word).to_owned()));
@@ -140,8 +141,8 @@ pub(crate) fn bind_variable(shape: &Shape) -> Option<&'static str> {
     shape.bind.filter(|_| shape.must_bind).map(Bind::name)
 }
 
-/// The most processes that a host may have. Neither mpiexec can be told a number of hosts: they take
-/// as many of the allocation as they fill so.
+/// The most processes that a host may have. Neither mpiexec can be told a number of hosts: they
+/// take as many of the allocation as they fill so.
 fn most_per_host(shape: &Shape) -> Option<u32> {
     shape.per_host.or_else(|| Some(shape.processes.div_ceil(shape.nodes?)))
 }

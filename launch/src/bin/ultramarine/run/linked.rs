@@ -1,9 +1,9 @@
 //! Which MPI a program is linked with.
 //!
 //! The program's file names its dynamic loader, and the loader says which libraries it would load:
-//! those of the file itself and of its libraries, from wherever `LD_LIBRARY_PATH`, run paths and the
-//! system's list say. A library's *name* says that it is an MPI; what is *in* it says which, since
-//! several MPIs have called theirs `libmpi.so.12`.
+//! those of the file itself and of its libraries, from wherever `LD_LIBRARY_PATH`, run paths and
+//! the system's list say. A library's *name* says that it is an MPI; what is *in* it says which,
+//! since several MPIs have called theirs `libmpi.so.12`.
 
 use super::error::RunError;
 use crate::bounded;

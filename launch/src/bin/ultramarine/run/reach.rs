@@ -1,5 +1,5 @@
-//! Whether the hosts that were named can be reached in the way that hydra goes: it waits for ever for one
-//! that its ssh does not get to. (Open MPI's mpiexec ends as soon as its ssh does.)
+//! Whether the hosts that were named can be reached in the way that hydra goes: it waits for ever
+//! for one that its ssh does not get to. (Open MPI's mpiexec ends as soon as its ssh does.)
 
 use super::error::RunError;
 use crate::bounded::{self, Ended};
@@ -27,8 +27,8 @@ const FILES: [&str; 3] =
 const BATCH_SYSTEMS: [&str; 5] =
     ["SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "PE_HOSTFILE", "LOADL_HOSTFILE"];
 
-/// The program by which hydra starts processes on other hosts, if it is one like ssh: it takes a host and
-/// a command.
+/// The program by which hydra starts processes on other hosts, if it is one like ssh: it takes a
+/// host and a command.
 pub(super) fn agent(
     flags: &[OsString],
     variable: impl Fn(&str) -> Option<OsString>,

@@ -1,4 +1,5 @@
-//! What is looked at only when a job is really to start, since it takes time or depends on the hour.
+//! What is looked at only when a job is really to start, since it takes time or depends on the
+//! hour.
 
 use super::Plan;
 use super::error::RunError;

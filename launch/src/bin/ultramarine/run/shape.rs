@@ -37,7 +37,8 @@ pub(crate) struct Wish {
     /// (`SLURM_NTASKS`); else one for each NUMA node of each host].
     #[arg(short = 'n', long, value_name = "PROCESSES", value_parser = count)]
     pub(super) processes: Option<u32>,
-    /// Hosts to use. [default: those of the Slurm allocation, or that `--hosts` names, or this one].
+    /// Hosts to use. [default: those of the Slurm allocation, or that `--hosts` names, or this
+    /// one].
     #[arg(short = 'N', long, value_name = "NODES", value_parser = count)]
     nodes: Option<u32>,
     /// At most so many processes on each host.

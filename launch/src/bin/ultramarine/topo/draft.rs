@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 use ultramarine::{Error, Result};
 
-/// A file that is being written, beside the one that it will be. Unless it is finished, nothing of it
-/// stays.
+/// A file that is being written, beside the one that it will be. Unless it is finished, nothing of
+/// it stays.
 pub(super) struct Draft {
     path: PathBuf,
     file: NamedTempFile,

@@ -41,7 +41,8 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// What it takes to find each other and to keep in touch. PEs of one process need nothing of it.
+    /// What it takes to find each other and to keep in touch. PEs of one process need nothing of
+    /// it.
     fn write_upkeep(&self, f: &mut Formatter<'_>, statistics: &Statistics) -> fmt::Result {
         let (most, sum) = (statistics.upkeep_most, statistics.upkeep);
         if most == Upkeep::default() {

@@ -1,5 +1,5 @@
-//! The hierarchy as a picture: nested boxes from the whole job on the left to its PEs on the right, below
-//! a scale of distances.
+//! The hierarchy as a picture: nested boxes from the whole job on the left to its PEs on the right,
+//! below a scale of distances.
 //!
 //! It has no background, so its colours suit light and dark pages: boxes bring their own, and what
 //! stands outside of them is grey. They run from dark to light blue with the distance, and PEs are

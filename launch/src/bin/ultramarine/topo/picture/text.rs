@@ -1,7 +1,7 @@
 //! How wide text is, as nearly as can be known without the reader's font.
 
-/// The width of text in a font of so many pixels, in pixels: rather too much than too little, for the
-/// wider of the usual fonts.
+/// The width of text in a font of so many pixels, in pixels: rather too much than too little, for
+/// the wider of the usual fonts.
 pub(super) fn width(text: &str, size: u32) -> u32 {
     let thousandths: u32 = text.chars().map(thousandths).sum();
     (thousandths * size).div_ceil(1000)
@@ -20,7 +20,8 @@ fn thousandths(c: char) -> u32 {
     }
 }
 
-/// The text without what no picture can hold, and with its middle left out if it is wider than this.
+/// The text without what no picture can hold, and with its middle left out if it is wider than
+/// this.
 pub(super) fn fit(text: &str, size: u32, width_max: u32) -> String {
     let mut chars: Vec<char> = text.chars().map(printable).collect();
     let text = |chars: &[char]| chars.iter().collect::<String>();
