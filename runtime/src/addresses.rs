@@ -14,8 +14,8 @@ use ultramarine_topology::Pe;
 /// use std::net::SocketAddr;
 /// use ultramarine_runtime::addresses::Addresses;
 /// use ultramarine_topology::Pe;
-/// let all: Vec<SocketAddr> =
-///     ["10.0.0.1:40000", "10.0.0.1:40001", "10.0.0.2:40000"].map(|text| text.parse().unwrap()).into();
+/// let all = ["10.0.0.1:40000", "10.0.0.1:40001", "10.0.0.2:40000"];
+/// let all: Vec<SocketAddr> = all.map(|text| text.parse().unwrap()).into();
 /// let addresses = Addresses::from(all.clone());
 /// assert_eq!(addresses.of(Pe::new(1)), all[1]);
 /// ```

@@ -299,9 +299,9 @@ fn who_divides_gives_others_their_turns() {
 fn ranges_are_reduced_in_order() {
     for places in hierarchies() {
         job(places, async |cx| {
-            let show = |gap: &char, n: u64| format!("{n}{gap}");
+            let say = |gap: &char, n: u64| format!("{n}{gap}");
             let show_each = |n: u64| format!("{n} ");
-            let join = |a: String, b: String| a + &b;
+            let add = |a: String, b: String| a + &b;
             for range in [0..0, 7..8, 5..105] {
                 let range: Range<u64> = range;
                 let expected: String = range.clone().map(show_each).collect();
@@ -309,22 +309,13 @@ fn ranges_are_reduced_in_order() {
                     let (ours, none) = (|| range.clone(), String::new);
                     let safe = cx.supervised();
                     let all = [
-                        par_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, show, join)
+                        par_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, say, add)
                             .await,
-                        push_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, show, join)
+                        push_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, say, add)
                             .await,
-                        push_map_reduce_range_thresh(
-                            &safe,
-                            threshold,
-                            ours(),
-                            ' ',
-                            none,
-                            show,
-                            join,
-                        )
-                        .await,
-                        par_map_reduce(&cx, threshold as usize, ours(), none, show_each, join)
+                        push_map_reduce_range_thresh(&safe, threshold, ours(), ' ', none, say, add)
                             .await,
+                        par_map_reduce(&cx, threshold as usize, ours(), none, show_each, add).await,
                     ];
                     assert!(all.iter().all(|one| one.as_ref() == Ok(&expected)), "{all:?}");
                 }

@@ -9,6 +9,9 @@ use crate::source::{self, Source, code_of};
 /// Longest file, in lines. The aim is 400; past this a file surely holds a second concept.
 const FILE_LINES_MAX: usize = 450;
 
+/// Longest line of a comment, in columns; a row of a table is one line. Rustfmt sees to the code.
+const COLUMNS_MAX: usize = 100;
+
 /// The crates, each of which may depend on those before it and on no other.
 const CRATES: [(&str, &str); 6] = [
     ("topology", "ultramarine-topology"),
@@ -90,6 +93,9 @@ fn check_file(file: &Source, code: &str) -> Vec<String> {
     if lines > FILE_LINES_MAX {
         let hint = "look for the second concept in it and give that a file of its own";
         breach(lines, &format!("{lines} lines, more than {FILE_LINES_MAX}: {hint}"));
+    }
+    if let Some(line) = line_where(&file.text, is_long_comment) {
+        breach(line, &format!("a comment of more than {COLUMNS_MAX} columns"));
     }
     for word in UNFINISHED_WORDS {
         if let Some(line) = find_word(&file.text, word) {
@@ -184,6 +190,12 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
     line_where(text, |line| words(line, word).next().is_some())
 }
 
+fn is_long_comment(line: &str) -> bool {
+    let text = line.trim_start();
+    let is_row = text.trim_start_matches(['/', '!', ' ']).starts_with('|');
+    text.starts_with("//") && !is_row && line.chars().count() > COLUMNS_MAX
+}
+
 fn find_macro(line: &str, name: &str) -> bool {
     words(line, name).any(|(_, after)| after.starts_with('!'))
 }
@@ -268,6 +280,13 @@ mod tests {
     fn files_stay_short() {
         fine("a.rs", &"\n".repeat(FILE_LINES_MAX));
         wrong("a.rs", &"\n".repeat(FILE_LINES_MAX + 1), "a.rs:451: 451 lines, more than 450: ");
+    }
+
+    #[test]
+    fn comments_are_narrow() {
+        let (long, row) = ("x".repeat(COLUMNS_MAX), format!("//! | {} |", "x".repeat(200)));
+        fine("a.rs", &format!("{row}\n// {}\nlet x = \"{long}\";", &long[3..]));
+        wrong("a.rs", &format!("\n    /// {long}"), "a.rs:2: a comment of more than 100 columns");
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //!
 //!          ●  PE 0                       ●  PE 0                         ●  PE 0
 //!        ╱   ╲                         ╱   ╲                           ╱   ╲
-//!       ●     ●  PE 0's           PE 0 ●     ○ ┈→ stolen, PE 5    PE 3 ●     ● PE 6   within the part's radius
-//!      ╱ ╲   ╱ ╲ threads            ╱ ╲   ╱ ╲                        ╱ ╲   ╱ ╲
-//!     ●   ● ●   ●                  ●   ● ●   ●  PE 5                ●   ● ●   ●       near their parents
+//!       ●     ●  PE 0's           PE 0 ●     ○ ┈→ stolen, PE 5    PE 3 ●     ● PE 6 within their
+//!      ╱ ╲   ╱ ╲ threads            ╱ ╲   ╱ ╲                        ╱ ╲   ╱ ╲        radius around
+//!     ●   ● ●   ●                  ●   ● ●   ●  PE 5                ●   ● ●   ●       their parents
 //! ```
 //!
 //! Whoever divides a problem supervises its parts. So what a death costs depends on how far the
@@ -127,7 +127,7 @@ where
     /// use ultramarine::Key;
     /// use ultramarine::prelude::*;
     ///
-    /// /// How many numbers of a range are prime. Each process makes its table of small primes once.
+    /// /// How many numbers of a range are prime. Each process makes its table once.
     /// async fn primes(cx: &Context, all: Range<u64>) -> Result<usize, TaskError> {
     ///     let key = cx.new_key();
     ///     let primes = DivideAndConquer::with_context(

@@ -41,9 +41,9 @@ where
     Map::new(Plain(f), (), items)
 }
 
-/// [`map()`] for a function that needs something beside its item. It travels like a [`Shared`]: once to
-/// each process. All items are given the same: if there are several things, make one tuple or
-/// struct of them. What differs from item to item is a part of the item.
+/// [`map()`] for a function that needs something beside its item. It travels like a [`Shared`]:
+/// once to each process. All items are given the same: if there are several things, make one tuple
+/// or struct of them. What differs from item to item is a part of the item.
 ///
 /// ```
 /// use ultramarine::prelude::*;

@@ -105,8 +105,10 @@ where
     /// ```
     /// use ultramarine::prelude::*;
     ///
-    /// async fn numbers(cx: &Context, words: Vec<String>) -> Result<Result<Vec<u64>, String>, TaskError> {
-    ///     let parse = |word: String| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));
+    /// type Numbers = Result<Vec<u64>, String>;
+    ///
+    /// async fn numbers(cx: &Context, words: Vec<String>) -> Result<Numbers, TaskError> {
+    ///     let parse = |word: String| word.parse::<u64>().map_err(|why| format!("{word}: {why}"));
     ///     map(parse, words).try_run(cx).await
     /// }
     /// ```

@@ -58,8 +58,8 @@ pub trait Bounded: Tree<Node: Clone> {
 /// use serde::{Deserialize, Serialize};
 /// use ultramarine::prelude::*;
 ///
-/// /// Which of these weights to take, so that they come as near to the limit as they can. A node is
-/// /// how many have been looked at, and what those taken weigh.
+/// /// Which of these weights to take, so that they come as near to the limit as they can. A node
+/// /// is how many have been looked at, and what those taken weigh.
 /// #[derive(Clone, Serialize, Deserialize)]
 /// struct Load {
 ///     weights: Vec<u64>,
@@ -68,7 +68,7 @@ pub trait Bounded: Tree<Node: Clone> {
 ///
 /// impl Tree for Load {
 ///     type Node = (usize, u64);
-///     fn children(&self, (seen, load): (usize, u64)) -> impl Iterator<Item = (usize, u64)> + Send {
+///     fn children(&self, (seen, load): Self::Node) -> impl Iterator<Item = Self::Node> + Send {
 ///         let next = self.weights.get(seen).map(|weight| [load + weight, load]);
 ///         let loads = next.into_iter().flatten().filter(|load| *load <= self.limit);
 ///         loads.map(move |load| (seen + 1, load))

@@ -5,14 +5,14 @@
 //! share its work is [`Splitting`]:
 //!
 //! ```text
-//!   depth 2: a task for each          budget 1000: who has visited      steal-driven: when nothing
-//!   node down to depth 2              so many hands on the rest of      waits to be stolen, half of
-//!                                     its highest level, 256 at most    what is left, 256 at most
-//!          ●                                 ●                                 ●
-//!       ╱  │  ╲                           ╱  │  ╲                           ╱  │  ╲
-//!      ○   ○   ○                         ●   ○   ○                         ●   ●   ○
-//!     ╱╲  ╱╲  ╱╲                        ╱╲                                ╱╲   ┆
-//!    ○ ○ ○ ○ ○ ○                       ● …                               ● ○  …
+//!   depth 2: a task for each          budget 1000: who has visited     steal-driven: when nothing
+//!   node down to depth 2              1000 hands on the rest of        waits to be stolen, half of
+//!                                     its highest level, 256 at most   what is left, 256 at most
+//!          ●                                 ●                                ●
+//!       ╱  │  ╲                           ╱  │  ╲                          ╱  │  ╲
+//!      ○   ○   ○                         ●   ○   ○                        ●   ●   ○
+//!     ╱╲  ╱╲  ╱╲                        ╱╲                               ╱╲   ┆
+//!    ○ ○ ○ ○ ○ ○                       ● …                              ● ○  …
 //!              ● the task's own way      ○ what becomes tasks of others
 //! ```
 //!

@@ -65,8 +65,8 @@ fn a_budget_makes_tasks_of_what_it_leaves() {
             let (tasks, shape): (u64, Shape) = tasks_of(&cx, splitting, look, add, search).await?;
             assert_eq!(tasks, expected, "budget {budget}, {shape:?}");
         }
-        // A task for the whole: the root and 99 leaves, then 256 of the others at a time: 1000 = 99
-        // + 256 + 100 + 256 + 100 + 189.
+        // A task for the whole: the root and 99 leaves, then 256 of the others at a time:
+        // 1000 = 99 + 256 + 100 + 256 + 100 + 189.
         let count = |_: &Wide, _: &u64, found: &mut u64| *found += 1;
         let add = |found: &mut u64, other| *found += other;
         let wide = (Wide { width: 1000 }, 0);
