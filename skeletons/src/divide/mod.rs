@@ -4,13 +4,13 @@
 //! what:
 //!
 //! ```text
-//!  fork: this PE's threads       par: whoever is free             push: dealt out at once
+//!  fork: this PE's threads       par: whoever is free             push: dealt out within a radius
 //!
 //!          ●  PE 0                       ●  PE 0                         ●  PE 0
 //!        ╱   ╲                         ╱   ╲                           ╱   ╲
-//!       ●     ●  PE 0's           PE 0 ●     ○ ┈→ stolen, PE 5    PE 3 ●     ● PE 6 within their
-//!      ╱ ╲   ╱ ╲ threads            ╱ ╲   ╱ ╲                        ╱ ╲   ╱ ╲        radius around
-//!     ●   ● ●   ●                  ●   ● ●   ●  PE 5                ●   ● ●   ●       their parents
+//!       ●     ●  PE 0's           PE 0 ●     ○ ┈→ stolen, PE 5    PE 3 ●     ● PE 6
+//!      ╱ ╲   ╱ ╲ threads            ╱ ╲   ╱ ╲                        ╱ ╲   ╱ ╲
+//!     ●   ● ●   ●                  ●   ● ●   ●  PE 5                ●   ● ●   ●
 //! ```
 //!
 //! Whoever divides a problem supervises its parts. So what a death costs depends on how far the
