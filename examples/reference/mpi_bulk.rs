@@ -1,4 +1,4 @@
-//! MPI's own rate for large messages: one rank asks, the other answers with so many bytes. What
+//! MPI's own rate for large messages: one rank asks, the other answers with a number of bytes. What
 //! bulk data is measured against.
 
 use mpi::traits::{Communicator, Destination, Source};

@@ -7,7 +7,7 @@ use ultramarine::{Error, Result};
 
 /// As long as a FISH or a small SCHEDULE.
 const MESSAGE_BYTES: usize = 64;
-/// The figure is the median of so many batches, the first of which warms up.
+/// The figure is the median of this many batches, the first of which warms up.
 const BATCHES: usize = 101;
 const ROUND_TRIPS: u32 = 1000;
 

@@ -77,7 +77,7 @@ impl Skeleton {
         }
     }
 
-    /// How many tasks it makes of so many items, if no PE dies.
+    /// How many tasks it makes of this many items, if no PE dies.
     pub fn tasks(self, cx: &Context, items: usize) -> u64 {
         let tasks = match self {
             Skeleton::ParMap | Skeleton::PushMap | Skeleton::ParMapLocal => items,

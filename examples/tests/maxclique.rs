@@ -26,7 +26,7 @@ fn graph<T>(comment: &str, vertices: &[T], joined: impl Fn(&T, &T) -> bool) -> S
     format!("c {comment}\np edge {} {count}\n{edges}", vertices.len())
 }
 
-/// Words of so many bits, joined if they differ in `least` at least.
+/// Words of this many bits, joined if they differ in `least` at least.
 fn hamming(bits: u32, least: u32) -> String {
     let comment = format!(
         "hamming{bits}-{least}: words of {bits} bits, joined if they differ in {least} at least"
@@ -34,7 +34,7 @@ fn hamming(bits: u32, least: u32) -> String {
     graph(&comment, &(0..1 << bits).collect::<Vec<u32>>(), |a, b| (a ^ b).count_ones() >= least)
 }
 
-/// Pairs of so many things, joined if they have none in common.
+/// Pairs of this many things, joined if they have none in common.
 fn johnson(things: u32) -> String {
     let comment = format!(
         "johnson{things}-2-4: pairs of {things} things, joined if they have none in common"

@@ -194,7 +194,7 @@ mod mpi {
     use super::*;
     use common::launcher;
 
-    /// The launcher that belongs to this build, starting so many ranks of `sum_euler`.
+    /// The launcher that belongs to this build, starting this many ranks of `sum_euler`.
     fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
         common::launched(SUM_EULER, ranks, flags)
     }

@@ -3,7 +3,7 @@
 //!
 //! | what says so | how many |
 //! |---|---|
-//! | `--threads`, `ULTRAMARINE_THREADS` | so many, whatever else is said |
+//! | `--threads`, `ULTRAMARINE_THREADS` | this many, whatever else is said |
 //! | else the cores that the process may use | those it is bound to (by `taskset`, a cpuset, `mpiexec -bind-to`, `srun`), or the CPU quota of its cgroup if that is less; in a step of Slurm no more than `SLURM_CPUS_ON_NODE`, as not every Slurm binds |
 //! | … divided among processes that share them | those of one host that are bound to the same cores, have the same quota, or are limited by the step |
 //! | … limited for each process | by `SLURM_CPUS_PER_TASK`, `OMP_NUM_THREADS` (the first number of a list) and `RAYON_NUM_THREADS` |
@@ -37,7 +37,7 @@ pub(crate) struct Allowance {
 const LIMITS: [&str; 3] = ["SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"];
 
 impl Allowance {
-    /// This process's own, if the user `gave` each PE so many threads.
+    /// This process's own, if the user `gave` each PE its number of threads.
     pub(crate) fn own(given: Option<usize>, variable: impl Fn(&str) -> Option<String>) -> Self {
         // This heeds the quotas of cgroups as well as what the process is bound to.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -45,14 +45,15 @@ impl Allowance {
         Allowance { given, cores, of, limit: limit(variable) }
     }
 
-    /// Worker threads of a PE, if so many processes share the cores, and so many PEs the process.
+    /// Worker threads of a PE, if this many processes share the cores, and this many PEs the
+    /// process.
     pub(crate) fn worker_threads(&self, processes: usize, pes: usize) -> usize {
         let limit = self.limit.as_ref().map_or(THREADS_MAX, |(most, _)| *most);
         let share = (self.cores / processes.max(1)).min(limit) / pes.max(1);
         self.given.unwrap_or_else(|| share.clamp(1, THREADS_MAX))
     }
 
-    /// How many of this process's PEs share a core, if it has so many; at least 1.
+    /// How many of this process's PEs share a core, if it has this many; at least 1.
     pub(crate) fn pes_per_core(&self, pes: u32) -> u32 {
         (pes / u32::try_from(self.cores).unwrap_or(u32::MAX).max(1)).max(1)
     }
@@ -90,7 +91,7 @@ pub(crate) fn cpus() -> String {
 }
 
 /// How many cores a process may use of those that are `available` to it, and which these are. It is
-/// `bound` to those in this list; the step that it is in, if any, has so many on this host.
+/// `bound` to those in this list; the step that it is in, if any, has this many on this host.
 fn shared_cores(available: usize, bound: &str, of_step: Option<usize>) -> (usize, String) {
     match of_step {
         // Where nothing binds, all processes of the step have the same cores to choose from.

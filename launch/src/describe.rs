@@ -10,7 +10,7 @@ use ultramarine_topology::{Place, Topology, host_list};
 const DESCRIBED_PES_MAX: usize = 1 << 20;
 
 impl Options {
-    /// The hierarchy that a job would have with so many PEs on each of these hosts, given as in
+    /// The hierarchy that a job would have with this many PEs on each of these hosts, given as in
     /// `r1n[01-16],login`. No job is started: where the hosts stand is read from the topology file
     /// or from their names, and what is below a host is not known. The power of a PE is its
     /// `threads`, 1 if none are given. Ranks are dealt out host by host.

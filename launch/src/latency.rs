@@ -46,7 +46,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Round trips that took so long, between so many pairs.
+    /// Round trips that took this long, between this many pairs.
     ///
     /// # Panics
     ///
@@ -263,7 +263,7 @@ mod tests {
         );
     }
 
-    /// Racks, each with so many hosts, each with so many PEs.
+    /// Racks, each with this many hosts, each with this many PEs.
     fn job(racks: &[&[u32]]) -> Topology {
         let mut places = Vec::new();
         for (rack, hosts) in racks.iter().enumerate() {

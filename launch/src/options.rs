@@ -40,7 +40,7 @@ pub enum LaneKind {
 // A program without a description has none, rather than this one.
 #[command(next_help_heading = "Job", about = None, long_about = None)]
 pub struct Options {
-    /// Run so many PEs as threads of this process, without a launcher [env: `ULTRAMARINE_PES`].
+    /// Run this many PEs as threads of this process, without a launcher [env: `ULTRAMARINE_PES`].
     #[arg(long, value_name = "P", value_parser = pe_count)]
     pes: Option<u32>,
     /// What carries messages between PEs [env: `ULTRAMARINE_LANE`].
@@ -90,7 +90,7 @@ type PortRange = RangeInclusive<u16>;
 /// end within 20 s on two cores, and 4,096 did not within minutes.
 pub(crate) const PES_MAX: u32 = 2048;
 
-/// So many PEs on a core ask for work as often as one alone would.
+/// Up to this many PEs on a core ask for work as often as one alone would.
 const PES_PER_CORE_FEW: u32 = 8;
 
 /// Variables with the common prefix that are not settings of the runtime.
@@ -205,7 +205,7 @@ impl Options {
         Ok(self)
     }
 
-    /// Run so many PEs as threads of this process, without a launcher.
+    /// Run this many PEs as threads of this process, without a launcher.
     #[must_use]
     pub fn pes(mut self, pes: u32) -> Self {
         self.pes = Some(pes);
@@ -311,13 +311,13 @@ impl Options {
         Ok(sources)
     }
 
-    /// The settings of a PE with so many worker threads.
+    /// The settings of a PE with this many worker threads.
     #[cfg(feature = "mpi")]
     pub(crate) fn settings(&self, threads: usize) -> Result<Settings, StartError> {
         self.settings_of_many(threads, 1)
     }
 
-    /// The settings of a PE with so many worker threads that shares its core with others.
+    /// The settings of a PE with this many worker threads that shares its core with others.
     ///
     /// Where there are many, each asks for work less often, unless one of these delays is set: a PE
     /// without work wakes about ten others with each FISH. 2,000 PEs on two cores, each of which

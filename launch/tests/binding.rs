@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 const ULTRAMARINE: &str = env!("CARGO_BIN_EXE_ultramarine");
 
-/// A job of so many processes, which the launcher binds to that, and which are to have that each.
+/// A job of this many processes, which the launcher binds to that, and which are to have that each.
 fn job(processes: u32, bound_to: &str, asked: &str) -> Option<Ended> {
     let mut command = launcher()?;
     command.args(["-n", &processes.to_string(), "--bind-to", bound_to]);

@@ -22,7 +22,7 @@ const GRACE: &str = "50s";
 /// The variable that names a folder which the processes of a job share.
 const FOLDER: &str = "DEATHS_FOLDER";
 
-/// Runs a program on so many processes over each lane. All must be well although some are killed.
+/// Runs a program on this many processes over each lane. All must be well although some are killed.
 fn survives(processes: u32, program: &str) {
     survives_what_is_told(processes, program, &["the job goes on without it"]);
 }
@@ -156,7 +156,7 @@ mod programs {
         std::fs::create_dir(folder.join(what)).is_ok()
     }
 
-    /// Stops this process, all of its threads, for so many milliseconds.
+    /// Stops this process, all of its threads, for this many milliseconds.
     fn stop(millis: u32) {
         let own = std::process::id();
         let seconds = f64::from(millis) / 1000.0;

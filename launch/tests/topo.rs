@@ -23,7 +23,7 @@ fn describe(flags: &str) -> Ended {
     run(&mut topo(flags))
 }
 
-/// The same under the launcher, on so many processes of one worker.
+/// The same under the launcher, on this many processes of one worker.
 #[cfg(feature = "mpi")]
 fn launched(processes: u32, flags: &str) -> Option<Ended> {
     let mut command = common::command::launcher()?;

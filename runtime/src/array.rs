@@ -167,7 +167,7 @@ pub struct Arriving {
 }
 
 impl Arriving {
-    /// One of so many bytes in all. `None`: there is no such array.
+    /// One of this many bytes in all. `None`: there is no such array.
     pub fn new(bytes: usize, alignment: usize) -> Option<Arriving> {
         Some(Arriving { array: Array::with_room(bytes, alignment)?, come: 0, bytes })
     }

@@ -20,7 +20,7 @@ pub(crate) struct Numbered<T> {
     late: BTreeMap<u64, T>,
 }
 
-/// So many empty places do not matter.
+/// This many empty places do not matter.
 const EMPTY_MAX: usize = 32;
 
 impl<T> Numbered<T> {

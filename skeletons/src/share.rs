@@ -63,7 +63,7 @@ pub(crate) fn chunked<A>(size: usize, items: impl IntoIterator<Item = A>) -> Vec
     std::iter::from_fn(chunk).collect()
 }
 
-/// The items dealt out in turn to so many groups, none of which is empty.
+/// The items dealt out in turn to this many groups, none of which is empty.
 pub(crate) fn sliced<A>(slices: usize, items: impl IntoIterator<Item = A>) -> Vec<Vec<A>> {
     let slices = slices.max(1);
     let mut groups: Vec<Vec<A>> = Vec::new();

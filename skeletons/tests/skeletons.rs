@@ -190,7 +190,7 @@ fn each_skeleton_makes_as_many_tasks_as_it_says() {
     });
 }
 
-/// How many of so many items each part of the machine ran.
+/// How many of the `items` each part of the machine ran.
 fn ran_in_parts(cx: &Context, items: usize, result: &[u32]) -> Vec<(u64, usize)> {
     assert_eq!(result.len(), items);
     let topology = cx.topology();

@@ -38,7 +38,7 @@ const FAR: u32 = 24;
 /// From this on, to a PE nearby: `F(16)` takes tens of microseconds.
 const NEAR: u32 = 16;
 
-/// So many levels of the recursion are placed: at most 2⁵ - 1 problems, a few for each PE of a
+/// This many levels of the recursion are placed: at most 2⁵ - 1 problems, a few for each PE of a
 /// small job. A PE that dies takes no more with it than those of them that it had, and what they
 /// placed.
 const LEVELS_PLACED: u32 = 5;

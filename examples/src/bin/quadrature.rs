@@ -68,7 +68,7 @@ impl Function {
 const LEVELS_MIN: u32 = 4;
 /// And at most so often: then its points are hardly different numbers any more.
 const LEVELS_MAX: u32 = 50;
-/// Intervals of so many levels are placed; smaller ones stay with their parents.
+/// Intervals of this many levels are placed; smaller ones stay with their parents.
 const LEVELS_PLACED: u32 = 6;
 
 /// What is integrated.

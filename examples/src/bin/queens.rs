@@ -33,13 +33,13 @@ struct Arguments {
     job: JobFlags,
 }
 
-/// Boards with up to so many queens are placed on any PE; of a size of 14 there are 170. Those with
-/// one more are placed near their parent, and all others stay with it, so that a PE that dies takes
-/// few with it, and what they placed.
+/// Boards with up to this many queens are placed on any PE; of a size of 14 there are 170. Those
+/// with one more are placed near their parent, and all others stay with it, so that a PE that dies
+/// takes few with it, and what they placed.
 const ROWS_PLACED: u32 = 2;
 
-/// Boards with so many rows left, and more, are worth a message to anybody: counting takes about a
-/// tenth of a millisecond.
+/// Boards with this many rows left, and more, are worth a message to anybody: counting takes about
+/// a tenth of a millisecond.
 const ROWS_FAR: u32 = 11;
 
 /// A board whose first rows have their queens. A column is a bit.

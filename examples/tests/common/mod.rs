@@ -127,7 +127,7 @@ fn scrub(command: &mut Command) {
     }
 }
 
-/// The launcher that belongs to this build, starting so many ranks of a program.
+/// The launcher that belongs to this build, starting this many ranks of a program.
 pub(crate) fn launched(program: &str, ranks: u32, flags: &str) -> Option<Command> {
     let mut command = launcher()?;
     command.args(["-n", &ranks.to_string(), program]).args(flags.split_whitespace());

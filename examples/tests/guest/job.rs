@@ -70,7 +70,7 @@ impl Job {
         Job { launcher, mark, out, err, shared_memory: BTreeSet::new() }
     }
 
-    /// The process of each PE, once all so many have begun.
+    /// The process of each PE, once all have begun.
     pub(crate) fn begun(&mut self, pes: usize) -> BTreeMap<u32, u32> {
         let mut processes = BTreeMap::new();
         eventually("all PEs begin", || {

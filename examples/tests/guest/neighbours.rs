@@ -17,7 +17,7 @@ fn job(flags: &str) -> Option<Command> {
     Some(command)
 }
 
-/// So many ports, most of which are free.
+/// This many ports, most of which are free.
 fn ports(count: u16) -> (u16, u16) {
     loop {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are ports");

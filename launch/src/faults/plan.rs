@@ -60,7 +60,7 @@ impl Faults {
         })
     }
 
-    /// Who dies when in a job of so many PEs.
+    /// Who dies when in a job of this many PEs.
     ///
     /// # Errors
     ///

@@ -110,7 +110,7 @@ pub(super) fn restore_signals(held: &HeldSignals) {
     }
 }
 
-/// The next signal that was held back, if one comes within so many milliseconds.
+/// The next signal that was held back, if one comes within this many milliseconds.
 pub(super) fn next_signal(limit_ms: u32) -> Option<i32> {
     let mut all = MaybeUninit::uninit();
     let limit = libc::timespec {
@@ -296,7 +296,7 @@ fn expose_to(signal: i32) {
     }
 }
 
-/// Ends this process in so many seconds, whatever it does then.
+/// Ends this process in this many seconds, whatever it does then.
 pub(super) fn end_within(seconds: u32) {
     expose_to(libc::SIGALRM);
     // SAFETY: touches no memory.

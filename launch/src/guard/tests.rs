@@ -66,7 +66,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts so many processes of a program. `None` where no launcher belongs to this build.
+    /// Starts this many processes of a program. `None` where no launcher belongs to this build.
     fn start(test: &str, program: &str, processes: u32) -> Option<Self> {
         let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
             println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
@@ -93,7 +93,7 @@ impl Running {
         Some(Running { folder, launcher, said: vec![out, err] })
     }
 
-    /// The guards and the wards, by rank, once all so many wards have come so far.
+    /// The guards and the wards, by rank, once all wards have come this far.
     fn at_work(&self, processes: u32) -> BTreeMap<u32, (i32, i32)> {
         let line = |rank: u32| {
             let text = std::fs::read_to_string(self.folder.join(rank.to_string())).ok()?;

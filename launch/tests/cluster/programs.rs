@@ -40,7 +40,7 @@ fn stay_in_racks() {
     run(async |cx| {
         let beyond = (0..cx.pes()).map(Pe::new).find(|pe| rack(&cx, *pe) == 1);
         let beyond = beyond.expect("there is another rack");
-        // From each rack so many, which say where they have run.
+        // From each rack this many, which say where they have run.
         let spread = async |cx: Context, ()| {
             let home = rack(&cx, cx.pe());
             let task = async |cx: Context, home: usize| {

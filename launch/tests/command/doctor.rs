@@ -79,7 +79,7 @@ mod with_mpi {
         assert!(check("mpi").get("mend").is_none(), "all is well there");
     }
 
-    /// Starts the program so many times, and connects nobody.
+    /// Starts the program this many times, and connects nobody.
     const LONERS: &str = "[ \"$1\" = --version ] && exit\n\
         while [ \"$1\" != -n ]; do shift; done\n\
         left=$2\n\

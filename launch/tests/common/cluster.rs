@@ -60,7 +60,7 @@ impl Cluster {
         command
     }
 
-    /// `srun`, for so many processes on each host.
+    /// `srun`, for this many processes on each host.
     pub(crate) fn srun(&self, per_host: u32) -> Command {
         let mut command = self.on("login");
         command.args(["srun", "--mpi", self.pmi, "--no-kill", "--kill-on-bad-exit=0", "--wait=0"]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a program printed and whether it succeeded, after running on so many processes. `None`
+/// What a program printed and whether it succeeded, after running on this many processes. `None`
 /// where no launcher belongs to this build.
 pub(crate) fn launched(processes: u32, program: &str, lane: &str) -> Option<Output> {
     launched_with(processes, program, lane, &[])

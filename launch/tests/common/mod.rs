@@ -31,7 +31,7 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// The lanes of a job whose PEs are threads.
 pub(crate) const LANES: [LaneKind; 2] = [LaneKind::Memory, LaneKind::Tcp];
 
-/// A job of so many PEs with one worker each.
+/// A job of this many PEs with one worker each.
 pub(crate) fn pes(pes: u32, lane: LaneKind) -> Options {
     Options::default().pes(pes).threads(1).lane(lane)
 }
@@ -47,7 +47,7 @@ pub(crate) fn racks(each: u32) -> Vec<Place> {
     (0..4 * each).map(place).collect()
 }
 
-/// Runs `main` on both lanes, with so many PEs.
+/// Runs `main` on both lanes, with this many PEs.
 pub(crate) fn on_both_lanes<F, T>(count: u32, main: F)
 where
     F: Fn(Context) -> T + Clone + Send + 'static,

@@ -27,7 +27,7 @@ impl Dice {
         range.start() + self.next() % (range.end() - range.start() + 1)
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     pub(super) fn one_in(&mut self, times: u64) -> bool {
         self.next().is_multiple_of(times)
     }

@@ -45,9 +45,9 @@ pub(super) struct Program {
     pub(super) compute_ns: RangeInclusive<u64>,
     /// How many children a task has at a time.
     pub(super) children: RangeInclusive<u64>,
-    /// One child in so many is not supervised, if any; then its parent spawns it again.
+    /// One child in this many is not supervised, if any; then its parent spawns it again.
     pub(super) unsupervised_one_in: Option<u64>,
-    /// One child in so many is placed.
+    /// One child in this many is placed.
     pub(super) placed_one_in: u64,
     pub(super) radii: Vec<Distance>,
 }

@@ -19,7 +19,7 @@ pub(super) struct Scenario {
     pub(super) main: Vec<(Spec, Way)>,
     /// How long a message takes, in nanoseconds.
     pub(super) latency_ns: RangeInclusive<u64>,
-    /// One message in so many is late, and with it those behind it, by up to so long.
+    /// One message in this many is late, and with it those behind it, by up to this long.
     pub(super) late_one_in: u64,
     pub(super) late_ns: u64,
     pub(super) mishaps: Vec<(u64, Mishap)>,

@@ -124,7 +124,7 @@ pub(super) struct World {
 /// How often a PE that ends looks whether it may go, in nanoseconds.
 const POLL_NS: u64 = 1_000_000;
 
-/// No run takes so many events unless it never ends.
+/// No run takes this many events unless it never ends.
 const EVENTS_MAX: u64 = 5_000_000;
 
 impl World {

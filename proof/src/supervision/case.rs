@@ -41,7 +41,7 @@ pub enum Task {
 }
 
 impl Case {
-    /// The root supervises, with three workers, of which so many die.
+    /// The root supervises, with three workers, of which this many die.
     pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> Case {
         let tasks = tasks.to_vec();
         let losses_per_turn = settings::LOSSES_PER_TURN;

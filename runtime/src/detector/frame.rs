@@ -10,7 +10,7 @@ use crate::protocol::Notice;
 use crate::transport::pieces::Pieces;
 use crate::wire;
 
-/// The longest frame in a job of so many PEs, without its length, in bytes: a list of all of them
+/// The longest frame in a job of this many PEs, without its length, in bytes: a list of all of them
 /// fits.
 pub(super) fn frame_bytes_max(pes: u32) -> usize {
     32 + SEAL_BYTES + pes as usize * 5

@@ -100,7 +100,7 @@ impl Hosts {
         callers
     }
 
-    /// The nearest other host on which somebody lives, going round by so many hosts at a time.
+    /// The nearest other host on which somebody lives, going round by this many hosts at a time.
     fn neighbour(&self, me: Pe, living: &Living, step: usize) -> Option<Vec<Pe>> {
         let count = self.rows.len();
         let own = self.row_of[me.index()];

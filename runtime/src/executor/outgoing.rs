@@ -132,7 +132,7 @@ mod tests {
         Message::Result { future: number, outcome: Ok(vec![number as u8; bytes].into()) }
     }
 
-    /// Two ports with room for so many bytes, of which the second is PE 1's.
+    /// Two ports with room for this many bytes, of which the second is PE 1's.
     fn ports(backlog_bytes_max: usize) -> [Port; 2] {
         let mut lanes = memory::network(2).into_iter();
         [Pe::ROOT, THERE].map(|pe| {

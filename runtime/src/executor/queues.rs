@@ -120,7 +120,7 @@ enum Place {
 }
 
 impl Queues {
-    /// The queues of a PE with so many workers, and the workers' ends of them.
+    /// The queues of a PE with this many workers, and the workers' ends of them.
     pub(super) fn new(radii: Radii, threads: usize) -> (Arc<Self>, Vec<Deques>) {
         let shelves = || (0..radii.count()).map(|_| Deque::new_lifo()).collect::<Vec<_>>();
         let own: Vec<Vec<Deque<Waiting>>> = (0..threads).map(|_| shelves()).collect();

@@ -26,7 +26,7 @@ const TURN_EVERY: Duration = Duration::from_micros(4);
 /// The same while none come: a turn takes 0.2 to 0.4 µs, which would be a tenth of the time.
 const QUIET_TURN_EVERY: Duration = Duration::from_micros(16);
 
-/// It looks at the clock after at most so many tasks.
+/// It looks at the clock after this many tasks at most.
 const TASKS_BETWEEN_TURNS_MAX: u32 = 256;
 
 /// A worker without work polls without a pause for so long; after that it lets other threads of

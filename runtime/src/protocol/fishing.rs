@@ -178,7 +178,7 @@ impl Node {
         self.give(fish, 1, host, |_, _| parcel.take());
     }
 
-    /// Sends the thief at most so many tasks of those that `next` yields. Returns how many.
+    /// Sends the thief at most this many tasks of those that `next` yields. Returns how many.
     pub(super) fn give<H: Host>(
         &mut self,
         fish: &Fish,

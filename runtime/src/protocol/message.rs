@@ -244,7 +244,7 @@ impl Parcel {
 }
 
 impl Message {
-    /// An array is sent beside its message if it has so many bytes, and in it if it has fewer.
+    /// An array of this many bytes or more is sent beside its message, a smaller one in it.
     pub const ARRAY_BYTES_MIN: usize = 4 << 10;
 
     /// What can be sent beside the message. Several tasks that share a message are small.

@@ -42,10 +42,10 @@ impl ProtocolSettings {
 /// How a PE asks for work and when it gives some away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FishingSettings {
-    /// Low-water mark: with so many waiting tasks or fewer the PE goes fishing, so that the steal
+    /// Low-water mark: with this many waiting tasks or fewer the PE goes fishing, so that the steal
     /// overlaps the last local work. Default: the number of its worker threads.
     pub max_fish: usize,
-    /// A victim keeps at least so many waiting tasks, unless the thief is starving: then the
+    /// A victim keeps at least this many waiting tasks, unless the thief is starving: then the
     /// victim, which has something running, gives its last one. (Otherwise the last task of a
     /// job could bounce between two busy PEs, or wait on one while another stands idle.)
     /// Default: the number of its worker threads.

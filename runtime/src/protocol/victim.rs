@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use ultramarine_topology::{Distance, Pe, Topology};
 
-/// One in so many FISHes skips a ring that it could still search, so that the nearest ring is
+/// One in this many FISHes skips a ring that it could still search, so that the nearest ring is
 /// favoured but does not keep a FISH for all its hops.
 const SKIP_ONE_IN: u64 = 4;
 

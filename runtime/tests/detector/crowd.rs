@@ -11,7 +11,7 @@ use ultramarine_topology::Pe;
 
 const CROWD: usize = 100;
 
-/// The dead that a PE hears of, until there are so many.
+/// The dead that a PE hears of, until there are this many.
 fn dead(watcher: &Watcher, count: usize) -> Vec<Pe> {
     let mut dead = Vec::new();
     while dead.len() < count {

@@ -121,7 +121,7 @@ fn what_is_just_beginning_is_stopped() {
             }
             cx.sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!(left(), 0, "so many go on");
+        assert_eq!(left(), 0, "some go on");
     });
 }
 

@@ -34,7 +34,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// The jobs of PEs with so many workers each.
+/// The jobs of PEs with this many workers each.
 fn jobs(pes: u32, threads: usize, mut watch: impl FnMut(Pe) -> Option<Watch>) -> Vec<Job> {
     let topology = Arc::new(Topology::flat(pes));
     let job = |(lane, n): (memory::MemoryLane, u32)| {
@@ -75,7 +75,7 @@ where
     run_root(root, main);
 }
 
-/// Runs a main task on a PE that is alone, with so many workers.
+/// Runs a main task on a PE that is alone, with this many workers.
 fn alone<F, T>(threads: usize, main: F)
 where
     F: FnOnce(Context) -> T + Send + 'static,

@@ -66,11 +66,11 @@ where
     assert_eq!(lost.await, Err(TaskError::Lost { pe: SUPERVISOR }));
 }
 
-/// Waits until the living have counted so many orphans.
+/// Waits until the living have counted this many orphans.
 async fn are_counted(cx: &Context, orphans: u64) {
     let start = Instant::now();
     while cx.statistics().await.expect("nobody else dies").orphans < orphans {
-        assert!(start.elapsed() < PATIENCE, "there are not so many orphans");
+        assert!(start.elapsed() < PATIENCE, "there are fewer orphans");
         cx.sleep(TICK).await;
     }
 }

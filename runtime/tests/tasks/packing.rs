@@ -38,7 +38,7 @@ fn waits_for(condition: &AtomicBool) -> bool {
     condition.load(Ordering::SeqCst)
 }
 
-/// Runs a main task beside one other PE, each with so many workers.
+/// Runs a main task beside one other PE, each with this many workers.
 fn with_another<F, T>(threads: usize, main: F)
 where
     F: FnOnce(Context) -> T + Send + 'static,

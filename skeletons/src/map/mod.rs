@@ -246,7 +246,7 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// So many tasks, to which the items are dealt out in turn: for work that grows along the
+    /// This many tasks, to which the items are dealt out in turn: for work that grows along the
     /// items. Of 0 slices one is made. A [`stream`](Map::stream) does not know how many items there
     /// are, and has a task for each.
     ///

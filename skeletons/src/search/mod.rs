@@ -51,9 +51,9 @@ pub trait Tree: Portable + Sync {
 pub enum Splitting {
     /// A task for each node of this depth and above; the root's depth is 0.
     Depth(u32),
-    /// A task that has visited so many nodes (at least one; those that are left out do not count)
+    /// A task that has visited this many nodes (at least one; those that are left out do not count)
     /// makes a task of each node that is left on its highest level, of 256 at most, and goes on
-    /// with what stays: the level's rest has its turn when so many more have been visited.
+    /// with what stays: the level's rest has its turn when this many more have been visited.
     Budget(u64),
     /// Whenever no task waits on this PE, half of the nodes that are left become one, of 256 nodes
     /// at most.

@@ -44,7 +44,7 @@ pub(crate) async fn stands_still(cx: &Context, number: &AtomicU64) {
     }
 }
 
-/// Places below racks with so many hosts each.
+/// Places below racks with this many hosts each.
 pub(crate) fn racks(hosts: &[u32]) -> Vec<Place> {
     let place = |rack: usize, host: u32| {
         Place::new(vec![

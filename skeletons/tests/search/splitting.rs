@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use ultramarine::prelude::*;
 
-/// A root with so many leaves.
+/// A root with this many leaves.
 #[derive(Clone, Serialize, Deserialize)]
 struct Wide {
     width: u64,

@@ -37,7 +37,7 @@ pub(crate) struct Program {
     flags: &'static str,
     /// Lazy, and eager where there is such a thing.
     skeletons: &'static [&'static str],
-    /// Of about so many tasks some may be lost and have to be run again.
+    /// Of about this many tasks some may be lost and have to be run again.
     pub(crate) tasks: u64,
     /// As JSON.
     pub(crate) result: &'static str,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::deed::{Act, Deed, Target};
 
-/// One in so many jobs loses all its victims at once, as when a switch fails (HdpH-RS §6.5.1).
+/// One in this many jobs loses all its victims at once, as when a switch fails (HdpH-RS §6.5.1).
 const AT_ONCE_ONE_IN: u64 = 4;
 
 /// Kills one to all PEs but the root, at moments up to the usual end of such a job, so that some

@@ -72,7 +72,7 @@ impl Launcher {
         command
     }
 
-    /// So many processes of a program.
+    /// This many processes of a program.
     pub(crate) fn launched(&self, processes: u32, program: &Command) -> Command {
         let mut command = Command::new(&self.mpiexec);
         command.arg("-n").arg(processes.to_string());

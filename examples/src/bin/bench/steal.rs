@@ -177,7 +177,7 @@ struct Gaps {
     histogram: Histogram,
 }
 
-/// Computes for so many microseconds.
+/// Computes for this many microseconds.
 fn short_task(micros: u64) {
     let start = Instant::now();
     let length = Duration::from_micros(micros);

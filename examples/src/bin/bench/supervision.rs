@@ -159,7 +159,7 @@ fn mandelbrot_row(row: u64) -> u64 {
     (0..1024).map(iterations).sum()
 }
 
-/// Computes for so many microseconds.
+/// Computes for this many microseconds.
 fn spin(micros: u64) -> u64 {
     let (start, length) = (Instant::now(), Duration::from_micros(micros));
     while start.elapsed() < length {

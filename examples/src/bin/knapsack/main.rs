@@ -37,7 +37,7 @@ struct Arguments {
     #[arg(long, value_enum, default_value_t = Skeleton::ParMaximise)]
     skeleton: Skeleton,
     /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
-    /// there) or `budget:N` (after so many nodes).
+    /// there) or `budget:N` (after N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
     #[command(flatten)]
@@ -54,7 +54,7 @@ enum Skeleton {
     Sequential,
 }
 
-/// So many levels of the tree are divided among rayon's threads.
+/// This many levels of the tree are divided among rayon's threads.
 const RAYON_LEVELS: u32 = 4;
 
 /// What all nodes have in common.
@@ -135,7 +135,7 @@ struct Best {
     choice: Mutex<Choice>,
 }
 
-/// Searches below a choice; so many levels are divided among rayon's threads.
+/// Searches below a choice; this many levels are divided among rayon's threads.
 fn search(knapsack: &Knapsack, from: Choice, best: &Best, levels: u32) {
     if best.value.fetch_max(from.value, Ordering::Relaxed) < from.value {
         let mut known = best.choice.lock().unwrap_or_else(PoisonError::into_inner);

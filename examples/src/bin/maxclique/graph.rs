@@ -14,7 +14,7 @@ pub(crate) struct Graph {
 }
 
 /// The most vertices that a file may announce: four times as many as those of the largest graphs
-/// that are used for benchmarks. The neighbours of so many take up 32 MiB, which still fit one
+/// that are used for benchmarks. The neighbours of that many take up 32 MiB, which still fit one
 /// message.
 const VERTICES_MAX: usize = 16_384;
 
@@ -25,12 +25,12 @@ pub(crate) struct Vertices {
 }
 
 impl Vertices {
-    /// Room for so many, and none of them in the set.
+    /// Room for this many, and none of them in the set.
     fn none(of: usize) -> Self {
         Vertices { words: vec![0; of.div_ceil(64)] }
     }
 
-    /// All of so many.
+    /// All of this many.
     pub(crate) fn all(of: usize) -> Self {
         let mut all = Vertices::none(of);
         (0..of).for_each(|vertex| all.insert(vertex));

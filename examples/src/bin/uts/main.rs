@@ -28,7 +28,7 @@ struct Arguments {
     #[arg(long, value_enum, default_value_t = Skeleton::ParEnumerate)]
     skeleton: Skeleton,
     /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
-    /// there) or `budget:N` (after so many nodes).
+    /// there) or `budget:N` (after N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
     #[command(flatten)]

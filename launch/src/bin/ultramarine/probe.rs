@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// The shortest of so many questions says best what time it is elsewhere.
+/// The shortest of this many questions says best what time it is elsewhere.
 const QUESTIONS: u32 = 5;
 
 /// The clock of a host, against the root's.

@@ -18,7 +18,7 @@ impl Start for Numbered {
     }
 }
 
-/// Has that worker put so many tasks on its shelf. (The odd ones are no forks.)
+/// Has that worker put this many tasks on its shelf. (The odd ones are no forks.)
 fn push(queues: &Arc<Queues>, worker: Deques, tasks: usize) {
     let queues = queues.clone();
     let pushing = std::thread::spawn(move || {

@@ -19,8 +19,8 @@ pub(in crate::protocol) enum Suspicion {
 }
 
 impl Suspicion {
-    /// After so many losses. (Once alone is not enough: of 200 jobs in which processes were killed
-    /// at random two gave up a task that was innocent.)
+    /// After this many losses. (Once alone is not enough: of 200 jobs in which processes were
+    /// killed at random two gave up a task that was innocent.)
     fn after(losses: usize) -> Self {
         match losses {
             0 | 1 => Suspicion::Low,

@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// Puts a new task of this PE into its pool; its body has so many bytes.
+    /// Puts a new task of this PE into its pool; its body has this many bytes.
     pub(super) fn spawn(&mut self, home: u32, radius: Distance, bytes: usize) -> TaskId {
         let seat = &mut self.seats[home as usize];
         seat.spawned += 1;

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// what stands in front of it.
 const PIECE_BYTES_MAX: usize = (64 << 10) - 64;
 
-/// Messages go into a new segment when the last one has so many bytes: one that is never
+/// Messages go into a new segment when the last one has this many bytes: one that is never
 /// acknowledged as a whole would grow for ever.
 const SEGMENT_BYTES: usize = 64 << 10;
 
@@ -291,7 +291,7 @@ impl Outbound {
         resent as usize
     }
 
-    /// The peer has every byte before `position`, and gives us credit for so many bytes more.
+    /// The peer has every byte before `position`, and gives us credit for this many bytes more.
     pub(super) fn acknowledge(
         &mut self,
         position: u64,

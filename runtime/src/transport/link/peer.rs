@@ -199,8 +199,8 @@ impl Peer {
         self.outbound.may_send() || self.acknowledge_by.is_some_and(|by| by <= now)
     }
 
-    /// The lane took a frame with this header and so many bytes. Returns how many of them had been
-    /// sent before.
+    /// The lane took a frame with this header and this many bytes. Returns how many of them had
+    /// been sent before.
     pub(super) fn has_sent(
         &mut self,
         header: &Header,

@@ -104,7 +104,7 @@ pub(super) fn write_answer(stream: &mut Vec<u8>, answer: Answer) {
     stream.extend_from_slice(&prefix(kind, 0));
 }
 
-/// What stands in front of a piece of so many bytes.
+/// What stands in front of a piece of this many bytes.
 pub(super) fn piece_prefix(bytes: usize) -> [u8; PREFIX_BYTES] {
     prefix(PIECE, bytes)
 }
@@ -148,7 +148,7 @@ pub(super) enum Note {
 /// Why a stream cannot be cut any further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Malformed {
-    /// A message or an array of so many bytes is over the limit.
+    /// A message or an array of this many bytes is over the limit.
     TooLong(usize),
     /// It is not what a port writes.
     Nonsense,

@@ -182,7 +182,7 @@ impl Calls {
                 ffi::RSMPI_STATUS_IGNORE,
             )
         })?;
-        // SAFETY: `MPI_Mrecv` wrote so many bytes, for which there was room.
+        // SAFETY: `MPI_Mrecv` wrote this many bytes, for which there was room.
         unsafe { frame.set_len(bytes) };
         let from = self.topology.pe_of(status.MPI_SOURCE as u32);
         self.queues.incoming.push((from, frame));

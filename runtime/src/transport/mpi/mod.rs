@@ -42,7 +42,7 @@ const POLL_FRAMES_MAX: usize = 64;
 /// Frames that one round of pumping receives.
 const PUMP_FRAMES_MAX: usize = 64;
 
-/// Nothing more is received while so many frames wait for a poll.
+/// Nothing more is received while this many frames wait for a poll.
 const INCOMING_FRAMES_MAX: usize = 1024;
 
 /// The lane of a job that MPI connects.

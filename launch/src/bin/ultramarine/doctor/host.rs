@@ -133,7 +133,7 @@ pub(super) fn name(allocation: Option<&Allocation>) -> Check {
     Check::warning("name", problem, mend)
 }
 
-/// Whether so many processes can listen here.
+/// Whether this many processes can listen here.
 pub(super) fn ports(processes: u32) -> Check {
     let needed = processes as usize * PORTS_EACH;
     let range = match Options::from_env() {

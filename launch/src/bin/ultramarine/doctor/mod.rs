@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     bounded::end_on_signals()?;
     let job = &arguments.job;
     let allocation = Allocation::from(|name| std::env::var(name).ok());
-    // The job that `ultramarine run` would start: so many ports and files are needed.
+    // The job that `ultramarine run` would start: it needs as many ports and files.
     let shape = job.wish.shape(allocation.as_ref(), Domains::of_this_host().ok());
     let per_host = shape.as_ref().map_or(1, |shape| most_per_host(shape, allocation.as_ref()));
     let processes = shape.as_ref().map_or(1, |shape| shape.processes);

@@ -68,7 +68,7 @@ impl Allocation {
             .or_else(|| Some((self.tasks?, "SLURM_NTASKS")))
     }
 
-    /// An error unless so many nodes and processes are here.
+    /// An error unless this many nodes and processes are here.
     pub(crate) fn has(&self, processes: u32, nodes: Option<u32>) -> Result<(), RunError> {
         let job = &self.job;
         if let (Some(asked), Some(here)) = (nodes, self.nodes)

@@ -1,4 +1,4 @@
-//! The launcher's command line: so many processes, where they were asked for, and none of them
+//! The launcher's command line: a number of processes, where they were asked for, and none of them
 //! taken along when another dies.
 
 use super::allocation::Allocation;

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long a host may take to let somebody in.
 const LETS_IN_WITHIN: Duration = Duration::from_secs(10);
 
-/// So many hosts are tried at once.
+/// This many hosts are tried at once.
 const AT_ONCE: usize = 64;
 
 /// Flags by which hydra is told another way.

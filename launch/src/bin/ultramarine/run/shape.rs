@@ -41,7 +41,7 @@ pub(crate) struct Wish {
     /// one].
     #[arg(short = 'N', long, value_name = "NODES", value_parser = count)]
     nodes: Option<u32>,
-    /// At most so many processes on each host.
+    /// At most this many processes on each host.
     #[arg(long, value_name = "K", value_parser = count)]
     per_host: Option<u32>,
     /// The hosts to use, by name, as in `a,b` or `r1n[01-16]`; the processes are spread evenly.
@@ -81,7 +81,7 @@ pub(crate) struct Shape {
 }
 
 impl Wish {
-    /// The same, but with so many processes where no number was given.
+    /// The same, but with this many processes where no number was given.
     pub(crate) fn or_processes(mut self, processes: u32) -> Self {
         if self.processes.is_none() && self.per_host.is_none() {
             self.processes = Some(processes);

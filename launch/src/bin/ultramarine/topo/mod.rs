@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// stand is read from --topology or from their names (--host-pattern).
     #[arg(long, value_name = "LIST", conflicts_with_all = ["pes", "lane", "ports", "calibrate"])]
     hosts: Option<String>,
-    /// So many PEs on each of the hosts, with --threads worker threads (1 if not given).
+    /// This many PEs on each of the hosts, with --threads worker threads (1 if not given).
     #[arg(long, value_name = "P", requires = "hosts", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     per_host: u32,

@@ -7,7 +7,7 @@ const FRAME_BYTES_MAX: usize = 1000;
 const FRAME_BYTES: usize = FRAME_BYTES_MAX - HEADER_BYTES;
 const SENDERS: u32 = 1000;
 
-/// A root and its senders, who have a message of so many bytes each for it.
+/// A root and its senders, who have a message of this many bytes each for it.
 fn incast(message_bytes: usize, settings: PortSettings) -> (Port, Vec<Port>, BadLane) {
     let lanes = bad_network(SENDERS + 1, FRAME_BYTES_MAX, Faults::default(), 1);
     let network = lanes[0].clone();

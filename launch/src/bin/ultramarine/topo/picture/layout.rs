@@ -17,7 +17,7 @@ pub(super) const GAP: u32 = 5;
 const COLUMN_MIN: u32 = 130;
 const COLUMN_MAX: u32 = 340;
 
-/// About so many boxes in the last column are drawn at most, and so many are tried per branch.
+/// About this many boxes are drawn in the last column at most, and this many are tried per branch.
 const LEAVES_MAX: usize = 60;
 const PARTS_TRIED: [usize; 6] = [32, 16, 8, 4, 3, 2];
 
@@ -42,7 +42,7 @@ pub(super) struct Block {
     pub(super) y: u32,
     pub(super) width: u32,
     pub(super) height: u32,
-    /// The first so many lines are what it is called.
+    /// How many of the first lines are its name.
     pub(super) titles: usize,
     pub(super) lines: Vec<String>,
     /// All that it says, uncut.

@@ -1,6 +1,6 @@
 //! How wide text is, as nearly as can be known without the reader's font.
 
-/// The width of text in a font of so many pixels, in pixels: rather too much than too little, for
+/// The width of text in a font of this many pixels, in pixels: rather too much than too little, for
 /// the wider of the usual fonts.
 pub(super) fn width(text: &str, size: u32) -> u32 {
     let thousandths: u32 = text.chars().map(thousandths).sum();
