@@ -10,7 +10,7 @@ use ultramarine::{Error, Result};
 /// Where a picture will be.
 ///
 /// It is written to a file with another name in the same folder, which begins with a dot and is
-/// renamed at the end: whoever looks at the path sees what was there before, or all of the picture.
+/// renamed at the end: a reader of the path sees what was there before, or all of the picture.
 /// If writing fails, that file is removed.
 #[derive(Debug)]
 pub struct Picture {

@@ -45,7 +45,7 @@ static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
 ///
 /// From the first poll on `SIGTERM` and the first `SIGINT` do not end this process any more. A
 /// second `SIGINT` ends the job at once. The other processes of a job pass over both in any case:
-/// whoever ends a whole job sends the signal to all of them, and the root decides what becomes of
+/// who ends a whole job sends the signal to all of them, and the root decides what becomes of
 /// that. A program that does not call this ends at the first signal.
 ///
 /// How much time is left then depends on the launcher:

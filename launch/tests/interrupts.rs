@@ -129,7 +129,7 @@ fn an_interrupt_ends_a_job_that_does_not_listen() {
     if is_of_hydra(&output) {
         // Hydra calls one in ten such jobs a success, whatever its processes end with.
         assert!(matches!(status.code(), Some(130 | 0)), "{status}: {output}");
-        // Whoever has interrupted it knows that the first process has gone.
+        // The user who has interrupted it knows that the first process has gone.
         assert!(!output.contains("is lost"), "{output}");
     } else {
         assert!(!status.success(), "{output}");

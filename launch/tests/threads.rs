@@ -77,7 +77,7 @@ fn a_task_for_a_pe_that_does_not_exist_ends_with_an_error() {
 }
 
 #[test]
-fn a_panic_reaches_whoever_awaits_the_task() {
+fn a_panic_reaches_the_task_that_awaits() {
     on_both_lanes(2, async |cx| {
         for n in 0..2 {
             let panicked = |message: &str| {

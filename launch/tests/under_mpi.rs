@@ -34,7 +34,7 @@ fn large_arguments_and_results_travel() {
 }
 
 #[test]
-fn a_panic_reaches_whoever_awaits() {
+fn a_panic_reaches_the_task_that_awaits() {
     succeeds(2, "panic_elsewhere");
 }
 

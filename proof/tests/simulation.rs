@@ -12,7 +12,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn jobs_end_with_the_right_result_whoever_dies() {
+fn jobs_end_with_the_right_result_though_pes_die() {
     let first = number("ULTRAMARINE_PROOF_SEED", 1);
     let runs = number("ULTRAMARINE_PROOF_RUNS", 3000);
     let mut total = Total::default();

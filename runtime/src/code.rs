@@ -129,8 +129,9 @@ impl<X: 'static> Code<X> {
     ///
     /// # Panics
     ///
-    /// If the kind has bytes. (Whoever takes a task's function has [checked](Stateless::CHECKED) it
-    /// when it was compiled: a second check here would only repeat the error, far from its cause.)
+    /// If the kind has bytes. (A function that takes a task's function has
+    /// [checked](Stateless::CHECKED) it when it was compiled: a second check here would only repeat
+    /// the error, far from its cause.)
     pub fn of<K: Arrive<X>>(_kind: K) -> &'static Self {
         assert_eq!(size_of::<K>(), 0, "a kind of task has bytes");
         LaidDown::<K, X>::CODE

@@ -213,7 +213,7 @@ impl Settings {
             port.backlog_bytes_max = port.backlog_bytes_max.max(messages);
         }
         settings.check().map_err(|refusal| {
-            // It is called what whoever gave it has called it.
+            // It is named as it was given.
             let from_variable = is_in(&ours, &refusal.name) && !is_in(changes, &refusal.name);
             if from_variable { by_variable(refusal) } else { plain(refusal) }
         })?;

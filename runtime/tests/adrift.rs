@@ -148,7 +148,7 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
             }),
         };
         let mut settings = Settings::for_threads(threads);
-        // Whoever waits for others that do not answer fails.
+        // A PE that waits for others that do not answer fails.
         settings.shutdown_grace = PATIENCE * 4;
         let (lane, topology) = (Box::new(lane), topology.clone());
         Job { me, topology, lane, settings, watch: Some(watch), bootstrap: Exchanged::default() }
@@ -266,7 +266,7 @@ fn nothing_is_lost_when_the_lane_is_left() {
             thread::sleep(Duration::from_millis(1));
         }
         sea.say(&Verdict::Dead(vec![Pe::new(2)]));
-        // Whoever goes in from now on hangs.
+        // A call from now on hangs.
         thread::sleep(Duration::from_millis(20));
         sea.is_stormy.store(true, Ordering::SeqCst);
     });
@@ -276,7 +276,7 @@ fn nothing_is_lost_when_the_lane_is_left() {
 }
 
 #[test]
-fn whoever_is_held_for_dead_leaves_at_once() {
+fn a_pe_that_is_held_for_dead_leaves_at_once() {
     let sea = Sea::default();
     let start = Instant::now();
     let (result, root, _) = sum(&sea, 1, true, |sea| sea.say(&Verdict::Expelled));
@@ -286,7 +286,7 @@ fn whoever_is_held_for_dead_leaves_at_once() {
 }
 
 #[test]
-fn whoever_loses_the_root_leaves_and_says_why() {
+fn a_pe_that_loses_the_root_leaves_and_says_why() {
     let sea = Sea::default();
     let verdict = |sea: &Sea| sea.say(&Verdict::RootLost { reason: "it is gone".to_owned() });
     let (result, ..) = sum(&sea, 1, true, verdict);

@@ -35,7 +35,7 @@
 //! ```
 //! use ultramarine::prelude::*;
 //!
-//! /// How many numbers below `limit` are squares, counted by whoever is free.
+//! /// How many numbers below `limit` are squares, counted by any PE that is free.
 //! async fn squares(cx: &Context, limit: u64) -> Result<u64, TaskError> {
 //!     let count = |range: std::ops::Range<u64>| range.filter(|n| n.isqrt().pow(2) == *n).count();
 //!     let counts = par_map(&cx.supervised(), count, chunks(0..limit, 100)).await?;

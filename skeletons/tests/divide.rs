@@ -1,6 +1,6 @@
 //! Divide and conquer, and map and reduce, in whole jobs of threads: the results of a plain
-//! recursion, whatever the hierarchy, whoever does what; how many tasks there are, and how far they
-//! go.
+//! recursion, whatever the hierarchy and the PEs that take part; how many tasks there are, and how
+//! far they go.
 
 mod common;
 

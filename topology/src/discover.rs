@@ -15,8 +15,9 @@
 //! own host to all processes, and all would seem to be there.
 //!
 //! All PEs of a job should use the same source, since places are compared label by label. One
-//! process cannot see whether they do; whoever gathers the places compares [`Discovery::source`]
-//! and, where they differ, has all discover again with [`Sources::slurm_addr`] left out.
+//! process cannot see whether they do; the one that gathers the places compares
+//! [`Discovery::source`] and, where they differ, has all discover again with
+//! [`Sources::slurm_addr`] left out.
 
 use crate::{Label, Place, TopologyError, file, hostname, slurm};
 use std::fmt;

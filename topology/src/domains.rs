@@ -1,4 +1,4 @@
-//! How many parts this host has, for whoever wants to start a process for each.
+//! How many parts this host has, to start a process for each.
 
 /// The parts of this host that the calling process may use some of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The hierarchy in outline, for whoever draws it: branches, PEs, and runs of siblings that look
+//! The hierarchy in outline, to be drawn: branches, PEs, and runs of siblings that look
 //! the same, of which one stands for all.
 //!
 //! Levels that do not branch are part of the path to what is below them.

@@ -2,9 +2,9 @@
 //! 1969): a divide and conquer of which nobody knows before where there is much to do.
 //!
 //! An interval is halved until both halves together say nearly what the whole says. Halves are
-//! added in the same order whoever integrates them, so that the sum has the same bits on any number
-//! of PEs. What is integrated over x is itself an integral over y, by the same rule: to find one
-//! value takes longer near a peak, too.
+//! added in the same order on whichever PE they are integrated, so that the sum has the same bits
+//! on any number of PEs. What is integrated over x is itself an integral over y, by the same rule:
+//! to find one value takes longer near a peak, too.
 
 use clap::{Parser, ValueEnum};
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,9 @@
 //! other's way.
 //!
 //! MPI waits with all its might: of 64 processes on two cores those that wait for the others keep
-//! these from getting there. So the collective operations of the start are non-blocking ones, and
-//! whoever waits sleeps now and then. (Measured with 64 processes on two cores: what follows MPI's
-//! own start took 4.4 s with blocking operations, and takes 0.5 s.)
+//! these from getting there. So the collective operations of the start are non-blocking ones, and a
+//! process that waits sleeps now and then. (Measured with 64 processes on two cores: what follows
+//! MPI's own start took 4.4 s with blocking operations, and takes 0.5 s.)
 
 use mpi::datatype::PartitionMut;
 use mpi::request::{Request, Scope, scope};

@@ -92,7 +92,7 @@ where
     };
     drop(deadline);
     ward.joined(patience_with(&job));
-    // Whoever watches the job from outside learns from this which process is which PE, and that
+    // An observer outside of the job learns from this which process is which PE, and that
     // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
@@ -156,7 +156,8 @@ fn leave_without_the_others(
         // That is all that is left to say to others.
         Err(Error::Job(error @ JobError::RootLost { .. })) => {
             parting.goodbye();
-            // Whoever has ended the job, by Ctrl-C say, does not want to hear this of each process.
+            // A user who has ended the job, by Ctrl-C say, does not want to hear this of each
+            // process.
             let was_meant = asked_to_end.is_some_and(|asked| comes_within(RUMOUR, asked));
             if was_meant { Ok(()) } else { Err(error.into()) }
         }

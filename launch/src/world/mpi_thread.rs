@@ -49,7 +49,7 @@ impl MpiThread {
                 Err(error) => return drop(started.send(Err(error))),
             };
             let world = universe.world();
-            // Whoever waits for this waits for everything else as well.
+            // The thread that waits for this waits for everything else as well.
             let _ = started.send(Ok(join(&world)));
             match to_do.recv() {
                 Ok(Command::Finalise) => drop(universe),

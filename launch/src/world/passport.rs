@@ -80,7 +80,7 @@ impl Passport {
         let other = || Ok(Finding::of(&without_slurm, without_slurm.discover()?));
         let without_slurm = by_slurm.then(other).transpose().map_err(StartError::Topology)?;
         let threads = options.thread_count();
-        // Whoever has a bad setting says so before the job begins.
+        // A process with a bad setting says so before the job begins.
         let settings = options.settings(threads.unwrap_or(1))?;
         Ok(Passport {
             host: sources.host_name,

@@ -107,7 +107,7 @@ fn each_rack_gets_its_share() {
     run_program(cluster.srun(2), "share_between_racks").is_well();
 }
 
-/// Not a test of time: the table is for whoever reads it.
+/// Not a test of time: the table is to be read.
 #[test]
 fn a_slow_network_between_racks_is_spared_by_two_levels() {
     let Some(cluster) = Cluster::up() else { return };
@@ -133,7 +133,7 @@ fn a_host_dies() {
     // Only a cable is ever plugged in again.
     std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
     job.join().expect("it is awaited").is_well();
-    // Whoever brings it back finds it in order.
+    // When it is brought back it is in order.
     cluster.tell(&["up"]);
     run_program(cluster.srun(1), "share_between_racks").is_well();
 }

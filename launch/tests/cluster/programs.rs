@@ -207,7 +207,7 @@ fn work_until_asked() {
     });
 }
 
-/// Calls at all ports of the other hosts, and talks nonsense to whoever answers.
+/// Calls at all ports of the other hosts, and talks nonsense to all that answer.
 #[test]
 #[ignore = "runs on a host"]
 fn scan() {
@@ -219,7 +219,7 @@ fn scan() {
             let call = TcpStream::connect_timeout(&address, Duration::from_millis(500));
             let Ok(mut call) = call else { continue };
             answers += u32::from(OWN_PORTS.contains(&port));
-            // Whoever hangs up on that is right.
+            // To hang up on that is right.
             let _ = call.write_all(&[port as u8; 1000]);
             // Some say it and stay.
             if port % 2 == 0 {

@@ -91,7 +91,7 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
         line(&stage, "-n 4 of_open_mpi", &wide),
         format!("srun --mpi=pmix_v4 {flags} --ntasks=4 --cpus-per-task=2 of_open_mpi")
     );
-    // Whoever says something of cores is left alone.
+    // A choice of cores is left alone.
     let hint = [&ALLOCATION[..], &[("SLURM_HINT", "nomultithread")]].concat();
     for (variables, flag) in [(&ALLOCATION[..], " --cpu-bind=cores"), (&hint, "")] {
         assert_eq!(

@@ -246,7 +246,7 @@ fn a_host_that_cannot_be_reached() {
     assert_eq!(code("-n 2 --hosts localhost of_mpich", &[]), started, "this host needs no ssh");
     // Open MPI's mpiexec says itself that it cannot, and ends.
     assert_eq!(code(&format!("{arguments} of_open_mpi"), &[]), started);
-    // Whoever goes another way needs no ssh.
+    // Other launchers need no ssh.
     assert_eq!(code(&format!("{arguments} of_mpich -- -launcher x"), &[]), started);
     assert_eq!(code(&format!("--launcher hydra {arguments} of_mpich"), &ALLOCATION), started);
     stage.script("ssh", "PATH=/usr/bin:/bin; exec sleep 1000");

@@ -21,7 +21,8 @@
 //! while everything is overloaded. At most one living PE is expelled for each broken path and each
 //! slander, and nobody leaves a root that it reaches. Supervised tasks spawn supervised tasks and
 //! wait for them, some of them placed. What nobody supervises is spawned again by its parent when
-//! it is lost. Poison tasks kill whoever runs them, and must be given up without harm to others.
+//! it is lost. Poison tasks kill the PE that runs them, and must be given up without harm to
+//! others.
 //!
 //! [`Node`]: ultramarine_runtime::protocol::Node
 //! [`Membership`]: ultramarine_runtime::protocol::Membership

@@ -113,7 +113,7 @@ impl Case {
 
     pub(super) fn settings(&self) -> ProtocolSettings {
         let fishing = FishingSettings {
-            // Whoever asks gets what there is.
+            // A PE that asks gets what there is.
             min_sched: 0,
             ..FishingSettings::for_threads(1)
         };

@@ -229,7 +229,7 @@ impl Lookout {
             self.take_in(number, heard);
             let Some(mut connection) = self.connections.remove(&number) else { continue };
             let _ = self.poll.registry().deregister(&mut connection.stream);
-            // Whoever goes within its handshake is a stranger, however it goes.
+            // A connection that ends within its handshake was a stranger's.
             let is_stranger = self.strangers.remove(&number) && end == End::Broken;
             let end = if is_stranger { End::Stranger } else { end };
             self.lost(number, &connection, end);

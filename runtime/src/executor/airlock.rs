@@ -1,9 +1,10 @@
 //! Where threads go through into a foreign library, and may not come back.
 //!
 //! An MPI call can hang for ever once a process has died. So MPI is called here, outside the
-//! engine's lock: whoever takes a turn at the engine passes the airlock before, to bring in what
-//! has arrived, and after, to send what waits. One thread at a time; nobody ever waits for another.
-//! Once the airlock is sealed nobody goes in any more, and who is inside is not waited for.
+//! engine's lock: a thread that takes a turn at the engine passes the airlock before, to bring in
+//! what has arrived, and after, to send what waits. One thread at a time; nobody ever waits for
+//! another. Once the airlock is sealed nobody goes in any more, and who is inside is not waited
+//! for.
 
 use crate::transport::Pump;
 use std::sync::Mutex;
@@ -66,8 +67,8 @@ impl Airlock {
         let Ok(mut pump) = pump.try_lock() else { return false };
         self.visitor.store(visitor() as u8, Ordering::Relaxed);
         let now = self.started.elapsed().as_nanos() as u64;
-        // In one order with `seal` and `is_empty_within`: either this sees the seal, or whoever
-        // sealed sees that somebody is inside.
+        // In one order with `seal` and `is_empty_within`: either this sees the seal, or the
+        // thread that sealed sees that another is inside.
         self.entered.store(now.max(1), Ordering::SeqCst);
         let moved = !self.is_sealed.load(Ordering::SeqCst) && pump.pump();
         self.entered.store(0, Ordering::Release);

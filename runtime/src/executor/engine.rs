@@ -27,8 +27,8 @@ use ultramarine_topology::Pe;
 /// last, apart from the news of the end itself, which must have arrived.
 const LINGER: Duration = Duration::from_millis(50);
 
-/// Nor does it then wait longer than this for others, which may have left in the same way: whoever
-/// missed the news hears it from goodbyes.
+/// Nor does it then wait longer than this for others, which may have left in the same way: a PE
+/// that missed the news hears it from goodbyes.
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// How many letters a turn takes at most. Workers may write them as fast as a turn reads them, and

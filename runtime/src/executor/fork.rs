@@ -72,7 +72,7 @@ impl<'pe, A, R> Fork<'pe, A, R> {
     }
 }
 
-/// Whoever forgets a task that nobody has started does not want its result: after a panic, say.
+/// A fork that is dropped before it starts has no use for its result: after a panic, say.
 impl<A, R> Drop for Fork<'_, A, R> {
     fn drop(&mut self) {
         // After a panic another one would end the process.
@@ -84,7 +84,7 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
     /// The task's argument, if nobody has started the task: it is the caller's from now on. Else
     /// the future of its result.
     ///
-    /// The PE does not look after its messages meanwhile: whoever forks much should
+    /// The PE does not look after its messages meanwhile: a task that forks much should
     /// [look around](super::Context::look_around).
     // Inlined, this and `leave` cost 4 of the 22 ns that a division takes when nothing is stolen.
     #[inline(never)]
@@ -99,8 +99,8 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
         }
     }
 
-    /// Leaves the task to whoever gets to it first, like one that was spawned. That may be a worker
-    /// of this PE.
+    /// Leaves the task to the first that gets to it, like one that was spawned. That may be a
+    /// worker of this PE.
     #[inline(never)]
     pub fn leave(mut self) -> Future<R> {
         let Some(task) = self.task.take() else { unreachable!("a fork is left once") };

@@ -102,7 +102,7 @@ pub(super) struct Local<B: Body<A>, A> {
 
 struct State<A, R> {
     stage: Stage<A, R>,
-    /// Whoever awaits the future.
+    /// The task that awaits the future.
     waker: Option<Waker>,
 }
 
@@ -142,7 +142,7 @@ impl<B: Body<A>, A: Portable> Local<B, A> {
         self.state.lock()
     }
 
-    /// Takes the argument out, as whoever starts the task. Nobody else does after that.
+    /// Takes the argument out, when the task starts; it can be done once.
     fn begin(&self) -> Option<A> {
         self.begin_with(|| {})
     }

@@ -1,8 +1,8 @@
 //! What a worker thread does.
 //!
-//! A rayon thread becomes a worker by running [`work`], which returns to rayon only when nothing
-//! is left to do; then rayon puts the thread to sleep, and whoever brings new work sends another
-//! such job. So rayon's own jobs (`join`, `par_iter` inside tasks) run on the same threads.
+//! A rayon thread becomes a worker by running [`work`], which returns to rayon only when nothing is
+//! left to do; then rayon puts the thread to sleep, and the thread that brings new work sends
+//! another such job. So rayon's own jobs (`join`, `par_iter` inside tasks) run on the same threads.
 //!
 //! Between two tasks the worker may take a turn at the engine. A turn costs as much as a small
 //! task, so it is taken about every [`TURN_EVERY`]: after each long task, but only after many

@@ -37,8 +37,8 @@ fn keyed_hash(key: &[u8; 16], part: Part, texts: [&[u8]; 2]) -> Hash128 {
     hasher.finish128()
 }
 
-/// A job's secret. Whoever knows it can join in; so it is handed out at bootstrap only, never
-/// printed, and never sent over a connection that it protects.
+/// A job's secret. A process that knows it can join in; so it is handed out at bootstrap only,
+/// never printed, and never sent over a connection that it protects.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct JobKey([u8; 16]);
 

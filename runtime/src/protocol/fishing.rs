@@ -50,7 +50,7 @@ impl Fishing {
     }
 
     /// How much this PE needs work now. What was asked for ahead of time is mostly refused, and the
-    /// waits grow; whoever runs dry then does not sit them out, but asks anew: once for each
+    /// waits grow; a PE that runs dry then does not sit them out, but asks anew: once for each
     /// success, since on a slow network many that are dry must not fill it with their questions.
     /// (UTS T3L on two PEs: 2.90 s instead of 3.11, and no more FISHes.)
     fn note_need(&mut self, need: Need, settings: &FishingSettings) {
@@ -123,7 +123,7 @@ impl Node {
     /// Gives the thief work, or passes the FISH on, or ends it.
     pub(super) fn handle_fish(&mut self, fish: Fish, host: &mut impl Host) {
         if self.phase() != Phase::Running {
-            // The thief is about to hear it, too; and whoever takes leave says nothing after.
+            // The thief is about to hear it, too; and a PE that leaves says nothing after.
             return;
         }
         let thief = fish.thief;

@@ -80,7 +80,7 @@
 //!    all have the root's list.
 //!
 //! If the root is dead, its neighbours in the ring lose it and leave, with or without a tree. The
-//! neighbours of those suspect them in turn. Whoever accuses looks at the root, too, and so loses
+//! neighbours of those suspect them in turn. A PE that accuses looks at the root, too, and so loses
 //! it and leaves as well.
 //!
 //! # Using it

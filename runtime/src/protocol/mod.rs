@@ -11,7 +11,7 @@
 //! ```
 //!
 //! There are no threads, clocks, sockets, files or global state here: [`Node`] is driven by
-//! whoever owns it, who passes in the time and stands for the rest of the PE as its [`Host`]. So
+//! its owner, which passes in the time and stands for the rest of the PE as its [`Host`]. So
 //! the same code runs under MPI, in tests that play several nodes by hand, and in a simulator.
 //!
 //! | file | what |

@@ -4,7 +4,7 @@ use super::{PREFIX, SettingsError};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is wrong with a setting, before it is said how whoever gave it has called it.
+/// What is wrong with a setting, before it is said by which name it was given.
 pub(super) struct Refusal {
     pub(super) name: String,
     /// The value and what is wrong with it; `None` where there is no such setting.

@@ -176,7 +176,8 @@ impl Sleeper for Station {
             // Whether the time is up or the bell was rung makes no difference.
             drop(self.rung.wait_timeout_while(guard, at_most, is_asleep));
         }
-        // Not a mere store: what the one who rang did before must be visible to whoever returns.
+        // Not a mere store: what the one who rang did before must be visible to the one that
+        // returns.
         self.bell.swap(QUIET, Ordering::SeqCst);
     }
 

@@ -8,8 +8,8 @@
 //!   channel of messages of any length up to a limit: it cuts and joins messages, numbers,
 //!   acknowledges, checks and resends frames.
 //!
-//! Nobody here owns a thread. Whoever makes progress calls [`Port::poll`]; a thread that has
-//! nothing to do sleeps in the lane's [`Sleeper`].
+//! There is no thread in here. The thread that makes progress calls [`Port::poll`]; a thread that
+//! has nothing to do sleeps in the lane's [`Sleeper`].
 
 pub mod descriptors;
 pub mod link;
@@ -62,7 +62,7 @@ pub trait Lane: Send {
     fn is_flushed(&mut self) -> bool;
 
     /// The part of the lane that may not come back from a call, if it has one. Taken once, by
-    /// whoever will see to it that frames move: without pumping none does.
+    /// the thread that will see to it that frames move: without pumping none does.
     fn take_pump(&mut self) -> Option<Box<dyn Pump>> {
         None
     }
@@ -106,8 +106,8 @@ impl std::ops::Add for Connections {
     }
 }
 
-/// Calls into a foreign library that may hang, kept apart from the [`Lane`] so that whoever holds
-/// the lane never waits for them.
+/// Calls into a foreign library that may hang, kept apart from the [`Lane`] so that the thread that
+/// holds the lane never waits for them.
 pub trait Pump: Send {
     /// Moves frames between the lane's queues and the library, up to a bound. Returns whether any
     /// moved. What goes wrong, the lane says.

@@ -35,8 +35,8 @@ pub(super) fn until(mut step: impl FnMut() -> bool) {
     }
 }
 
-/// Throws a frame to and fro between PEs 0 and 1. Whoever waits for it sleeps, for longer than the
-/// test may last: a lost wake-up fails the test.
+/// Throws a frame to and fro between PEs 0 and 1. The PE that waits for it sleeps, for longer than
+/// the test may last: a lost wake-up fails the test.
 pub(super) fn ping_pong(lanes: [Box<dyn Lane>; 2], rounds: u64) {
     let part = |pe: u32, mut lane: Box<dyn Lane>| {
         move || {

@@ -66,7 +66,7 @@ fn a_crowd_agrees_on_who_of_it_is_gone_and_on_the_end() {
 }
 
 #[test]
-fn whoever_gets_little_of_its_cores_is_not_dead() {
+fn a_pe_that_gets_little_of_its_cores_is_not_dead() {
     let settings = DetectorSettings::default();
     let is_over = Arc::new(AtomicBool::new(false));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

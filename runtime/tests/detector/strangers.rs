@@ -94,7 +94,7 @@ fn a_replayed_handshake_is_forged() {
 }
 
 #[test]
-fn whoever_does_not_know_the_key_is_a_forger() {
+fn a_peer_without_the_key_is_a_forger() {
     let job = Job::start(3, 0, SETTINGS);
     let other = JobKey::random().unwrap();
     let (_, hello) = Handshake::dial(other, Purpose::Detector, TWO, Pe::ROOT).unwrap();

@@ -2,8 +2,8 @@
 //! on; and how a task that has much to divide gives others their turn.
 //!
 //! Dividing is a plain recursion, which awaits nothing as long as nobody else takes part. If tasks
-//! wait that come before all others, it pauses: what it has forked is left to whoever gets to it
-//! first, and what it has begun becomes a future, which goes on after the others.
+//! wait that come before all others, it pauses: what it has forked is left to the first that gets
+//! to it first, and what it has begun becomes a future, which goes on after the others.
 //!
 //! It also pauses when it is [`LEVELS_MAX`] deep: the part that it has come to becomes a task,
 //! which begins with an empty stack. So a problem may be divided as often as memory allows; a stack

@@ -4,7 +4,7 @@
 //! what:
 //!
 //! ```text
-//!  fork: this PE's threads       par: whoever is free             push: dealt out within a radius
+//!  fork: this PE's threads       par: any free PE                 push: dealt out within a radius
 //!
 //!          ●  PE 0                       ●  PE 0                         ●  PE 0
 //!        ╱   ╲                         ╱   ╲                           ╱   ╲
@@ -13,7 +13,7 @@
 //!     ●   ● ●   ●                  ●   ● ●   ●  PE 5                ●   ● ●   ●
 //! ```
 //!
-//! Whoever divides a problem supervises its parts. So what a death costs depends on how far the
+//! The PE that divides a problem supervises its parts. So what a death costs depends on how far the
 //! parts have gone: work stealing moves few large ones, and what is placed should stay near its
 //! parent as the problems become small (HdpH-RS §6.5.3: placing all of them at random made 40,696
 //! replicas out of 65,234 tasks). That is what the problem's *radius* is for.

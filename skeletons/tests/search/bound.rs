@@ -99,7 +99,7 @@ impl Bounded for Row {
     }
 
     fn value(&self, node: &u64) -> Option<u64> {
-        // Only whoever gets the second half of the first nodes finds it.
+        // Only the PE with the second half of the first nodes finds it.
         (*node > 0 && here() == 1).then_some(5)
     }
 
@@ -140,7 +140,7 @@ impl Bounded for NoSolution {
     }
 }
 
-/// A root that is a solution, and paths below it, endless for whoever has not heard of the root.
+/// A root that is a solution, and paths below it, endless for a PE that has not heard of the root.
 #[derive(Clone, Serialize, Deserialize)]
 struct Paths;
 

@@ -54,7 +54,7 @@ fn depth_makes_a_task_of_each_node_down_to_it() {
 #[test]
 fn a_budget_makes_tasks_of_what_it_leaves() {
     job(racks(&[1]), async |cx| {
-        // With the least budget all siblings of whoever is first become tasks, at each node.
+        // With the least budget all siblings of the first node become tasks, at each node.
         let (tree, root) = (Grown { seed: 1 }, Shoot { number: 7, depth: 0 });
         let mut leaves = 0;
         visited(&tree, root.clone(), |node| {
@@ -102,7 +102,7 @@ fn others_take_part_if_there_are_tasks() {
             assert_eq!(found, expected, "{splitting:?}");
             let tasks = cx.statistics().await?.tasks - before;
             let is_lazy = splitting == Splitting::StealDriven;
-            assert!(!is_lazy || tasks < 2000, "a task only for whoever takes one: {tasks}");
+            assert!(!is_lazy || tasks < 2000, "a task only for those that take one: {tasks}");
         }
         Ok(())
     });

@@ -80,7 +80,7 @@ const MERGE_SORT: Program = Program {
     tasks: 40,
     result: "7832592921160045307",
 };
-/// All tasks read one table, which is fetched from whoever has it.
+/// All tasks read one table, which is fetched from a PE that has it.
 const SWEEP: Program = Program {
     name: "sweep",
     flags: "--points 300 --table-mb 20",

@@ -80,7 +80,7 @@ fn now_us() -> i64 {
 const ITEMS: u64 = 64;
 const NAP: Duration = Duration::from_millis(3);
 
-/// By then whoever was to die has been dead for long.
+/// By then those that were to die have been dead for long.
 const DEATHS_WITHIN: Duration = Duration::from_secs(20);
 
 async fn deaths(cx: Context) -> Result<()> {

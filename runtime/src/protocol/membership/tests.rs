@@ -180,7 +180,7 @@ fn a_witness_looks_only_for_the_root() {
 }
 
 #[test]
-fn whoever_missed_a_death_gets_the_list_as_the_answer() {
+fn a_pe_that_missed_a_death_gets_the_list_as_the_answer() {
     let mut root = Played::knowing(0, 8, &[3, 5]);
     assert_eq!(root.hear(6, accuse(3)), [(6, bulletin(&[3, 5]))]);
     assert_eq!(root.hear(7, Notice::Known { dead: 1 }), [(7, bulletin(&[3, 5]))]);
@@ -240,7 +240,7 @@ fn the_dead_get_nothing_but_the_list() {
 }
 
 #[test]
-fn whoever_is_in_the_list_leaves_without_a_word() {
+fn a_pe_in_the_list_leaves_without_a_word() {
     let mut four = Played::new(4, 6);
     four.suspect(ZERO, 2);
     assert_eq!(four.hear(0, bulletin(&[4])), []);

@@ -217,7 +217,7 @@ fn what_was_lost_goes_neither_to_the_root_nor_to_its_supervisor() {
 }
 
 #[test]
-fn whoever_is_left_alone_runs_what_was_lost() {
+fn the_last_pe_alive_runs_what_was_lost() {
     let mut world = flat(3);
     let task = world.spawn_supervised(0, Distance::ONE);
     steal(&mut world, 0, 1);
@@ -228,7 +228,7 @@ fn whoever_is_left_alone_runs_what_was_lost() {
 }
 
 #[test]
-fn what_was_lost_even_alone_is_not_run_by_whoever_is_left() {
+fn what_was_lost_even_alone_is_not_run_by_the_others() {
     let mut world = flat(6);
     let wild = world.spawn_supervised(0, Distance::ONE);
     for thief in [1, 2, 3, 4] {

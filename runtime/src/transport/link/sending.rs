@@ -22,7 +22,7 @@ impl Port {
                 let unheard = now.saturating_sub(peer.heard);
                 silences.note(pe, peer.outbound.resend(), unheard, settings);
             }
-            // Whoever is sent to gets a new clock then.
+            // The peer gets a new clock then.
             let deadline = if peer.may_send(now) {
                 peer.enlist_ready(pe, ready);
                 None

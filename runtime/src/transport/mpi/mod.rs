@@ -5,10 +5,10 @@
 //!
 //! The lane itself calls no MPI: it puts frames into queues and takes them from queues. On the
 //! other side of these is a [`Pump`], `calls.rs`, which does. After the first death a call may
-//! never return; whoever holds the lane does not even notice.
+//! never return; the thread that holds the lane does not even notice.
 //!
-//! MPI is to be initialised with `MPI_THREAD_SERIALIZED` or better: whoever has the pump may call,
-//! one at a time. `&mut self` sees to that.
+//! MPI is to be initialised with `MPI_THREAD_SERIALIZED` or better: the thread that has the pump
+//! may call, one at a time. `&mut self` sees to that.
 
 mod calls;
 mod version;
@@ -173,7 +173,7 @@ impl Lane for MpiLane {
     }
 }
 
-/// MPI has nothing to sleep in: whoever sleeps here must look for messages from time to time.
+/// MPI has nothing to sleep in: a thread that sleeps here must look for messages from time to time.
 #[derive(Default)]
 struct Alarm {
     rung: Mutex<bool>,

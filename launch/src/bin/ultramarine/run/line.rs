@@ -104,8 +104,8 @@ fn hydra(shape: &Shape) -> Vec<String> {
 
 /// Open MPI needs to be told nothing about deaths of processes either. With `--enable-recovery` it
 /// lets survivors of a host go on, too, but then (4.1.4) exits with 0 whatever the program says,
-/// even after `MPI_Abort`: a failed job would look like a good one. Whoever wants it all the same
-/// can add it.
+/// even after `MPI_Abort`: a failed job would look like a good one. A user who wants it all the
+/// same can add it.
 fn open_mpi(shape: &Shape, variables: &[String]) -> Vec<String> {
     let mut flags = vec!["-n".to_owned(), shape.processes.to_string()];
     let mut add = |words: &[&str]| flags.extend(words.iter().map(|word| (*word).to_owned()));

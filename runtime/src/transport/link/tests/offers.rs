@@ -85,11 +85,7 @@ fn fetched(offers: &mut Offers, change: impl FnOnce(&mut Offer)) -> Option<Answe
     fetches.add(Vec::new(), offer);
     let answer = fetches.go_on(usize::MAX, &mut |_, found| assert_eq!(found, Some(array(0))));
     fetches.add(Vec::new(), offer);
-    assert_eq!(
-        fetches.are_open(),
-        answer == Some(Answer::Fetched),
-        "whoever refuses once refuses all"
-    );
+    assert_eq!(fetches.are_open(), answer == Some(Answer::Fetched), "who refuses once refuses all");
     answer
 }
 
