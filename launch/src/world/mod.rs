@@ -45,7 +45,7 @@ use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
 
 /// Finalising takes milliseconds, though tens of seconds on a starved machine. After so long
-/// something is wrong that nobody has noticed.
+/// something is wrong that was not noticed.
 const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
 /// The same for a job that has not even begun: there is nothing to lose.

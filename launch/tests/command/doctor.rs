@@ -79,7 +79,7 @@ mod with_mpi {
         assert!(check("mpi").get("mend").is_none(), "all is well there");
     }
 
-    /// Starts the program this many times, and connects nobody.
+    /// Starts the program this many times, and connects none of them.
     const LONERS: &str = "[ \"$1\" = --version ] && exit\n\
         while [ \"$1\" != -n ]; do shift; done\n\
         left=$2\n\

@@ -16,7 +16,7 @@
 //! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself
 //!   does not run, because its process is stopped or gets no core, no time passes for the others
 //!   (`clock.rs`). Those that have never been heard, because their job is only starting, have
-//!   longer. If it is this host that cannot dial, nobody else is blamed.
+//!   longer. If it is this host that cannot dial, no other is blamed.
 //! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after
 //!   it is sealed (`frame.rs`). Anything else is closed and counted, without effect.
 //!

@@ -127,16 +127,16 @@ impl Start for Guest {
 }
 
 /// A task that waits for values which are on their way.
-struct Counted(Arc<Processor>);
+struct OnItsWay(Arc<Processor>);
 
-impl Counted {
+impl OnItsWay {
     fn new(pe: &Arc<Processor>) -> Self {
         pe.late.fetch_add(1, Ordering::Relaxed);
-        Counted(pe.clone())
+        OnItsWay(pe.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for OnItsWay {
     fn drop(&mut self) {
         self.0.late.fetch_sub(1, Ordering::Relaxed);
     }
@@ -185,10 +185,10 @@ impl Processor {
     fn begin_later(self: &Arc<Self>, guest: Guest, late: Late) {
         self.uncounted.fetch_add(1, Ordering::SeqCst);
         let (id, here) = (guest.parcel.task, self.clone());
-        let counted = late.coming.is_made.then(|| Counted::new(self));
+        let on_its_way = late.coming.is_made.then(|| OnItsWay::new(self));
         let wait = async move {
             let came = late.coming.end.await;
-            drop(counted);
+            drop(on_its_way);
             match came {
                 Err(error) => here.report(Some(id), Err(error)),
                 Ok(()) if guest.is_placed => here.queues.place(Arc::new(guest)),

@@ -25,7 +25,7 @@ const SPLITTINGS: [Splitting; 7] = [
     Splitting::StealDriven,
 ];
 
-/// A tree of which nobody knows the shape beforehand: how many children a node has is drawn from
+/// A tree whose shape is not known beforehand: how many children a node has is drawn from
 /// its number.
 #[derive(Clone, Serialize, Deserialize)]
 struct Grown {

@@ -72,7 +72,7 @@ fn srun(
         Bind::Numa => "ldoms",
         Bind::Package => "sockets",
     };
-    // Where nobody has said how many cores a process needs, some Slurms bind it to one of them.
+    // Where it is not said how many cores a process needs, some Slurms bind it to one of them.
     // Workers divide among themselves what cores there are.
     let hints = allocation.is_some_and(|allocation| allocation.hints);
     let is_said = cpus.is_some() || hints || says_cores(what.launcher_flags);
