@@ -276,6 +276,7 @@ fn tasks_that_wait_for_a_value_are_taken_by_others_when_it_is_there() {
 #[test]
 fn who_waits_for_a_value_leaves_tasks_to_those_that_have_it() {
     const TASKS: u32 = 2000;
+    static STOLEN: AtomicBool = AtomicBool::new(false);
     static DONE: AtomicU32 = AtomicU32::new(0);
     #[derive(Serialize)]
     struct Slow;
@@ -293,6 +294,15 @@ fn who_waits_for_a_value_leaves_tasks_to_those_that_have_it() {
             DONE.fetch_add(1, SeqCst);
         };
         let tasks = (0..TASKS).map(|_| cx.spawn_fn(Distance::ONE, task, value.clone()));
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.expect("it does not fail");
+        }
+        // After that it steals as before.
+        let again = async |cx: Context, ()| {
+            STOLEN.fetch_or(cx.pe() == Pe::new(1), SeqCst);
+            eventually("the other PE steals again", || STOLEN.load(SeqCst));
+        };
+        let tasks = (0..8).map(|_| cx.spawn(Distance::ONE, again, ()));
         for task in tasks.collect::<Vec<_>>() {
             task.await.expect("it does not fail");
         }
