@@ -33,7 +33,7 @@
 //! - [`Portable`]: what arguments and results may be; [`mod@plain`]: large arrays within them.
 //! - [`Error`]: why a program fails; [`Failure`]: why a task of it does. `?` makes them of any
 //!   error.
-//! - [`asked_to_end`]: ending in order when the time is up.
+//! - [`shutdown_requested`]: ending in order when the time is up.
 //! - [`with_progress`]: showing how far the work is.
 //! - [`Distance`], [`Topology`]: who is near.
 #![deny(unsafe_code)]
@@ -66,12 +66,12 @@ pub use error::{Error, Failure, Result, StartError};
 pub use log::log_line;
 pub use options::{LaneKind, Options};
 pub use progress::with_progress;
-pub use request::{EndRequest, asked_to_end};
+pub use request::{EndRequest, shutdown_requested};
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{
-    AbortOnDrop, Context, DeathStream, Elapsed, Fork, Future, JobError, Key, Mailbox, Outlook,
-    Portable, Remote, Shared, Where,
+    AbortOnDrop, Context, DeathStream, Demand, Elapsed, Fork, Future, JobError, Key, Mailbox,
+    Placement, Portable, Remote, Shared,
 };
 pub use ultramarine_runtime::plain;
 pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};

@@ -65,7 +65,7 @@ static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
 ///
 /// /// As many squares as there is time for.
 /// async fn squares(cx: &Context) -> Result<Vec<u64>, TaskError> {
-///     let mut asked = pin!(ultramarine::asked_to_end());
+///     let mut asked = pin!(ultramarine::shutdown_requested());
 ///     let mut squares = pin!(par_map_stream(cx, 100, |n: u64| n * n, 0..1_000_000));
 ///     let mut found = Vec::new();
 ///     loop {
@@ -80,7 +80,7 @@ static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
 ///     }
 /// }
 /// ```
-pub async fn asked_to_end() -> EndRequest {
+pub async fn shutdown_requested() -> EndRequest {
     let request = REQUEST.get_or_init(listen);
     poll_fn(|cx| {
         let mut request = lock(request);

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
-use ultramarine::{EndRequest, Options, asked_to_end};
+use ultramarine::{EndRequest, Options, shutdown_requested};
 
 /// The longest that anything here may take; reached only when a test fails.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -238,7 +238,7 @@ mod programs {
     #[ignore = "runs as a job"]
     fn listen() {
         let result = Options::default().run(async |cx| {
-            let mut asked = std::pin::pin!(asked_to_end());
+            let mut asked = std::pin::pin!(shutdown_requested());
             // From the first poll on it listens.
             assert_eq!(futures_util::future::poll_immediate(asked.as_mut()).await, None);
             cx.spawn_at(Pe::new(cx.pes() - 1), nap, ()).await?;

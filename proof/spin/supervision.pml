@@ -18,7 +18,7 @@
  *   Home gives what waits           fishing.rs: `Node::share_lost`; `Supervision::{recover, leaves}`
  *   Home gives from its pool        fishing.rs: `Node::share`, `Node::hand_on`; `Supervision::leaves`
  *   Worker gives from its pool      fishing.rs: `Node::share`, `Node::hand_on`
- *   home_hears_of, worker_hears_of  node.rs: `Node::bury`
+ *   home_hears_of, worker_hears_of  node.rs: `Node::mark_dead`
  *   nobody_else_lives               fishing.rs: `Node::recover_alone`
  *   is_read                         node.rs: the beginning of `Node::handle`
  *   to_home, wire                   what is promised to `Host::send`: in order between two PEs, and

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::detector::Verdict;
+use ultramarine_runtime::detector::FailureEvent;
 use ultramarine_runtime::executor::{
-    Context, Exchanged, Fork, Job, JobError, Leave, Report, Watch, Watchman, lead, serve,
+    Context, DetectorSetup, EventHandler, Exchanged, FailureDetector, Fork, Job, JobError, Leave,
+    lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
@@ -37,12 +38,12 @@ struct Sea {
     swallowed: Arc<AtomicUsize>,
     /// How many threads hang.
     stuck: Arc<AtomicUsize>,
-    reports: Arc<Mutex<Vec<Report>>>,
+    reports: Arc<Mutex<Vec<EventHandler>>>,
 }
 
 impl Sea {
-    fn say(&self, verdict: &Verdict) {
-        self.reports.lock().unwrap().iter().for_each(|report| report(verdict.clone()));
+    fn say(&self, event: &FailureEvent) {
+        self.reports.lock().unwrap().iter().for_each(|report| report(event.clone()));
     }
 }
 
@@ -119,7 +120,7 @@ impl Pump for Library {
 
 struct Silent;
 
-impl Watchman for Silent {
+impl FailureDetector for Silent {
     fn suspect(&self, _: Pe) {}
     fn goodbye(self: Box<Self>) {}
 }
@@ -134,14 +135,14 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
     let lanes = memory::network(PES).into_iter().zip(endpoints).zip(0..2);
     let job = |((inner, endpoint), n): ((memory::MemoryLane, TcpEndpoint), u32)| {
         let me = Pe::new(n);
-        let lifeboat = endpoint.into_lane(me, addresses.clone(), key, usize::MAX).unwrap();
+        let fallback = endpoint.into_lane(me, addresses.clone(), key, usize::MAX).unwrap();
         let sleeper = inner.sleeper();
         let (outgoing, incoming) = (Queue::default(), Queue::default());
         let inner = Some(inner);
         let lane = Fragile { inner, outgoing, incoming, sea: sea.clone(), sleeper };
         let reports = sea.reports.clone();
-        let watch = Watch {
-            lifeboat: Some(Box::new(lifeboat)),
+        let watch = DetectorSetup {
+            fallback: Some(Box::new(fallback)),
             begin: Box::new(move |report| {
                 reports.lock().unwrap().push(report);
                 Ok(Box::new(Silent))
@@ -213,10 +214,10 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
             while sea.stuck.load(Ordering::SeqCst) < 2 && start.elapsed() < PATIENCE {
                 thread::sleep(Duration::from_millis(1));
             }
-            sea.say(&Verdict::Dead(vec![Pe::new(2)]));
+            sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
         });
         assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
-        assert_eq!((root, other), (Leave::Bereaved, Leave::Bereaved));
+        assert_eq!((root, other), (Leave::AfterFailures, Leave::AfterFailures));
         assert_eq!(sea.stuck.load(Ordering::SeqCst), 2, "nobody goes in any more");
     }
 }
@@ -234,7 +235,7 @@ fn what_substitutes_fork_and_leave_is_run() {
             while sea.stuck.load(Ordering::SeqCst) == 0 {
                 cx.sleep(Duration::from_millis(1)).await;
             }
-            sea.say(&Verdict::Dead(vec![Pe::new(2)]));
+            sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
             let divide = async |cx: Context, ()| {
                 let task = async |_: Context, n: u64| n;
                 let forks: Vec<_> = (0..9).map(|n| cx.fork(Distance::ONE, task, n)).collect();
@@ -265,7 +266,7 @@ fn nothing_is_lost_when_the_lane_is_left() {
         while sea.swallowed.load(Ordering::SeqCst) < 3 && start.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(1));
         }
-        sea.say(&Verdict::Dead(vec![Pe::new(2)]));
+        sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
         // A call from now on hangs.
         thread::sleep(Duration::from_millis(20));
         sea.is_stormy.store(true, Ordering::SeqCst);
@@ -279,17 +280,17 @@ fn nothing_is_lost_when_the_lane_is_left() {
 fn a_pe_that_is_held_for_dead_leaves_at_once() {
     let sea = Sea::default();
     let start = Instant::now();
-    let (result, root, _) = sum(&sea, 1, true, |sea| sea.say(&Verdict::Expelled));
+    let (result, root, _) = sum(&sea, 1, true, |sea| sea.say(&FailureEvent::Expelled));
     assert!(matches!(result, Err(JobError::Expelled { me: Pe::ROOT })), "{result:?}");
-    assert_eq!(root, Leave::Bereaved);
+    assert_eq!(root, Leave::AfterFailures);
     assert!(start.elapsed() < PATIENCE);
 }
 
 #[test]
 fn a_pe_that_loses_the_root_leaves_and_says_why() {
     let sea = Sea::default();
-    let verdict = |sea: &Sea| sea.say(&Verdict::RootLost { reason: "it is gone".to_owned() });
-    let (result, ..) = sum(&sea, 1, true, verdict);
+    let event = |sea: &Sea| sea.say(&FailureEvent::RootLost { reason: "it is gone".to_owned() });
+    let (result, ..) = sum(&sea, 1, true, event);
     let error = result.expect_err("there is nobody to work for").to_string();
     assert!(error.ends_with("has lost its root (it is gone)"), "{error}");
 }

@@ -14,7 +14,7 @@ pub trait Parts: Sized {
     fn map_each<T: Send>(self, f: impl FnMut(Self::Item) -> T) -> Self::With<T>;
 
     /// The same for what the parts have become.
-    fn turn<T: Send, U: Send>(all: Self::With<T>, f: impl FnMut(T) -> U) -> Self::With<U>;
+    fn map<T: Send, U: Send>(all: Self::With<T>, f: impl FnMut(T) -> U) -> Self::With<U>;
 
     /// What `f` makes of each part, on all threads of this PE.
     ///
@@ -39,7 +39,7 @@ impl<P, const N: usize> Parts for [P; N] {
         self.map(f)
     }
 
-    fn turn<T: Send, U: Send>(all: [T; N], f: impl FnMut(T) -> U) -> [U; N] {
+    fn map<T: Send, U: Send>(all: [T; N], f: impl FnMut(T) -> U) -> [U; N] {
         all.map(f)
     }
 
@@ -72,7 +72,7 @@ impl<P> Parts for Vec<P> {
         self.into_iter().map(f).collect()
     }
 
-    fn turn<T: Send, U: Send>(all: Vec<T>, f: impl FnMut(T) -> U) -> Vec<U> {
+    fn map<T: Send, U: Send>(all: Vec<T>, f: impl FnMut(T) -> U) -> Vec<U> {
         all.into_iter().map(f).collect()
     }
 

@@ -1,12 +1,12 @@
 //! Map and reduce in one: results are combined where they arise, so that only few travel (HdpH-RS
 //! §6.1.2 and A.9).
 
-use crate::divide::{Algorithm, DivideAndConquer, Placement, conquer};
+use crate::divide::{Algorithm, DivideAndConquer, conquer, place_on};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable, Shared};
+use ultramarine_runtime::executor::{Context, Placement, Portable, Shared};
 use ultramarine_topology::{Distance, Pe};
 
 /// Reduces what `map` makes of the numbers of a range: halves it until at most `threshold` numbers
@@ -92,7 +92,7 @@ where
     const { (I::CHECKED, M::CHECKED, C::CHECKED) };
     let (pe, pes) = (cx.pe().number(), cx.pes());
     let placement = |cx: &Context, part: &Span<E>| match part.pes {
-        Some((first, _)) => Placement::on(cx, Pe::new(first % cx.pes())),
+        Some((first, _)) => place_on(cx, Pe::new(first % cx.pes())),
         None => Placement::Within(Distance::ZERO),
     };
     let span = Span { range, given: cx.share(given), threshold, pes: Some((pe, pes)) };

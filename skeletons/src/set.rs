@@ -5,7 +5,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::pin::pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Portable, Where};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Placement, Portable};
 
 /// Tasks of which each result is had as it comes. If the set is dropped, those that are left are
 /// [cancelled](Future::abort).
@@ -74,7 +74,7 @@ impl<R: Portable> TaskSet<R> {
     }
 
     /// Spawns a task, within a radius ([`Context::spawn`]) or on a PE ([`Context::spawn_at`]).
-    pub fn spawn<F, A, T>(&mut self, cx: &Context, place: impl Into<Where>, f: F, argument: A)
+    pub fn spawn<F, A, T>(&mut self, cx: &Context, place: impl Into<Placement>, f: F, argument: A)
     where
         F: Fn(Context, A) -> T + Stateless,
         A: Portable,
@@ -82,8 +82,8 @@ impl<R: Portable> TaskSet<R> {
     {
         const { F::CHECKED };
         self.push(match place.into() {
-            Where::On(pe) => cx.spawn_at(pe, f, argument),
-            Where::Within(radius) => cx.spawn(radius, f, argument),
+            Placement::On(pe) => cx.spawn_at(pe, f, argument),
+            Placement::Within(radius) => cx.spawn(radius, f, argument),
         });
     }
 

@@ -26,7 +26,7 @@ mod read;
 mod write;
 
 pub use read::FILE_BYTES_MAX;
-pub use write::{Inexpressible, written};
+pub use write::{Inexpressible, to_toml};
 
 use crate::host_list::{self, HOSTS_LIMIT, HostListError};
 use crate::{DEPTH_LIMIT, Label, LevelKind, Place, hostname};

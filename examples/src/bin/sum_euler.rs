@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
-use ultramarine::{Error, Result, asked_to_end};
+use ultramarine::{Error, Result, shutdown_requested};
 use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print};
 
 /// Sum Euler's totient over 1, 2, …, N.
@@ -64,7 +64,7 @@ async fn sums_in_time(
     ranges: Vec<Range<u64>>,
 ) -> std::result::Result<Vec<u64>, TaskError> {
     let window = 4 * cx.topology().power_of(cx.topology().ball(Pe::ROOT, Distance::ONE)) as usize;
-    let mut asked = pin!(asked_to_end());
+    let mut asked = pin!(shutdown_requested());
     let mut sums = pin!(par_map_stream(cx, window, sum_totient, ranges));
     let mut done = Vec::new();
     while let Either::Right((Some(sum), _)) = select(&mut asked, sums.next()).await {

@@ -5,7 +5,7 @@
 //! | `mpi_thread` | the thread that starts and finalises MPI |
 //! | `bootstrap` | making up the job together: programs compared, passports shown |
 //! | `gathering` | what they tell the first for that, and it tells all; counted |
-//! | `ways` | how the PEs reach each other: the lane, the lifeboat, the detector |
+//! | `ways` | how the PEs reach each other: the lane, the fallback lane, the detector |
 //! | `passport` | what each process tells about itself |
 //! | `roster` | what all have to know of all of these |
 //! | `binding` | whether it is bound as was asked for |
@@ -99,7 +99,7 @@ where
     let _fuse = dies_after.map(|after| Fuse::light(job.me, after)).transpose()?;
     let me = job.me;
     let is_root = me == Pe::ROOT;
-    let asked_to_end = (!is_root).then(request::leave_to_the_root);
+    let shutdown_requested = (!is_root).then(request::leave_to_the_root);
     let finalises = is_on_one_host(&job.topology) || !ward.is_guarded();
     let (result, parting) = if is_root {
         let (result, parting) = lead(job, main);
@@ -132,7 +132,7 @@ where
         drop(parting);
         return ending(result);
     }
-    leave_without_the_others(is_root, result, parting, asked_to_end.as_deref())
+    leave_without_the_others(is_root, result, parting, shutdown_requested.as_deref())
 }
 
 /// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for
@@ -150,7 +150,7 @@ fn leave_without_the_others(
     is_root: bool,
     result: Result<()>,
     parting: Parting,
-    asked_to_end: Option<&AtomicBool>,
+    shutdown_requested: Option<&AtomicBool>,
 ) -> Result<()> {
     match result {
         // That is all that is left to say to others.
@@ -158,7 +158,7 @@ fn leave_without_the_others(
             parting.goodbye();
             // A user who has ended the job, by Ctrl-C say, does not want to hear this of each
             // process.
-            let was_meant = asked_to_end.is_some_and(|asked| comes_within(RUMOUR, asked));
+            let was_meant = shutdown_requested.is_some_and(|asked| comes_within(RUMOUR, asked));
             if was_meant { Ok(()) } else { Err(error.into()) }
         }
         // It has said why. The others go on without it (its tasks are run again, as if it had

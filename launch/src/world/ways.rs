@@ -1,4 +1,4 @@
-//! How the PEs of a job reach each other: the lane, the lifeboat, and the detector.
+//! How the PEs of a job reach each other: the lane, the fallback lane, and the detector.
 
 use super::bootstrap::decide;
 use super::gathering::Gathering;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use ultramarine_runtime::addresses::Addresses;
 use ultramarine_runtime::detector::{Detector, DetectorEndpoint};
-use ultramarine_runtime::executor::Watch;
+use ultramarine_runtime::executor::DetectorSetup;
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::mpi::MpiLane;
@@ -65,7 +65,7 @@ pub(super) fn open(
     topology: &Arc<Topology>,
     options: &Options,
     settings: &Settings,
-) -> Result<(Box<dyn Lane>, Option<Watch>), StartError> {
+) -> Result<(Box<dyn Lane>, Option<DetectorSetup>), StartError> {
     let me = topology.pe_of(all.rank() as u32);
     // First what all do together, and then what may fail: so each can say how it fared.
     let comm = (!own.over_tcp).then(|| all.communicator());
@@ -86,7 +86,7 @@ pub(super) fn open(
     let connections_max = settings.connections_max(1);
     let tcp = tcp.into_lane(me, book.lane, book.key, connections_max)?;
     let tcp = Box::new(tcp) as Box<dyn Lane>;
-    let (lane, lifeboat) = match mpi {
+    let (lane, fallback) = match mpi {
         None => (tcp, None),
         Some(mpi) => (Box::new(mpi) as Box<dyn Lane>, Some(tcp)),
     };
@@ -99,7 +99,7 @@ pub(super) fn open(
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
         Ok(Box::new(started?) as Box<_>)
     });
-    Ok((lane, Some(Watch { lifeboat, begin })))
+    Ok((lane, Some(DetectorSetup { fallback, begin })))
 }
 
 /// Takes ports to listen on.

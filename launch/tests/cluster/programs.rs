@@ -189,7 +189,7 @@ fn work_until_asked() {
     use futures_util::StreamExt as _;
     use futures_util::future::{Either, select};
     run(async |cx| {
-        let mut asked = std::pin::pin!(ultramarine::asked_to_end());
+        let mut asked = std::pin::pin!(ultramarine::shutdown_requested());
         let mut squares = std::pin::pin!(par_map_stream(&cx, 64, |n: u64| n * n, 0..u64::MAX));
         let mut done = 0;
         while let Either::Right((Some(square), _)) = select(&mut asked, squares.next()).await {

@@ -21,7 +21,7 @@ pub(super) struct Processor {
     pub(super) reported: usize,
     pub(super) is_settled: bool,
     /// Whose channels are closed.
-    pub(super) buried: BTreeSet<Pe>,
+    pub(super) marked_dead: BTreeSet<Pe>,
     /// How many messages to each PE have not been acknowledged.
     pub(super) unacknowledged: BTreeMap<Pe, u64>,
     /// When the node is to be ticked next, in nanoseconds.
@@ -44,7 +44,7 @@ impl Processor {
             desk,
             reported: 0,
             is_settled: false,
-            buried: BTreeSet::new(),
+            marked_dead: BTreeSet::new(),
             unacknowledged: BTreeMap::new(),
             tick_due: u64::MAX,
             ending_since: None,
@@ -88,14 +88,14 @@ impl Processor {
     /// Takes leave if nothing is left to wait for, as the runtime's engine does.
     fn take_leave(&mut self, now: u64) {
         let since = *self.ending_since.get_or_insert(now);
-        let is_bereaved = self.node.is_bereaved();
-        let over_since = self.over_since.or(is_bereaved.then_some(since));
+        let has_failures = self.node.has_failures();
+        let over_since = self.over_since.or(has_failures.then_some(since));
         let has_reached_heirs =
-            || self.node.heirs().iter().all(|pe| !self.unacknowledged.contains_key(pe));
+            || self.node.children().iter().all(|pe| !self.unacknowledged.contains_key(pe));
         if over_since.is_some_and(|over| now >= over.max(since) + LINGER_MAX_NS) {
             self.let_go();
         } else if self.unacknowledged.is_empty()
-            || is_bereaved && now >= since + LINGER_NS && has_reached_heirs()
+            || has_failures && now >= since + LINGER_NS && has_reached_heirs()
         {
             self.node.take_leave(&mut self.desk);
         }
@@ -109,7 +109,7 @@ impl Processor {
 
     /// Whether it may go.
     pub(super) fn may_leave(&self) -> bool {
-        let needs_no_answer = self.node.is_bereaved() || self.is_let_go;
+        let needs_no_answer = self.node.has_failures() || self.is_let_go;
         self.node.phase() == Phase::Released
             && (needs_no_answer || self.unacknowledged.is_empty() && !sends(&self.desk.effects))
     }
@@ -127,10 +127,10 @@ impl Processor {
     }
 
     /// A PE is dead: what waits for it is dropped, and nothing is heard of it any more.
-    pub(super) fn bury(&mut self, dead: Pe) {
-        self.buried.insert(dead);
+    pub(super) fn mark_dead(&mut self, dead: Pe) {
+        self.marked_dead.insert(dead);
         self.unacknowledged.remove(&dead);
-        self.node.bury(dead, &mut self.desk);
+        self.node.mark_dead(dead, &mut self.desk);
     }
 }
 

@@ -245,7 +245,7 @@ impl World {
             all.into_iter().for_each(|gone| self.miss(at, gone));
         }
         for dead in dead {
-            self.schedule(soon, Event::Bury { at, dead });
+            self.schedule(soon, Event::MarkDead { at, dead });
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) enum Event {
     /// A notice arrives.
     Notice { from: Pe, to: Pe, notice: Notice },
     /// The node hears of a death.
-    Bury { at: Pe, dead: Pe },
+    MarkDead { at: Pe, dead: Pe },
     /// The node hears that the job is over.
     Over(Pe),
     /// The node hears that it has to leave: the root is lost, or the others hold it for dead.
@@ -64,7 +64,7 @@ impl Event {
             Event::Arrive { to, .. } | Event::Notice { to, .. } => Some(*to),
             Event::Acknowledge { from, .. } => Some(*from),
             Event::Computed { at, .. }
-            | Event::Bury { at, .. }
+            | Event::MarkDead { at, .. }
             | Event::Tick(at)
             | Event::Poll(at)
             | Event::Grace(at)
@@ -224,7 +224,7 @@ impl World {
                 self.report.late += 1;
                 self.leave(at);
             }
-            Event::Bury { at, dead } => self.with(at, |pe| pe.bury(dead)),
+            Event::MarkDead { at, dead } => self.with(at, |pe| pe.mark_dead(dead)),
             // For the root the job is over when its main task says so.
             Event::Over(Pe::ROOT) => {}
             Event::Over(at) => {
@@ -256,7 +256,7 @@ impl World {
     fn arrive(&mut self, from: Pe, to: Pe, message: Message) {
         let is_cut = self.cuts.get(&(from, to)).is_some_and(|cut| *cut < self.now);
         let Some(pe) = &mut self.pes[to.index()] else { return };
-        if is_cut || pe.buried.contains(&from) {
+        if is_cut || pe.marked_dead.contains(&from) {
             return;
         }
         pe.node.handle(Duration::from_nanos(self.now), from, message, &mut pe.desk);
@@ -306,7 +306,7 @@ impl World {
 
     fn post(&mut self, from: Pe, to: Pe, message: Message) {
         let Some(pe) = &mut self.pes[from.index()] else { return };
-        if pe.buried.contains(&to) {
+        if pe.marked_dead.contains(&to) {
             return;
         }
         if from != to {

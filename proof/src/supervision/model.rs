@@ -165,7 +165,7 @@ impl Case {
     fn hear(&self, state: &mut State, at: u32, dead: u32) -> Option<()> {
         state.heard[at as usize] |= set(dead);
         state.wires[self.wire(dead, at)].clear();
-        self.step(state, at, |node, desk| node.bury(Pe::new(dead), desk))
+        self.step(state, at, |node, desk| node.mark_dead(Pe::new(dead), desk))
     }
 
     fn leave(&self, state: &mut State, pe: u32) {

@@ -11,7 +11,7 @@
 //!   [`dead_after`](DetectorSettings::dead_after) (`sight.rs`).
 //! - **Agreeing.** A PE that loses another does not decide: it tells the root, which looks for
 //!   itself. The rules are those of the [agreement](crate::protocol::membership), whose notices the
-//!   detector carries, on the connections that are there or on new ones. Its verdicts come out of
+//!   detector carries, on the connections that are there or on new ones. Its events come out of
 //!   `report`.
 //! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself
 //!   does not run, because its process is stopped or gets no core, no time passes for the others
@@ -22,7 +22,7 @@
 //!
 //! ```no_run
 //! use std::sync::{Arc, mpsc};
-//! use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, Verdict};
+//! use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, FailureEvent};
 //! use ultramarine_runtime::handshake::JobKey;
 //! use ultramarine_topology::{Pe, Topology};
 //! # fn exchange(own: std::net::SocketAddr) -> (Vec<std::net::SocketAddr>, JobKey) { panic!() }
@@ -30,12 +30,12 @@
 //! // The addresses of all and the key are agreed on at start-up.
 //! let (addresses, key) = exchange(endpoint.address());
 //! let topology = Arc::new(Topology::flat(addresses.len() as u32));
-//! let (sender, verdicts) = mpsc::channel();
-//! let report = Box::new(move |verdict| drop(sender.send(verdict)));
+//! let (sender, events) = mpsc::channel();
+//! let report = Box::new(move |event| drop(sender.send(event)));
 //! let settings = DetectorSettings::default();
 //! let detector =
 //!     Detector::start(Pe::new(3), topology, endpoint, addresses, key, settings, report)?;
-//! if let Verdict::Dead(pes) = verdicts.recv()? {
+//! if let FailureEvent::Dead(pes) = events.recv()? {
 //!     println!("{pes:?} are gone");
 //! }
 //! detector.goodbye();
@@ -45,10 +45,10 @@
 mod clock;
 mod connection;
 mod counters;
+mod event_loop;
 mod frame;
-mod lookout;
+mod notices;
 mod peer;
-mod post;
 mod settings;
 mod sight;
 mod watch;
@@ -59,7 +59,7 @@ pub use settings::DetectorSettings;
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::transport::{LaneError, ports};
-use lookout::Lookout;
+use event_loop::EventLoop;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use std::io;
@@ -96,14 +96,14 @@ impl DetectorEndpoint {
 
 /// What a detector has to say to its PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// These have died since the last such verdict. All PEs hear of all the dead, in the same
+pub enum FailureEvent {
+    /// These have died since the last such event. All PEs hear of all the dead, in the same
     /// order.
     Dead(Vec<Pe>),
     /// The others hold this PE for dead. It has to leave; nothing that it does counts any more.
-    /// It is the last verdict.
+    /// It is the last event.
     Expelled,
-    /// The root is gone, and with it the job. It is the last verdict.
+    /// The root is gone, and with it the job. It is the last event.
     RootLost {
         /// How this PE came to know.
         reason: String,
@@ -137,7 +137,7 @@ pub struct Detector {
 
 impl Detector {
     /// Starts the detector of PE `me`, in a job whose PEs have these addresses and
-    /// this key. Its verdicts go to `report`, called on the detector's thread,
+    /// this key. Its events go to `report`, called on the detector's thread,
     /// which it must not hold up.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Detector {
         addresses: impl Into<Addresses>,
         key: JobKey,
         settings: DetectorSettings,
-        report: Box<dyn Fn(Verdict) + Send>,
+        report: Box<dyn Fn(FailureEvent) + Send>,
     ) -> Result<Detector, LaneError> {
         let addresses = addresses.into();
         if me.number() >= topology.pes() || addresses.count() != topology.pes() as usize {
@@ -159,16 +159,16 @@ impl Detector {
         }
         let io = |source| LaneError::Io { doing: "starting the detector".into(), source };
         let poll = Poll::new().map_err(io)?;
-        let waker = Arc::new(Waker::new(poll.registry(), lookout::WAKER).map_err(io)?);
+        let waker = Arc::new(Waker::new(poll.registry(), event_loop::WAKER).map_err(io)?);
         let (commands, orders) = mpsc::channel();
         let counters = Arc::<DetectorCounters>::default();
-        let job = lookout::Job { me, topology, addresses, key, settings };
-        let lookout =
-            Lookout::new(job, poll, endpoint.listener, orders, Arc::clone(&counters), report)
+        let job = event_loop::Job { me, topology, addresses, key, settings };
+        let event_loop =
+            EventLoop::new(job, poll, endpoint.listener, orders, Arc::clone(&counters), report)
                 .map_err(io)?;
         let name = format!("pe{}-detector", me.number());
         let thread = std::thread::Builder::new().name(name);
-        let thread = thread.spawn(move || lookout.run()).map_err(io)?;
+        let thread = thread.spawn(move || event_loop.run()).map_err(io)?;
         Ok(Detector { commands, waker, counters, thread: Some(thread) })
     }
 

@@ -197,7 +197,7 @@ impl Peer {
     }
 
     /// It is in the list of the dead: it matters only that it hears so.
-    pub(super) fn bury(&mut self) {
+    pub(super) fn mark_dead(&mut self) {
         self.role = Role::None;
         if self.purpose == Purpose::Contact {
             self.purpose = Purpose::News;

@@ -15,7 +15,7 @@ pub struct DetectorSettings {
     /// no core. Not less than `dead_after`, which counts if it is longer; default 30 s.
     pub stalled_after: Duration,
     /// How long the root may be silent, for whatever reason, before the others leave. A wrong
-    /// verdict on the root costs the job. Not less than `dead_after`, which counts if it is longer;
+    /// event on the root costs the job. Not less than `dead_after`, which counts if it is longer;
     /// default 30 s.
     pub root_after: Duration,
 }

@@ -64,7 +64,7 @@ impl Activity {
 }
 
 /// What the driver has seen of the workers.
-pub(super) struct Lookout {
+pub(super) struct BlockedCheck {
     looked_at: Instant,
     workers: Vec<Seen>,
 }
@@ -81,13 +81,13 @@ struct Seen {
     was_reported: bool,
 }
 
-impl Lookout {
+impl BlockedCheck {
     pub(super) fn new(workers: usize) -> Self {
         let workers = (0..workers).map(|_| Seen::default()).collect();
-        Lookout { looked_at: Instant::now(), workers }
+        BlockedCheck { looked_at: Instant::now(), workers }
     }
 
-    /// Reports the tasks that block their thread, once each.
+    /// EventHandlers the tasks that block their thread, once each.
     pub(super) fn look(&mut self, pe: &Processor) {
         let (limit, now) = (pe.settings.blocked_after, Instant::now());
         let passed = now - self.looked_at;

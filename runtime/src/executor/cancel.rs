@@ -6,7 +6,7 @@
 //! it if it [asks](super::Context::is_cancelled), and is stopped where it awaits something next.
 
 use super::caught::discard;
-use super::engine::Letter;
+use super::engine::Outgoing;
 use super::processor::Processor;
 use crate::protocol::{CANCELLED_AT_ONCE, TaskId};
 use async_task::Task;
@@ -98,7 +98,7 @@ impl Batch {
             let Some(pe) = processor(slot_of(group[0])) else { continue };
             if group[0] & AT_HOME == 0 {
                 let futures = group.iter().map(|mark| mark & !(SLOT_MASK << SLOT_SHIFT)).collect();
-                pe.leave_letter(Letter::Cancel(futures));
+                pe.send_later(Outgoing::Cancel(futures));
             } else {
                 pe.cancelled.insert(pe.me(), group);
             }

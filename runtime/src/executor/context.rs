@@ -44,7 +44,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
 
 /// What goes on around a task that has much to do.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook {
+pub struct Demand {
     /// Workers of this PE or others may be out of work, and none waits here: part of the task
     /// should become one.
     pub is_work_wanted: bool,
@@ -283,12 +283,12 @@ impl Context {
     /// What a task that has much to do should know meanwhile, every few microseconds; `None` most
     /// of the times. To be asked often, since this is also where the PE looks after its messages.
     #[inline]
-    pub fn look_around(&self) -> Option<Outlook> {
-        breathe(&self.pe).then(|| self.outlook())
+    pub fn poll_runtime(&self) -> Option<Demand> {
+        breathe(&self.pe).then(|| self.demand())
     }
 
-    fn outlook(&self) -> Outlook {
-        Outlook {
+    fn demand(&self) -> Demand {
+        Demand {
             is_work_wanted: self.pe.queues.sees_none_to_steal(),
             // What is not wanted any more stops where it yields.
             is_turn_wanted: self.pe.queues.has_ready() || self.is_cancelled(),

@@ -11,17 +11,17 @@ use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
 /// Who is to hear of deaths.
-pub(super) trait Bereaved: Send + Sync {
-    fn hear(&self, dead: Pe);
+pub(super) trait DeathListener: Send + Sync {
+    fn on_death(&self, dead: Pe);
 }
 
 /// Those who are to hear of deaths on one PE.
 #[derive(Default)]
-pub(super) struct Deaths(Mutex<Vec<Weak<dyn Bereaved>>>);
+pub(super) struct Deaths(Mutex<Vec<Weak<dyn DeathListener>>>);
 
 impl Deaths {
     /// Tells this one of each death from now on, as long as it is there.
-    pub(super) fn tell(&self, one: Weak<dyn Bereaved>) {
+    pub(super) fn tell(&self, one: Weak<dyn DeathListener>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|one| one.strong_count() > 0);
         all.push(one);
@@ -29,7 +29,7 @@ impl Deaths {
 
     pub(super) fn announce(&self, dead: Pe) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        all.iter().filter_map(Weak::upgrade).for_each(|one| one.hear(dead));
+        all.iter().filter_map(Weak::upgrade).for_each(|one| one.on_death(dead));
     }
 }
 
@@ -50,8 +50,8 @@ impl Queue {
     }
 }
 
-impl Bereaved for Queue {
-    fn hear(&self, dead: Pe) {
+impl DeathListener for Queue {
+    fn on_death(&self, dead: Pe) {
         let mut queue = self.lock();
         if queue.all.insert(dead) {
             queue.to_yield.push_back(dead);
@@ -106,11 +106,11 @@ impl Context {
     /// ```
     pub fn deaths(&self) -> DeathStream {
         let queue = Arc::<Queue>::default();
-        let listener: Arc<dyn Bereaved> = queue.clone();
+        let listener: Arc<dyn DeathListener> = queue.clone();
         self.pe.deaths.tell(Arc::downgrade(&listener));
         // Those that die now come by either way, and once.
         let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
-        dead.for_each(|dead| queue.hear(dead));
+        dead.for_each(|dead| queue.on_death(dead));
         DeathStream(queue)
     }
 }

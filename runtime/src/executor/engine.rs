@@ -1,11 +1,11 @@
 //! Protocol, port and futures under one lock: what makes progress.
 
+use super::engine_host::{EngineHost, EngineState};
 use super::failure::JobError;
-use super::outgoing::Outgoing;
 use super::packing::{Effort, Own};
 use super::processor::Processor;
 use super::queues::Common;
-use super::station::{Desk, Station};
+use super::send_queue::SendQueue;
 use super::task::Fill;
 use crate::array::Array;
 use crate::error::TaskError;
@@ -33,10 +33,10 @@ const LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// How many letters a turn takes at most. Workers may write them as fast as a turn reads them, and
 /// what has come, and the timers, are waiting.
-const LETTERS_PER_TURN: usize = 1024;
+const OUTGOING_PER_TURN: usize = 1024;
 
 /// Something that workers leave for the next turn.
-pub(super) enum Letter {
+pub(super) enum Outgoing {
     /// A message for another PE.
     Message(Pe, Message),
     /// A task to be placed on another PE.
@@ -72,15 +72,15 @@ pub(super) type Results = Vec<(Arc<dyn Fill>, Outcome)>;
 pub(super) struct Engine {
     pub(super) node: Node,
     pub(super) port: Port,
-    pub(super) desk: Desk,
+    pub(super) state: EngineState,
     /// The lane to go over to when the port's cannot be trusted any more.
-    pub(super) lifeboat: Option<Box<dyn Lane>>,
+    pub(super) fallback: Option<Box<dyn Lane>>,
     /// When the job's end began here.
     ending_since: Option<Duration>,
     /// Whether this PE leaves although others did not answer.
     is_let_go: bool,
     /// When to look next whether others have gone over to it.
-    pub(super) look_out_at: Duration,
+    pub(super) check_fallback_at: Duration,
 }
 
 impl Engine {
@@ -88,17 +88,17 @@ impl Engine {
         me: Pe,
         node: Node,
         port: Port,
-        lifeboat: Option<Box<dyn Lane>>,
+        fallback: Option<Box<dyn Lane>>,
         pool: Pool<Common>,
         seed: u64,
     ) -> Self {
-        let desk = Desk {
+        let state = EngineState {
             me,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             pool,
             futures: Numbered::default(),
             last_future: 0,
-            outgoing: Outgoing::default(),
+            send_queue: SendQueue::default(),
             results: Vec::new(),
             tasks_came: false,
             took_a_part: false,
@@ -109,11 +109,11 @@ impl Engine {
         Engine {
             node,
             port,
-            desk,
-            lifeboat,
+            state,
+            fallback,
             ending_since: None,
             is_let_go: false,
-            look_out_at: Duration::ZERO,
+            check_fallback_at: Duration::ZERO,
         }
     }
 
@@ -123,9 +123,9 @@ impl Engine {
 
     /// Whether this PE may go.
     pub(super) fn is_released(&mut self) -> bool {
-        let needs_no_answer = self.node.is_bereaved() || self.is_let_go;
+        let needs_no_answer = self.node.has_failures() || self.is_let_go;
         self.node.phase() == Phase::Released
-            && (needs_no_answer || self.desk.outgoing.is_empty() && self.port.is_idle())
+            && (needs_no_answer || self.state.send_queue.is_empty() && self.port.is_idle())
     }
 
     /// Whether this PE leaves although others did not answer.
@@ -135,7 +135,7 @@ impl Engine {
 
     /// Leaves at once, as there is nothing to wait for.
     pub(super) fn let_go(&mut self, pe: &Arc<Processor>) {
-        self.node.let_go(&mut Station { desk: &mut self.desk, pe });
+        self.node.let_go(&mut EngineHost { state: &mut self.state, pe });
         self.is_let_go = true;
     }
 
@@ -146,14 +146,14 @@ impl Engine {
         }
         let since = *self.ending_since.get_or_insert(now);
         // Among the bereaved others may have left already, and acknowledge nothing any more.
-        let is_bereaved = self.node.is_bereaved();
-        let has_lingered = is_bereaved && now >= since + LINGER;
-        if is_bereaved && now >= since + LINGER_MAX {
+        let has_failures = self.node.has_failures();
+        let has_lingered = has_failures && now >= since + LINGER;
+        if has_failures && now >= since + LINGER_MAX {
             self.let_go(pe);
-        } else if self.desk.outgoing.is_empty()
-            && (self.port.is_idle() || has_lingered && self.port.has_reached(self.node.heirs()))
+        } else if self.state.send_queue.is_empty()
+            && (self.port.is_idle() || has_lingered && self.port.has_reached(self.node.children()))
         {
-            self.node.take_leave(&mut Station { desk: &mut self.desk, pe });
+            self.node.take_leave(&mut EngineHost { state: &mut self.state, pe });
         }
     }
 
@@ -165,54 +165,58 @@ impl Engine {
         need: Need,
         effort: Effort,
     ) -> Result<Turn, JobError> {
-        self.desk.effort = effort;
-        self.heed_verdicts(pe)?;
-        self.look_out(pe, now);
-        let Engine { node, port, desk, .. } = self;
+        self.state.effort = effort;
+        self.handle_failures(pe)?;
+        self.check_fallback(pe, now);
+        let Engine { node, port, state, .. } = self;
         let mut messages = 0u32;
-        for _ in 0..LETTERS_PER_TURN {
-            let Some(letter) = pe.outbox.pop() else { break };
-            match letter {
+        for _ in 0..OUTGOING_PER_TURN {
+            let Some(outgoing) = pe.outbox.pop() else { break };
+            match outgoing {
                 // What a straggling task still has to say at the end, nobody waits for.
-                Letter::Message(to, message) if node.phase() == Phase::Running => {
-                    desk.outgoing.push(to, message);
+                Outgoing::Message(to, message) if node.phase() == Phase::Running => {
+                    state.send_queue.push(to, message);
                 }
-                Letter::Task(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = desk.enter(pe, task) else { continue };
-                    node.place(to, parcel, &mut Station { desk: &mut *desk, pe });
+                Outgoing::Task(to, task) if node.phase() == Phase::Running => {
+                    let Some(parcel) = state.enter(pe, task) else { continue };
+                    node.place(to, parcel, &mut EngineHost { state: &mut *state, pe });
                 }
-                Letter::Ask(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = desk.enter(pe, task) else { continue };
-                    node.ask(to, parcel, &mut Station { desk: &mut *desk, pe });
+                Outgoing::Ask(to, task) if node.phase() == Phase::Running => {
+                    let Some(parcel) = state.enter(pe, task) else { continue };
+                    node.ask(to, parcel, &mut EngineHost { state: &mut *state, pe });
                 }
-                Letter::Stolen(fish, task) if node.phase() == Phase::Running => {
-                    match desk.enter(pe, task) {
+                Outgoing::Stolen(fish, task) if node.phase() == Phase::Running => {
+                    match state.enter(pe, task) {
                         Some(parcel) => {
-                            node.hand_over(&fish, parcel, &mut Station { desk: &mut *desk, pe });
+                            node.hand_over(
+                                &fish,
+                                parcel,
+                                &mut EngineHost { state: &mut *state, pe },
+                            );
                         }
                         // There may be another.
-                        None => desk.outgoing.push(pe.me(), Message::Fish(fish)),
+                        None => state.send_queue.push(pe.me(), Message::Fish(fish)),
                     }
                 }
-                Letter::Tell(pes, body) => {
-                    node.tell(pes, body, &mut Station { desk: &mut *desk, pe });
+                Outgoing::Tell(pes, body) => {
+                    node.tell(pes, body, &mut EngineHost { state: &mut *state, pe });
                 }
-                Letter::Cancel(futures) => {
-                    let known = futures.iter().filter_map(|future| desk.futures.remove(*future));
+                Outgoing::Cancel(futures) => {
+                    let known = futures.iter().filter_map(|future| state.futures.remove(*future));
                     let cancelled = known.map(|future| (future, Err(TaskError::Cancelled)));
-                    desk.results.extend(cancelled);
-                    node.cancel(futures, &mut Station { desk: &mut *desk, pe });
-                    // They may be thousands, and the next letter the same.
+                    state.results.extend(cancelled);
+                    node.cancel(futures, &mut EngineHost { state: &mut *state, pe });
+                    // They may be thousands, and the next outgoing the same.
                     break;
                 }
-                Letter::Message(..) => {}
-                Letter::Task(_, task) | Letter::Ask(_, task) | Letter::Stolen(_, task) => {
-                    desk.results.push((task.future, Err(TaskError::ShuttingDown)));
+                Outgoing::Message(..) => {}
+                Outgoing::Task(_, task) | Outgoing::Ask(_, task) | Outgoing::Stolen(_, task) => {
+                    state.results.push((task.future, Err(TaskError::ShuttingDown)));
                 }
             }
         }
-        let mut host = Station { desk, pe };
-        let me = host.desk.me;
+        let mut host = EngineHost { state, pe };
+        let me = host.state.me;
         let mut deliver = |from: Pe, mut packet: &[u8], mut array: Option<Array>| {
             messages += 1;
             loop {
@@ -222,11 +226,11 @@ impl Engine {
                         if is_whole && message.is_of_a_job_of(pe.topology.pes()) {
                             node.handle(now, from, message, &mut host);
                         } else {
-                            host.desk.failure = Some(JobError::Nonsense { me, from });
+                            host.state.failure = Some(JobError::Nonsense { me, from });
                         }
                     }
                     Err(source) => {
-                        host.desk.failure = Some(JobError::Message { me, from, source });
+                        host.state.failure = Some(JobError::Message { me, from, source });
                         break;
                     }
                 }
@@ -246,16 +250,17 @@ impl Engine {
             }
         };
         self.heed_silence(pe);
-        let Engine { node, desk, .. } = self;
+        let Engine { node, state, .. } = self;
         // Once the job is ending, all that counts is that everybody hears of it.
-        if let Some(failure) = desk.failure.take().filter(|_| node.phase() == Phase::Running) {
+        if let Some(failure) = state.failure.take().filter(|_| node.phase() == Phase::Running) {
             return Err(failure);
         }
         let sent = self.post(pe, now)?;
-        pe.away.store(self.desk.futures.len(), Ordering::Relaxed);
+        pe.away.store(self.state.futures.len(), Ordering::Relaxed);
         let more = (!pe.outbox.is_empty()).then_some(now);
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
-        let work_came = std::mem::take(&mut self.desk.tasks_came) || !self.desk.results.is_empty();
+        let work_came =
+            std::mem::take(&mut self.state.tasks_came) || !self.state.results.is_empty();
         let something_happened = sent || messages > 0 || is_streaming;
         Ok(Turn { something_happened, is_streaming, work_came, due })
     }
@@ -268,11 +273,11 @@ impl Engine {
             LinkError::Lane(LaneError::HasLeft(other)) if pe.suspect(other) => Ok(()),
             LinkError::Lane(LaneError::HasLeft(Pe::ROOT)) => {
                 // It needs nobody any more, and did not wait for this PE to hear of the end.
-                self.node.end(&mut Station { desk: &mut self.desk, pe });
+                self.node.end(&mut EngineHost { state: &mut self.state, pe });
                 self.let_go(pe);
                 Ok(())
             }
-            LinkError::Lane(error) if self.survive(pe, &error) => Ok(()),
+            LinkError::Lane(error) if self.try_fail_over(pe, &error) => Ok(()),
             source => Err(JobError::Link { me: pe.me(), source }),
         }
     }
@@ -283,7 +288,7 @@ impl Engine {
         for Silence { pe: silent, lasting } in self.port.take_silences() {
             tracing::debug!(pe = pe.me().number(), ?lasting, "{silent} acknowledges nothing");
             pe.suspect(silent);
-            if self.lifeboat.is_none() && lasting > pe.settings.port.patience() {
+            if self.fallback.is_none() && lasting > pe.settings.port.patience() {
                 tracing::warn!(
                     pe = pe.me().number(),
                     "{silent} lives and acknowledges nothing: its connection is made anew"
@@ -291,17 +296,19 @@ impl Engine {
                 self.port.reconnect(silent);
             }
         }
-        if self.port.take_stuck() && self.lifeboat.is_some() {
+        if self.port.take_stuck() && self.fallback.is_some() {
             let lane = self.port.lane_name();
             tracing::warn!(pe = pe.me().number(), "the lane {lane} carries nothing: it is left");
-            pe.cast_off();
-            self.board(pe);
+            pe.leave_mpi();
+            self.fail_over(pe);
         }
     }
 
-    /// Hands the outgoing messages to the port, as far as it has room. Whether it took any.
+    /// Hands the send_queue messages to the port, as far as it has room. Whether it took any.
     fn post(&mut self, pe: &Arc<Processor>, now: Duration) -> Result<bool, JobError> {
-        if self.desk.outgoing.is_empty() || !self.desk.outgoing.post(pe.me(), &mut self.port)? {
+        if self.state.send_queue.is_empty()
+            || !self.state.send_queue.post(pe.me(), &mut self.port)?
+        {
             return Ok(false);
         }
         self.port.flush(now).or_else(|error| self.endure(pe, error))?;
@@ -310,7 +317,7 @@ impl Engine {
 
     /// The connections of the lane, and of the one in waiting.
     pub(super) fn connections(&self) -> Connections {
-        let waiting = self.lifeboat.as_ref().map(|lane| lane.connections());
+        let waiting = self.fallback.as_ref().map(|lane| lane.connections());
         self.port.connections() + waiting.unwrap_or_default()
     }
 
@@ -321,14 +328,14 @@ impl Engine {
 
     /// Begins the end of the job, on the root.
     pub(super) fn end(&mut self, pe: &Arc<Processor>) {
-        self.node.end(&mut Station { desk: &mut self.desk, pe });
+        self.node.end(&mut EngineHost { state: &mut self.state, pe });
     }
 
     /// Tells the root that this PE cannot go on, if that can still be told.
     pub(super) fn give_up(&mut self, pe: &Arc<Processor>, error: &JobError, now: Duration) {
         let reason = error.to_string();
-        if self.desk.me != Pe::ROOT && !error.is_desertion() {
-            self.desk.outgoing.push(Pe::ROOT, Message::Failed { reason });
+        if self.state.me != Pe::ROOT && !error.is_desertion() {
+            self.state.send_queue.push(Pe::ROOT, Message::Failed { reason });
             // What broke may be the very channel to the root; then its own watch must tell it.
             let _ = self.post(pe, now);
         }
@@ -336,7 +343,7 @@ impl Engine {
 
     /// What has come for futures, in exchange for an empty list.
     pub(super) fn take_results(&mut self, empty: Results) -> Results {
-        std::mem::replace(&mut self.desk.results, empty)
+        std::mem::replace(&mut self.state.results, empty)
     }
 
     /// Large arrays that are done with, to be dropped after the engine is let go.
@@ -347,6 +354,6 @@ impl Engine {
     /// The futures whose tasks are elsewhere, when the PE has left: they will get no result any
     /// more.
     pub(super) fn into_futures(self) -> impl Iterator<Item = Arc<dyn Fill>> {
-        self.desk.futures.into_values()
+        self.state.futures.into_values()
     }
 }

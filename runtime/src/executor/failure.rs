@@ -45,7 +45,7 @@ pub enum JobError {
     },
     /// The watch over the other PEs could not begin.
     #[error("{me} cannot watch over the others: {source}")]
-    Watch {
+    DetectorSetup {
         /// Who was to watch.
         me: Pe,
         /// What went wrong.

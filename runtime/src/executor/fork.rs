@@ -3,7 +3,7 @@
 use super::caught::discard;
 use super::future::{Future, Promise};
 use super::processor::Processor;
-use super::spawn::Berth;
+use super::spawn::Destination;
 use super::task::Start;
 use crate::error::TaskError;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
     /// the future of its result.
     ///
     /// The PE does not look after its messages meanwhile: a task that forks much should
-    /// [look around](super::Context::look_around).
+    /// [look around](super::Context::poll_runtime).
     // Inlined, this and `leave` cost 4 of the 22 ns that a division takes when nothing is stolen.
     #[inline(never)]
     pub fn take_back(mut self) -> Result<A, Future<R>> {
@@ -108,7 +108,7 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
             if self.pe.is_ending() {
                 return Future::failed(TaskError::ShuttingDown);
             }
-            return self.pe.submit(self.home, Berth::Shelf(self.shelf), task);
+            return self.pe.submit(self.home, Destination::Shelf(self.shelf), task);
         }
         Future::new(task)
     }

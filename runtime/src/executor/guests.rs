@@ -9,7 +9,7 @@ use super::cancel::Batch;
 use super::fork::Loan;
 use super::future::Promise;
 use super::processor::Processor;
-use super::spawn::Berth;
+use super::spawn::Destination;
 use crate::error::TaskError;
 use crate::protocol::TaskId;
 use async_task::Task;
@@ -120,21 +120,25 @@ impl Processor {
 /// orphans.
 pub(super) struct PutOff<A, R> {
     pe: Arc<Processor>,
-    berth: Berth,
+    destination: Destination,
     task: Arc<dyn Loan<A, R>>,
     is_wanted: AtomicBool,
 }
 
 impl<A: 'static, R: 'static> PutOff<A, R> {
-    pub(super) fn new(pe: &Arc<Processor>, berth: Berth, task: Arc<dyn Loan<A, R>>) -> Self {
-        PutOff { pe: pe.clone(), berth, task, is_wanted: AtomicBool::new(false) }
+    pub(super) fn new(
+        pe: &Arc<Processor>,
+        destination: Destination,
+        task: Arc<dyn Loan<A, R>>,
+    ) -> Self {
+        PutOff { pe: pe.clone(), destination, task, is_wanted: AtomicBool::new(false) }
     }
 
     fn want(&self) -> &dyn Loan<A, R> {
         if self.pe.is_ending() {
             self.task.call_off();
         } else if !self.is_wanted.swap(true, Ordering::Relaxed) {
-            self.pe.enqueue(self.berth, self.task.clone());
+            self.pe.enqueue(self.destination, self.task.clone());
         }
         &*self.task
     }

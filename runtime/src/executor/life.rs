@@ -1,13 +1,13 @@
 //! The life of a PE: it starts, is driven, and takes leave.
 
-use super::blocked::Lookout;
+use super::blocked::BlockedCheck;
 use super::body::CatchPanic;
 use super::caught::caught;
 use super::context::Context;
 use super::engine::Engine;
 use super::failure::JobError;
+use super::liveness::Liveness;
 use super::processor::{Job, Processor};
-use super::vigil::Vigil;
 use crate::error::TaskError;
 use crate::settings::STRAGGLERS_MAX;
 use std::sync::atomic::Ordering;
@@ -41,7 +41,7 @@ pub enum Leave {
     Orderly,
     /// Somebody has died on the way, and the others left as soon as they could: collective
     /// operations are out of the question.
-    Bereaved,
+    AfterFailures,
     /// Some PE did not answer in time (`shutdown_grace`), or this one could not go on: collective
     /// operations are out of the question.
     Hasty,
@@ -52,7 +52,7 @@ pub enum Leave {
 pub struct Parting {
     /// How it left.
     pub leave: Leave,
-    vigil: Option<Arc<Vigil>>,
+    liveness: Option<Arc<Liveness>>,
 }
 
 impl Parting {
@@ -61,19 +61,19 @@ impl Parting {
     /// somebody said goodbye, which nobody does before that is done. (Of a death in the very last
     /// moment some may not hear any more.)
     pub fn are_others_there(&self) -> bool {
-        self.vigil.as_ref().is_none_or(|vigil| vigil.are_others_there(GOODBYES_WITHIN))
+        self.liveness.as_ref().is_none_or(|liveness| liveness.are_others_there(GOODBYES_WITHIN))
     }
 
     /// Tells those who watch this PE that it leaves in order, and ends its own watch.
     pub fn goodbye(mut self) {
-        self.vigil.take().into_iter().for_each(|vigil| vigil.end(true));
+        self.liveness.take().into_iter().for_each(|liveness| liveness.end(true));
     }
 }
 
 /// Without a goodbye: the others are to hold this PE for dead.
 impl Drop for Parting {
     fn drop(&mut self) {
-        self.vigil.take().into_iter().for_each(|vigil| vigil.end(false));
+        self.liveness.take().into_iter().for_each(|liveness| liveness.end(false));
     }
 }
 
@@ -128,33 +128,33 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
     }
 }
 
-const NOT_STARTED: Parting = Parting { leave: Leave::Hasty, vigil: None };
+const NOT_STARTED: Parting = Parting { leave: Leave::Hasty, liveness: None };
 
 impl Processor {
     /// Whether any worker is active, apart from one that is stuck.
     fn are_working(&self) -> bool {
-        self.active.load(Ordering::SeqCst) > self.airlock.kept()
+        self.active.load(Ordering::SeqCst) > self.mpi_gate.kept()
     }
 
     fn part(&self, leave: Leave) -> Parting {
-        Parting { leave, vigil: Some(self.vigil.clone()) }
+        Parting { leave, liveness: Some(self.liveness.clone()) }
     }
 
     /// Looks after messages and timers until the job has ended, or until another driver does
     /// (`None`).
     pub(super) fn drive(self: &Arc<Self>, watch: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
-        let mut lookout = Lookout::new(self.settings.threads);
+        let mut blocked_check = BlockedCheck::new(self.settings.threads);
         while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
             let turn = self.turn();
-            if !self.helm.is_held_by(watch) {
+            if !self.driver.is_current(watch) {
                 return None;
             }
             self.replace_stuck_worker();
             let timer = self.timers.fire(Instant::now());
             self.remind_workers();
             self.remind_standby();
-            lookout.look(self);
+            blocked_check.look(self);
             if turn.work_came || turn.is_streaming {
                 interval = POLL_INTERVAL_MIN;
             }
@@ -200,17 +200,17 @@ impl Processor {
         self.start_ending();
         let mut interval = POLL_INTERVAL_MIN;
         let leave = loop {
-            if !self.helm.is_held_by(watch) {
+            if !self.driver.is_current(watch) {
                 return None;
             }
             if self.is_deserting() {
-                break Leave::Bereaved;
+                break Leave::AfterFailures;
             }
             let turn = self.turn();
             let released = self.engine().as_mut().is_none_or(Engine::is_released);
             let is_late = Instant::now() >= deadline;
-            if (released || is_late) && self.vigil.is_bereaved() {
-                break Leave::Bereaved;
+            if (released || is_late) && self.liveness.has_failures() {
+                break Leave::AfterFailures;
             }
             let is_let_go = self.engine().as_ref().is_some_and(Engine::is_let_go);
             if released {
@@ -231,17 +231,17 @@ impl Processor {
             }
         };
         // Nobody waits for what tasks that still run will say. They go with the process.
-        let patience = if leave == Leave::Bereaved { Duration::ZERO } else { STRAGGLERS_MAX };
+        let patience = if leave == Leave::AfterFailures { Duration::ZERO } else { STRAGGLERS_MAX };
         let deadline = deadline.min(Instant::now() + patience);
         let is_any_left = || self.are_working() || self.standby.is_at_work();
         while is_any_left() && Instant::now() < deadline {
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         }
-        if is_any_left() && leave != Leave::Bereaved {
+        if is_any_left() && leave != Leave::AfterFailures {
             tracing::warn!(pe = self.me().number(), "tasks that still run are left behind");
         }
         self.close();
-        if leave == Leave::Orderly && !self.airlock.is_empty_within(self.settings.shutdown_grace) {
+        if leave == Leave::Orderly && !self.mpi_gate.is_empty_within(self.settings.shutdown_grace) {
             return Some(Leave::Hasty);
         }
         Some(leave)

@@ -2,7 +2,7 @@
 
 use super::caught::{discard, discard_with};
 use super::context::{Context, Portable};
-use super::deaths::Bereaved;
+use super::deaths::DeathListener;
 use super::store::Key;
 use crate::error::TaskError;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -128,8 +128,8 @@ impl<T> Place<T> {
     }
 }
 
-impl<T: Send> Bereaved for Place<T> {
-    fn hear(&self, dead: Pe) {
+impl<T: Send> DeathListener for Place<T> {
+    fn on_death(&self, dead: Pe) {
         let mut state = self.state();
         if !state.dead.insert(dead) {
             return;
@@ -266,7 +266,7 @@ impl Context {
         });
         let place = kept.0.clone();
         if is_new {
-            let listener: Arc<dyn Bereaved> = place.clone();
+            let listener: Arc<dyn DeathListener> = place.clone();
             self.pe.deaths.tell(Arc::downgrade(&listener));
             // Of those that were announced before.
             let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));

@@ -30,61 +30,61 @@
 //! | `station` | the PE as the protocol sees it |
 //! | `processor` | one PE: what holds all of these together |
 //! | `life` | how a PE starts, is driven, and takes leave |
-//! | `helm` | which thread drives it |
-//! | `vigil` | what it hears of deaths, and does about them |
+//! | `driver` | which thread drives it |
+//! | `liveness` | what it hears of deaths, and does about them |
 //! | `deaths` | what the program hears of them |
 //! | `failure` | why a job ends before its time |
-//! | `airlock` | where threads go into MPI, and may not come back |
+//! | `mpi_gate` | where threads go into MPI, and may not come back |
 //! | `store` | what the tasks on one PE share |
-//! | `census` | what all PEs have counted |
+//! | `statistics` | what all PEs have counted |
 //! | `values` | values that stay in a process, and their handles |
 //! | `blocked` | tasks that wait without letting others run |
 //! | `timer` | sleeping without blocking a worker |
 
-mod airlock;
 mod arrival;
 mod blocked;
 mod body;
 mod cancel;
 mod caught;
-mod census;
 mod context;
 mod deaths;
+mod driver;
 mod engine;
+mod engine_host;
 mod failure;
 mod fork;
 mod future;
 mod guests;
-mod helm;
 mod life;
+mod liveness;
 mod mailbox;
+mod mpi_gate;
 mod nesting;
-mod outgoing;
 mod packing;
 mod processor;
 mod queues;
+mod send_queue;
 mod serial;
 mod settle;
 mod spawn;
 mod standby;
-mod station;
+mod statistics;
 mod store;
 mod task;
 mod telling;
 mod timer;
 mod values;
-mod vigil;
 mod worker;
 
-pub use context::{Context, Outlook, Portable};
+pub use context::{Context, Demand, Portable};
 pub use deaths::DeathStream;
 pub use failure::JobError;
 pub use fork::Fork;
 pub use future::{AbortOnDrop, Future};
 pub use life::{Leave, Parting, lead, serve};
+pub use liveness::{DetectorSetup, DetectorStart, EventHandler, FailureDetector};
 pub use mailbox::Mailbox;
 pub use processor::{Exchanged, Job};
 pub use store::Key;
 pub use timer::Elapsed;
-pub use values::{Remote, Shared, Where};
-pub use vigil::{Beginning, Report, Watch, Watchman};
+pub use values::{Placement, Remote, Shared};

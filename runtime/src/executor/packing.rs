@@ -7,7 +7,7 @@
 
 use super::caught::{caught, discard};
 use super::context::Portable;
-use super::engine::Letter;
+use super::engine::Outgoing;
 use super::processor::Processor;
 use super::serial::Serial;
 use super::task::{Fill, Start};
@@ -196,12 +196,12 @@ pub(super) fn carries_nothing<T>(which: Which) -> Result<(), TaskError> {
 }
 
 /// A future whose task took handles along.
-pub(super) struct Laden {
+pub(super) struct WithHandles {
     pub(super) future: Arc<dyn Fill>,
     pub(super) _holds: Vec<Hold>,
 }
 
-impl Fill for Laden {
+impl Fill for WithHandles {
     fn fill(&self, outcome: Outcome) {
         self.future.fill(outcome);
     }
@@ -287,10 +287,10 @@ impl Processor {
             return task.call_off();
         }
         match task.pack(self, Effort::Full) {
-            Some(Packed::Own(task)) => self.leave_letter(Letter::Stolen(fish, task)),
+            Some(Packed::Own(task)) => self.send_later(Outgoing::Stolen(fish, task)),
             // It has been taken back, or its result is not waited for any more. There may be
             // another.
-            None => self.leave_letter(Letter::Message(self.me(), Message::Fish(fish))),
+            None => self.send_later(Outgoing::Message(self.me(), Message::Fish(fish))),
             Some(Packed::Guest(_) | Packed::Later(_)) => {
                 unreachable!("only a task of our own is put off, and only once")
             }

@@ -1,13 +1,14 @@
 //! One PE: its parts, and what they do for each other.
 
-use super::airlock::Airlock;
 use super::body::Origin;
 use super::cancel::Cancelled;
 use super::deaths::Deaths;
-use super::engine::{Engine, Letter, Results, Turn};
+use super::driver::Driver;
+use super::engine::{Engine, Outgoing, Results, Turn};
 use super::failure::JobError;
 use super::guests::Guests;
-use super::helm::Helm;
+use super::liveness::{DetectorSetup, Liveness};
+use super::mpi_gate::MpiGate;
 use super::packing::{Effort, Packer};
 use super::queues::Queues;
 use super::settle;
@@ -16,8 +17,7 @@ use super::store::Store;
 use super::telling::Inbox;
 use super::timer::Timers;
 use super::values::Values;
-use super::vigil::{Vigil, Watch};
-use super::worker::{visitor, workers};
+use super::worker::{caller, workers};
 use crate::array::Array;
 use crate::error::TaskError;
 use crate::protocol::{Need, Node, ProtocolSettings, Radii, Statistics, Upkeep};
@@ -47,7 +47,7 @@ pub struct Job {
     /// How this PE behaves.
     pub settings: Settings,
     /// How it hears of deaths. `None`: PEs of one process die together.
-    pub watch: Option<Watch>,
+    pub watch: Option<DetectorSetup>,
     /// What was exchanged to make up the job.
     pub bootstrap: Exchanged,
 }
@@ -69,7 +69,7 @@ pub(super) struct Processor {
     pub(super) queues: Arc<Queues>,
     pub(super) timers: Timers,
     /// What workers have for other PEs and nobody has sent yet.
-    pub(super) outbox: SegQueue<Letter>,
+    pub(super) outbox: SegQueue<Outgoing>,
     /// Workers at work, or called to work. At most `settings.threads`.
     pub(super) active: AtomicUsize,
     /// Of these, workers that were called and have not come yet.
@@ -115,11 +115,11 @@ pub(super) struct Processor {
     /// What must not wait for a worker.
     pub(super) standby: Standby,
     /// Who looks after the messages when no worker does.
-    pub(super) helm: Helm,
+    pub(super) driver: Driver,
     /// The way to a lane's calls that may not return.
-    pub(super) airlock: Airlock,
+    pub(super) mpi_gate: MpiGate,
     /// What is known of deaths.
-    pub(super) vigil: Arc<Vigil>,
+    pub(super) liveness: Arc<Liveness>,
     /// Tasks dropped when their turn came, or stopped, since their home had died.
     pub(super) orphans: AtomicU64,
     pub(super) started: Instant,
@@ -151,8 +151,8 @@ impl Processor {
                 deques.into_iter().for_each(|deques| seating.seat(deques));
             }),
         )?;
-        let (lifeboat, begin) =
-            watch.map_or((None, None), |watch| (watch.lifeboat, Some(watch.begin)));
+        let (fallback, begin) =
+            watch.map_or((None, None), |watch| (watch.fallback, Some(watch.begin)));
         let sleeper = Arc::downgrade(&lane.sleeper());
         let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
         // Another stream for each PE, or all would ask the same victims.
@@ -163,15 +163,15 @@ impl Processor {
         let mut protocol = ProtocolSettings::new(fishing);
         protocol.max_replicas = settings.max_replicas;
         let node = Node::new(me, topology.clone(), protocol);
-        let airlock = Airlock::new(lane.take_pump());
+        let mpi_gate = MpiGate::new(lane.take_pump());
         let mut port = Port::new(me, topology.pes(), lane, settings.patient_port());
         port.has_neighbours(topology.host_of(me));
         let (pool, seed) = (queues.common(0), random.next_u64());
-        let engine = Engine::new(me, node, port, lifeboat, pool, seed);
+        let engine = Engine::new(me, node, port, fallback, pool, seed);
         let pe = Arc::new(Processor {
             me,
-            vigil: Arc::new(Vigil::new(topology.pes())),
-            airlock,
+            liveness: Arc::new(Liveness::new(topology.pes())),
+            mpi_gate,
             topology,
             settings,
             queues,
@@ -198,7 +198,7 @@ impl Processor {
             rayon: Mutex::new(Some(rayon)),
             sleeper: Mutex::new(sleeper),
             standby: Standby::default(),
-            helm: Helm::default(),
+            driver: Driver::default(),
             orphans: AtomicU64::new(0),
             started: Instant::now(),
             bootstrap,
@@ -211,7 +211,7 @@ impl Processor {
         });
         pe.enlist_in_process();
         if let Some(begin) = begin {
-            pe.begin_watch(begin)?;
+            pe.start_detector(begin)?;
         }
         Ok(pe)
     }
@@ -240,7 +240,7 @@ impl Processor {
     }
 
     /// What this PE has counted so far.
-    pub(super) fn census(&self) -> Statistics {
+    pub(super) fn local_statistics(&self) -> Statistics {
         let counted = self
             .engine()
             .as_ref()
@@ -249,7 +249,7 @@ impl Processor {
         let uncounted = self.uncounted.load(Ordering::SeqCst);
         statistics.tasks = self.queues.started().saturating_sub(uncounted);
         statistics.orphans += self.orphans.load(Ordering::Relaxed);
-        let connections = of_lanes + self.vigil.connections();
+        let connections = of_lanes + self.liveness.connections();
         statistics.upkeep = Upkeep {
             bootstrap_sent_bytes: self.bootstrap.sent_bytes,
             bootstrap_received_bytes: self.bootstrap.received_bytes,
@@ -288,7 +288,7 @@ impl Processor {
 
     /// Has the lane's calls made, if it has any and no other thread is at it.
     fn pump(&self) -> bool {
-        self.airlock.pass(|| visitor(&self.queues))
+        self.mpi_gate.pass(|| caller(&self.queues))
     }
 
     /// What it brought, what has come for futures, and what is only to be dropped, after these.
@@ -316,7 +316,7 @@ impl Processor {
 
     /// How much this PE needs work.
     fn need(&self) -> Need {
-        let active = self.active.load(Ordering::Relaxed).saturating_sub(self.airlock.kept_busy());
+        let active = self.active.load(Ordering::Relaxed).saturating_sub(self.mpi_gate.kept_busy());
         match active.saturating_sub(self.idle.load(Ordering::Relaxed)) {
             0 => Need::Idle,
             busy if busy < self.settings.threads => Need::Starving,
@@ -349,7 +349,7 @@ impl Processor {
 
     /// Has the driver look after messages and timers at once.
     pub(super) fn nudge(&self) {
-        self.helm.nudge();
+        self.driver.nudge();
         if let Some(sleeper) = self.sleeper() {
             sleeper.wake();
         }
@@ -368,7 +368,7 @@ impl Processor {
 
     /// Tells the watch that another PE does not answer. Whether there is a watch.
     pub(super) fn suspect(&self, pe: Pe) -> bool {
-        self.vigil.suspect(pe)
+        self.liveness.suspect(pe)
     }
 
     /// Has one of the workers run this. Whether there are any: not once the PE has left.
@@ -408,7 +408,7 @@ impl Processor {
 
     /// Lets go of everything that waits, and of the workers.
     pub(super) fn close(&self) {
-        self.airlock.seal();
+        self.mpi_gate.seal();
         let engine = self.engine().take();
         if let Some(link) = engine.as_ref().map(Engine::link_counters) {
             tracing::debug!(pe = self.me.number(), ?link, "the port is closed");
@@ -416,8 +416,8 @@ impl Processor {
                 tracing::warn!(pe = self.me.number(), "{} damaged frames came", link.corrupt);
             }
         }
-        while let Some(letter) = self.outbox.pop() {
-            if let Letter::Task(_, task) | Letter::Ask(_, task) = letter {
+        while let Some(outgoing) = self.outbox.pop() {
+            if let Outgoing::Task(_, task) | Outgoing::Ask(_, task) = outgoing {
                 task.future.fill(Err(TaskError::ShuttingDown));
             }
         }

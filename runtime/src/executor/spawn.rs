@@ -2,7 +2,7 @@
 
 use super::body::{Body, Origin};
 use super::context::Portable;
-use super::engine::Letter;
+use super::engine::Outgoing;
 use super::fork::{Fork, Loan};
 use super::future::Future;
 use super::guests::PutOff;
@@ -21,7 +21,7 @@ use ultramarine_topology::{Distance, Pe};
 
 /// Where a task waits for a worker.
 #[derive(Clone, Copy)]
-pub(super) enum Berth {
+pub(super) enum Destination {
     /// Here, on the shelf of its radius.
     Shelf(usize),
     /// On this PE only.
@@ -46,7 +46,11 @@ impl Processor {
             return Future::failed(TaskError::ShuttingDown);
         }
         let task = Local::new(body, parent, radius, argument);
-        self.submit(parent.home, Berth::Shelf(self.queues.radii.shelf(radius)), Arc::new(task))
+        self.submit(
+            parent.home,
+            Destination::Shelf(self.queues.radii.shelf(radius)),
+            Arc::new(task),
+        )
     }
 
     pub(super) fn spawn_at<B, A>(
@@ -68,7 +72,7 @@ impl Processor {
             return Future::failed(TaskError::ShuttingDown);
         }
         let task = Local::new(body, parent, Distance::ZERO, argument);
-        self.submit(parent.home, Berth::On(pe), Arc::new(task))
+        self.submit(parent.home, Destination::On(pe), Arc::new(task))
     }
 
     /// Asks a PE to run a task before all others: one of the runtime's own, which is lost with it.
@@ -81,14 +85,14 @@ impl Processor {
             return Future::failed(TaskError::ShuttingDown);
         }
         let task = Local::new(body, self.own_origin(), Distance::ZERO, argument);
-        self.submit(self.me(), Berth::First(pe), Arc::new(task))
+        self.submit(self.me(), Destination::First(pe), Arc::new(task))
     }
 
     /// Has a task wait for a worker. What an [orphan](super::guests) spawns is put off.
     pub(super) fn submit<A, R>(
         self: &Arc<Self>,
         home: Pe,
-        berth: Berth,
+        destination: Destination,
         task: Arc<dyn Loan<A, R>>,
     ) -> Future<R>
     where
@@ -96,32 +100,32 @@ impl Processor {
         R: 'static,
     {
         if self.is_orphaned(home) {
-            return Future::new(Arc::new(PutOff::new(self, berth, task)));
+            return Future::new(Arc::new(PutOff::new(self, destination, task)));
         }
-        self.enqueue(berth, task.clone());
+        self.enqueue(destination, task.clone());
         Future::new(task)
     }
 
     /// Puts a task where it waits for a worker, and calls one.
-    pub(super) fn enqueue(self: &Arc<Self>, berth: Berth, task: Arc<dyn Start>) {
-        match berth {
-            Berth::On(pe) | Berth::First(pe) if pe != self.me() => {
-                let is_first = matches!(berth, Berth::First(_));
+    pub(super) fn enqueue(self: &Arc<Self>, destination: Destination, task: Arc<dyn Start>) {
+        match destination {
+            Destination::On(pe) | Destination::First(pe) if pe != self.me() => {
+                let is_first = matches!(destination, Destination::First(_));
                 if let Some(Packed::Own(task)) = task.pack(self, Effort::Full) {
-                    self.leave_letter(if is_first {
-                        Letter::Ask(pe, task)
+                    self.send_later(if is_first {
+                        Outgoing::Ask(pe, task)
                     } else {
-                        Letter::Task(pe, task)
+                        Outgoing::Task(pe, task)
                     });
                     breathe_amid_task(self);
                 }
                 return;
             }
-            Berth::On(_) => self.queues.place(task),
-            Berth::First(_) => {
+            Destination::On(_) => self.queues.place(task),
+            Destination::First(_) => {
                 self.queues.place_first(Arc::new(Urgent(task)));
             }
-            Berth::Shelf(shelf) => {
+            Destination::Shelf(shelf) => {
                 let is_worker = self.queues.push(shelf, task);
                 self.summon_for(is_worker);
                 return;
@@ -205,12 +209,12 @@ impl Processor {
     /// Writes a message, which goes out at the next turn.
     pub(super) fn send(&self, to: Pe, message: Message) {
         if !self.is_ending() {
-            self.leave_letter(Letter::Message(to, message));
+            self.send_later(Outgoing::Message(to, message));
         }
     }
 
-    pub(super) fn leave_letter(&self, letter: Letter) {
-        self.outbox.push(letter);
+    pub(super) fn send_later(&self, outgoing: Outgoing) {
+        self.outbox.push(outgoing);
         if !self.queues.is_worker() {
             self.nudge();
         }
@@ -278,6 +282,6 @@ impl Processor {
     }
 
     fn workers_max(&self) -> usize {
-        self.settings.threads + self.airlock.kept()
+        self.settings.threads + self.mpi_gate.kept()
     }
 }

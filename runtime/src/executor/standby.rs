@@ -227,7 +227,7 @@ impl Processor {
     /// Calls the thread, unless some worker has nothing else to do.
     fn call_standby(self: &Arc<Self>) {
         // One that is stuck in the lane is counted as idle for good.
-        let stuck = self.airlock.kept() - self.airlock.kept_busy();
+        let stuck = self.mpi_gate.kept() - self.mpi_gate.kept_busy();
         if self.idle.load(Ordering::Relaxed) > stuck {
             return;
         }

@@ -12,7 +12,9 @@ use super::caught::{discard, discard_with};
 use super::context::Portable;
 use super::fork::Loan;
 use super::future::Promise;
-use super::packing::{Effort, Laden, Limits, Own, Packed, Unpacked, Which, pack, unpack_result};
+use super::packing::{
+    Effort, Limits, Own, Packed, Unpacked, Which, WithHandles, pack, unpack_result,
+};
 use super::processor::Processor;
 use super::values::packed;
 use crate::array::is_plain;
@@ -265,7 +267,7 @@ impl<B: Body<A>, A: Portable> Start for Local<B, A> {
                 let future: Arc<dyn Fill> = if holds.is_empty() {
                     self
                 } else {
-                    Arc::new(Laden { future: self, _holds: holds })
+                    Arc::new(WithHandles { future: self, _holds: holds })
                 };
                 Some(Packed::Own(Own { future, radius, is_supervised, body }))
             }

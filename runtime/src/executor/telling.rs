@@ -2,7 +2,7 @@
 
 use super::body::Async;
 use super::context::{Context, Portable};
-use super::engine::Letter;
+use super::engine::Outgoing;
 use super::packing::{Effort, Packed, Unpacked, Which, carries_nothing};
 use super::processor::Processor;
 use super::serial::Serial;
@@ -59,7 +59,7 @@ impl Processor {
         match pack_task(Kind::new(Async(f)), argument, self, Effort::Full) {
             Ok(body) => {
                 carries_nothing::<A>(Which::argument_of(std::any::type_name::<F>()))?;
-                self.leave_letter(Letter::Tell(pes, body));
+                self.send_later(Outgoing::Tell(pes, body));
             }
             Err(Unpacked::Failed(error)) => return Err(error),
             Err(Unpacked::TooLong(_)) => unreachable!("it may take as long as it takes"),

@@ -8,9 +8,9 @@
 //! task, so it is taken about every [`TURN_EVERY`]: after each long task, but only after many
 //! short ones.
 
-use super::airlock::Visitor;
 use super::caught::discard_with;
 use super::failure::JobError;
+use super::mpi_gate::Caller;
 use super::nesting::{is_nested, mark_base};
 use super::processor::Processor;
 use super::queues::{Queues, Ready, Work, goes_into};
@@ -211,11 +211,11 @@ fn run(pe: &Arc<Processor>, work: Work) {
 }
 
 /// What the calling thread is, on its way into the lane's library.
-pub(super) fn visitor(queues: &Queues) -> Visitor {
+pub(super) fn caller(queues: &Queues) -> Caller {
     match (queues.is_worker(), IS_IDLE.get()) {
-        (false, _) => Visitor::Driver,
-        (true, false) => Visitor::Worker,
-        (true, true) => Visitor::IdleWorker,
+        (false, _) => Caller::Driver,
+        (true, false) => Caller::Worker,
+        (true, true) => Caller::IdleWorker,
     }
 }
 

@@ -101,7 +101,7 @@ impl Node {
     }
 
     /// Those who hear of the end from this PE.
-    pub fn heirs(&self) -> Vec<Pe> {
+    pub fn children(&self) -> Vec<Pe> {
         self.living().children(self.me).collect()
     }
 

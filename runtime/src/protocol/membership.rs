@@ -439,8 +439,8 @@ impl Membership {
             return;
         }
         self.herald = Some(herald);
-        living.heirs(herald, self.me).into_iter().for_each(|heir| {
-            out(heir, Notice::Orphaned { herald });
+        living.herald_children(herald, self.me).into_iter().for_each(|child| {
+            out(child, Notice::Orphaned { herald });
         });
     }
 }

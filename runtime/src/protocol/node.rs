@@ -106,7 +106,7 @@ impl Node {
     }
 
     /// Whether this PE was told that anybody has died.
-    pub fn is_bereaved(&self) -> bool {
+    pub fn has_failures(&self) -> bool {
         !self.dead.is_empty()
     }
 
@@ -185,7 +185,7 @@ impl Node {
 
     /// A PE has died: what it had is lost, and nothing more is expected of it. If it had much, part
     /// of that is lost only in the next [ticks](Node::tick).
-    pub fn bury(&mut self, pe: Pe, host: &mut impl Host) {
+    pub fn mark_dead(&mut self, pe: Pe, host: &mut impl Host) {
         if pe == self.me || !self.dead.insert(pe) {
             return;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::detector::{DetectorSettings, Verdict};
+use ultramarine_runtime::detector::{DetectorSettings, FailureEvent};
 use ultramarine_topology::Pe;
 
 const CROWD: usize = 100;
@@ -15,11 +15,11 @@ const CROWD: usize = 100;
 fn dead(watcher: &Watcher, count: usize) -> Vec<Pe> {
     let mut dead = Vec::new();
     while dead.len() < count {
-        let Ok(verdict) = watcher.verdicts.recv_timeout(crate::PATIENCE) else {
+        let Ok(event) = watcher.events.recv_timeout(crate::PATIENCE) else {
             panic!("at {} it knows only {dead:?}: {:?}", watcher.address, watcher.counters());
         };
-        match verdict {
-            Verdict::Dead(pes) => dead.extend(pes),
+        match event {
+            FailureEvent::Dead(pes) => dead.extend(pes),
             other => panic!("{other:?}"),
         }
     }
@@ -60,7 +60,7 @@ fn a_crowd_agrees_on_who_of_it_is_gone_and_on_the_end() {
     let start = Instant::now();
     drop(living.remove(0));
     for watcher in &living {
-        assert!(matches!(watcher.verdict(), Verdict::RootLost { .. }));
+        assert!(matches!(watcher.event(), FailureEvent::RootLost { .. }));
     }
     println!("{} knew that the root is gone after {:?}", living.len(), start.elapsed());
 }

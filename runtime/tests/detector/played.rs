@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::{
-    Detector, DetectorCounters, DetectorEndpoint, DetectorSettings, Verdict,
+    Detector, DetectorCounters, DetectorEndpoint, DetectorSettings, FailureEvent,
 };
 use ultramarine_runtime::handshake::{Handshake, JobKey, Purpose, SEAL_BYTES, Session};
 use ultramarine_runtime::protocol::Notice;
@@ -25,7 +25,7 @@ pub(crate) const SETTINGS: DetectorSettings = DetectorSettings {
 /// A detector within the test, and what it reports.
 pub(crate) struct Watcher {
     pub(crate) detector: Detector,
-    pub(crate) verdicts: mpsc::Receiver<Verdict>,
+    pub(crate) events: mpsc::Receiver<FailureEvent>,
     pub(crate) address: SocketAddr,
 }
 
@@ -51,21 +51,21 @@ impl Job {
             .collect();
         let topology = Arc::new(Topology::flat(addresses.len() as u32));
         let watchers = endpoints.into_iter().zip(0..).map(|(endpoint, number)| {
-            let (sender, verdicts) = mpsc::channel();
-            let report = Box::new(move |verdict| drop(sender.send(verdict)));
+            let (sender, events) = mpsc::channel();
+            let report = Box::new(move |event| drop(sender.send(event)));
             let (topology, addresses) = (Arc::clone(&topology), addresses.clone());
             let (me, address) = (Pe::new(number), endpoint.address());
             let detector =
                 Detector::start(me, topology, endpoint, addresses, key, settings, report);
-            Watcher { detector: detector.unwrap(), verdicts, address }
+            Watcher { detector: detector.unwrap(), events, address }
         });
         Job { key, watchers: watchers.collect(), played }
     }
 }
 
 impl Watcher {
-    pub(crate) fn verdict(&self) -> Verdict {
-        self.verdicts.recv_timeout(PATIENCE).expect("a verdict")
+    pub(crate) fn event(&self) -> FailureEvent {
+        self.events.recv_timeout(PATIENCE).expect("a event")
     }
 
     pub(crate) fn counters(&self) -> Arc<DetectorCounters> {
@@ -73,7 +73,7 @@ impl Watcher {
     }
 
     pub(crate) fn is_quiet_for(&self, time: Duration) -> bool {
-        self.verdicts.recv_timeout(time).is_err()
+        self.events.recv_timeout(time).is_err()
     }
 }
 

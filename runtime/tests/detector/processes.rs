@@ -1,7 +1,7 @@
 //! Detectors in processes of their own, which are killed and stopped.
 //!
 //! This test program starts itself again for each PE, with an environment variable, for one test
-//! only. A PE says its address, hears who the others are, and then says its verdicts, each behind
+//! only. A PE says its address, hears who the others are, and then says its events, each behind
 //! the time.
 
 use crate::PATIENCE;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
-use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, Verdict};
+use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, FailureEvent};
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::wire;
 use ultramarine_topology::{LevelKind, Pe, Place, Topology};
@@ -44,12 +44,12 @@ fn pe_process() {
     let place = |host: &u32| Place::from_pairs([(LevelKind::Host, &*host.to_string())]);
     let places: Vec<_> = hosts.iter().map(place).collect();
     let topology = Arc::new(Topology::new(&places, &vec![1; places.len()]).unwrap());
-    let report = |verdict: Verdict| {
+    let report = |event: FailureEvent| {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos();
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{MARK}{now} {}", say(&verdict)).unwrap();
+        writeln!(out, "{MARK}{now} {}", say(&event)).unwrap();
         out.flush().unwrap();
-        if matches!(verdict, Verdict::Expelled | Verdict::RootLost { .. }) {
+        if matches!(event, FailureEvent::Expelled | FailureEvent::RootLost { .. }) {
             // It leaves soon, as a real one does.
             std::thread::spawn(|| {
                 std::thread::sleep(Duration::from_millis(100));
@@ -66,15 +66,15 @@ fn pe_process() {
     }
 }
 
-fn say(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Dead(pes) => {
+fn say(event: &FailureEvent) -> String {
+    match event {
+        FailureEvent::Dead(pes) => {
             let numbers: Vec<_> = pes.iter().map(|pe| pe.number().to_string()).collect();
             format!("dead {}", numbers.join(" "))
         }
-        Verdict::Expelled => "expelled".to_owned(),
-        Verdict::RootLost { reason } => format!("root lost {reason}"),
-        Verdict::JobOver { .. } => "over".to_owned(),
+        FailureEvent::Expelled => "expelled".to_owned(),
+        FailureEvent::RootLost { reason } => format!("root lost {reason}"),
+        FailureEvent::JobOver { .. } => "over".to_owned(),
     }
 }
 
@@ -139,9 +139,9 @@ impl Job {
         for pe in by {
             let mut dead = Vec::new();
             while dead.len() < expected.len() {
-                let (at, verdict) = self.processes[pe].verdict();
-                let numbers = verdict.strip_prefix("dead ").unwrap_or_else(|| {
-                    panic!("PE {pe} says {verdict}, when {expected:?} are to be dead")
+                let (at, event) = self.processes[pe].event();
+                let numbers = event.strip_prefix("dead ").unwrap_or_else(|| {
+                    panic!("PE {pe} says {event}, when {expected:?} are to be dead")
                 });
                 dead.extend(numbers.split(' ').map(|n| n.parse::<usize>().unwrap()));
                 latencies.push(at.saturating_sub(killed));
@@ -202,11 +202,11 @@ impl Process {
         self.lines.recv_timeout(PATIENCE).expect("the PE says something")
     }
 
-    /// The next verdict, and when it was.
-    fn verdict(&self) -> (Duration, String) {
+    /// The next event, and when it was.
+    fn event(&self) -> (Duration, String) {
         let line = self.line();
-        let (time, verdict) = line.split_once(' ').unwrap();
-        (Duration::from_nanos(time.parse().unwrap()), verdict.to_owned())
+        let (time, event) = line.split_once(' ').unwrap();
+        (Duration::from_nanos(time.parse().unwrap()), event.to_owned())
     }
 
     fn is_quiet(&self) -> bool {
@@ -275,8 +275,8 @@ fn all_leave_when_the_root_is_killed() {
     let killed = job.signal(0, Signal::KILL);
     let mut latencies = Vec::new();
     for process in &mut job.processes[1..] {
-        let (at, verdict) = process.verdict();
-        assert!(verdict.starts_with("root lost"), "{verdict}");
+        let (at, event) = process.event();
+        assert!(event.starts_with("root lost"), "{event}");
         latencies.push(at.saturating_sub(killed));
         assert!(process.wait());
     }
@@ -306,7 +306,7 @@ fn one_that_is_stopped_for_too_long_is_dead_and_learns_it() {
     let stopped = job.signal(2, Signal::STOP);
     show("one of four stopped", &job.expect_dead(stopped, [0, 1, 3], &[2]));
     job.signal(2, Signal::CONT);
-    assert_eq!(job.processes[2].verdict().1, "expelled");
+    assert_eq!(job.processes[2].event().1, "expelled");
     assert!(job.processes.remove(2).wait());
     job.goodbye();
 }
@@ -334,8 +334,8 @@ fn a_stopped_root_is_lost() {
     let mut job = Job::start(&[0, 0, 1, 1]);
     job.signal(0, Signal::STOP);
     for process in &mut job.processes[1..] {
-        let (_, verdict) = process.verdict();
-        assert!(verdict.starts_with("root lost"), "{verdict}");
+        let (_, event) = process.event();
+        assert!(event.starts_with("root lost"), "{event}");
         assert!(process.wait());
     }
     // It is alone when it comes back.

@@ -3,7 +3,7 @@
 use crate::played::{Call, Job, SETTINGS, until};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::detector::{DetectorSettings, Verdict};
+use ultramarine_runtime::detector::{DetectorSettings, FailureEvent};
 use ultramarine_runtime::protocol::Notice;
 use ultramarine_topology::Pe;
 
@@ -23,7 +23,7 @@ fn one_that_falls_silent_while_its_host_answers_has_stalled_and_is_dead_later() 
     }
     let silent = Instant::now();
     for watcher in &job.watchers {
-        assert_eq!(watcher.verdict(), Verdict::Dead(vec![TWO]));
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![TWO]));
     }
     println!("dead after {:?} of silence", silent.elapsed());
     assert!(silent.elapsed() > SETTINGS.stalled_after.mul_f64(0.8));
@@ -41,7 +41,7 @@ fn one_that_accepts_and_never_answers_is_dead_after_the_grace() {
     let job = Job::start(2, 1, SETTINGS);
     let start = Instant::now();
     for watcher in &job.watchers {
-        assert_eq!(watcher.verdict(), Verdict::Dead(vec![TWO]));
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![TWO]));
     }
     println!("dead after {:?} without a word", start.elapsed());
     assert!(start.elapsed() > SETTINGS.dead_after * 3, "it might only have been starting");
@@ -54,7 +54,7 @@ fn one_whose_port_is_closed_is_dead_at_once() {
     let start = Instant::now();
     job.played.clear();
     for watcher in &job.watchers {
-        assert_eq!(watcher.verdict(), Verdict::Dead(vec![Pe::new(3)]));
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(3)]));
     }
     println!("dead after {:?}", start.elapsed());
 }
@@ -95,7 +95,7 @@ fn one_that_is_gone_and_suspected_is_dead_though_no_neighbour_of_the_suspicious(
     job.watchers[2].detector.suspect(Pe::new(6));
     job.played.clear();
     for watcher in &job.watchers {
-        assert_eq!(watcher.verdict(), Verdict::Dead(vec![Pe::new(6)]));
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(6)]));
     }
 }
 
@@ -125,15 +125,15 @@ fn of_two_that_insist_on_a_broken_path_one_leaves_and_no_other() {
     let dead = loop {
         called.say(&Notice::Known { dead: 0 });
         caller.say(&Notice::Accuse { pe: ONE, insists: true });
-        if let Ok(verdict) = job.watchers[0].verdicts.recv_timeout(SETTINGS.heartbeat) {
-            break verdict;
+        if let Ok(event) = job.watchers[0].events.recv_timeout(SETTINGS.heartbeat) {
+            break event;
         }
         assert!(begun.elapsed() < SETTINGS.dead_after * 10, "nobody decides");
     };
     // Of equals the greater number.
-    assert_eq!(dead, Verdict::Dead(vec![three]));
+    assert_eq!(dead, FailureEvent::Dead(vec![three]));
     for watcher in &job.watchers[1..] {
-        assert_eq!(watcher.verdict(), Verdict::Dead(vec![three]));
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![three]));
     }
     assert!(job.watchers.iter().all(|watcher| watcher.is_quiet_for(SETTINGS.heartbeat)));
 }
@@ -147,18 +147,18 @@ fn a_goodbye_is_no_death() {
         let leaving = std::mem::take(&mut job.watchers).into_iter().map(|watcher| {
             std::thread::spawn(move || {
                 drop(watcher.detector.goodbye());
-                watcher.verdicts.try_iter().collect::<Vec<_>>()
+                watcher.events.try_iter().collect::<Vec<_>>()
             })
         });
         let leaving: Vec<_> = leaving.collect();
-        let verdict = last.verdict();
-        assert!(matches!(verdict, Verdict::JobOver { .. }), "{verdict:?}");
+        let event = last.event();
+        assert!(matches!(event, FailureEvent::JobOver { .. }), "{event:?}");
         for thread in leaving {
-            let verdicts = thread.join().unwrap();
-            let is_over = |verdict: &Verdict| matches!(verdict, Verdict::JobOver { .. });
-            assert!(verdicts.len() <= 1 && verdicts.iter().all(is_over), "{verdicts:?}");
+            let events = thread.join().unwrap();
+            let is_over = |event: &FailureEvent| matches!(event, FailureEvent::JobOver { .. });
+            assert!(events.len() <= 1 && events.iter().all(is_over), "{events:?}");
         }
-        assert!(last.is_quiet_for(Duration::from_millis(5)), "it was the last verdict");
+        assert!(last.is_quiet_for(Duration::from_millis(5)), "it was the last event");
         last.detector.goodbye();
     }
 }
@@ -172,7 +172,7 @@ fn who_leaves_says_first_who_has_died() {
     job.played.pop();
     job.watchers.iter().for_each(|watcher| watcher.detector.suspect(Pe::new(3)));
     for watcher in &job.watchers {
-        assert_eq!(watcher.verdict(), Verdict::Dead(vec![Pe::new(3)]));
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(3)]));
     }
     // PE 2 knows already, so that nothing is due but what the leaver says.
     called.say(&Notice::Known { dead: 1 });
@@ -189,10 +189,10 @@ fn who_is_gone_is_said_also_when_the_job_is_over() {
     let mut called = Call::accept(&job.played[0], job.key, TWO, 4);
     called.say(&Notice::Goodbye);
     let watcher = &job.watchers[1];
-    assert_eq!(watcher.verdict(), Verdict::JobOver { by: TWO });
+    assert_eq!(watcher.event(), FailureEvent::JobOver { by: TWO });
     job.played.pop();
     watcher.detector.suspect(Pe::new(3));
-    assert_eq!(watcher.verdict(), Verdict::Dead(vec![Pe::new(3)]));
+    assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(3)]));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn what_is_dropped_looks_like_a_crash() {
     until(|| job.watchers[2].counters().heartbeats_received.load(Relaxed) > 0);
     drop(job.watchers.remove(1));
     for watcher in &job.watchers {
-        assert_eq!(watcher.verdict(), Verdict::Dead(vec![ONE]));
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![ONE]));
     }
 }
 

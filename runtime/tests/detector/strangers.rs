@@ -41,8 +41,8 @@ fn is_closed(mut stream: TcpStream) -> bool {
 fn all_is_well(mut job: Job) {
     assert!(job.watchers.iter().all(|watcher| watcher.is_quiet_for(Duration::ZERO)));
     drop(job.watchers.remove(1));
-    let verdicts: Vec<_> = job.watchers.iter().map(Watcher::verdict).collect();
-    println!("{verdicts:?}");
+    let events: Vec<_> = job.watchers.iter().map(Watcher::event).collect();
+    println!("{events:?}");
     drop(job);
 }
 

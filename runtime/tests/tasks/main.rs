@@ -4,20 +4,20 @@
 //! does not wait for a free worker.
 
 mod cancelling;
-mod census;
 mod forks;
 mod joins;
 mod messages;
 mod orphans;
 mod packing;
 mod standby;
+mod statistics;
 mod supervision;
 mod values;
 
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::executor::{Context, Exchanged, Job, Watch, lead, serve};
+use ultramarine_runtime::executor::{Context, DetectorSetup, Exchanged, Job, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::memory;
 use ultramarine_topology::{Pe, Topology};
@@ -35,7 +35,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 }
 
 /// The jobs of PEs with this many workers each.
-fn jobs(pes: u32, threads: usize, mut watch: impl FnMut(Pe) -> Option<Watch>) -> Vec<Job> {
+fn jobs(pes: u32, threads: usize, mut watch: impl FnMut(Pe) -> Option<DetectorSetup>) -> Vec<Job> {
     let topology = Arc::new(Topology::flat(pes));
     let job = |(lane, n): (memory::MemoryLane, u32)| {
         let me = Pe::new(n);

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::detector::Verdict;
+use ultramarine_runtime::detector::FailureEvent;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Report, Watch, Watchman, serve};
+use ultramarine_runtime::executor::{Context, DetectorSetup, EventHandler, FailureDetector, serve};
 use ultramarine_topology::{Distance, Pe};
 
 pub(crate) const SUPERVISOR: Pe = Pe::new(1);
 pub(crate) const WORKER: Pe = Pe::new(2);
 const TICK: Duration = Duration::from_millis(1);
 
-type Reports = Arc<Mutex<Vec<(Pe, Report)>>>;
+type EventHandlers = Arc<Mutex<Vec<(Pe, EventHandler)>>>;
 
 struct Silent;
 
-impl Watchman for Silent {
+impl FailureDetector for Silent {
     fn suspect(&self, _: Pe) {}
     fn goodbye(self: Box<Self>) {}
 }
@@ -30,30 +30,38 @@ pub(crate) fn among_three<T>(
 ) where
     T: Future<Output = ()> + Send + 'static,
 {
-    let reports = Reports::default();
+    let reports = EventHandlers::default();
     let watch = |me| {
         let reports = reports.clone();
         let begin = move |report| {
             reports.lock().unwrap().push((me, report));
-            Ok(Box::new(Silent) as Box<dyn Watchman>)
+            Ok(Box::new(Silent) as Box<dyn FailureDetector>)
         };
-        Some(Watch { lifeboat: None, begin: Box::new(begin) })
+        Some(DetectorSetup { fallback: None, begin: Box::new(begin) })
     };
     let mut jobs = jobs(3, 1, watch).into_iter();
     let root = jobs.next().unwrap();
     jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
-    let bury = move || {
+    let mark_dead = move || {
         for (pe, report) in &*reports.lock().unwrap() {
             let is_dead = *pe == SUPERVISOR;
-            report(if is_dead { Verdict::Expelled } else { Verdict::Dead(vec![SUPERVISOR]) });
+            report(if is_dead {
+                FailureEvent::Expelled
+            } else {
+                FailureEvent::Dead(vec![SUPERVISOR])
+            });
         }
     };
-    run_root(root, move |cx| main(cx, Box::new(bury)));
+    run_root(root, move |cx| main(cx, Box::new(mark_dead)));
 }
 
 /// Has PE 1 spawn a task on PE 2, and buries PE 1 when `has_begun` says so.
-async fn orphan<F, T>(cx: &Context, bury: &(dyn Fn() + Send + Sync), f: F, has_begun: fn() -> bool)
-where
+async fn orphan<F, T>(
+    cx: &Context,
+    mark_dead: &(dyn Fn() + Send + Sync),
+    f: F,
+    has_begun: fn() -> bool,
+) where
     F: Fn(Context, ()) -> T + ultramarine_runtime::code::Stateless,
     T: Future<Output = ()> + Send + 'static,
 {
@@ -62,7 +70,7 @@ where
     };
     let lost = cx.spawn_at(SUPERVISOR, supervise, ());
     eventually("the task has begun", has_begun);
-    bury();
+    mark_dead();
     assert_eq!(lost.await, Err(TaskError::Lost { pe: SUPERVISOR }));
 }
 
@@ -78,12 +86,12 @@ async fn are_counted(cx: &Context, orphans: u64) {
 #[test]
 fn an_orphan_is_stopped_where_it_awaits() {
     static TICKS: AtomicU32 = AtomicU32::new(0);
-    among_three(async |cx, bury| {
+    among_three(async |cx, mark_dead| {
         let task = async |cx: Context, ()| loop {
             TICKS.fetch_add(1, SeqCst);
             cx.sleep(TICK).await;
         };
-        orphan(&cx, &*bury, task, || TICKS.load(SeqCst) > 5).await;
+        orphan(&cx, &*mark_dead, task, || TICKS.load(SeqCst) > 5).await;
         are_counted(&cx, 1).await;
         let ticks = TICKS.load(SeqCst);
         cx.sleep(TICK * 50).await;
@@ -96,7 +104,7 @@ fn what_only_an_orphan_waits_for_ends_with_it() {
     static TICKS: AtomicU32 = AtomicU32::new(0);
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static IS_OPEN: AtomicBool = AtomicBool::new(false);
-    among_three(async |cx, bury| {
+    among_three(async |cx, mark_dead| {
         let task = async |cx: Context, ()| {
             // A child that spawns, which the orphan waits for; behind it many that are not started.
             let child = async |cx: Context, ()| {
@@ -120,7 +128,7 @@ fn what_only_an_orphan_waits_for_ends_with_it() {
             first.await.expect("it never ends");
             drop(others);
         };
-        orphan(&cx, &*bury, task, || STARTED.load(SeqCst) == 5).await;
+        orphan(&cx, &*mark_dead, task, || STARTED.load(SeqCst) == 5).await;
         // With the orphan went its first child and the five others.
         are_counted(&cx, 1).await;
         let ticks = TICKS.load(SeqCst);
@@ -136,7 +144,7 @@ fn what_an_orphan_spawns_is_put_off_until_somebody_asks() {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static KEPT: Mutex<Option<ultramarine_runtime::executor::Future<u32>>> = Mutex::new(None);
-    among_three(async |cx, bury| {
+    among_three(async |cx, mark_dead| {
         let task = async |cx: Context, ()| {
             HAS_BEGUN.store(true, SeqCst);
             eventually("the supervisor is dead", || cx.is_dead(SUPERVISOR));
@@ -149,7 +157,7 @@ fn what_an_orphan_spawns_is_put_off_until_somebody_asks() {
             *KEPT.lock().unwrap() = Some(cx.spawn(Distance::ONE, count, ()));
             IS_DONE.store(true, SeqCst);
         };
-        orphan(&cx, &*bury, task, || HAS_BEGUN.load(SeqCst)).await;
+        orphan(&cx, &*mark_dead, task, || HAS_BEGUN.load(SeqCst)).await;
         eventually("the orphan has ended", || IS_DONE.load(SeqCst));
         cx.sleep(TICK * 50).await;
         assert_eq!(STARTED.load(SeqCst), 0);
@@ -167,7 +175,7 @@ fn what_others_wait_for_goes_on() {
     static IS_SPAWNED: AtomicBool = AtomicBool::new(false);
     static IS_OPEN: AtomicBool = AtomicBool::new(false);
     static DONE: AtomicU32 = AtomicU32::new(0);
-    among_three(async |cx, bury| {
+    among_three(async |cx, mark_dead| {
         let task = async |cx: Context, ()| {
             let wait = async |cx: Context, ()| {
                 while !IS_OPEN.load(SeqCst) {
@@ -180,7 +188,7 @@ fn what_others_wait_for_goes_on() {
             IS_SPAWNED.store(true, SeqCst);
             wait(cx, ()).await;
         };
-        orphan(&cx, &*bury, task, || IS_SPAWNED.load(SeqCst)).await;
+        orphan(&cx, &*mark_dead, task, || IS_SPAWNED.load(SeqCst)).await;
         are_counted(&cx, 1).await;
         IS_OPEN.store(true, SeqCst);
         while DONE.load(SeqCst) < 1 {
@@ -193,13 +201,13 @@ fn what_others_wait_for_goes_on() {
 
 #[test]
 fn who_waits_for_one_that_dies_hears_of_it() {
-    among_three(async |cx, bury| {
+    among_three(async |cx, mark_dead| {
         let mut deaths = cx.deaths();
         let key = cx.new_key();
         let mail = cx.mailbox::<u32>(key);
         let send = async |cx: Context, key| cx.mailbox(key).send(Pe::ROOT, 7_u32);
         cx.spawn_at(SUPERVISOR, send, key).await.expect("it lives").expect("it is sent");
-        bury();
+        mark_dead();
         assert_eq!(deaths.next().await, Some(SUPERVISOR));
         assert_eq!(mail.receive(SUPERVISOR).await, Ok(7), "it came before");
         assert_eq!(mail.receive(SUPERVISOR).await, Err(TaskError::Died { pe: SUPERVISOR }));

@@ -17,7 +17,7 @@ use std::future::ready;
 use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{self, AbortOnDrop, Context, Portable};
+use ultramarine_runtime::executor::{self, AbortOnDrop, Context, Placement, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB
@@ -55,22 +55,13 @@ fn wait_for<R: Portable>(solution: executor::Future<Result<R, TaskError>>) -> En
     Box::pin(async { solution.await? })
 }
 
-/// Where a part goes, unless it is the first, which is its parent's own.
-pub(crate) enum Placement {
-    /// It waits here, for thieves within this radius, until its parent gets to it.
-    Within(Distance),
-    /// To this PE, at once.
-    To(Pe),
-}
-
-impl Placement {
-    /// To this PE; if that is the one we are on, or enough is on others, to any thread of ours.
-    pub(crate) fn on(cx: &Context, pe: Pe) -> Self {
-        if pe == cx.pe() || cx.away() >= AWAY_MAX {
-            Placement::Within(Distance::ZERO)
-        } else {
-            Placement::To(pe)
-        }
+/// Places a part on this PE; where we are on that PE, or enough is on others, any thread of ours may
+/// take it.
+pub(crate) fn place_on(cx: &Context, pe: Pe) -> Placement {
+    if pe == cx.pe() || cx.away() >= AWAY_MAX {
+        Placement::Within(Distance::ZERO)
+    } else {
+        Placement::On(pe)
     }
 }
 
@@ -159,7 +150,7 @@ where
         // A pause: else all problems of this level would become tasks before one of them is solved.
         return Solved::Paused(begin(cx, placement, algorithm, problem));
     }
-    if cx.look_around().is_some_and(|outlook| outlook.is_turn_wanted) {
+    if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
         backlog.offer_all(fork);
         let cx = cx.clone();
         return Solved::Paused(Box::pin(async move {
@@ -201,7 +192,7 @@ where
                 backlog.push(part, radius);
                 None
             }
-            Placement::To(pe) => Some(Solved::Later(wait_for(cx.spawn_at(pe, task, part)))),
+            Placement::On(pe) => Some(Solved::Later(wait_for(cx.spawn_at(pe, task, part)))),
         }
     });
     backlog.keep_on_offer(cx, level, |radius, part| cx.fork(radius, task, part));
@@ -236,7 +227,7 @@ where
         }
     }
     if solutions.as_mut().iter().all(|solution| matches!(solution, Some(Solved::Now(_)))) {
-        let solutions = A::Parts::turn(solutions, now);
+        let solutions = A::Parts::map(solutions, now);
         return Solved::Now(algorithm.combine(View::of(cx), problem, solutions));
     }
     let ending = combine_later(View::of(cx), algorithm, problem, solutions);
@@ -258,7 +249,7 @@ fn combine_later<A: Algorithm<X>, X: View>(
                 *solution = Some(Solved::Now(ending.as_mut().await?));
             }
         }
-        Ok(algorithm.combine(&view, problem, A::Parts::turn(solutions, now)))
+        Ok(algorithm.combine(&view, problem, A::Parts::map(solutions, now)))
     })
 }
 

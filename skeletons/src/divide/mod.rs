@@ -21,13 +21,13 @@
 mod backlog;
 mod conquer;
 
-pub(crate) use conquer::{Placement, conquer};
+pub(crate) use conquer::{conquer, place_on};
 
 use crate::parts::Parts;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable};
+use ultramarine_runtime::executor::{Context, Placement, Portable};
 use ultramarine_topology::Distance;
 
 /// An algorithm that solves a problem by solving parts of it.
@@ -375,6 +375,6 @@ where
 {
     const { A::CHECKED };
     let placement =
-        move |cx: &Context, part: &A::Problem| Placement::on(cx, cx.random_within(radius(part)));
+        move |cx: &Context, part: &A::Problem| place_on(cx, cx.random_within(radius(part)));
     conquer(cx, placement, algorithm, problem).await
 }

@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
-use ultramarine_runtime::executor::{Context, Future, Portable, Shared, Where};
+use ultramarine_runtime::executor::{Context, Future, Placement, Portable, Shared};
 
 /// What a function is given for all items.
 pub trait Given {
@@ -88,7 +88,7 @@ pub trait Operation<A: Portable>: Stateless {
     fn spawn(
         self,
         cx: &Context,
-        place: Where,
+        place: Placement,
         given: Self::Given,
         item: A,
     ) -> Future<Self::Output> {
@@ -103,7 +103,7 @@ pub trait Operation<A: Portable>: Stateless {
     fn spawn_group(
         self,
         cx: &Context,
-        place: Where,
+        place: Placement,
         given: Self::Given,
         items: Vec<A>,
     ) -> Future<Vec<Self::Output>> {
@@ -122,7 +122,7 @@ pub trait Operation<A: Portable>: Stateless {
     fn spawn_reduced(
         self,
         cx: &Context,
-        place: Where,
+        place: Placement,
         given: Self::Given,
         items: Vec<A>,
         (identity, reduce): (
@@ -144,7 +144,7 @@ pub trait Operation<A: Portable>: Stateless {
 
 fn spawn<A, T>(
     cx: &Context,
-    place: Where,
+    place: Placement,
     task: impl Fn(Context, A) -> T + Stateless,
     argument: A,
 ) -> Future<T::Output>
@@ -153,8 +153,8 @@ where
     T: std::future::Future<Output: Portable> + Send + 'static,
 {
     match place {
-        Where::On(pe) => cx.spawn_at(pe, task, argument),
-        Where::Within(radius) => cx.spawn(radius, task, argument),
+        Placement::On(pe) => cx.spawn_at(pe, task, argument),
+        Placement::Within(radius) => cx.spawn(radius, task, argument),
     }
 }
 
@@ -175,11 +175,11 @@ where
         ready((self.0)(item))
     }
 
-    fn spawn(self, cx: &Context, place: Where, (): (), item: A) -> Future<R> {
+    fn spawn(self, cx: &Context, place: Placement, (): (), item: A) -> Future<R> {
         match place {
-            Where::On(pe) => cx.spawn_at(pe, move |_, item| ready((self.0)(item)), item),
+            Placement::On(pe) => cx.spawn_at(pe, move |_, item| ready((self.0)(item)), item),
             // A task that only computes takes half the time of another.
-            Where::Within(radius) => cx.spawn_fn(radius, self.0, item),
+            Placement::Within(radius) => cx.spawn_fn(radius, self.0, item),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::share::shares;
 use std::vec;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Future, Portable, Where};
+use ultramarine_runtime::executor::{Context, Future, Placement, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// How tasks are spread over PEs.
@@ -26,7 +26,7 @@ pub(super) enum Spread {
 
 impl Spread {
     /// Where the task of this number goes, if they are spawned one by one by the caller.
-    pub(super) fn place(self, cx: &Context, number: usize) -> Where {
+    pub(super) fn place(self, cx: &Context, number: usize) -> Placement {
         match self {
             Spread::Within(radius) | Spread::TwoLevel { dealt: radius, .. } => radius.into(),
             Spread::InTurn => {
@@ -42,7 +42,7 @@ impl Spread {
         cx: &Context,
         given: C,
         units: Vec<U>,
-        spawn: impl Fn(&Context, Where, C, U) -> Future<V> + Stateless,
+        spawn: impl Fn(&Context, Placement, C, U) -> Future<V> + Stateless,
     ) -> Result<Vec<V>, TaskError>
     where
         C: Carry,
@@ -61,7 +61,7 @@ impl Spread {
         let shares = shares(units.len(), &weights);
         let coordinate = move |cx: Context, both| async move {
             let (given, (stolen, units)) = C::part::<(Distance, Vec<U>)>(both);
-            let spawn = |unit| spawn(&cx, Where::Within(stolen), given.clone(), unit);
+            let spawn = |unit| spawn(&cx, Placement::Within(stolen), given.clone(), unit);
             Gathering::of(units.into_iter().map(spawn).collect()).gather().await
         };
         let (mut parts, mut numbers) = (Vec::new(), Vec::new());

@@ -173,8 +173,8 @@ fn go_on<N, I: Iterator<Item = N>>(
 ) -> bool {
     let splits_children = splitter.splits_children();
     while let Some(node) = frontier.next() {
-        let outlook = cx.look_around();
-        splitter.is_work_wanted |= outlook.is_some_and(|outlook| outlook.is_work_wanted);
+        let demand = cx.poll_runtime();
+        splitter.is_work_wanted |= demand.is_some_and(|demand| demand.is_work_wanted);
         match visit(&node) {
             Onward::Down if splits_children => {
                 children(node).for_each(|child| part_off(vec![child]));
@@ -188,7 +188,7 @@ fn go_on<N, I: Iterator<Item = N>>(
             Onward::Across => {}
             Onward::Up => frontier.leave_siblings(),
         }
-        if outlook.is_some_and(|outlook| outlook.is_turn_wanted) {
+        if demand.is_some_and(|demand| demand.is_turn_wanted) {
             return true;
         }
     }

@@ -30,7 +30,7 @@ pub struct Inexpressible {
 /// ```
 /// use ultramarine_topology::{LevelKind::*, Place, Topology, file};
 /// let places = ["n1", "n2"].map(|host| Place::from_pairs([(Switch, "rack1"), (Host, host)]));
-/// let text = file::written(&Topology::new(&places, &[1; 2])?)?;
+/// let text = file::to_toml(&Topology::new(&places, &[1; 2])?)?;
 /// assert!(text.ends_with("[[hosts]]\nnames = \"n[1-2]\"\nswitches = [\"rack1\"]\n"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -39,7 +39,7 @@ pub struct Inexpressible {
 /// When a PE is on no host, or below its host or a switch there is what a file has only above it;
 /// when two switches above a host have the same name; when the name of a host means something else
 /// in a host range; when two hosts have the same name.
-pub fn written(topology: &Topology) -> Result<String, Inexpressible> {
+pub fn to_toml(topology: &Topology) -> Result<String, Inexpressible> {
     let mut groups: Vec<(Above<'_>, Vec<&str>)> = Vec::new();
     let mut known: HashMap<Above<'_>, usize> = HashMap::new();
     let mut group_of: HashMap<&str, usize> = HashMap::new();
@@ -118,7 +118,7 @@ mod tests {
     use std::path::Path;
 
     fn text_of(places: &[Place]) -> Result<String, Inexpressible> {
-        written(&Topology::new(places, &vec![1; places.len()]).unwrap())
+        to_toml(&Topology::new(places, &vec![1; places.len()]).unwrap())
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         fn what_is_written_and_read_is_the_same_hierarchy(places in any_places()) {
             let powers = vec![1; places.len()];
             let job = Topology::new(&places, &powers).unwrap();
-            let text = written(&job).unwrap();
+            let text = to_toml(&job).unwrap();
             let hosts: Vec<&str> = places.iter().map(|place| place.host().unwrap()).collect();
             let read = places_in(&text, Path::new("written.toml"), &hosts).unwrap();
             let read: Vec<Place> = read.into_iter().zip(&places).map(|(read, place)| {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use ultramarine::prelude::*;
-use ultramarine::{Error, Histogram, Result, asked_to_end};
+use ultramarine::{Error, Histogram, Result, shutdown_requested};
 
 const ROUNDS: usize = 3;
 const NEAR: Pe = Pe::new(1);
@@ -64,7 +64,7 @@ impl Job {
             let sent = Instant::now();
             kill_process(getpid(), Signal::TERM).map(|()| sent)
         });
-        asked_to_end().await;
+        shutdown_requested().await;
         let heard = Instant::now();
         IS_OVER.store(true, Ordering::Relaxed);
         let sent = sent.join().map_err(|_| Error::other("the sender panicked"))??;

@@ -82,7 +82,7 @@ impl Band {
             }
             for row in 2..rows {
                 plate::step(columns, row..row + 1, &old, &mut new);
-                cx.look_around();
+                cx.poll_runtime();
             }
             std::mem::swap(&mut old, &mut new);
             for (neighbour, _, beside) in &neighbours {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
-use ultramarine::{Error, Result, asked_to_end};
+use ultramarine::{Error, Result, shutdown_requested};
 use ultramarine_examples::{JobFlags, Report, name_of};
 use walk::{Walks, digest};
 
@@ -119,7 +119,7 @@ async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
         let work = async {
             let mut answers = pin!(map.stream(&cx));
             let mut asked =
-                pin!(async { if partial { asked_to_end().await } else { pending().await } });
+                pin!(async { if partial { shutdown_requested().await } else { pending().await } });
             while let Either::Right((Some(answer), _)) = select(&mut asked, answers.next()).await {
                 let (point, answer) = answer?;
                 outcome.take(point as u64, &answer)?;

@@ -122,7 +122,7 @@ impl Processor {
     fn release(self: &Arc<Self>, key: Key) {
         let home = self.values.state().homes.remove(&key);
         let made = home.and_then(|home| home.made).and_then(|made| made.now());
-        if self.vigil.is_bereaved() {
+        if self.liveness.has_failures() {
             // One of those that were to tell others may be dead.
             let _ = self.tell(0..self.topology.pes(), fade, key);
             return;

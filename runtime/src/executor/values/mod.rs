@@ -103,22 +103,22 @@ pub struct Remote<T>(Arc<Handle<T>>);
 
 /// Where a task may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Where {
+pub enum Placement {
     /// On this PE.
     On(Pe),
     /// On any PE within this radius of the one that spawns the task.
     Within(Distance),
 }
 
-impl From<Pe> for Where {
+impl From<Pe> for Placement {
     fn from(pe: Pe) -> Self {
-        Where::On(pe)
+        Placement::On(pe)
     }
 }
 
-impl From<Distance> for Where {
+impl From<Distance> for Placement {
     fn from(radius: Distance) -> Self {
-        Where::Within(radius)
+        Placement::Within(radius)
     }
 }
 
@@ -329,7 +329,12 @@ impl Context {
     ///     cx.spawn_at(pe, norm, vector).await?
     /// }
     /// ```
-    pub fn remote<F, A, T>(&self, place: impl Into<Where>, f: F, argument: A) -> Remote<T::Output>
+    pub fn remote<F, A, T>(
+        &self,
+        place: impl Into<Placement>,
+        f: F,
+        argument: A,
+    ) -> Remote<T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,
         A: Portable,
@@ -341,8 +346,10 @@ impl Context {
         let (pe, origin) = (&self.pe, self.origin);
         let (body, argument) = (Make(Async(f)), (key, argument));
         let (maker, making) = match place.into() {
-            Where::On(on) => (Maker::on(on, self.pes()), pe.spawn_at(origin, on, body, argument)),
-            Where::Within(radius) => (Maker::Any, pe.spawn(origin, radius, body, argument)),
+            Placement::On(on) => {
+                (Maker::on(on, self.pes()), pe.spawn_at(origin, on, body, argument))
+            }
+            Placement::Within(radius) => (Maker::Any, pe.spawn(origin, radius, body, argument)),
         };
         let made = Arc::new(Slot::default());
         let handle = pe.new_handle(key, maker, Some(made.clone()));

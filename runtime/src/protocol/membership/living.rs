@@ -83,7 +83,7 @@ impl Living {
 
     /// Who is below `pe` in the tree that begins with `herald`, goes on behind it in the row and
     /// round to its beginning, and leaves out the root.
-    pub fn heirs(&self, herald: Pe, pe: Pe) -> Vec<Pe> {
+    pub fn herald_children(&self, herald: Pe, pe: Pe) -> Vec<Pe> {
         let others = self.count().saturating_sub(1);
         let place = |pe| self.index_of(pe)?.checked_sub(1);
         let (Some(first), Some(own)) = (place(herald), place(pe)) else { return Vec::new() };
@@ -148,10 +148,10 @@ mod tests {
 
             if row.len() > 1 {
                 let herald = *herald.get(&row[1..]);
-                let heirs = reached(herald, |pe| living.heirs(herald, pe));
-                prop_assert_eq!(heirs.len(), row.len() - 1);
+                let children = reached(herald, |pe| living.herald_children(herald, pe));
+                prop_assert_eq!(children.len(), row.len() - 1);
                 let rest: BTreeSet<_> = row[1..].iter().copied().collect();
-                prop_assert_eq!(heirs.into_iter().collect::<BTreeSet<_>>(), rest);
+                prop_assert_eq!(children.into_iter().collect::<BTreeSet<_>>(), rest);
             }
         }
     }
@@ -162,7 +162,7 @@ mod tests {
         assert!(!living.contains(Pe::new(3)) && !living.contains(Pe::new(1)));
         assert_eq!(living.index_of(Pe::new(3)), None);
         assert_eq!(living.children(Pe::new(1)).count(), 0);
-        assert_eq!(living.heirs(Pe::new(1), Pe::new(2)), []);
-        assert_eq!(living.heirs(Pe::ROOT, Pe::new(2)), []);
+        assert_eq!(living.herald_children(Pe::new(1), Pe::new(2)), []);
+        assert_eq!(living.herald_children(Pe::ROOT, Pe::new(2)), []);
     }
 }

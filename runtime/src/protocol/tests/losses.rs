@@ -42,7 +42,7 @@ fn a_turn_loses_a_limited_number_of_tasks() {
     let tasks = 3 * LOSSES_PER_TURN + 7;
     for supervised in [true, false] {
         let mut world = away(4, tasks as u64, supervised);
-        world.bury(0, 1);
+        world.mark_dead(0, 1);
         let counts = turns(&mut world, |world| {
             let statistics = world.nodes[0].statistics();
             assert_eq!(statistics.lost as usize, world.seats[0].filled.len());
@@ -57,7 +57,7 @@ fn a_turn_loses_a_limited_number_of_tasks() {
 fn a_turn_takes_back_a_limited_number_of_tasks() {
     let tasks = 3 * LOSSES_PER_TURN + 7;
     let mut world = away(2, tasks as u64, true);
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     let counts = turns(&mut world, |world| world.queued(0));
     assert_eq!(counts.iter().sum::<usize>(), tasks);
     assert!(counts.iter().all(|count| *count <= LOSSES_PER_TURN), "{counts:?}");
@@ -70,8 +70,8 @@ fn a_second_death_waits_for_the_losses_of_the_first() {
     let task = TaskId { home: pe(0), future: tasks + 1 };
     let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
     world.place(0, 2, Parcel { task, radius, supervised: false, version, body });
-    world.bury(0, 1);
-    world.bury(0, 2);
+    world.mark_dead(0, 1);
+    world.mark_dead(0, 2);
     assert_eq!(world.seats[0].filled.len(), LOSSES_PER_TURN);
     turns(&mut world, |_| 0);
     assert_eq!(world.seats[0].filled.len() as u64, tasks + 1);
@@ -84,7 +84,7 @@ fn a_second_death_waits_for_the_losses_of_the_first() {
 fn what_is_still_to_be_lost_is_heard_of_all_the_same() {
     let tasks = LOSSES_PER_TURN as u64 + 3;
     let mut world = away(4, tasks, true);
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     let [at_another, home_again, ended] = [tasks - 2, tasks - 1, tasks];
     // PE 1 had handed them on, and its NOTIFYs were lost with it.
     let version = Version { replica: 0, age: 3 };
@@ -99,7 +99,7 @@ fn what_is_still_to_be_lost_is_heard_of_all_the_same() {
     assert_eq!(world.nodes[0].statistics().replicas, LOSSES_PER_TURN as u64);
     assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
     // The one that is at PE 2 is lost with PE 2.
-    world.bury(0, 2);
+    world.mark_dead(0, 2);
     turns(&mut world, |_| 0);
     assert_eq!(world.nodes[0].statistics().replicas, LOSSES_PER_TURN as u64 + 1);
 }
@@ -111,7 +111,7 @@ fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
     const TASKS: u64 = 100_000;
     let mut world = away(4, TASKS, true);
     for dead in [1, 2] {
-        world.bury(0, dead);
+        world.mark_dead(0, dead);
         turns(&mut world, |_| 0);
         // All are lost twice, and each goes alone only to who has nothing else.
         give_all(&mut world, 2, TASKS * u64::from(dead == 1));
@@ -171,7 +171,7 @@ fn longest_turn() {
             turns.push(computed().saturating_sub(begin));
         };
         host.filled.reserve(tasks as usize);
-        turn(&mut losing, &mut || node.bury(pe(1), host));
+        turn(&mut losing, &mut || node.mark_dead(pe(1), host));
         while node.statistics().replicas + node.statistics().lost < tasks {
             turn(&mut losing, &mut || _ = node.tick(Duration::ZERO, Need::Ahead, host));
         }
@@ -212,11 +212,11 @@ fn what_was_lost_twice_does_not_wait_for_an_idle_pe_for_ever() {
         let (serial, hops_left, need) = (1, 0, Need::Starving);
         Message::Fish(Fish { thief: pe(thief), serial, hops_left, need, queued: 0 })
     };
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     world.handle(0, 2, busy(2));
     world.handle(0, 3, busy(3));
-    world.bury(0, 2);
-    world.bury(0, 3);
+    world.mark_dead(0, 2);
+    world.mark_dead(0, 3);
     world.flying.clear();
     world.handle(0, 4, busy(4));
     assert!(matches!(world.flying[..], [Letter { message: Message::NoWork { .. }, .. }]));

@@ -65,13 +65,13 @@ fn a_supervised_task_is_run_again_when_its_thief_dies() {
     let mut world = flat(3);
     let task = world.spawn_supervised(0, Distance::ONE);
     steal(&mut world, 0, 1);
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     assert!(world.seats[0].filled.is_empty());
     let again = stolen(&mut world, 0, 2, Need::Starving);
     assert_eq!((again[0].task, again[0].version), (task, version(1, 1)));
     assert!(stolen(&mut world, 0, 2, Need::Starving).is_empty(), "once");
     world.handle(0, 2, Message::Result { future: task.future, outcome: Ok(Bytes::from(vec![7])) });
-    world.bury(0, 2);
+    world.mark_dead(0, 2);
     assert_eq!(world.seats[0].filled.len(), 1, "what has ended cannot be lost");
     assert_eq!(world.nodes[0].statistics().replicas, 1);
 }
@@ -83,9 +83,9 @@ fn an_unsupervised_task_that_may_be_lost_ends_with_an_error() {
     steal(&mut world, 0, 1);
     let kept = world.spawn(0, Distance::ONE, 0);
     steal(&mut world, 0, 2);
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     assert_eq!(world.seats[0].filled, [(lost.future, Err(TaskError::Lost { pe: pe(1) }))]);
-    world.bury(0, 3);
+    world.mark_dead(0, 3);
     assert_eq!(world.seats[0].filled.len(), 1, "{kept:?} is on PE 2");
 }
 
@@ -97,7 +97,7 @@ fn a_task_between_two_others_is_lost_with_either() {
         steal(&mut world, 0, 1);
         stolen(&mut world, 1, 2, Need::Idle);
         world.deliver_only();
-        world.bury(0, dies);
+        world.mark_dead(0, dies);
         assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].task, task, "with PE {dies}");
     }
 }
@@ -109,7 +109,7 @@ fn what_arrived_is_not_lost_with_the_one_who_had_it_before() {
     steal(&mut world, 0, 1);
     steal(&mut world, 1, 2);
     world.deliver_all(|_| 0);
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty());
 }
 
@@ -120,7 +120,7 @@ fn news_of_a_task_with_somebody_known_to_be_dead_is_a_loss() {
     let task = world.spawn_supervised(0, Distance::ONE);
     steal(&mut world, 0, 1);
     stolen(&mut world, 1, 2, Need::Idle);
-    world.bury(0, 2);
+    world.mark_dead(0, 2);
     assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty(), "nothing is known of it yet");
     let notify = towards(&mut world, 0).remove(0);
     world.handle(0, 1, notify);
@@ -132,7 +132,7 @@ fn news_of_a_task_with_somebody_known_to_be_dead_is_a_loss() {
 fn a_pe_that_is_dead_counts_once() {
     let mut world = flat(4);
     let task = world.spawn_supervised(0, Distance::ONE);
-    world.bury(0, 2);
+    world.mark_dead(0, 2);
     for replica in 0..20 {
         let again = steal(&mut world, 0, 1);
         assert_eq!((again[0].task, again[0].version.replica), (task, replica));
@@ -152,13 +152,13 @@ fn outdated_news_is_not_believed() {
     world.handle(0, 2, ack.clone());
     // Overtaken: it would put the task back on its way from PE 1.
     world.handle(0, 1, notify);
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty());
     // News of a copy that does not count any more.
-    world.bury(0, 2);
+    world.mark_dead(0, 2);
     assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].version, version(1, 1));
     world.handle(0, 3, Message::Ack { future: task.future, version: version(0, 9) });
-    world.bury(0, 3);
+    world.mark_dead(0, 3);
     assert_eq!(world.nodes[0].statistics().replicas, 2, "the second was lost with PE 3");
 }
 
@@ -178,7 +178,7 @@ fn a_task_that_is_lost_too_often_is_given_up_by_name() {
             let future = other.task.future;
             world.handle(0, thief, Message::Result { future, outcome: Ok(Bytes::default()) });
         }
-        world.bury(0, thief);
+        world.mark_dead(0, thief);
     }
     let with: Vec<_> = (1..=replicas + 1).map(pe).collect();
     let error = TaskError::GaveUp { task: format!("task {}", task.future), with };
@@ -192,7 +192,7 @@ fn what_was_lost_twice_goes_only_where_nothing_else_is() {
     world.spawn_supervised(0, Distance::ONE);
     for thief in [1, 2] {
         steal(&mut world, 0, thief);
-        world.bury(0, thief);
+        world.mark_dead(0, thief);
     }
     assert!(stolen(&mut world, 0, 3, Need::Ahead).is_empty());
     assert!(stolen(&mut world, 0, 3, Need::Starving).is_empty());
@@ -204,7 +204,7 @@ fn what_was_lost_goes_neither_to_the_root_nor_to_its_supervisor() {
     let mut world = flat(5);
     let task = world.spawn_supervised(2, Distance::ONE);
     steal(&mut world, 2, 1);
-    world.bury(2, 1);
+    world.mark_dead(2, 1);
     world.tick(2, true);
     world.flying.clear();
     assert_eq!(world.queued(2), 0, "others could do it");
@@ -221,8 +221,8 @@ fn the_last_pe_alive_runs_what_was_lost() {
     let mut world = flat(3);
     let task = world.spawn_supervised(0, Distance::ONE);
     steal(&mut world, 0, 1);
-    world.bury(0, 1);
-    world.bury(0, 2);
+    world.mark_dead(0, 1);
+    world.mark_dead(0, 2);
     world.tick(0, true);
     assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
 }
@@ -233,9 +233,9 @@ fn what_was_lost_even_alone_is_not_run_by_the_others() {
     let wild = world.spawn_supervised(0, Distance::ONE);
     for thief in [1, 2, 3, 4] {
         assert_eq!(steal(&mut world, 0, thief)[0].task, wild);
-        world.bury(0, thief);
+        world.mark_dead(0, thief);
     }
-    world.bury(0, 5);
+    world.mark_dead(0, 5);
     world.tick(0, true);
     let with = [1, 2, 3, 4].map(pe).to_vec();
     let error = TaskError::GaveUp { task: format!("task {}", wild.future), with };
@@ -252,12 +252,12 @@ fn what_would_be_given_up_within_its_radius_may_go_further_first() {
     let task = world.spawn_supervised(2, Distance::ONE.half());
     for thief in [3, 4, 5, 6] {
         assert_eq!(steal(&mut world, 2, thief)[0].task, task);
-        world.bury(2, thief);
+        world.mark_dead(2, thief);
     }
     assert!(stolen(&mut world, 2, 1, Need::Idle).is_empty(), "not within the radius");
     world.tick(2, true);
     assert_eq!(steal(&mut world, 2, 1)[0].task, task);
-    world.bury(2, 1);
+    world.mark_dead(2, 1);
     world.tick(2, true);
     assert_eq!(world.run_one(2), None);
     assert!(matches!(world.seats[2].filled[..], [(_, Err(TaskError::GaveUp { .. }))]));
@@ -268,7 +268,7 @@ fn tasks_of_the_dead_are_dropped_and_their_fishes_too() {
     let mut world = flat(4);
     world.spawn_supervised(1, Distance::ONE);
     let tasks = stolen(&mut world, 1, 2, Need::Idle);
-    world.bury(2, 1);
+    world.mark_dead(2, 1);
     world.handle(2, 3, Message::Schedule { serial: 1, tasks });
     assert_eq!((world.queued(2), world.nodes[2].statistics().orphans), (0, 1));
     world.spawn(2, Distance::ONE, 0);
@@ -283,7 +283,7 @@ fn a_fish_that_may_be_with_the_dead_is_cast_anew() {
     let mut world = flat(3);
     world.tick(0, true);
     let (victim, _) = world.catch_fish();
-    world.bury(0, victim.number());
+    world.mark_dead(0, victim.number());
     world.tick(0, true);
     let (next, _) = world.catch_fish();
     assert_ne!(next, victim);
@@ -292,7 +292,7 @@ fn a_fish_that_may_be_with_the_dead_is_cast_anew() {
 #[test]
 fn a_task_placed_on_the_dead_is_run_by_others_or_ends_with_an_error() {
     let mut world = flat(4);
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     let place = |world: &mut World, supervised, future| {
         let task = TaskId { home: pe(0), future };
         let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes::from(vec![]));
@@ -312,7 +312,7 @@ fn a_placed_task_that_is_lost_may_be_run_by_anyone() {
     let task = TaskId { home: pe(0), future: 1 };
     let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes::from(vec![]));
     world.place(0, 1, Parcel { task, radius, supervised: true, version, body });
-    world.bury(0, 1);
+    world.mark_dead(0, 1);
     assert_eq!(stolen(&mut world, 0, 2, Need::Idle)[0].task, task);
 }
 
@@ -333,7 +333,7 @@ fn a_job_in_which_somebody_died_ends_for_all_that_live() {
             let turn = choose(news.len() + world.flying.len());
             if turn < news.len() {
                 let (at, dead) = news.swap_remove(turn);
-                world.bury(at, dead);
+                world.mark_dead(at, dead);
             } else {
                 let index = turn - news.len();
                 if dead.contains(&world.flying[index].to.number()) {

@@ -50,7 +50,7 @@ proptest! {
         let mut dead: Vec<_> = dead.iter().map(|dead| dead.index(pes as usize) as u32).collect();
         dead.retain(|dead| *dead != teller);
         for (at, dead) in (0..pes).flat_map(|at| dead.iter().map(move |dead| (at, *dead))) {
-            world.bury(at, dead);
+            world.mark_dead(at, dead);
         }
         world.tell(teller, 0..pes, news());
         let (sent, far) = deliver_and_count(&mut world, seed);

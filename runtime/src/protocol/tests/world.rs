@@ -175,8 +175,8 @@ impl World {
     }
 
     /// This PE hears that another has died.
-    pub(super) fn bury(&mut self, at: u32, dead: u32) {
-        self.nodes[at as usize].bury(pe(dead), &mut self.seats[at as usize]);
+    pub(super) fn mark_dead(&mut self, at: u32, dead: u32) {
+        self.nodes[at as usize].mark_dead(pe(dead), &mut self.seats[at as usize]);
         self.post(at);
     }
 

@@ -27,7 +27,7 @@ pub struct PortSettings {
     /// at the peer. Lanes that lose nothing (`memory`) do neither. Default 1 s.
     pub resend_after: Duration,
     /// How many times to send again before the lane is held for stuck, if nobody has found the peer
-    /// dead by then: the job goes over to the lifeboat, if it has one. Default 30.
+    /// dead by then: the job goes over to the fallback lane, if it has one. Default 30.
     pub resends_max: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The lane over TCP: of a job without MPI, and the lifeboat of a job whose MPI cannot be trusted
+//! The lane over TCP: of a job without MPI, and the fallback lane of a job whose MPI cannot be trusted
 //! any more because a PE has died.
 //!
 //! Each PE listens on one [`TcpEndpoint`]. The addresses of all, and a random [`JobKey`], are

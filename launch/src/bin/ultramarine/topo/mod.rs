@@ -120,7 +120,7 @@ impl Drafts {
             }
         }
         if wishes.write.is_some() {
-            let file = topology_file::written(findings.topology)?;
+            let file = topology_file::to_toml(findings.topology)?;
             match self.write {
                 Some(draft) => draft.finish(&file)?,
                 None => write!(stdout, "{file}").map_err(Error::Output)?,

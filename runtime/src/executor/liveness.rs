@@ -1,10 +1,10 @@
 //! Hearing of deaths, and leaving the lane that cannot be trusted after one.
 
 use super::engine::Engine;
+use super::engine_host::EngineHost;
 use super::failure::JobError;
 use super::processor::Processor;
-use super::station::Station;
-use crate::detector::{Detector, Verdict};
+use crate::detector::{Detector, FailureEvent};
 use crate::protocol::Phase;
 use crate::transport::{Connections, Lane, LaneError, Sleeper};
 use crossbeam_queue::SegQueue;
@@ -13,26 +13,26 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
-/// How often a PE looks whether others have gone over to the lifeboat already.
-const LOOK_OUT_EVERY: Duration = Duration::from_millis(100);
+/// How often a PE looks whether others have gone over to the fallback lane already.
+const CHECK_FALLBACK_EVERY: Duration = Duration::from_millis(100);
 
 /// Takes what the watch finds out, on the watch's own thread.
-pub type Report = Box<dyn Fn(Verdict) + Send>;
+pub type EventHandler = Box<dyn Fn(FailureEvent) + Send>;
 
 /// How a PE hears that others have died, and how it goes on then.
-pub struct Watch {
+pub struct DetectorSetup {
     /// The lane to go over to when somebody has died; `None` if the job's lane can be trusted even
     /// then.
-    pub lifeboat: Option<Box<dyn Lane>>,
+    pub fallback: Option<Box<dyn Lane>>,
     /// Begins the watch.
-    pub begin: Box<dyn FnOnce(Report) -> Beginning + Send>,
+    pub begin: Box<dyn FnOnce(EventHandler) -> DetectorStart + Send>,
 }
 
-/// The watchman, or why there is none.
-pub type Beginning = Result<Box<dyn Watchman>, LaneError>;
+/// The detector, or why there is none.
+pub type DetectorStart = Result<Box<dyn FailureDetector>, LaneError>;
 
 /// Who keeps the watch. When it is dropped without a goodbye, others take this PE for dead.
-pub trait Watchman: Send + Sync {
+pub trait FailureDetector: Send + Sync {
     /// This PE seems silent: the watch is to look at it.
     fn suspect(&self, pe: Pe);
     /// How many connections the watch has taken so far.
@@ -43,7 +43,7 @@ pub trait Watchman: Send + Sync {
     fn goodbye(self: Box<Self>);
 }
 
-impl Watchman for Detector {
+impl FailureDetector for Detector {
     fn suspect(&self, pe: Pe) {
         Detector::suspect(self, pe);
     }
@@ -63,94 +63,94 @@ impl Watchman for Detector {
 }
 
 /// What a PE knows from its watch.
-pub(super) struct Vigil {
-    watchman: Mutex<Option<Box<dyn Watchman>>>,
-    verdicts: SegQueue<Verdict>,
-    has_verdicts: AtomicBool,
-    is_bereaved: AtomicBool,
+pub(super) struct Liveness {
+    detector: Mutex<Option<Box<dyn FailureDetector>>>,
+    events: SegQueue<FailureEvent>,
+    has_events: AtomicBool,
+    has_failures: AtomicBool,
     dead: Box<[AtomicBool]>,
     /// When the first of the others was heard to leave in order.
     over_since: OnceLock<Instant>,
 }
 
-impl Vigil {
+impl Liveness {
     pub(super) fn new(pes: u32) -> Self {
-        Vigil {
-            watchman: Mutex::new(None),
-            verdicts: SegQueue::new(),
-            has_verdicts: AtomicBool::new(false),
-            is_bereaved: AtomicBool::new(false),
+        Liveness {
+            detector: Mutex::new(None),
+            events: SegQueue::new(),
+            has_events: AtomicBool::new(false),
+            has_failures: AtomicBool::new(false),
             dead: (0..pes).map(|_| AtomicBool::new(false)).collect(),
             over_since: OnceLock::new(),
         }
     }
 
     pub(super) fn is_dead(&self, pe: Pe) -> bool {
-        self.is_bereaved() && self.dead.get(pe.index()).is_some_and(|d| d.load(Ordering::Relaxed))
+        self.has_failures() && self.dead.get(pe.index()).is_some_and(|d| d.load(Ordering::Relaxed))
     }
 
     /// Whether anybody has died, or this PE must leave.
-    pub(super) fn is_bereaved(&self) -> bool {
-        self.is_bereaved.load(Ordering::Acquire)
+    pub(super) fn has_failures(&self) -> bool {
+        self.has_failures.load(Ordering::Acquire)
     }
 
     /// Whether nobody has died, and the first to leave in order did so less than this ago.
     pub(super) fn are_others_there(&self, patience: Duration) -> bool {
-        !self.is_bereaved() && self.over_since.get().is_none_or(|over| over.elapsed() < patience)
+        !self.has_failures() && self.over_since.get().is_none_or(|over| over.elapsed() < patience)
     }
 
-    /// Takes note of a verdict. Whether it is the first of a death.
-    fn note(&self, verdict: Verdict) -> bool {
-        if let Verdict::Dead(dead) = &verdict {
+    /// Takes note of a event. Whether it is the first of a death.
+    fn note(&self, event: FailureEvent) -> bool {
+        if let FailureEvent::Dead(dead) = &event {
             dead.iter().filter_map(|pe| self.dead.get(pe.index())).for_each(|dead| {
                 dead.store(true, Ordering::Relaxed);
             });
         }
-        let is_over = matches!(verdict, Verdict::JobOver { .. });
+        let is_over = matches!(event, FailureEvent::JobOver { .. });
         if is_over {
             self.over_since.get_or_init(Instant::now);
         }
-        let is_first = !is_over && !self.is_bereaved.swap(true, Ordering::AcqRel);
-        self.verdicts.push(verdict);
-        self.has_verdicts.store(true, Ordering::Release);
+        let is_first = !is_over && !self.has_failures.swap(true, Ordering::AcqRel);
+        self.events.push(event);
+        self.has_events.store(true, Ordering::Release);
         is_first
     }
 
-    /// The next verdict that has not been heeded.
-    fn next(&self) -> Option<Verdict> {
+    /// The next event that has not been heeded.
+    fn next(&self) -> Option<FailureEvent> {
         // Looking first, since swapping costs a worker that takes many turns more than the turn.
-        if !self.has_verdicts.load(Ordering::Relaxed)
-            || !self.has_verdicts.swap(false, Ordering::Acquire)
+        if !self.has_events.load(Ordering::Relaxed)
+            || !self.has_events.swap(false, Ordering::Acquire)
         {
             return None;
         }
-        let verdict = self.verdicts.pop();
-        if !self.verdicts.is_empty() {
-            self.has_verdicts.store(true, Ordering::Relaxed);
+        let event = self.events.pop();
+        if !self.events.is_empty() {
+            self.has_events.store(true, Ordering::Relaxed);
         }
-        verdict
+        event
     }
 
-    fn watchman(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn Watchman>>> {
-        self.watchman.lock().unwrap_or_else(PoisonError::into_inner)
+    fn detector(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn FailureDetector>>> {
+        self.detector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands on a suspicion. Whether there is anybody to hand it to.
     pub(super) fn suspect(&self, pe: Pe) -> bool {
-        let watchman = self.watchman();
-        watchman.iter().for_each(|watchman| watchman.suspect(pe));
-        watchman.is_some()
+        let detector = self.detector();
+        detector.iter().for_each(|detector| detector.suspect(pe));
+        detector.is_some()
     }
 
     /// The connections of the watch.
     pub(super) fn connections(&self) -> Connections {
-        self.watchman().as_ref().map(|watchman| watchman.connections()).unwrap_or_default()
+        self.detector().as_ref().map(|detector| detector.connections()).unwrap_or_default()
     }
 
     /// Ends the watch: with a goodbye, or as if this PE had died.
     pub(super) fn end(&self, in_order: bool) {
-        match self.watchman().take() {
-            Some(watchman) if in_order => watchman.goodbye(),
+        match self.detector().take() {
+            Some(detector) if in_order => detector.goodbye(),
             other => drop(other),
         }
     }
@@ -158,43 +158,44 @@ impl Vigil {
 
 impl Processor {
     /// Begins to watch.
-    pub(super) fn begin_watch(
+    pub(super) fn start_detector(
         self: &Arc<Self>,
-        begin: impl FnOnce(Report) -> Beginning,
+        begin: impl FnOnce(EventHandler) -> DetectorStart,
     ) -> Result<(), JobError> {
-        let (pe, vigil) = (Arc::downgrade(self), self.vigil.clone());
-        let report = move |verdict| {
-            let is_first = vigil.note(verdict);
+        let (pe, liveness) = (Arc::downgrade(self), self.liveness.clone());
+        let report = move |event| {
+            let is_first = liveness.note(event);
             if let Some(pe) = pe.upgrade() {
                 if is_first {
-                    pe.cast_off();
+                    pe.leave_mpi();
                 }
                 pe.nudge();
             }
         };
-        let watchman = begin(Box::new(report));
-        let watchman = watchman.map_err(|source| JobError::Watch { me: self.me(), source })?;
-        *self.vigil.watchman() = Some(watchman);
+        let detector = begin(Box::new(report));
+        let detector =
+            detector.map_err(|source| JobError::DetectorSetup { me: self.me(), source })?;
+        *self.liveness.detector() = Some(detector);
         Ok(())
     }
 
     /// Whether this PE is known to have died.
     pub(super) fn is_dead(&self, pe: Pe) -> bool {
-        self.vigil.is_dead(pe)
+        self.liveness.is_dead(pe)
     }
 
     /// Somebody has died: the thread that drives this PE may be inside a call that will not return,
     /// so another takes over.
-    pub(super) fn cast_off(self: &Arc<Self>) {
-        if self.airlock.has_pump() {
-            self.airlock.seal();
+    pub(super) fn leave_mpi(self: &Arc<Self>) {
+        if self.mpi_gate.has_pump() {
+            self.mpi_gate.seal();
             self.change_driver();
         }
     }
 
     /// If a worker has gone into a call and will not return, others take its place.
     pub(super) fn replace_stuck_worker(&self) {
-        if !self.airlock.gives_up_a_worker() {
+        if !self.mpi_gate.gives_up_a_worker() {
             return;
         }
         tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
@@ -210,12 +211,12 @@ impl Processor {
 
 impl Engine {
     /// Does what the watch demands.
-    pub(super) fn heed_verdicts(&mut self, pe: &Arc<Processor>) -> Result<(), JobError> {
+    pub(super) fn handle_failures(&mut self, pe: &Arc<Processor>) -> Result<(), JobError> {
         let me = pe.me();
-        while let Some(verdict) = pe.vigil.next() {
-            match verdict {
-                Verdict::Dead(dead) => {
-                    self.board(pe);
+        while let Some(event) = pe.liveness.next() {
+            match event {
+                FailureEvent::Dead(dead) => {
+                    self.fail_over(pe);
                     for dead in dead {
                         if pe.is_ending() {
                             // It may have left in order, and its goodbye been lost on the way.
@@ -228,79 +229,79 @@ impl Engine {
                         pe.values.fade(|key| key.home == dead);
                         pe.announce_death(dead);
                         pe.stop_orphans(dead);
-                        self.node.bury(dead, &mut Station { desk: &mut self.desk, pe });
+                        self.node.mark_dead(dead, &mut EngineHost { state: &mut self.state, pe });
                     }
                 }
                 // The root was needed until it said that the job is over, and so was this PE.
-                Verdict::Expelled | Verdict::RootLost { .. }
+                FailureEvent::Expelled | FailureEvent::RootLost { .. }
                     if self.node.phase() != Phase::Running =>
                 {
                     self.let_go(pe);
                 }
-                Verdict::Expelled => return Err(JobError::Expelled { me }),
-                Verdict::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
+                FailureEvent::Expelled => return Err(JobError::Expelled { me }),
+                FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
                 // The job is over when the root says so. Others have no business saying goodbye
                 // before.
-                Verdict::JobOver { by } if me == Pe::ROOT => {
+                FailureEvent::JobOver { by } if me == Pe::ROOT => {
                     if self.node.phase() == Phase::Running {
                         tracing::error!("{by} has left before the job was over");
                     }
                 }
-                Verdict::JobOver { by } => {
+                FailureEvent::JobOver { by } => {
                     tracing::debug!(pe = me.number(), "the job is over, as {by} has left");
-                    self.node.end(&mut Station { desk: &mut self.desk, pe });
+                    self.node.end(&mut EngineHost { state: &mut self.state, pe });
                 }
             }
         }
         Ok(())
     }
 
-    /// Goes over to the lifeboat. What has not arrived is sent again there.
-    pub(super) fn board(&mut self, pe: &Processor) {
-        if let Some(lifeboat) = self.lifeboat.take() {
-            pe.airlock.seal();
-            pe.sleep_in(&lifeboat.sleeper());
-            self.port.switch_lane(lifeboat);
+    /// Goes over to the fallback lane. What has not arrived is sent again there.
+    pub(super) fn fail_over(&mut self, pe: &Processor) {
+        if let Some(fallback) = self.fallback.take() {
+            pe.mpi_gate.seal();
+            pe.sleep_in(&fallback.sleeper());
+            self.port.switch_lane(fallback);
             tracing::info!(pe = pe.me().number(), "goes on over {}", self.port.lane_name());
         }
     }
 
-    /// What to do when the lane has failed: to go over to the lifeboat, while there is one.
-    pub(super) fn survive(&mut self, pe: &Processor, error: &LaneError) -> bool {
-        if self.lifeboat.is_none() {
+    /// What to do when the lane has failed: to go over to the fallback lane, while there is one.
+    pub(super) fn try_fail_over(&mut self, pe: &Processor, error: &LaneError) -> bool {
+        if self.fallback.is_none() {
             return false;
         }
         tracing::warn!(pe = pe.me().number(), "{error}");
-        self.board(pe);
+        self.fail_over(pe);
         true
     }
 
-    /// Looks whether others have gone over to the lifeboat: they may have heard earlier, or have
+    /// Looks whether others have gone over to the fallback lane: they may have heard earlier, or have
     /// found the lane broken.
-    pub(super) fn look_out(&mut self, pe: &Processor, now: Duration) {
-        let Some(lifeboat) = &mut self.lifeboat else { return };
-        if now < self.look_out_at {
+    pub(super) fn check_fallback(&mut self, pe: &Processor, now: Duration) {
+        let Some(fallback) = &mut self.fallback else { return };
+        if now < self.check_fallback_at {
             return;
         }
-        self.look_out_at = now + LOOK_OUT_EVERY;
+        self.check_fallback_at = now + CHECK_FALLBACK_EVERY;
         let mut early = Vec::new();
         // What is wrong with it shows when it is needed.
-        let _ = lifeboat.poll(&mut |from, frame| early.push((from, frame.to_vec())));
+        let _ = fallback.poll(&mut |from, frame| early.push((from, frame.to_vec())));
         if !early.is_empty() {
-            let lane = self.lifeboat.take();
-            self.lifeboat = lane.map(|lane| Box::new(Afloat { lane, early }) as Box<dyn Lane>);
-            self.board(pe);
+            let lane = self.fallback.take();
+            self.fallback = lane.map(|lane| Box::new(Prefetched { lane, early }) as Box<dyn Lane>);
+            self.fail_over(pe);
         }
     }
 }
 
 /// A lane from which some frames have been taken already.
-struct Afloat {
+struct Prefetched {
     lane: Box<dyn Lane>,
     early: Vec<(Pe, Vec<u8>)>,
 }
 
-impl Lane for Afloat {
+impl Lane for Prefetched {
     fn name(&self) -> &'static str {
         self.lane.name()
     }
@@ -347,11 +348,11 @@ mod tests {
     #[test]
     fn the_others_are_there_until_one_dies_or_has_long_left() {
         let (soon, long) = (Duration::ZERO, Duration::MAX);
-        let vigil = Vigil::new(3);
-        assert!(vigil.are_others_there(soon));
-        assert!(!vigil.note(Verdict::JobOver { by: Pe::ROOT }));
-        assert!(vigil.are_others_there(long) && !vigil.are_others_there(soon));
-        assert!(vigil.note(Verdict::Dead(vec![Pe::new(2)])));
-        assert!(!vigil.are_others_there(long));
+        let liveness = Liveness::new(3);
+        assert!(liveness.are_others_there(soon));
+        assert!(!liveness.note(FailureEvent::JobOver { by: Pe::ROOT }));
+        assert!(liveness.are_others_there(long) && !liveness.are_others_there(soon));
+        assert!(liveness.note(FailureEvent::Dead(vec![Pe::new(2)])));
+        assert!(!liveness.are_others_there(long));
     }
 }

@@ -16,16 +16,16 @@ impl Context {
     /// counted itself.
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {
         // A PE that dies is not counted by another.
-        census(self.unsupervised(), 0..self.pes()).await
+        gather_statistics(self.unsupervised(), 0..self.pes()).await
     }
 }
 
 /// What those of these PEs have counted that live. This one is among them.
-fn census(cx: Context, pes: Range<u32>) -> Counting {
+fn gather_statistics(cx: Context, pes: Range<u32>) -> Counting {
     Box::pin(async move {
         let branches = cx.topology().branches(cx.pe(), pes);
         let mut asked: Vec<_> = branches.filter_map(|branch| Asked::of(&cx, branch)).collect();
-        let mut total = cx.pe.census();
+        let mut total = cx.pe.local_statistics();
         while let Some(Asked { others, answer }) = asked.pop() {
             match answer.await {
                 // With it went what it had heard from the others.
@@ -49,7 +49,7 @@ impl Asked {
     fn of(cx: &Context, pes: Range<u32>) -> Option<Asked> {
         let first = pes.clone().find(|pe| !cx.is_dead(Pe::new(*pe)))?;
         // Before all tasks, which may be long.
-        let count = Async(async |cx: Context, pes| census(cx, pes).await);
+        let count = Async(async |cx: Context, pes| gather_statistics(cx, pes).await);
         let answer = cx.pe.ask(Pe::new(first), count, first..pes.end);
         Some(Asked { others: first + 1..pes.end, answer })
     }

@@ -25,7 +25,7 @@ type Packet = (Vec<u8>, Option<Array>);
 
 /// Messages on their way to the port.
 #[derive(Default)]
-pub(super) struct Outgoing {
+pub(super) struct SendQueue {
     sent: VecDeque<(Pe, Message)>,
     /// Packets for which the port had no room, the oldest first. No queue is empty.
     waiting: BTreeMap<Pe, VecDeque<Packet>>,
@@ -33,7 +33,7 @@ pub(super) struct Outgoing {
     packet: Vec<u8>,
 }
 
-impl Outgoing {
+impl SendQueue {
     pub(super) fn push(&mut self, to: Pe, message: Message) {
         self.sent.push_back((to, message));
     }
@@ -144,14 +144,14 @@ mod tests {
     #[test]
     fn what_the_port_has_no_room_for_waits_and_arrives_in_order() {
         let [mut port, mut peer] = ports(1 << 20);
-        let mut outgoing = Outgoing::default();
+        let mut send_queue = SendQueue::default();
         for number in 0..40 {
             // Large ones, and small ones that must not overtake them; some to this PE itself.
-            outgoing.push(THERE, message(number, if number % 2 == 0 { 300 << 10 } else { 3 }));
-            outgoing.push(Pe::ROOT, message(number, 300 << 10));
+            send_queue.push(THERE, message(number, if number % 2 == 0 { 300 << 10 } else { 3 }));
+            send_queue.push(Pe::ROOT, message(number, 300 << 10));
         }
-        assert!(outgoing.post(Pe::ROOT, &mut port).expect("nothing is too long"));
-        assert!(!outgoing.is_empty());
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("nothing is too long"));
+        assert!(!send_queue.is_empty());
         let (mut there, mut here) = (Vec::new(), Vec::new());
         let numbers = |mut packet: &[u8]| {
             let mut numbers = Vec::new();
@@ -167,12 +167,12 @@ mod tests {
             let now = Duration::from_millis(round);
             port.poll(now, &mut |_, bytes, _| here.extend(numbers(bytes))).expect("it goes on");
             peer.poll(now, &mut |_, bytes, _| there.extend(numbers(bytes))).expect("it goes on");
-            outgoing.post(Pe::ROOT, &mut port).expect("nothing is too long");
-            if outgoing.is_empty() && port.is_idle() && peer.is_idle() {
+            send_queue.post(Pe::ROOT, &mut port).expect("nothing is too long");
+            if send_queue.is_empty() && port.is_idle() && peer.is_idle() {
                 break;
             }
         }
-        assert!(outgoing.is_empty(), "all have found room");
+        assert!(send_queue.is_empty(), "all have found room");
         assert_eq!(there, (0..40).collect::<Vec<_>>());
         assert_eq!(here, there);
     }
@@ -180,23 +180,23 @@ mod tests {
     #[test]
     fn nothing_is_posted_while_there_is_no_room_and_the_dead_need_none() {
         let [mut port, _] = ports(1000);
-        let mut outgoing = Outgoing::default();
-        (0..3).for_each(|number| outgoing.push(THERE, message(number, 800)));
-        assert!(outgoing.post(Pe::ROOT, &mut port).expect("one fits"));
-        assert!(!outgoing.post(Pe::ROOT, &mut port).expect("none fits"));
+        let mut send_queue = SendQueue::default();
+        (0..3).for_each(|number| send_queue.push(THERE, message(number, 800)));
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("one fits"));
+        assert!(!send_queue.post(Pe::ROOT, &mut port).expect("none fits"));
         port.close(THERE);
-        assert!(outgoing.post(Pe::ROOT, &mut port).expect("they go nowhere"));
-        assert!(outgoing.is_empty());
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("they go nowhere"));
+        assert!(send_queue.is_empty());
     }
 
     #[test]
     fn short_messages_go_together_and_others_between_them_alone() {
         let [mut port, mut peer] = ports(1 << 20);
-        let mut outgoing = Outgoing::default();
-        (0..10).for_each(|number| outgoing.push(THERE, message(number, 10)));
-        outgoing.push(THERE, message(10, PACKET_BYTES_MAX));
-        (11..200).for_each(|number| outgoing.push(THERE, message(number, 100)));
-        assert!(outgoing.post(Pe::ROOT, &mut port).expect("they are not too long"));
+        let mut send_queue = SendQueue::default();
+        (0..10).for_each(|number| send_queue.push(THERE, message(number, 10)));
+        send_queue.push(THERE, message(10, PACKET_BYTES_MAX));
+        (11..200).for_each(|number| send_queue.push(THERE, message(number, 100)));
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("they are not too long"));
         port.flush(Duration::ZERO).expect("the peer is there");
         let mut lengths = Vec::new();
         let mut take = |_: Pe, packet: &[u8], _: Option<Array>| lengths.push(packet.len());
@@ -209,9 +209,9 @@ mod tests {
     #[test]
     fn a_message_that_is_longer_than_the_room_goes_alone() {
         let [mut port, _] = ports(100);
-        let mut outgoing = Outgoing::default();
-        outgoing.push(THERE, message(0, 5000));
-        assert!(outgoing.post(Pe::ROOT, &mut port).expect("nothing waits before it"));
-        assert!(outgoing.is_empty());
+        let mut send_queue = SendQueue::default();
+        send_queue.push(THERE, message(0, 5000));
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("nothing waits before it"));
+        assert!(send_queue.is_empty());
     }
 }

@@ -3,10 +3,10 @@
 use super::arrival::Guest;
 use super::engine::Results;
 use super::failure::JobError;
-use super::outgoing::Outgoing;
 use super::packing::{Effort, Own, Packed};
 use super::processor::Processor;
 use super::queues::Common;
+use super::send_queue::SendQueue;
 use super::standby::Urgent;
 use super::task::{Fill, Start};
 use crate::error::TaskError;
@@ -20,14 +20,14 @@ use std::sync::atomic::Ordering;
 use ultramarine_topology::{Distance, Pe};
 
 /// What the protocol uses of the PE, apart from the queues.
-pub(super) struct Desk {
+pub(super) struct EngineState {
     pub(super) me: Pe,
     pub(super) random: Xoshiro256PlusPlus,
     pub(super) pool: Pool<Common>,
     /// Futures whose tasks are elsewhere, by number.
     pub(super) futures: Numbered<Arc<dyn Fill>>,
     pub(super) last_future: u64,
-    pub(super) outgoing: Outgoing,
+    pub(super) send_queue: SendQueue,
     pub(super) results: Results,
     pub(super) tasks_came: bool,
     pub(super) took_a_part: bool,
@@ -38,7 +38,7 @@ pub(super) struct Desk {
     pub(super) failure: Option<JobError>,
 }
 
-impl Desk {
+impl EngineState {
     /// Takes note of the future of a task that leaves, unless it is not wanted any more.
     #[inline]
     pub(super) fn enter(&mut self, pe: &Processor, own: Own) -> Option<Parcel> {
@@ -54,38 +54,38 @@ impl Desk {
 }
 
 /// The PE during one turn, as the protocol sees it.
-pub(super) struct Station<'a> {
-    pub(super) desk: &'a mut Desk,
+pub(super) struct EngineHost<'a> {
+    pub(super) state: &'a mut EngineState,
     pub(super) pe: &'a Arc<Processor>,
 }
 
-impl Host for Station<'_> {
+impl Host for EngineHost<'_> {
     fn random(&mut self) -> u64 {
-        self.desk.random.next_u64()
+        self.state.random.next_u64()
     }
 
     fn send(&mut self, to: Pe, message: Message) {
-        self.desk.outgoing.push(to, message);
+        self.state.send_queue.push(to, message);
     }
 
     fn queued(&self) -> usize {
-        self.desk.pool.len() + self.pe.late.load(Ordering::Relaxed)
+        self.state.pool.len() + self.pe.late.load(Ordering::Relaxed)
     }
 
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {
         let nearest = self.pe.queues.radii.shelf(at_least);
         loop {
-            let task = self.desk.pool.select_remote(nearest)?;
-            self.desk.took_a_part = task.is_fork();
-            match task.pack(self.pe, self.desk.effort) {
+            let task = self.state.pool.select_remote(nearest)?;
+            self.state.took_a_part = task.is_fork();
+            match task.pack(self.pe, self.state.effort) {
                 Some(Packed::Own(task)) => {
-                    if let Some(parcel) = self.desk.enter(self.pe, task) {
+                    if let Some(parcel) = self.state.enter(self.pe, task) {
                         return Some(parcel);
                     }
                 }
                 Some(Packed::Guest(parcel)) => return Some(parcel),
                 Some(Packed::Later(task)) => {
-                    self.desk.put_off = Some(task);
+                    self.state.put_off = Some(task);
                     return None;
                 }
                 None => {}
@@ -94,38 +94,38 @@ impl Host for Station<'_> {
     }
 
     fn puts_off(&mut self, fish: &Fish) -> bool {
-        let task = self.desk.put_off.take();
+        let task = self.state.put_off.take();
         let is_there = task.is_some();
         task.into_iter().for_each(|task| self.pe.pack_later(*fish, task));
         is_there
     }
 
     fn took_a_part(&self) -> bool {
-        self.desk.took_a_part
+        self.state.took_a_part
     }
 
     fn accept(&mut self, parcel: Parcel) {
         let shelf = self.pe.queues.radii.shelf(parcel.radius);
         self.pe.queues.push(shelf, Arc::new(Guest::stolen(parcel)));
-        self.desk.tasks_came = true;
+        self.state.tasks_came = true;
         self.pe.summon();
     }
 
     fn place(&mut self, parcel: Parcel) {
         self.pe.queues.place(Arc::new(Guest::placed(parcel)));
-        self.desk.tasks_came = true;
+        self.state.tasks_came = true;
         self.pe.summon();
     }
 
     fn ask(&mut self, parcel: Parcel) {
         self.pe.queues.place_first(Arc::new(Urgent(Arc::new(Guest::placed(parcel)))));
-        self.desk.tasks_came = true;
+        self.state.tasks_came = true;
         self.pe.summon();
     }
 
     fn hear(&mut self, body: Bytes) {
         self.pe.hear(body);
-        self.desk.tasks_came = true;
+        self.state.tasks_came = true;
     }
 
     fn cancel(&mut self, home: Pe, futures: Vec<u64>) {
@@ -134,22 +134,22 @@ impl Host for Station<'_> {
 
     fn fill(&mut self, future: u64, outcome: Outcome) {
         // A second result of the same task finds no future any more.
-        let future = self.desk.futures.remove(future);
-        self.desk.results.extend(future.map(|future| (future, outcome)));
+        let future = self.state.futures.remove(future);
+        self.state.results.extend(future.map(|future| (future, outcome)));
     }
 
     fn name(&self, future: u64) -> String {
-        self.desk.futures.get(future).map_or("?", |future| future.name()).to_owned()
+        self.state.futures.get(future).map_or("?", |future| future.name()).to_owned()
     }
 
     fn failed(&mut self, pe: Pe, reason: String) {
-        self.desk.failure.get_or_insert(JobError::Elsewhere { pe, reason });
+        self.state.failure.get_or_insert(JobError::Elsewhere { pe, reason });
     }
 
     fn shut_down(&mut self) {
         self.pe.start_ending();
-        self.desk.outgoing.forget_waiting();
-        let futures = std::mem::take(&mut self.desk.futures).into_values();
-        self.desk.results.extend(futures.map(|future| (future, Err(TaskError::ShuttingDown))));
+        self.state.send_queue.forget_waiting();
+        let futures = std::mem::take(&mut self.state.futures).into_values();
+        self.state.results.extend(futures.map(|future| (future, Err(TaskError::ShuttingDown))));
     }
 }

@@ -1,9 +1,9 @@
 //! Where threads go through into a foreign library, and may not come back.
 //!
 //! An MPI call can hang for ever once a process has died. So MPI is called here, outside the
-//! engine's lock: a thread that takes a turn at the engine passes the airlock before, to bring in
+//! engine's lock: a thread that takes a turn at the engine passes the mpi_gate before, to bring in
 //! what has arrived, and after, to send what waits. One thread at a time; nobody ever waits for
-//! another. Once the airlock is sealed nobody goes in any more, and who is inside is not waited
+//! another. Once the mpi_gate is sealed nobody goes in any more, and who is inside is not waited
 //! for.
 
 use crate::transport::Pump;
@@ -11,14 +11,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread that has been inside for so long, once the airlock is sealed, is not expected back.
+/// A thread that has been inside for so long, once the mpi_gate is sealed, is not expected back.
 /// Calls take microseconds; a thread that merely waits for its turn at a core is mostly back within
 /// milliseconds. Should it come back after all, there is one thread more than there need be.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(50);
 
 /// Who goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Visitor {
+pub(super) enum Caller {
     /// A thread that is no worker of the PE.
     Driver,
     /// A worker between two tasks.
@@ -28,26 +28,26 @@ pub(super) enum Visitor {
 }
 
 /// One lane's pump, and who is at it.
-pub(super) struct Airlock {
+pub(super) struct MpiGate {
     pump: Option<Mutex<Box<dyn Pump>>>,
     is_sealed: AtomicBool,
     /// When the thread inside went in, in nanoseconds since `started`; 0 if nobody is.
     entered: AtomicU64,
-    /// Which kind of thread that is: a `Visitor`.
-    visitor: AtomicU8,
+    /// Which kind of thread that is: a `Caller`.
+    caller: AtomicU8,
     /// Whether it is a worker that has been given up.
     has_kept_a_worker: AtomicBool,
     started: Instant,
 }
 
-impl Airlock {
+impl MpiGate {
     /// The way to this pump; none is needed on most lanes.
     pub(super) fn new(pump: Option<Box<dyn Pump>>) -> Self {
-        Airlock {
+        MpiGate {
             pump: pump.map(Mutex::new),
             is_sealed: AtomicBool::new(false),
             entered: AtomicU64::new(0),
-            visitor: AtomicU8::new(Visitor::Driver as u8),
+            caller: AtomicU8::new(Caller::Driver as u8),
             has_kept_a_worker: AtomicBool::new(false),
             started: Instant::now(),
         }
@@ -59,13 +59,13 @@ impl Airlock {
     }
 
     /// Moves frames in and out, unless another thread is at it. Whether any moved.
-    pub(super) fn pass(&self, visitor: impl FnOnce() -> Visitor) -> bool {
+    pub(super) fn pass(&self, caller: impl FnOnce() -> Caller) -> bool {
         let Some(pump) = &self.pump else { return false };
         if self.is_sealed.load(Ordering::Acquire) {
             return false;
         }
         let Ok(mut pump) = pump.try_lock() else { return false };
-        self.visitor.store(visitor() as u8, Ordering::Relaxed);
+        self.caller.store(caller() as u8, Ordering::Relaxed);
         let now = self.started.elapsed().as_nanos() as u64;
         // In one order with `seal` and `is_empty_within`: either this sees the seal, or the
         // thread that sealed sees that another is inside.
@@ -104,7 +104,7 @@ impl Airlock {
         let is_lost = self.is_sealed.load(Ordering::Relaxed)
             && entered != 0
             && inside >= GIVEN_UP_AFTER
-            && self.visitor.load(Ordering::Relaxed) != Visitor::Driver as u8;
+            && self.caller.load(Ordering::Relaxed) != Caller::Driver as u8;
         is_lost && !self.has_kept_a_worker.swap(true, Ordering::SeqCst)
     }
 
@@ -115,7 +115,7 @@ impl Airlock {
 
     /// The same, of those that are not counted as idle.
     pub(super) fn kept_busy(&self) -> usize {
-        let is_busy = self.visitor.load(Ordering::Relaxed) == Visitor::Worker as u8;
+        let is_busy = self.caller.load(Ordering::Relaxed) == Caller::Worker as u8;
         if is_busy { self.kept() } else { 0 }
     }
 }
@@ -137,22 +137,22 @@ mod tests {
     #[test]
     fn a_worker_is_given_up_once_and_taken_back() {
         let (come_back, call) = mpsc::channel();
-        let airlock = Arc::new(Airlock::new(Some(Box::new(Call(call)))));
-        let way = airlock.clone();
-        let worker = std::thread::spawn(move || way.pass(|| Visitor::Worker));
-        while airlock.entered.load(Ordering::SeqCst) == 0 {
+        let mpi_gate = Arc::new(MpiGate::new(Some(Box::new(Call(call)))));
+        let way = mpi_gate.clone();
+        let worker = std::thread::spawn(move || way.pass(|| Caller::Worker));
+        while mpi_gate.entered.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        assert!(!airlock.gives_up_a_worker(), "nobody has died");
-        airlock.seal();
-        while !airlock.gives_up_a_worker() {
+        assert!(!mpi_gate.gives_up_a_worker(), "nobody has died");
+        mpi_gate.seal();
+        while !mpi_gate.gives_up_a_worker() {
             std::thread::yield_now();
         }
-        assert!(!airlock.gives_up_a_worker(), "only once");
-        assert_eq!((airlock.kept(), airlock.kept_busy()), (1, 1));
+        assert!(!mpi_gate.gives_up_a_worker(), "only once");
+        assert_eq!((mpi_gate.kept(), mpi_gate.kept_busy()), (1, 1));
         come_back.send(()).expect("it waits");
         assert!(worker.join().expect("no panic"));
-        assert_eq!((airlock.kept(), airlock.kept_busy()), (0, 0));
-        assert!(!airlock.pass(|| Visitor::Driver), "it is sealed");
+        assert_eq!((mpi_gate.kept(), mpi_gate.kept_busy()), (0, 0));
+        assert!(!mpi_gate.pass(|| Caller::Driver), "it is sealed");
     }
 }

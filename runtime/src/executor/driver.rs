@@ -15,7 +15,7 @@ use std::thread::Thread;
 
 /// The driver's place.
 #[derive(Default)]
-pub(super) struct Helm {
+pub(super) struct Driver {
     /// Which driver it is, counted from 1.
     watch: AtomicU64,
     state: Mutex<State>,
@@ -28,7 +28,7 @@ struct State {
     ended: Option<Leave>,
 }
 
-impl Helm {
+impl Driver {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,7 +45,7 @@ impl Helm {
     }
 
     /// Whether this driver has not been relieved.
-    pub(super) fn is_held_by(&self, watch: u64) -> bool {
+    pub(super) fn is_current(&self, watch: u64) -> bool {
         self.watch.load(Ordering::Acquire) == watch
     }
 }
@@ -55,21 +55,21 @@ impl Processor {
     /// and how it left.
     pub(super) fn run_to_the_end(self: &Arc<Self>) -> (Option<JobError>, Leave) {
         self.change_driver();
-        let mut state = self.helm.state();
+        let mut state = self.driver.state();
         loop {
             if let Some(leave) = state.ended {
                 drop(state);
                 return (self.take_failure(), leave);
             }
             // Every driver's life is bounded by the job's, and `leave` by its deadline.
-            state = self.helm.has_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.driver.has_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Puts a new driver in the place of the one there may be.
     pub(super) fn change_driver(self: &Arc<Self>) {
-        let mut state = self.helm.state();
-        let watch = self.helm.watch.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut state = self.driver.state();
+        let watch = self.driver.watch.fetch_add(1, Ordering::AcqRel) + 1;
         let pe = self.clone();
         let name = format!("pe{}-driver", self.me().number());
         let drive = move || {
@@ -79,7 +79,7 @@ impl Processor {
                 Some(Leave::Hasty)
             });
             if let Some(leave) = left {
-                pe.helm.end(leave);
+                pe.driver.end(leave);
             }
         };
         match std::thread::Builder::new().name(name).spawn(drive) {
@@ -92,7 +92,7 @@ impl Processor {
                 drop(state);
                 let (me, reason) = (self.me(), error.to_string());
                 self.fail(JobError::Threads { me, reason });
-                self.helm.end(Leave::Hasty);
+                self.driver.end(Leave::Hasty);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::counters::{DetectorCounters, count};
 use super::peer::{Peer, Role};
 use super::sight::{Limits, Loss, Pace};
 use super::watch::Hosts;
-use super::{Command, DetectorSettings, Verdict, unless_interrupted};
+use super::{Command, DetectorSettings, FailureEvent, unless_interrupted};
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::protocol::{Membership, Standing};
@@ -59,7 +59,7 @@ pub(super) struct Job {
     pub(super) settings: DetectorSettings,
 }
 
-pub(super) struct Lookout {
+pub(super) struct EventLoop {
     pub(super) job: Job,
     pub(super) hosts: Hosts,
     pub(super) membership: Membership,
@@ -67,14 +67,14 @@ pub(super) struct Lookout {
     pub(super) connections: BTreeMap<usize, Connection>,
     /// How many of the dead have been reported.
     pub(super) reported: usize,
-    /// The last verdict has been reported.
+    /// The last event has been reported.
     pub(super) is_settled: bool,
     /// Why this PE has lost the root.
     pub(super) root_loss: Option<Loss>,
     /// Until when to say goodbye, once that has been asked for.
     pub(super) leaving_until: Option<Duration>,
     pub(super) counters: Arc<DetectorCounters>,
-    pub(super) report: Box<dyn Fn(Verdict) + Send>,
+    pub(super) report: Box<dyn Fn(FailureEvent) + Send>,
     pub(super) clock: Clock,
     /// Connections that ended while something else was being done, and why.
     pub(super) ended: Vec<(usize, End)>,
@@ -90,17 +90,17 @@ pub(super) struct Lookout {
     scratch: Box<[u8]>,
 }
 
-impl Lookout {
+impl EventLoop {
     pub(super) fn new(
         job: Job,
         poll: Poll,
         listener: TcpListener,
         orders: mpsc::Receiver<Command>,
         counters: Arc<DetectorCounters>,
-        report: Box<dyn Fn(Verdict) + Send>,
+        report: Box<dyn Fn(FailureEvent) + Send>,
     ) -> io::Result<Self> {
         let listener = Listener::new(listener, poll.registry(), LISTENER)?;
-        Ok(Lookout {
+        Ok(EventLoop {
             hosts: Hosts::new(&job.topology),
             membership: Membership::new(job.me, job.topology.pes(), job.settings.dead_after),
             peers: BTreeMap::new(),
@@ -140,7 +140,7 @@ impl Lookout {
                 // It cannot watch any more; to the others it looks like a crash. So this PE must
                 // leave.
                 tracing::error!("the detector cannot wait for its connections: {error}");
-                return (self.report)(Verdict::Expelled);
+                return (self.report)(FailureEvent::Expelled);
             }
             if self.clock.advance(Instant::now(), asked) {
                 count(&self.counters.stalls);
@@ -411,10 +411,10 @@ impl Lookout {
 }
 
 /// Whatever ends this thread, its PE must not go on as if nobody had died since.
-impl Drop for Lookout {
+impl Drop for EventLoop {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            (self.report)(Verdict::Expelled);
+            (self.report)(FailureEvent::Expelled);
         }
     }
 }

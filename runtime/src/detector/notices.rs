@@ -2,10 +2,10 @@
 
 use super::connection::{Connection, End};
 use super::counters::{add, count};
-use super::lookout::Lookout;
+use super::event_loop::EventLoop;
 use super::peer::{Peer, Purpose, Role};
 use super::sight::{Contact, Limits, Sight};
-use super::{DetectorSettings, Verdict, watch::Partners};
+use super::{DetectorSettings, FailureEvent, watch::Partners};
 use crate::protocol::{Membership, Notice, Standing};
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -17,7 +17,7 @@ const OPEN_MAX: usize = 2;
 /// default, so that an answer may take two seconds and more: on a network that is full it does.
 const DIALLED_MAX: usize = 20;
 
-impl Lookout {
+impl EventLoop {
     /// A handshake is done.
     pub(super) fn opened(&mut self, number: usize, pe: Pe) {
         let now = self.now();
@@ -79,7 +79,7 @@ impl Lookout {
         // The root judges on, but its owner should know.
         if is_farewell && self.job.me == Pe::ROOT && !std::mem::replace(&mut self.is_settled, true)
         {
-            (self.report)(Verdict::JobOver { by: pe });
+            (self.report)(FailureEvent::JobOver { by: pe });
         }
     }
 
@@ -117,7 +117,9 @@ impl Lookout {
                 if self.leaving_until.is_none() {
                     match standing {
                         Standing::Member if !is_dead => return self.judge_one(pe),
-                        Standing::Over { .. } if is_news => (self.report)(Verdict::Dead(vec![pe])),
+                        Standing::Over { .. } if is_news => {
+                            (self.report)(FailureEvent::Dead(vec![pe]))
+                        }
                         _ => {}
                     }
                 }
@@ -285,37 +287,37 @@ impl Lookout {
             self.rewatch();
             if standing != Standing::Expelled {
                 add(&self.counters.dead, newly.len());
-                (self.report)(Verdict::Dead(newly));
+                (self.report)(FailureEvent::Dead(newly));
             }
         }
         if self.is_settled {
             return;
         }
-        let verdict = match standing {
+        let event = match standing {
             Standing::Member => return,
-            Standing::Expelled => Verdict::Expelled,
+            Standing::Expelled => FailureEvent::Expelled,
             Standing::RootLost => {
                 let reason = self.root_loss.map_or_else(String::new, |loss| loss.to_string());
-                Verdict::RootLost { reason: format!("{} is lost: {reason}", Pe::ROOT) }
+                FailureEvent::RootLost { reason: format!("{} is lost: {reason}", Pe::ROOT) }
             }
-            Standing::Over { by } => Verdict::JobOver { by },
+            Standing::Over { by } => FailureEvent::JobOver { by },
         };
         self.is_settled = true;
         self.rewatch();
-        (self.report)(verdict);
+        (self.report)(event);
         if let Standing::Over { .. } = standing {
             let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
             let gone: Vec<Pe> = refused.map(|(pe, _)| *pe).collect();
             gone.into_iter()
                 .filter(|pe| !self.membership.is_dead(*pe))
-                .for_each(|pe| (self.report)(Verdict::Dead(vec![pe])));
+                .for_each(|pe| (self.report)(FailureEvent::Dead(vec![pe])));
         }
     }
 
     /// Tells one that is dead, if it lives after all, and listens to it no more.
     fn dismiss(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(&pe) else { return };
-        peer.bury();
+        peer.mark_dead();
         let bulletin = self.membership.bulletin();
         for number in &peer.connections {
             let Some(connection) = self.connections.get_mut(number) else { continue };
