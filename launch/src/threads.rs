@@ -51,7 +51,7 @@ where
             topology,
             lane,
             settings,
-            watch: None,
+            detector: None,
             bootstrap: Exchanged::default(),
         }
     });

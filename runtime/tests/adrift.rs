@@ -141,9 +141,9 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
         let inner = Some(inner);
         let lane = Fragile { inner, outgoing, incoming, sea: sea.clone(), sleeper };
         let reports = sea.reports.clone();
-        let watch = DetectorSetup {
+        let detector = DetectorSetup {
             fallback: Some(Box::new(fallback)),
-            begin: Box::new(move |report| {
+            start: Box::new(move |report| {
                 reports.lock().unwrap().push(report);
                 Ok(Box::new(Silent))
             }),
@@ -152,7 +152,14 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
         // A PE that waits for others that do not answer fails.
         settings.shutdown_grace = PATIENCE * 4;
         let (lane, topology) = (Box::new(lane), topology.clone());
-        Job { me, topology, lane, settings, watch: Some(watch), bootstrap: Exchanged::default() }
+        Job {
+            me,
+            topology,
+            lane,
+            settings,
+            detector: Some(detector),
+            bootstrap: Exchanged::default(),
+        }
     };
     lanes.map(job).collect()
 }

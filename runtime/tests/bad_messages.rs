@@ -101,7 +101,7 @@ fn pair(real: Pe) -> (Job, Played) {
         topology,
         lane: lane(real),
         settings,
-        watch: None,
+        detector: None,
         bootstrap: Exchanged::default(),
     };
     (job, Played { port, to: real, start: Instant::now() })

@@ -65,8 +65,8 @@ pub(super) fn join(
         roster.faults.iter().for_each(log::say);
     }
     let dies_after = roster.faults.as_ref().and_then(|plan| plan.death_of(me));
-    let (lane, watch) = ways::open(all, (&own, &roster), &topology, &options, &settings)?;
-    let job = Job { me, topology, lane, settings, watch, bootstrap: all.exchanged() };
+    let (lane, detector) = ways::open(all, (&own, &roster), &topology, &options, &settings)?;
+    let job = Job { me, topology, lane, settings, detector, bootstrap: all.exchanged() };
     Ok(Start { job, dies_after })
 }
 

@@ -95,11 +95,11 @@ pub(super) fn open(
     }
     let (addresses, key) = (book.detector, book.key);
     let (topology, settings) = (topology.clone(), settings.detector);
-    let begin = Box::new(move |report| {
+    let start = Box::new(move |report| {
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
         Ok(Box::new(started?) as Box<_>)
     });
-    Ok((lane, Some(DetectorSetup { fallback, begin })))
+    Ok((lane, Some(DetectorSetup { fallback, start })))
 }
 
 /// Takes ports to listen on.

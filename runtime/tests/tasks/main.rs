@@ -35,7 +35,11 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 }
 
 /// The jobs of PEs with this many workers each.
-fn jobs(pes: u32, threads: usize, mut watch: impl FnMut(Pe) -> Option<DetectorSetup>) -> Vec<Job> {
+fn jobs(
+    pes: u32,
+    threads: usize,
+    mut detector: impl FnMut(Pe) -> Option<DetectorSetup>,
+) -> Vec<Job> {
     let topology = Arc::new(Topology::flat(pes));
     let job = |(lane, n): (memory::MemoryLane, u32)| {
         let me = Pe::new(n);
@@ -43,7 +47,7 @@ fn jobs(pes: u32, threads: usize, mut watch: impl FnMut(Pe) -> Option<DetectorSe
         // A PE that waits for others that do not answer fails the test.
         settings.shutdown_grace = PATIENCE * 4;
         let (lane, topology, bootstrap) = (Box::new(lane), topology.clone(), Exchanged::default());
-        Job { me, topology, lane, settings, watch: watch(me), bootstrap }
+        Job { me, topology, lane, settings, detector: detector(me), bootstrap }
     };
     memory::network(pes).into_iter().zip(0..).map(job).collect()
 }

@@ -37,7 +37,7 @@ pub(crate) fn among_three<T>(
             reports.lock().unwrap().push((me, report));
             Ok(Box::new(Silent) as Box<dyn FailureDetector>)
         };
-        Some(DetectorSetup { fallback: None, begin: Box::new(begin) })
+        Some(DetectorSetup { fallback: None, start: Box::new(begin) })
     };
     let mut jobs = jobs(3, 1, watch).into_iter();
     let root = jobs.next().unwrap();

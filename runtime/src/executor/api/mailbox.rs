@@ -1,0 +1,303 @@
+//! Values that tasks on different PEs send each other, in order.
+
+use super::context::Context;
+use crate::error::TaskError;
+use crate::executor::keep::deaths::DeathListener;
+use crate::executor::keep::inbox::News;
+use crate::executor::keep::store::Key;
+use crate::executor::task::caught::{discard, discard_with};
+use crate::executor::task::portable::Portable;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use ultramarine_topology::Pe;
+
+/// What comes to one PE under a key, and what it sends; see [`Context::mailbox`]. Cheap to clone.
+pub struct Mailbox<T> {
+    cx: Context,
+    key: Key,
+    place: Arc<Place<T>>,
+}
+
+/// What the PE keeps of a mailbox until its key is forgotten. Then those who wait there are told.
+struct Kept<T>(Arc<Place<T>>);
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<T> Clone for Mailbox<T> {
+    fn clone(&self) -> Self {
+        Mailbox { cx: self.cx.clone(), key: self.key, place: self.place.clone() }
+    }
+}
+
+impl<T> std::fmt::Debug for Mailbox<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mailbox").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// What has come and was not received yet.
+struct Place<T>(Mutex<State<T>>);
+
+struct State<T> {
+    from: BTreeMap<Pe, Sender<T>>,
+    /// Senders of values, each once; the next to receive from is the first that has any left.
+    queue: VecDeque<Pe>,
+    /// PEs that have died, and those of them that `receive_any` has still to report.
+    dead: BTreeSet<Pe>,
+    news: VecDeque<Pe>,
+    /// Who waits for a value of any sender.
+    waker: Option<Waker>,
+    /// Nothing comes any more: the key was forgotten.
+    is_closed: bool,
+}
+
+struct Sender<T> {
+    values: VecDeque<T>,
+    is_queued: bool,
+    /// Who waits for a value of this one.
+    waker: Option<Waker>,
+}
+
+impl<T> State<T> {
+    /// The next value of the senders in turn.
+    fn next_of_any(&mut self) -> Option<(Pe, T)> {
+        while let Some(from) = self.queue.pop_front() {
+            let sender = self.from.get_mut(&from)?;
+            let value = sender.values.pop_front();
+            sender.is_queued = !sender.values.is_empty();
+            if sender.is_queued {
+                self.queue.push_back(from);
+            }
+            // None if all were received from this sender by name.
+            if let Some(value) = value {
+                return Some((from, value));
+            }
+        }
+        None
+    }
+}
+
+impl<T> Default for Sender<T> {
+    fn default() -> Self {
+        Sender { values: VecDeque::new(), is_queued: false, waker: None }
+    }
+}
+
+impl<T> Place<T> {
+    fn new() -> Self {
+        Place(Mutex::new(State {
+            from: BTreeMap::new(),
+            queue: VecDeque::new(),
+            dead: BTreeSet::new(),
+            news: VecDeque::new(),
+            waker: None,
+            is_closed: false,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        // No code of the user's runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let any = state.waker.take();
+        let senders = state.from.values_mut().filter_map(|sender| sender.waker.take());
+        let waiting: Vec<_> = senders.chain(any).collect();
+        drop(state);
+        waiting.into_iter().for_each(|waker| discard_with(|| waker.wake()));
+    }
+
+    fn put(&self, from: Pe, value: T) {
+        let mut state = self.state();
+        let State { from: senders, queue, waker, .. } = &mut *state;
+        let any = waker.take();
+        let sender = senders.entry(from).or_default();
+        sender.values.push_back(value);
+        if !std::mem::replace(&mut sender.is_queued, true) {
+            queue.push_back(from);
+        }
+        let one = sender.waker.take();
+        drop(state);
+        one.into_iter().chain(any).for_each(|waker| discard_with(|| waker.wake()));
+    }
+}
+
+impl<T: Send> DeathListener for Place<T> {
+    fn on_death(&self, dead: Pe) {
+        let mut state = self.state();
+        if !state.dead.insert(dead) {
+            return;
+        }
+        state.news.push_back(dead);
+        let one = state.from.get_mut(&dead).and_then(|sender| sender.waker.take());
+        let any = state.waker.take();
+        drop(state);
+        one.into_iter().chain(any).for_each(|waker| discard_with(|| waker.wake()));
+    }
+}
+
+/// The last owner may hold a lock of ours.
+impl<T> Drop for Place<T> {
+    fn drop(&mut self) {
+        discard(std::mem::take(&mut self.state().from));
+    }
+}
+
+impl<T: Portable> Mailbox<T> {
+    /// Sends a value to the mailbox of this key on another PE, or on this one. It need not have
+    /// been asked for there. What one PE sends another arrives in order.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::tell`]. A value for a PE that has died is lost without an error.
+    pub fn send(&self, to: Pe, value: T) -> Result<(), TaskError> {
+        let deliver = async |cx: Context, (key, from, value): (Key, Pe, T)| {
+            cx.mailbox(key).place.put(from, value);
+        };
+        self.cx.tell(to, deliver, (self.key, self.cx.pe(), value))
+    }
+
+    /// The next value from this PE. One task at a time may wait for it.
+    ///
+    /// # Errors
+    ///
+    /// When all that had come from it was received: the PE has died ([`TaskError::Died`]), or the
+    /// key was forgotten here ([`TaskError::Cancelled`]), or the job is ending. Or it has no such
+    /// PE.
+    pub async fn receive(&self, from: Pe) -> Result<T, TaskError> {
+        let pes = self.cx.pes();
+        if from.number() >= pes {
+            return Err(TaskError::NoSuchPe { pe: from, pes });
+        }
+        std::future::poll_fn(|waker| {
+            let mut state = self.place.state();
+            let sender = state.from.entry(from).or_default();
+            if let Some(value) = sender.values.pop_front() {
+                return Poll::Ready(Ok(value));
+            }
+            let old = sender.waker.replace(waker.waker().clone());
+            let is_dead = state.dead.contains(&from);
+            let is_closed = state.is_closed;
+            drop(state);
+            drop(old);
+            if is_dead {
+                return Poll::Ready(Err(TaskError::Died { pe: from }));
+            }
+            self.cx.end_of_waiting(is_closed)
+        })
+        .await
+    }
+
+    /// The next value of any sender, and whose it is: those that have sent some take turns. One
+    /// task at a time may wait for it.
+    ///
+    /// # Errors
+    ///
+    /// A PE has died ([`TaskError::Died`]), which need not be one that was to send something. Each
+    /// death is said once, when all values that have come were received. There may be more to
+    /// receive from others. Or the key was forgotten here ([`TaskError::Cancelled`]), or the job is
+    /// ending.
+    pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
+        std::future::poll_fn(|waker| {
+            let mut state = self.place.state();
+            if let Some(found) = state.next_of_any() {
+                return Poll::Ready(Ok(found));
+            }
+            if let Some(pe) = state.news.pop_front() {
+                return Poll::Ready(Err(TaskError::Died { pe }));
+            }
+            let old = state.waker.replace(waker.waker().clone());
+            let is_closed = state.is_closed;
+            drop(state);
+            drop(old);
+            self.cx.end_of_waiting(is_closed)
+        })
+        .await
+    }
+}
+
+impl Context {
+    /// Why nothing comes any more, if that is so.
+    fn end_of_waiting<T>(&self, is_closed: bool) -> Poll<Result<T, TaskError>> {
+        match (self.pe.is_ending(), is_closed) {
+            (true, _) => Poll::Ready(Err(TaskError::ShuttingDown)),
+            (_, true) => Poll::Ready(Err(TaskError::Cancelled)),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// This PE's mailbox of a key. Tasks on other PEs send to it from theirs of the same key, which
+    /// [travels](Context::new_key) to them: so neighbours exchange values without going through the
+    /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, or
+    /// the PE dies that made the key, and keeps without a limit what comes and is not received.
+    /// (What comes after that makes another.)
+    ///
+    /// The type is a part of the address: what is sent as `u64` comes to the mailbox of `u64`. Who
+    /// waits for what nobody sends waits until the key is forgotten.
+    ///
+    /// Spawn tasks that exchange values [unsupervised](Context::unsupervised). If one of them were
+    /// run again after a death, alone and perhaps elsewhere, then what it received the first time
+    /// would not come again, and what it sends would come twice. Instead those that are left hear
+    /// of the death, and all are begun again under a new key, as the example `stencil` does.
+    ///
+    /// ```
+    /// # use ultramarine_runtime::executor::{Context, Key};
+    /// # use ultramarine_runtime::error::TaskError;
+    /// # use ultramarine_topology::Pe;
+    /// /// Passes a number around: each PE has what its neighbour had.
+    /// async fn rotate(cx: Context, (key, number): (Key, u64)) -> Result<u64, TaskError> {
+    ///     let (me, pes) = (cx.pe().number(), cx.pes());
+    ///     let mail = cx.mailbox(key);
+    ///     mail.send(Pe::new((me + 1) % pes), number)?;
+    ///     mail.receive(Pe::new((me + pes - 1) % pes)).await
+    /// }
+    /// ```
+    pub fn mailbox<T: Portable>(&self, key: Key) -> Mailbox<T> {
+        let mut is_new = false;
+        let kept = self.shared(key, || {
+            is_new = true;
+            Kept(Arc::new(Place::<T>::new()))
+        });
+        let place = kept.0.clone();
+        if is_new {
+            let listener: Arc<dyn DeathListener> = place.clone();
+            self.pe.deaths.tell(Arc::downgrade(&listener));
+            // Of those that were announced before.
+            let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
+            dead.for_each(|dead| self.pe.read(News::Death(dead)));
+        }
+        Mailbox { cx: self.clone(), key, place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_take_turns_and_none_is_queued_twice() {
+        let place = Place::new();
+        let (one, two) = (Pe::new(1), Pe::new(2));
+        (0..3).for_each(|n| place.put(one, n));
+        place.put(two, 7);
+        let mut state = place.state();
+        assert_eq!(state.queue.len(), 2);
+        assert_eq!(state.next_of_any(), Some((one, 0)));
+        assert_eq!(state.next_of_any(), Some((two, 7)));
+        // By name.
+        assert_eq!(state.from.get_mut(&one).and_then(|one| one.values.pop_front()), Some(1));
+        assert_eq!(state.next_of_any(), Some((one, 2)));
+        assert_eq!(state.next_of_any(), None);
+        drop(state);
+        place.put(two, 8);
+        assert_eq!(place.state().next_of_any(), Some((two, 8)));
+    }
+}

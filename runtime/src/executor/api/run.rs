@@ -1,0 +1,65 @@
+//! Running a PE from its start to its end.
+
+use super::context::Context;
+use crate::error::TaskError;
+use crate::executor::engine::failure::JobError;
+use crate::executor::pe::leave::{Leave, Parting};
+use crate::executor::pe::processor::{Job, Processor};
+use crate::executor::task::body::CatchPanic;
+use crate::executor::task::caught::caught;
+use crate::executor::task::site::Site;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs the root PE: `main` is the job's main task, and when it ends, so does the job. Blocks
+/// until all PEs have left. What was begun by then goes on until the [`Parting`]'s goodbye: this
+/// PE is watched, and watches.
+pub fn lead<F, T>(job: Job, main: F) -> (Result<T::Output, JobError>, Parting)
+where
+    F: FnOnce(Context) -> T,
+    T: std::future::Future + Send + 'static,
+    T::Output: Send + 'static,
+{
+    let pe = match Processor::start(job) {
+        Ok(pe) => pe,
+        Err(error) => return (Err(error), NOT_STARTED),
+    };
+    let outcome = Arc::new(Mutex::new(None));
+    let (result, home) = (outcome.clone(), pe.clone());
+    // Nothing may keep this thread from driving the PE: the others would wait for it.
+    let me = pe.me();
+    let future = caught(|| CatchPanic::of_main(me, main(Context::of(&pe, pe.own_origin()))));
+    pe.run_main(async move {
+        let ended = match future {
+            Ok(future) => future.await,
+            Err(message) => Err(TaskError::Panicked { pe: me, message }),
+        };
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        home.main_ended.store(true, Ordering::SeqCst);
+        home.nudge();
+    });
+    let (failure, leave) = pe.run_to_the_end();
+    let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let result = match (failure, ended) {
+        (_, Some(Ok(value))) => Ok(value),
+        (Some(failure), _) => Err(failure),
+        (None, Some(Err(TaskError::Panicked { message, .. }))) => {
+            Err(JobError::MainPanicked(message))
+        }
+        (None, _) => Err(JobError::MainPanicked("it ended without a result".to_owned())),
+    };
+    (result, pe.part(leave))
+}
+
+/// Runs any other PE, until the root's main task has ended.
+pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
+    match Processor::start(job) {
+        Err(error) => (Err(error), NOT_STARTED),
+        Ok(pe) => {
+            let (failure, leave) = pe.run_to_the_end();
+            (failure.map_or(Ok(()), Err), pe.part(leave))
+        }
+    }
+}
+
+const NOT_STARTED: Parting = Parting { leave: Leave::Hasty, liveness: None };

@@ -1,0 +1,76 @@
+//! Sleeping without blocking a worker.
+
+use super::context::Context;
+use crate::executor::pe::processor::Processor;
+use crate::executor::task::future::AbortOnDrop;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// Ends at a point in time.
+pub(crate) struct Sleep {
+    pub(crate) pe: Arc<Processor>,
+    pub(crate) until: Instant,
+    /// Its number among the sleepers, once it is one of them.
+    pub(crate) number: Option<u64>,
+}
+
+impl std::future::Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.until {
+            return Poll::Ready(());
+        }
+        let Sleep { pe, until, number } = &mut *self;
+        pe.timers.enter(*until, number, cx.waker().clone());
+        pe.nudge();
+        Poll::Pending
+    }
+}
+
+/// More than a job ever lasts, and less than the clock can count.
+const LONGEST: Duration = Duration::from_hours(30 * 365 * 24);
+
+/// The time was up before a future had ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the time was up")]
+pub struct Elapsed;
+
+impl Context {
+    /// Ends after this time, or after 30 years if that is longer. Blocks no worker.
+    pub fn sleep(
+        &self,
+        duration: Duration,
+    ) -> impl std::future::Future<Output = ()> + Send + use<> {
+        let until = Instant::now() + duration.min(LONGEST);
+        Sleep { pe: self.pe.clone(), until, number: None }
+    }
+
+    /// What the future ends with, if it does within this time. Else it is dropped, and the tasks
+    /// whose futures it holds are [cancelled](crate::executor::Future::abort).
+    ///
+    /// # Errors
+    ///
+    /// The time was up.
+    pub async fn timeout<T>(&self, duration: Duration, future: T) -> Result<T::Output, Elapsed>
+    where
+        T: std::future::Future,
+    {
+        let (mut future, mut sleep) = (pin!(AbortOnDrop::new(future)), pin!(self.sleep(duration)));
+        std::future::poll_fn(|waker| match future.as_mut().poll(waker) {
+            Poll::Ready(result) => Poll::Ready(Ok(result)),
+            Poll::Pending => sleep.as_mut().poll(waker).map(|()| Err(Elapsed)),
+        })
+        .await
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.pe.timers.remove(self.until, number);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! How a value comes to a PE that needs it.
+
+use super::super::body::Async;
+use super::super::context::Context;
+use crate::array::{self, Array};
+use crate::error::TaskError;
+use crate::executor::keep::slot::{Bringing, Slot, Wait};
+use crate::executor::keep::store::Key;
+use crate::executor::pe::processor::Processor;
+use crate::executor::schedule::standby::urgently;
+use crate::executor::task::body::{Body, Run};
+use crate::executor::task::caught::caught;
+use crate::executor::task::origin::Origin;
+use crate::executor::task::portable::Portable;
+use crate::executor::task::travel::travelling;
+use crate::wire;
+use async_task::Task;
+use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use ultramarine_topology::Pe;
+
+/// Which value it is, and who has it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Source {
+    pub(crate) key: Key,
+    pub(crate) maker: Maker,
+    /// Another PE that is likely to have it.
+    pub(crate) from: Pe,
+}
+
+/// Who makes it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Maker {
+    /// Home has had it from the beginning, and it is spread by a tree.
+    Home,
+    /// A task on this PE, unless that dies.
+    On(Pe),
+    /// A task on some PE; home knows when it is made.
+    Any,
+}
+
+impl Maker {
+    /// This one of `pes`. (That there is none such, home knows.)
+    pub(crate) fn on(pe: Pe, pes: u32) -> Self {
+        if pe.number() < pes { Maker::On(pe) } else { Maker::Any }
+    }
+}
+
+/// The value when it is here, brought if need be.
+pub(crate) fn coming<T: Portable + Sync>(pe: &Arc<Processor>, source: Source) -> Wait<T> {
+    let slot = pe.values.slot::<T>(source.key);
+    if slot.begins_to_come() {
+        let (pe_of_task, bringing) = (pe.clone(), Bringing(slot.clone()));
+        let fetching = async move {
+            let fetched = fetch(&pe_of_task, &bringing.0, source).await;
+            if fetched.is_err() {
+                pe_of_task.values.give_up(source.key);
+            }
+            bringing.0.settle(fetched);
+        };
+        let fetching = urgently(|| pe.run_async(fetching));
+        fetching.into_iter().for_each(Task::detach);
+    }
+    slot.wait()
+}
+
+async fn fetch<T: Portable + Sync>(
+    pe: &Arc<Processor>,
+    slot: &Slot<T>,
+    source: Source,
+) -> Result<Arc<T>, TaskError> {
+    let Source { key, maker, from } = source;
+    if let Maker::Home = maker {
+        while let Some(parent) = parent(pe, key.home) {
+            match ask(pe, parent, source, false).await {
+                Err(TaskError::Lost { .. }) if pe.is_dead(parent) => {}
+                Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => break,
+                result => return result,
+            }
+        }
+    } else {
+        // It may be made elsewhere if the one that was to make it has died.
+        for maker in [maker, Maker::Any] {
+            let maker = match maker {
+                Maker::On(maker) => Some(maker),
+                _ => pe.ask(key.home, Async(maker_of), key).await.unwrap_or(Ok(None))?,
+            };
+            if let Some(maker) = maker.filter(|maker| *maker != pe.me()) {
+                match ask(pe, maker, source, false).await {
+                    Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => {}
+                    result => return result,
+                }
+            } else if let Some(result) = slot.now() {
+                // It has been made here meanwhile.
+                return result;
+            }
+        }
+    }
+    let mut others: Vec<Pe> = (0..pe.topology.pes()).map(Pe::new).collect();
+    others.sort_by_key(|other| (*other != from, pe.topology.distance(pe.me(), *other)));
+    for other in others.into_iter().filter(|other| *other != pe.me() && !pe.is_dead(*other)) {
+        if let Ok(value) = ask(pe, other, source, true).await {
+            return Ok(value);
+        }
+    }
+    let pe = if let Maker::On(maker) = maker { maker } else { key.home };
+    Err(TaskError::ValueLost { pe })
+}
+
+/// Who is to give this PE a value whose home is that one: on the tree along which all PEs would be
+/// [told](super::super::Context::tell_all) something.
+fn parent(pe: &Processor, home: Pe) -> Option<Pe> {
+    if pe.is_dead(home) || home == pe.me() {
+        return None;
+    }
+    let me = pe.me().number();
+    let mut parent = home;
+    let mut all = 0..pe.topology.pes();
+    loop {
+        let branch = pe.topology.branches(parent, all).find(|branch| branch.contains(&me))?;
+        let first = branch.clone().map(Pe::new).find(|first| !pe.is_dead(*first))?;
+        if first == pe.me() {
+            return Some(parent);
+        }
+        (parent, all) = (first, branch);
+    }
+}
+
+/// Gets the value from another PE: what that one has now, or when it has it.
+async fn ask<T: Portable + Sync>(
+    pe: &Arc<Processor>,
+    other: Pe,
+    source: Source,
+    is_hasty: bool,
+) -> Result<Arc<T>, TaskError> {
+    let request = Request { source, is_hasty, to: pe.me() };
+    let array = pe.ask(other, Give::<T>(PhantomData), request).await?;
+    match array::take_shared(array) {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => Err(uncarried::<T>("it is another type".to_owned())),
+        Err(array) => {
+            let value = travelling(|| caught(|| wire::decode(array.bytes())));
+            let value = value.map_err(uncarried::<T>)?;
+            value.map(Arc::new).map_err(|error| uncarried::<T>(error.to_string()))
+        }
+    }
+}
+
+fn uncarried<T>(reason: String) -> TaskError {
+    TaskError::Codec { what: named::<T>(), reason }
+}
+
+fn named<T>() -> String {
+    format!("shared or remote value of type `{}`", std::any::type_name::<T>())
+}
+
+/// Where a value was made; `None`: that is not known any more.
+async fn maker_of(cx: Context, key: Key) -> Result<Option<Pe>, TaskError> {
+    match cx.pe.values.home(key).map(|home| home.made) {
+        None => Ok(None),
+        Some(None) => Ok(Some(cx.pe())),
+        Some(Some(made)) => made.wait().await.map(|pe| Some(*pe)),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Request {
+    source: Source,
+    /// Whether not to wait for it.
+    is_hasty: bool,
+    to: Pe,
+}
+
+/// Gives a value to another PE.
+struct Give<T>(PhantomData<fn() -> T>);
+
+impl<T> Clone for Give<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Give<T> {}
+
+impl<T: Portable + Sync> Body<Processor, Request> for Give<T> {
+    type Output = Array;
+    const MAY_WAIT: bool = true;
+
+    fn name() -> &'static str {
+        std::any::type_name::<Self>()
+    }
+
+    fn run<D>(
+        self,
+        pe: &Arc<Processor>,
+        request: Request,
+        begins: impl FnOnce() -> (Origin, D),
+    ) -> Run<Array>
+    where
+        D: FnOnce(Result<Array, TaskError>) + Send + 'static,
+    {
+        let (giver, (_, done)) = (pe.clone(), begins());
+        Run::of(pe.run_async_here(async move {
+            let given = give::<T>(&giver, &request).await;
+            done(given);
+        }))
+    }
+}
+
+async fn give<T: Portable + Sync>(
+    pe: &Arc<Processor>,
+    request: &Request,
+) -> Result<Array, TaskError> {
+    let Request { source, is_hasty, to } = *request;
+    let lost = TaskError::ValueLost { pe: pe.me() };
+    // Home does not fetch what it has let go of.
+    let is_over = source.key.home == pe.me() && pe.values.keeper(source.key).is_none();
+    let value = if is_hasty || is_over {
+        let slot = pe.values.known::<T>(source.key).ok_or(lost.clone())?;
+        slot.give(to);
+        slot.now().ok_or(lost)??
+    } else {
+        // Before the value is there: it may be let go of before it has arrived at the other PE.
+        pe.values.slot::<T>(source.key).give(to);
+        coming::<T>(pe, source).await?
+    };
+    let array = match array::share(&value) {
+        Some(array) => array,
+        None => caught(|| wire::encode(&*value))
+            .and_then(|encoded| encoded.map(Array::from).map_err(|error| error.to_string()))
+            .map_err(uncarried::<T>)?,
+    };
+    let (bytes, limit) = (array.bytes().len(), pe.value_bytes_max());
+    if bytes > limit {
+        return Err(TaskError::TooLarge { what: named::<T>(), bytes, limit });
+    }
+    Ok(array)
+}
+
+/// Makes a value that stays here; the task's result is where that is.
+#[derive(Clone, Copy)]
+pub(crate) struct Make<B>(pub(crate) B);
+
+impl<B, A> Body<Processor, (Key, A)> for Make<B>
+where
+    B: Body<Processor, A>,
+    B::Output: Sync,
+    A: 'static,
+{
+    type Output = Pe;
+    const MAY_WAIT: bool = B::MAY_WAIT;
+
+    fn name() -> &'static str {
+        B::name()
+    }
+
+    fn run<D>(
+        self,
+        pe: &Arc<Processor>,
+        (key, argument): (Key, A),
+        begins: impl FnOnce() -> (Origin, D),
+    ) -> Run<Pe>
+    where
+        D: FnOnce(Result<Pe, TaskError>) + Send + 'static,
+    {
+        let settle = move |maker: &Processor, result: Result<B::Output, TaskError>| {
+            let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
+            maker.values.slot::<B::Output>(key).settle(result.map(Arc::new));
+            if made.is_err() {
+                // Home knows why, and nothing is kept here.
+                maker.values.give_up(key);
+            }
+            made
+        };
+        let begins = || {
+            let (maker, (origin, done)) = (pe.clone(), begins());
+            (origin, move |result| done(settle(&maker, result)))
+        };
+        match self.0.run(pe, argument, begins) {
+            Run::Computed(result) => Run::Computed(settle(pe, result)),
+            Run::Ended => Run::Ended,
+            Run::Waits(task) => Run::Waits(task),
+        }
+    }
+}

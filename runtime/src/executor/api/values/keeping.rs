@@ -1,0 +1,72 @@
+//! A value is kept on all PEs as long as its home has a handle.
+
+use super::super::context::Context;
+use crate::executor::keep::slot::Slot;
+use crate::executor::keep::store::Key;
+use crate::executor::keep::values::Home;
+use crate::executor::pe::processor::Processor;
+use std::any::Any;
+use std::sync::{Arc, Weak};
+use ultramarine_topology::Pe;
+
+/// Keeps a value everywhere as long as home has a handle.
+pub(crate) struct Keeper {
+    pe: Arc<Processor>,
+    key: Key,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.pe.release(self.key);
+    }
+}
+
+impl Processor {
+    /// Keeps a value whose home is this PE, until that is dropped.
+    pub(crate) fn keep(self: &Arc<Self>, key: Key, made: Option<Arc<Slot<Pe>>>) -> Arc<Keeper> {
+        let keeper = Arc::new(Keeper { pe: self.clone(), key });
+        let weak: Weak<dyn Any + Send + Sync> = Arc::<Keeper>::downgrade(&keeper);
+        let home = Home { keeper: weak, made };
+        self.values.state().homes.insert(key, home);
+        keeper
+    }
+
+    /// The last handle of home's is gone.
+    fn release(self: &Arc<Self>, key: Key) {
+        let home = self.values.state().homes.remove(&key);
+        let made = home.and_then(|home| home.made).and_then(|made| made.now());
+        if self.liveness.has_failures() {
+            // One of those that were to tell others may be dead.
+            let _ = self.tell(0..self.topology.pes(), fade, key);
+            return;
+        }
+        if let Some(Ok(maker)) = made {
+            self.tell_fade(*maker, key);
+        }
+        self.fade_below(key);
+    }
+
+    pub(crate) fn tell_fade(self: &Arc<Self>, pe: Pe, key: Key) {
+        if pe == self.me() {
+            self.fade_below(key);
+        } else {
+            // A job that is ending forgets all.
+            let _ = self.tell(pe.number()..pe.number() + 1, fade, key);
+        }
+    }
+
+    /// Keeps a value no longer than tasks do, here and where this PE has given it.
+    fn fade_below(self: &Arc<Self>, key: Key) {
+        let slot = self.values.state().slots.remove(&key);
+        let Some(slot) = slot else { return };
+        let given = slot.fade();
+        if !slot.is_gone() {
+            self.values.state().slots.insert(key, slot);
+        }
+        given.into_iter().for_each(|pe| self.tell_fade(pe, key));
+    }
+}
+
+async fn fade(cx: Context, key: Key) {
+    cx.pe.fade_below(key);
+}

@@ -1,0 +1,144 @@
+//! What the engine does when a PE has died: it leaves the lane that cannot be trusted any more.
+
+use super::failure::JobError;
+use super::host::EngineHost;
+use super::site::EngineSite;
+use super::turn::Engine;
+use crate::detector::FailureEvent;
+use crate::protocol::Phase;
+use crate::transport::{Connections, Lane, LaneError, Sleeper};
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// How often a PE looks whether others have gone over to the fallback lane already.
+const CHECK_FALLBACK_EVERY: Duration = Duration::from_millis(100);
+
+impl<S: EngineSite> Engine<S> {
+    /// Does what the watch demands.
+    pub(crate) fn handle_failures(&mut self, pe: &Arc<S>) -> Result<(), JobError> {
+        let me = self.state.me;
+        while let Some(event) = pe.liveness().next() {
+            match event {
+                FailureEvent::Dead(dead) => {
+                    self.fail_over(pe);
+                    for dead in dead {
+                        if pe.is_ending() {
+                            // It may have left in order, and its goodbye been lost on the way.
+                            tracing::debug!(pe = me.number(), "{dead} has gone");
+                        } else {
+                            tracing::info!(pe = me.number(), "{dead} has died");
+                        }
+                        self.port.close(dead);
+                        pe.forget_dead(dead);
+                        self.node.mark_dead(dead, &mut EngineHost { state: &mut self.state, pe });
+                    }
+                }
+                // The root was needed until it said that the job is over, and so was this PE.
+                FailureEvent::Expelled | FailureEvent::RootLost { .. }
+                    if self.node.phase() != Phase::Running =>
+                {
+                    self.let_go(pe);
+                }
+                FailureEvent::Expelled => return Err(JobError::Expelled { me }),
+                FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
+                // The job is over when the root says so. Others have no business saying goodbye
+                // before.
+                FailureEvent::JobOver { by } if me == Pe::ROOT => {
+                    if self.node.phase() == Phase::Running {
+                        tracing::error!("{by} has left before the job was over");
+                    }
+                }
+                FailureEvent::JobOver { by } => {
+                    tracing::debug!(pe = me.number(), "the job is over, as {by} has left");
+                    self.node.end(&mut EngineHost { state: &mut self.state, pe });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes over to the fallback lane. What has not arrived is sent again there.
+    pub(crate) fn fail_over(&mut self, pe: &S) {
+        if let Some(fallback) = self.fallback.take() {
+            pe.mpi_gate().seal();
+            pe.sleep_in(&fallback.sleeper());
+            self.port.switch_lane(fallback);
+            tracing::info!(pe = self.state.me.number(), "goes on over {}", self.port.lane_name());
+        }
+    }
+
+    /// What to do when the lane has failed: to go over to the fallback lane, while there is one.
+    pub(crate) fn try_fail_over(&mut self, pe: &S, error: &LaneError) -> bool {
+        if self.fallback.is_none() {
+            return false;
+        }
+        tracing::warn!(pe = self.state.me.number(), "{error}");
+        self.fail_over(pe);
+        true
+    }
+
+    /// Looks whether others have gone over to the fallback lane: they may have heard earlier, or have
+    /// found the lane broken.
+    pub(crate) fn check_fallback(&mut self, pe: &S, now: Duration) {
+        let Some(fallback) = &mut self.fallback else { return };
+        if now < self.check_fallback_at {
+            return;
+        }
+        self.check_fallback_at = now + CHECK_FALLBACK_EVERY;
+        let mut early = Vec::new();
+        // What is wrong with it shows when it is needed.
+        let _ = fallback.poll(&mut |from, frame| early.push((from, frame.to_vec())));
+        if !early.is_empty() {
+            let lane = self.fallback.take();
+            self.fallback = lane.map(|lane| Box::new(Prefetched { lane, early }) as Box<dyn Lane>);
+            self.fail_over(pe);
+        }
+    }
+}
+
+/// A lane from which some frames have been taken already.
+struct Prefetched {
+    lane: Box<dyn Lane>,
+    early: Vec<(Pe, Vec<u8>)>,
+}
+
+impl Lane for Prefetched {
+    fn name(&self) -> &'static str {
+        self.lane.name()
+    }
+
+    fn frame_bytes_max(&self) -> usize {
+        self.lane.frame_bytes_max()
+    }
+
+    fn has_room(&self, to: Pe) -> bool {
+        self.lane.has_room(to)
+    }
+
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
+        self.lane.send(to, frame)
+    }
+
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+        let early = std::mem::take(&mut self.early);
+        early.iter().for_each(|(from, frame)| deliver(*from, frame));
+        Ok(early.len() + self.lane.poll(deliver)?)
+    }
+
+    fn forget(&mut self, pe: Pe) {
+        self.lane.forget(pe);
+    }
+
+    fn is_flushed(&mut self) -> bool {
+        self.lane.is_flushed()
+    }
+
+    fn connections(&self) -> Connections {
+        self.lane.connections()
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        self.lane.sleeper()
+    }
+}

@@ -1,0 +1,149 @@
+//! The PE as the protocol sees it during a turn.
+
+use super::failure::JobError;
+use super::send_queue::SendQueue;
+use super::site::EngineSite;
+use crate::error::TaskError;
+use crate::executor::task::start::{Effort, Fill, Own, Packed};
+use crate::numbered::Numbered;
+use crate::protocol::message::Bytes;
+use crate::protocol::{Fish, Host, Message, Outcome, Parcel, Pool, TaskId, Version};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::sync::Arc;
+use ultramarine_topology::{Distance, Pe};
+
+/// Futures and what they are to be filled with, outside the engine's lock: that decodes, with code
+/// of the user's, and wakes those who wait.
+pub(crate) type Results = Vec<(Arc<dyn Fill>, Outcome)>;
+
+/// What the protocol uses of the PE, apart from the queues.
+pub(crate) struct EngineState<S: EngineSite> {
+    pub(crate) me: Pe,
+    pub(crate) random: Xoshiro256PlusPlus,
+    pub(crate) pool: Pool<S::Shelf>,
+    /// Futures whose tasks are elsewhere, by number.
+    pub(crate) futures: Numbered<Arc<dyn Fill>>,
+    pub(crate) last_future: u64,
+    pub(crate) send_queue: SendQueue,
+    pub(crate) results: Results,
+    pub(crate) tasks_came: bool,
+    pub(crate) took_a_part: bool,
+    /// How long this turn may take to pack what is stolen.
+    pub(crate) effort: Effort,
+    /// A task that is to be packed apart from the engine.
+    pub(crate) put_off: Option<S::Task>,
+    pub(crate) failure: Option<JobError>,
+}
+
+impl<S: EngineSite> EngineState<S> {
+    /// Takes note of the future of a task that leaves, unless it is not wanted any more.
+    #[inline]
+    pub(crate) fn enter(&mut self, slot: u64, own: Own) -> Option<Parcel> {
+        let Own { future, radius, is_supervised, body } = own;
+        self.last_future += 1;
+        if !future.leaves(slot, self.last_future) {
+            return None;
+        }
+        self.futures.insert(self.last_future, future);
+        let task = TaskId { home: self.me, future: self.last_future };
+        Some(Parcel { task, radius, supervised: is_supervised, version: Version::default(), body })
+    }
+}
+
+/// The PE during one turn, as the protocol sees it.
+pub(crate) struct EngineHost<'a, S: EngineSite> {
+    pub(crate) state: &'a mut EngineState<S>,
+    pub(crate) pe: &'a Arc<S>,
+}
+
+impl<S: EngineSite> Host for EngineHost<'_, S> {
+    fn random(&mut self) -> u64 {
+        self.state.random.next_u64()
+    }
+
+    fn send(&mut self, to: Pe, message: Message) {
+        self.state.send_queue.push(to, message);
+    }
+
+    fn queued(&self) -> usize {
+        self.state.pool.len() + self.pe.late()
+    }
+
+    fn take(&mut self, at_least: Distance) -> Option<Parcel> {
+        let nearest = self.pe.shelf(at_least);
+        loop {
+            let task = self.state.pool.select_remote(nearest)?;
+            self.state.took_a_part = S::is_fork(&task);
+            match self.pe.pack(task, self.state.effort) {
+                Some(Packed::Own(task)) => {
+                    if let Some(parcel) = self.state.enter(self.pe.slot(), task) {
+                        return Some(parcel);
+                    }
+                }
+                Some(Packed::Guest(parcel)) => return Some(parcel),
+                Some(Packed::Later(task)) => {
+                    self.state.put_off = Some(task);
+                    return None;
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn puts_off(&mut self, fish: &Fish) -> bool {
+        let task = self.state.put_off.take();
+        let is_there = task.is_some();
+        task.into_iter().for_each(|task| self.pe.pack_later(*fish, task));
+        is_there
+    }
+
+    fn took_a_part(&self) -> bool {
+        self.state.took_a_part
+    }
+
+    fn accept(&mut self, parcel: Parcel) {
+        self.state.tasks_came = true;
+        self.pe.accept(parcel);
+    }
+
+    fn place(&mut self, parcel: Parcel) {
+        self.state.tasks_came = true;
+        self.pe.place(parcel);
+    }
+
+    fn ask(&mut self, parcel: Parcel) {
+        self.state.tasks_came = true;
+        self.pe.ask(parcel);
+    }
+
+    fn hear(&mut self, body: Bytes) {
+        self.pe.hear(body);
+        self.state.tasks_came = true;
+    }
+
+    fn cancel(&mut self, home: Pe, futures: Vec<u64>) {
+        self.pe.cancel_guests(home, &futures);
+    }
+
+    fn fill(&mut self, future: u64, outcome: Outcome) {
+        // A second result of the same task finds no future any more.
+        let future = self.state.futures.remove(future);
+        self.state.results.extend(future.map(|future| (future, outcome)));
+    }
+
+    fn name(&self, future: u64) -> String {
+        self.state.futures.get(future).map_or("?", |future| future.name()).to_owned()
+    }
+
+    fn failed(&mut self, pe: Pe, reason: String) {
+        self.state.failure.get_or_insert(JobError::Elsewhere { pe, reason });
+    }
+
+    fn shut_down(&mut self) {
+        self.pe.start_ending();
+        self.state.send_queue.forget_waiting();
+        let futures = std::mem::take(&mut self.state.futures).into_values();
+        self.state.results.extend(futures.map(|future| (future, Err(TaskError::ShuttingDown))));
+    }
+}

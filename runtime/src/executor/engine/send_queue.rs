@@ -1,0 +1,217 @@
+//! What a PE has to say to others, until the port takes it.
+//!
+//! The port takes only so much for each peer (`backlog_bytes_max`). What it has no room for waits
+//! here, so that a PE that spawns faster than the network carries needs memory, and nothing else
+//! happens. Messages to one peer stay in the order in which they were sent; short ones that follow
+//! each other go together, as one *packet*, which the other PE takes apart again.
+
+use super::failure::JobError;
+use crate::array::Array;
+use crate::protocol::Message;
+use crate::transport::Port;
+use crate::wire;
+use std::collections::{BTreeMap, VecDeque};
+use ultramarine_topology::Pe;
+
+/// The buffer for encoding is kept unless it is larger than this, in bytes.
+const BUFFER_KEPT_MAX: usize = 1 << 20;
+
+/// Messages are put together in packets up to this, in bytes: some fifty placed tasks. (A packet
+/// for each took a twentieth more of their time.)
+const PACKET_BYTES_MAX: usize = 2 << 10;
+
+/// A packet, and the array that is sent beside it if it is one message that has one.
+type Packet = (Vec<u8>, Option<Array>);
+
+/// Messages on their way to the port.
+#[derive(Default)]
+pub(crate) struct SendQueue {
+    sent: VecDeque<(Pe, Message)>,
+    /// Packets for which the port had no room, the oldest first. No queue is empty.
+    waiting: BTreeMap<Pe, VecDeque<Packet>>,
+    /// The packet that is being made up.
+    packet: Vec<u8>,
+}
+
+impl SendQueue {
+    pub(crate) fn push(&mut self, to: Pe, message: Message) {
+        self.sent.push_back((to, message));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sent.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Drops what the port had no room for: the job is ending, and nobody waits for it any more.
+    pub(crate) fn forget_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Hands the port what it takes. Whether it took anything.
+    pub(crate) fn post(&mut self, me: Pe, port: &mut Port) -> Result<bool, JobError> {
+        let mut has_posted = false;
+        let mut post = |to: Pe, packet: &[u8], array: Option<&Array>| {
+            let taken = port.send(to, packet, array);
+            let taken = taken.map_err(|source| JobError::Link { me, source })?;
+            has_posted |= taken;
+            Ok::<_, JobError>(taken)
+        };
+        let mut failure = None;
+        self.waiting.retain(|to, packets| {
+            while failure.is_none()
+                && let Some((packet, array)) = packets.front()
+            {
+                match post(*to, packet, array.as_ref()) {
+                    Ok(true) => drop(packets.pop_front()),
+                    Ok(false) => break,
+                    Err(error) => failure = Some(error),
+                }
+            }
+            !packets.is_empty()
+        });
+        failure.map_or(Ok(()), Err)?;
+        // After an error there may be a rest.
+        self.packet.clear();
+        let mut open = None;
+        while let Some((to, mut message)) = self.sent.pop_front() {
+            let array = message.take_array();
+            if let Some(other) = open.take_if(|other| *other != to || array.is_some()) {
+                self.close(other, self.packet.len(), None, &mut post)?;
+            }
+            let before = self.packet.len();
+            let encoded = wire::encode_into(&message, &mut self.packet);
+            encoded.map_err(|source| JobError::Message { me, from: me, source })?;
+            // The message itself may be large, too.
+            drop(message);
+            if before > 0 && self.packet.len() > PACKET_BYTES_MAX {
+                self.close(to, before, None, &mut post)?;
+            }
+            if array.is_some() {
+                self.close(to, self.packet.len(), array, &mut post)?;
+            } else {
+                open = Some(to);
+            }
+        }
+        if let Some(to) = open {
+            self.close(to, self.packet.len(), None, &mut post)?;
+        }
+        Ok(has_posted)
+    }
+
+    /// Sends the first `length` bytes of the packet, or puts them behind what waits already.
+    fn close(
+        &mut self,
+        to: Pe,
+        length: usize,
+        array: Option<Array>,
+        post: &mut impl FnMut(Pe, &[u8], Option<&Array>) -> Result<bool, JobError>,
+    ) -> Result<(), JobError> {
+        let packet = &self.packet[..length];
+        let has_to_wait = self.waiting.contains_key(&to) || !post(to, packet, array.as_ref())?;
+        if has_to_wait {
+            self.waiting.entry(to).or_default().push_back((packet.to_vec(), array));
+        }
+        self.packet.drain(..length);
+        if self.packet.capacity() > BUFFER_KEPT_MAX {
+            self.packet.shrink_to(BUFFER_KEPT_MAX);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::message::Message;
+    use crate::transport::{PortSettings, memory};
+    use std::time::Duration;
+
+    const THERE: Pe = Pe::new(1);
+
+    fn message(number: u64, bytes: usize) -> Message {
+        Message::Result { future: number, outcome: Ok(vec![number as u8; bytes].into()) }
+    }
+
+    /// Two ports with room for this many bytes, of which the second is PE 1's.
+    fn ports(backlog_bytes_max: usize) -> [Port; 2] {
+        let mut lanes = memory::network(2).into_iter();
+        [Pe::ROOT, THERE].map(|pe| {
+            let lane = Box::new(lanes.next().expect("two lanes"));
+            Port::new(pe, 2, lane, PortSettings { backlog_bytes_max, ..PortSettings::default() })
+        })
+    }
+
+    #[test]
+    fn what_the_port_has_no_room_for_waits_and_arrives_in_order() {
+        let [mut port, mut peer] = ports(1 << 20);
+        let mut send_queue = SendQueue::default();
+        for number in 0..40 {
+            // Large ones, and small ones that must not overtake them; some to this PE itself.
+            send_queue.push(THERE, message(number, if number % 2 == 0 { 300 << 10 } else { 3 }));
+            send_queue.push(Pe::ROOT, message(number, 300 << 10));
+        }
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("nothing is too long"));
+        assert!(!send_queue.is_empty());
+        let (mut there, mut here) = (Vec::new(), Vec::new());
+        let numbers = |mut packet: &[u8]| {
+            let mut numbers = Vec::new();
+            while !packet.is_empty() {
+                match wire::decode_first(&mut packet).expect("as it was sent") {
+                    Message::Result { future, .. } => numbers.push(future),
+                    other => panic!("{other:?}"),
+                }
+            }
+            numbers
+        };
+        for round in 0..10_000 {
+            let now = Duration::from_millis(round);
+            port.poll(now, &mut |_, bytes, _| here.extend(numbers(bytes))).expect("it goes on");
+            peer.poll(now, &mut |_, bytes, _| there.extend(numbers(bytes))).expect("it goes on");
+            send_queue.post(Pe::ROOT, &mut port).expect("nothing is too long");
+            if send_queue.is_empty() && port.is_idle() && peer.is_idle() {
+                break;
+            }
+        }
+        assert!(send_queue.is_empty(), "all have found room");
+        assert_eq!(there, (0..40).collect::<Vec<_>>());
+        assert_eq!(here, there);
+    }
+
+    #[test]
+    fn nothing_is_posted_while_there_is_no_room_and_the_dead_need_none() {
+        let [mut port, _] = ports(1000);
+        let mut send_queue = SendQueue::default();
+        (0..3).for_each(|number| send_queue.push(THERE, message(number, 800)));
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("one fits"));
+        assert!(!send_queue.post(Pe::ROOT, &mut port).expect("none fits"));
+        port.close(THERE);
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("they go nowhere"));
+        assert!(send_queue.is_empty());
+    }
+
+    #[test]
+    fn short_messages_go_together_and_others_between_them_alone() {
+        let [mut port, mut peer] = ports(1 << 20);
+        let mut send_queue = SendQueue::default();
+        (0..10).for_each(|number| send_queue.push(THERE, message(number, 10)));
+        send_queue.push(THERE, message(10, PACKET_BYTES_MAX));
+        (11..200).for_each(|number| send_queue.push(THERE, message(number, 100)));
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("they are not too long"));
+        port.flush(Duration::ZERO).expect("the peer is there");
+        let mut lengths = Vec::new();
+        let mut take = |_: Pe, packet: &[u8], _: Option<Array>| lengths.push(packet.len());
+        peer.poll(Duration::ZERO, &mut take).expect("it goes on");
+        assert!(lengths[0] < 200 && lengths[1] > PACKET_BYTES_MAX, "{lengths:?}");
+        assert!((9..15).contains(&lengths[2..].len()), "{lengths:?}");
+        assert!(lengths[2..].iter().all(|length| *length <= PACKET_BYTES_MAX), "{lengths:?}");
+    }
+
+    #[test]
+    fn a_message_that_is_longer_than_the_room_goes_alone() {
+        let [mut port, _] = ports(100);
+        let mut send_queue = SendQueue::default();
+        send_queue.push(THERE, message(0, 5000));
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("nothing waits before it"));
+        assert!(send_queue.is_empty());
+    }
+}

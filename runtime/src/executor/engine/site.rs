@@ -1,0 +1,103 @@
+//! The PE as its engine sees it.
+
+use super::liveness::Liveness;
+use super::mpi_gate::MpiGate;
+use crate::executor::task::start::{Effort, Own, Packed};
+use crate::protocol::message::Bytes;
+use crate::protocol::{Fish, Message, Parcel, Shelf};
+use crate::transport::Sleeper;
+use crossbeam_queue::SegQueue;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// Something that workers leave for the next turn.
+pub(crate) enum Outgoing {
+    /// A message for another PE.
+    Message(Pe, Message),
+    /// A task to be placed on another PE.
+    Task(Pe, Own),
+    /// A task that is asked of another PE.
+    Ask(Pe, Own),
+    /// A task for the thief that sent this FISH.
+    Stolen(Fish, Own),
+    /// Tasks of these futures that are not wanted any more.
+    Cancel(Vec<u64>),
+    /// Something that these PEs are to know.
+    Tell(Range<u32>, Bytes),
+}
+
+/// What an engine needs of its PE. Nothing here may wait, nor use the engine.
+pub(crate) trait EngineSite {
+    /// A task in the queues.
+    type Task;
+    /// The tasks of one radius.
+    type Shelf: Shelf<Task = Self::Task>;
+
+    /// Where all PEs are.
+    fn topology(&self) -> &Topology;
+
+    /// What workers leave for the next turn.
+    fn outbox(&self) -> &SegQueue<Outgoing>;
+
+    /// What the failure detector has reported.
+    fn liveness(&self) -> &Liveness;
+
+    /// The way to MPI.
+    fn mpi_gate(&self) -> &MpiGate;
+
+    /// The PE's number among those of this process.
+    fn slot(&self) -> u64;
+
+    /// How long a PE that has no detector waits for one that acknowledges nothing.
+    fn patience(&self) -> Duration;
+
+    /// Whether no more tasks are started.
+    fn is_ending(&self) -> bool;
+
+    /// Starts no more tasks: the job is over.
+    fn start_ending(&self);
+
+    /// Tasks here that cannot begin before values have arrived, which are on their way.
+    fn late(&self) -> usize;
+
+    /// The number of futures whose tasks are elsewhere, after a turn.
+    fn note_away(&self, futures: usize);
+
+    /// The shelf of a radius.
+    fn shelf(&self, radius: Distance) -> usize;
+
+    /// Whether the parent of a task means to take it back.
+    fn is_fork(task: &Self::Task) -> bool;
+
+    /// Makes bytes of a task. `None`: it is not wanted any more, or its future has ended.
+    fn pack(&self, task: Self::Task, effort: Effort) -> Option<Packed<Self::Task>>;
+
+    /// Has a task packed by another thread, and then given to the thief that sent this FISH.
+    fn pack_later(self: &Arc<Self>, fish: Fish, task: Self::Task);
+
+    /// Takes in a stolen task.
+    fn accept(self: &Arc<Self>, parcel: Parcel);
+
+    /// Takes in a task that was placed here.
+    fn place(self: &Arc<Self>, parcel: Parcel);
+
+    /// Takes in a task of the runtime that comes before all others.
+    fn ask(self: &Arc<Self>, parcel: Parcel);
+
+    /// Takes in a message of the program.
+    fn hear(self: &Arc<Self>, body: Bytes);
+
+    /// Another PE does not want these tasks of its own any more.
+    fn cancel_guests(&self, home: Pe, futures: &[u64]);
+
+    /// Another PE has died: what is here because of it goes.
+    fn forget_dead(self: &Arc<Self>, dead: Pe);
+
+    /// The thread that drives the PE may be inside MPI for good: another takes over.
+    fn leave_mpi(self: &Arc<Self>);
+
+    /// The lane has changed, and with it what the driver sleeps in.
+    fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>);
+}

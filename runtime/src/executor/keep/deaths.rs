@@ -1,0 +1,27 @@
+//! What on a PE is to hear of deaths.
+
+use std::sync::{Mutex, PoisonError, Weak};
+use ultramarine_topology::Pe;
+
+/// Who is to hear of deaths.
+pub(crate) trait DeathListener: Send + Sync {
+    fn on_death(&self, dead: Pe);
+}
+
+/// Those who are to hear of deaths on one PE.
+#[derive(Default)]
+pub(crate) struct Deaths(Mutex<Vec<Weak<dyn DeathListener>>>);
+
+impl Deaths {
+    /// Tells this one of each death from now on, as long as it is there.
+    pub(crate) fn tell(&self, one: Weak<dyn DeathListener>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|one| one.strong_count() > 0);
+        all.push(one);
+    }
+
+    pub(crate) fn announce(&self, dead: Pe) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.iter().filter_map(Weak::upgrade).for_each(|one| one.on_death(dead));
+    }
+}

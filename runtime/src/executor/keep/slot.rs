@@ -1,0 +1,225 @@
+//! The place of one value on one PE: it must never know how the value comes.
+
+use crate::error::TaskError;
+use crate::executor::task::caught::{discard, discard_with};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use ultramarine_topology::Pe;
+
+/// A value that is there, or is to come.
+pub(crate) struct Slot<T>(Mutex<State<T>>);
+
+struct State<T> {
+    value: Value<T>,
+    /// Who waits for it, by number, once it was asked.
+    wakers: BTreeMap<u64, Waker>,
+    /// How many wait for it, and the number of the last.
+    waiting: usize,
+    last: u64,
+    /// Whether it is on its way.
+    is_coming: bool,
+    /// Whether it is kept though no task here has it.
+    is_kept: bool,
+    /// The PEs that have it from here.
+    given: Vec<Pe>,
+}
+
+enum Value<T> {
+    None,
+    There(Arc<T>),
+    /// Tasks that have it keep it.
+    Faded(Weak<T>),
+    Failed(TaskError),
+}
+
+/// A slot of any value.
+pub(crate) trait AnySlot: Send + Sync {
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Keeps the value no longer than tasks do. The PEs that have it from here.
+    fn fade(&self) -> Vec<Pe>;
+    /// Whether it has faded, and no task has it any more.
+    fn is_gone(&self) -> bool;
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Slot(Mutex::new(State {
+            value: Value::None,
+            wakers: BTreeMap::new(),
+            waiting: 0,
+            last: 0,
+            is_coming: false,
+            is_kept: true,
+            given: Vec::new(),
+        }))
+    }
+}
+
+impl<T> Slot<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        // No code of the user's runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value, or why there is none, if that is known.
+    pub(crate) fn now(&self) -> Option<Result<Arc<T>, TaskError>> {
+        self.state().now()
+    }
+
+    /// Whether the caller is to have it brought here, as the first.
+    pub(crate) fn begins_to_come(&self) -> bool {
+        let mut state = self.state();
+        let is_there = match &state.value {
+            Value::None => false,
+            Value::Faded(value) => value.strong_count() > 0,
+            Value::There(_) | Value::Failed(_) => true,
+        };
+        !is_there && !std::mem::replace(&mut state.is_coming, true)
+    }
+
+    /// Takes note that a PE gets it from here.
+    pub(crate) fn give(&self, to: Pe) {
+        let mut state = self.state();
+        if !state.given.contains(&to) {
+            state.given.push(to);
+        }
+    }
+
+    /// Leaves the value to those who have it, unless some wait for it. If it comes again, it stays.
+    pub(crate) fn leave_to_others(&self) {
+        let mut state = self.state();
+        let old = if state.waiting == 0 { state.fade_away() } else { None };
+        drop(state);
+        discard(old);
+    }
+
+    /// Takes in the value, or why there is none. The first counts.
+    pub(crate) fn settle(&self, result: Result<Arc<T>, TaskError>) {
+        let mut state = self.state();
+        state.is_coming = false;
+        let wakers = std::mem::take(&mut state.wakers);
+        let old = match (&state.value, result) {
+            (Value::There(_), late) => late.ok().map_or(Value::None, Value::There),
+            (_, Ok(value)) => {
+                // Those who wait are to find it.
+                let is_kept = state.is_kept || state.waiting > 0;
+                let weak = Value::Faded(Arc::downgrade(&value));
+                let there = Value::There(value);
+                let (kept, dropped) = if is_kept { (there, weak) } else { (weak, there) };
+                drop(std::mem::replace(&mut state.value, kept));
+                dropped
+            }
+            (_, Err(error)) => std::mem::replace(&mut state.value, Value::Failed(error)),
+        };
+        drop(state);
+        discard(old);
+        wakers.into_values().for_each(|waker| discard_with(|| waker.wake()));
+    }
+
+    /// The value when it is there.
+    pub(crate) fn wait(self: Arc<Self>) -> Wait<T> {
+        let mut state = self.state();
+        state.waiting += 1;
+        state.last += 1;
+        let number = state.last;
+        drop(state);
+        Wait { slot: self, number }
+    }
+}
+
+impl<T> State<T> {
+    fn now(&self) -> Option<Result<Arc<T>, TaskError>> {
+        match &self.value {
+            Value::There(value) => Some(Ok(value.clone())),
+            Value::Faded(value) => value.upgrade().map(Ok),
+            Value::Failed(error) => Some(Err(error.clone())),
+            Value::None => None,
+        }
+    }
+
+    /// Lets go of a value that need not be kept. It is to be dropped after the lock.
+    fn let_go(&mut self) -> Option<Value<T>> {
+        if self.is_kept || self.waiting > 0 { None } else { self.fade_away() }
+    }
+
+    fn fade_away(&mut self) -> Option<Value<T>> {
+        let Value::There(value) = &self.value else { return None };
+        let faded = Value::Faded(Arc::downgrade(value));
+        Some(std::mem::replace(&mut self.value, faded))
+    }
+}
+
+impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
+    fn fade(&self) -> Vec<Pe> {
+        let mut state = self.state();
+        state.is_kept = false;
+        let given = std::mem::take(&mut state.given);
+        let old = state.let_go();
+        drop(state);
+        discard(old);
+        given
+    }
+
+    fn is_gone(&self) -> bool {
+        let state = self.state();
+        let is_gone = match &state.value {
+            Value::None => !state.is_kept,
+            Value::There(_) => false,
+            Value::Faded(value) => value.strong_count() == 0,
+            Value::Failed(_) => true,
+        };
+        is_gone && !state.is_coming && state.waiting == 0
+    }
+}
+
+/// What brings a value has this. If it ends before, as when the job ends, those who wait hear of
+/// it.
+pub(crate) struct Bringing<T>(pub(crate) Arc<Slot<T>>);
+
+impl<T> Drop for Bringing<T> {
+    fn drop(&mut self) {
+        let is_coming = self.0.state().is_coming;
+        if is_coming {
+            self.0.settle(Err(TaskError::ShuttingDown));
+        }
+    }
+}
+
+/// Waits for a value.
+pub(crate) struct Wait<T> {
+    slot: Arc<Slot<T>>,
+    number: u64,
+}
+
+impl<T> Drop for Wait<T> {
+    fn drop(&mut self) {
+        let mut state = self.slot.state();
+        state.waiting -= 1;
+        let waker = state.wakers.remove(&self.number);
+        let value = state.let_go();
+        drop(state);
+        discard((waker, value));
+    }
+}
+
+impl<T> Future for Wait<T> {
+    type Output = Result<Arc<T>, TaskError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.slot.state();
+        if let Some(result) = state.now() {
+            return Poll::Ready(result);
+        }
+        let old = state.wakers.insert(self.number, cx.waker().clone());
+        drop(state);
+        discard(old);
+        Poll::Pending
+    }
+}

@@ -1,0 +1,242 @@
+//! The life of a PE: it is driven until the job has ended, and takes leave.
+
+use super::leave::{Leave, Parting};
+use super::processor::Processor;
+use crate::executor::engine::failure::JobError;
+use crate::executor::engine::liveness::{DetectorStart, EventHandler};
+use crate::executor::schedule::blocked::BlockedCheck;
+use crate::executor::schedule::threads::workers;
+use crate::executor::task::activity::Activity;
+use crate::executor::task::caught::caught;
+use crate::settings::STRAGGLERS_MAX;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use ultramarine_topology::Pe;
+
+/// The driver looks for messages so often while tasks and results come, on a lane that
+/// cannot wake it or while workers are busy; then less and less often.
+const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
+
+/// The longest it waits while the whole PE rests: half a percent of a core. On the root also while
+/// its workers are busy, since the main task may wait for what comes.
+const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
+
+/// How long it sleeps when nothing is due and the lane will wake it.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
+
+/// The longest that a PE waits while it takes leave, on a lane that wakes it when something comes.
+const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
+
+impl Processor {
+    /// Has a thread drive this PE to its end, and waits for that. Why it could not go on, if so,
+    /// and how it left.
+    pub(crate) fn run_to_the_end(self: &Arc<Self>) -> (Option<JobError>, Leave) {
+        self.change_driver();
+        let leave = self.driver.wait_for_end();
+        (self.take_failure(), leave)
+    }
+
+    /// Puts a new driver in the place of the one there may be.
+    pub(crate) fn change_driver(self: &Arc<Self>) {
+        let pe = self.clone();
+        let started = self.driver.replace(|generation| {
+            let name = format!("pe{}-driver", pe.me().number());
+            let drive = move || {
+                // Nothing else would notice, and the starting thread wait for ever.
+                let left = caught(|| pe.drive(generation)).unwrap_or_else(|message| {
+                    pe.fail(JobError::DriverPanicked { me: pe.me(), message });
+                    Some(Leave::Hasty)
+                });
+                if let Some(leave) = left {
+                    pe.driver.end(leave);
+                }
+            };
+            let thread = std::thread::Builder::new().name(name).spawn(drive)?;
+            Ok::<_, std::io::Error>(thread.thread().clone())
+        });
+        if let Err(error) = started {
+            let (me, reason) = (self.me(), error.to_string());
+            self.fail(JobError::Threads { me, reason });
+            self.driver.end(Leave::Hasty);
+        }
+    }
+
+    /// Whether any worker is active, apart from one that is stuck.
+    fn are_working(&self) -> bool {
+        self.active.load(Ordering::SeqCst) > self.mpi_gate.kept()
+    }
+
+    pub(crate) fn part(&self, leave: Leave) -> Parting {
+        Parting { leave, liveness: Some(self.liveness.clone()) }
+    }
+
+    /// Looks after messages and timers until the job has ended, or until another driver does
+    /// (`None`).
+    pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
+        let mut interval = POLL_INTERVAL_MIN;
+        let mut blocked = BlockedCheck::new(self.settings.threads);
+        while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
+            let turn = self.turn();
+            if !self.driver.is_current(generation) {
+                return None;
+            }
+            self.replace_stuck_worker();
+            let timer = self.timers.fire(Instant::now());
+            self.remind_workers();
+            self.remind_standby();
+            let limit = self.settings.blocked_after;
+            blocked.look(limit, self.queues.activities(), |worker, activity, waited| {
+                report(self, worker, activity, waited);
+            });
+            if turn.work_came || turn.is_streaming {
+                interval = POLL_INTERVAL_MIN;
+            }
+            let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
+            let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
+            if due.is_zero() {
+                std::thread::yield_now();
+                continue;
+            }
+            // Those that are called may be inside rayon, and not come at once.
+            let busy = self.are_working() || !self.queues.is_empty();
+            if !busy {
+                self.tidy_guests();
+            }
+            let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
+            if let (false, Some(sleeper)) = (busy, sleeper) {
+                sleeper.sleep(due);
+                continue;
+            }
+            // Busy workers take turns between tasks; this is for when their tasks are long.
+            let mut longest = self.settings.poll_interval_max;
+            if !busy || self.me() == Pe::ROOT {
+                longest = longest.min(RESTING_INTERVAL_MAX);
+            }
+            interval = if busy {
+                (interval * 2).min(longest)
+            } else {
+                // What comes then waits for about an eighth of the time that it took to come.
+                // (Twice as long each time took a third of the rate of large results over MPI.)
+                (interval + interval / 8).min(longest)
+            };
+            std::thread::park_timeout(interval.min(due));
+        }
+        self.leave(generation)
+    }
+
+    /// Takes leave of the other PEs, unless another driver does.
+    fn leave(self: &Arc<Self>, generation: u64) -> Option<Leave> {
+        let deadline = Instant::now() + self.settings.shutdown_grace;
+        if let (Pe::ROOT, Some(engine)) = (self.me(), &mut *self.engine()) {
+            engine.end(self);
+        }
+        self.start_ending();
+        let mut interval = POLL_INTERVAL_MIN;
+        let leave = loop {
+            if !self.driver.is_current(generation) {
+                return None;
+            }
+            if self.is_deserting() {
+                break Leave::AfterFailures;
+            }
+            let turn = self.turn();
+            let released = self.engine().as_mut().is_none_or(|engine| engine.is_released());
+            let is_late = Instant::now() >= deadline;
+            if (released || is_late) && self.liveness.has_failures() {
+                break Leave::AfterFailures;
+            }
+            let is_let_go = self.engine().as_ref().is_some_and(|engine| engine.is_let_go());
+            if released {
+                break if is_let_go { Leave::Hasty } else { Leave::Orderly };
+            }
+            if is_late {
+                break Leave::Hasty;
+            }
+            interval = if turn.something_happened { POLL_INTERVAL_MIN } else { interval * 2 };
+            let due = turn.due.map_or(interval, |due| due.saturating_sub(self.started.elapsed()));
+            let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
+            // Thousands of PEs in one process would take all its cores with looking.
+            let longest = sleeper.as_ref().map_or(RESTING_INTERVAL_MAX, |_| LEAVING_INTERVAL_MAX);
+            interval = interval.min(longest);
+            match sleeper {
+                Some(sleeper) => sleeper.sleep(interval.min(due)),
+                None => std::thread::park_timeout(interval.min(due)),
+            }
+        };
+        // Nobody waits for what tasks that still run will say. They go with the process.
+        let patience = if leave == Leave::AfterFailures { Duration::ZERO } else { STRAGGLERS_MAX };
+        let deadline = deadline.min(Instant::now() + patience);
+        let is_any_left = || self.are_working() || self.standby.is_at_work();
+        while is_any_left() && Instant::now() < deadline {
+            std::thread::park_timeout(POLL_INTERVAL_MIN);
+        }
+        if is_any_left() && leave != Leave::AfterFailures {
+            tracing::warn!(pe = self.me().number(), "tasks that still run are left behind");
+        }
+        self.close();
+        if leave == Leave::Orderly && !self.mpi_gate.is_empty_within(self.settings.shutdown_grace) {
+            return Some(Leave::Hasty);
+        }
+        Some(leave)
+    }
+
+    /// Begins to watch.
+    pub(crate) fn start_detector(
+        self: &Arc<Self>,
+        begin: impl FnOnce(EventHandler) -> DetectorStart,
+    ) -> Result<(), JobError> {
+        let (pe, liveness) = (Arc::downgrade(self), self.liveness.clone());
+        let report = move |event| {
+            let is_first = liveness.note(event);
+            if let Some(pe) = pe.upgrade() {
+                if is_first {
+                    pe.abandon_mpi();
+                }
+                pe.nudge();
+            }
+        };
+        let detector = begin(Box::new(report));
+        let detector = detector.map_err(|source| JobError::Detector { me: self.me(), source })?;
+        *self.liveness.detector() = Some(detector);
+        Ok(())
+    }
+
+    /// A PE has died: the thread that drives this PE may be inside a call that will not return,
+    /// so another takes over.
+    pub(crate) fn abandon_mpi(self: &Arc<Self>) {
+        if self.mpi_gate.has_pump() {
+            self.mpi_gate.seal();
+            self.change_driver();
+        }
+    }
+
+    /// If a worker has gone into a call and will not return, others take its place.
+    pub(crate) fn replace_stuck_worker(&self) {
+        if !self.mpi_gate.gives_up_a_worker() {
+            return;
+        }
+        tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
+        let seats = self.queues.clone();
+        let (me, threads) = (self.me(), self.settings.threads);
+        match workers(me, threads, "substitute", Box::new(move |_| seats.stand())) {
+            // The other workers of the old pool end when they have nothing to do.
+            Ok(workers) => self.replace_workers(workers),
+            Err(error) => tracing::error!(pe = me.number(), "{error}"),
+        }
+    }
+}
+
+fn report(pe: &Processor, worker: usize, activity: &Activity, waited: Duration) {
+    let me = pe.me();
+    let host = pe.topology.place(me).host().unwrap_or("its host");
+    let name = activity.function.get().map_or("a task", |name| name());
+    let name = name.trim_end_matches("::{{closure}}");
+    tracing::warn!(
+        pe = me.number(),
+        "worker {worker} on {host}: the task {name} has blocked its thread for {} s, and computes \
+         nothing: no other task can run there. Have it await what it waits for (`cx.sleep`, a task's \
+         future, a channel of the `futures` crate), and leave calls that wait to a `std::thread`",
+        waited.as_secs()
+    );
+}

@@ -1,0 +1,54 @@
+//! Tasks that an orphan spawns.
+
+use super::processor::Processor;
+use super::spawn::Destination;
+use crate::error::TaskError;
+use crate::executor::task::cancel::Batch;
+use crate::executor::task::future::Promise;
+use crate::executor::task::start::Loan;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, Waker};
+
+/// A task that an orphan has spawned. It waits until somebody asks for its result. The orphan
+/// itself is stopped when it does; but its future may be one that it shares with tasks that are no
+/// orphans.
+pub(crate) struct PutOff<A, R> {
+    pe: Arc<Processor>,
+    destination: Destination,
+    task: Arc<dyn Loan<Processor, A, R>>,
+    is_wanted: AtomicBool,
+}
+
+impl<A: 'static, R: 'static> PutOff<A, R> {
+    pub(crate) fn new(
+        pe: &Arc<Processor>,
+        destination: Destination,
+        task: Arc<dyn Loan<Processor, A, R>>,
+    ) -> Self {
+        PutOff { pe: pe.clone(), destination, task, is_wanted: AtomicBool::new(false) }
+    }
+
+    fn want(&self) -> &dyn Loan<Processor, A, R> {
+        if self.pe.is_ending() {
+            self.task.call_off();
+        } else if !self.is_wanted.swap(true, Ordering::Relaxed) {
+            self.pe.enqueue(self.destination, self.task.clone());
+        }
+        &*self.task
+    }
+}
+
+impl<A: 'static, R: 'static> Promise<R> for PutOff<A, R> {
+    fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>> {
+        self.want().poll(waker)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.want().is_ready()
+    }
+
+    fn cancel(&self, batch: &mut Batch) {
+        self.task.cancel(batch);
+    }
+}

@@ -1,0 +1,174 @@
+//! The PE as the floors below see it: as the site of its tasks, and of its engine.
+
+use super::processor::{Processor, Task};
+use super::standby::Urgent;
+use crate::executor::engine::liveness::Liveness;
+use crate::executor::engine::mpi_gate::MpiGate;
+use crate::executor::engine::site::{EngineSite, Outgoing};
+use crate::executor::keep::inbox::News;
+use crate::executor::schedule::queues::Common;
+use crate::executor::task::cancel::{Cancelled, Canceller};
+use crate::executor::task::guest::Guest;
+use crate::executor::task::site::Site;
+use crate::executor::task::start::{Effort, Packed};
+use crate::executor::task::travel::Late;
+use crate::protocol::message::Bytes;
+use crate::protocol::{Fish, Message, Parcel, TaskId};
+use crate::transport::Sleeper;
+use crossbeam_queue::SegQueue;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use ultramarine_topology::{Distance, Pe, Topology};
+
+impl Site for Processor {
+    fn me(&self) -> Pe {
+        Processor::me(self)
+    }
+
+    fn slot(&self) -> u64 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        Processor::value_bytes_max(self)
+    }
+
+    fn cancelled(&self) -> &Cancelled {
+        &self.cancelled
+    }
+
+    fn is_dead(&self, pe: Pe) -> bool {
+        self.liveness.is_dead(pe)
+    }
+
+    fn count_orphans(&self, tasks: u64) {
+        self.orphans.fetch_add(tasks, Ordering::Relaxed);
+    }
+
+    fn send(&self, to: Pe, message: Message) {
+        self.send_message(to, message);
+    }
+
+    fn keep_guest(&self, id: TaskId, task: async_task::Task<()>) {
+        self.enter_guest(id, task);
+    }
+
+    fn begin_later(self: &Arc<Self>, guest: Guest, late: Late) {
+        self.put_back_later(guest, late);
+    }
+}
+
+impl Canceller for Processor {
+    fn me(&self) -> Pe {
+        Processor::me(self)
+    }
+
+    fn cancelled(&self) -> &Cancelled {
+        &self.cancelled
+    }
+
+    fn cancel_away(&self, futures: Vec<u64>) {
+        self.send_later(Outgoing::Cancel(futures));
+    }
+}
+
+impl EngineSite for Processor {
+    type Task = Task;
+    type Shelf = Common<Task>;
+
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn outbox(&self) -> &SegQueue<Outgoing> {
+        &self.outbox
+    }
+
+    fn liveness(&self) -> &Liveness {
+        &self.liveness
+    }
+
+    fn mpi_gate(&self) -> &MpiGate {
+        &self.mpi_gate
+    }
+
+    fn slot(&self) -> u64 {
+        Site::slot(self)
+    }
+
+    fn patience(&self) -> Duration {
+        self.settings.port.patience()
+    }
+
+    fn is_ending(&self) -> bool {
+        Processor::is_ending(self)
+    }
+
+    fn start_ending(&self) {
+        Processor::start_ending(self);
+    }
+
+    fn late(&self) -> usize {
+        self.late.load(Ordering::Relaxed)
+    }
+
+    fn note_away(&self, futures: usize) {
+        self.away.store(futures, Ordering::Relaxed);
+    }
+
+    fn shelf(&self, radius: Distance) -> usize {
+        self.queues.radii.shelf(radius)
+    }
+
+    fn is_fork(task: &Task) -> bool {
+        task.is_fork()
+    }
+
+    fn pack(&self, task: Task, effort: Effort) -> Option<Packed<Task>> {
+        task.pack(self, effort)
+    }
+
+    fn pack_later(self: &Arc<Self>, fish: Fish, task: Task) {
+        self.pack_apart(fish, task);
+    }
+
+    fn accept(self: &Arc<Self>, parcel: Parcel) {
+        let shelf = self.queues.radii.shelf(parcel.radius);
+        self.queues.push(shelf, Arc::new(Guest::stolen(parcel)));
+        self.summon();
+    }
+
+    fn place(self: &Arc<Self>, parcel: Parcel) {
+        self.queues.place(Arc::new(Guest::placed(parcel)));
+        self.summon();
+    }
+
+    fn ask(self: &Arc<Self>, parcel: Parcel) {
+        self.queues.place_first(Arc::new(Urgent(Arc::new(Guest::placed(parcel)))));
+        self.summon();
+    }
+
+    fn hear(self: &Arc<Self>, body: Bytes) {
+        self.read(News::Message(body));
+    }
+
+    fn cancel_guests(&self, home: Pe, futures: &[u64]) {
+        self.stop_cancelled(home, futures);
+    }
+
+    fn forget_dead(self: &Arc<Self>, dead: Pe) {
+        self.store.forget(|key| key.home == dead);
+        self.values.fade(|key| key.home == dead);
+        self.read(News::Death(dead));
+        self.stop_orphans(dead);
+    }
+
+    fn leave_mpi(self: &Arc<Self>) {
+        self.abandon_mpi();
+    }
+
+    fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>) {
+        Processor::sleep_in(self, sleeper);
+    }
+}

@@ -1,0 +1,185 @@
+//! How tasks get to queues or to other PEs, and workers to tasks.
+
+use super::processor::{Processor, Task as Waiting};
+use super::standby::Urgent;
+use super::worker::{breathe_amid_task, help, work, work_if_idle};
+use crate::executor::engine::site::Outgoing;
+use crate::executor::schedule::queues::Ready;
+use crate::executor::schedule::standby::{is_standby, is_urgent};
+use crate::executor::task::start::{Effort, Packed};
+use crate::protocol::Message;
+use async_task::{Runnable, Task};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use ultramarine_topology::Pe;
+
+/// Where a task waits for a worker.
+#[derive(Clone, Copy)]
+pub(crate) enum Destination {
+    /// Here, on the shelf of its radius.
+    Shelf(usize),
+    /// On this PE only.
+    On(Pe),
+    /// The same, before all other tasks.
+    First(Pe),
+}
+
+impl Processor {
+    /// Puts a task where it waits for a worker, and calls one.
+    pub(crate) fn enqueue(self: &Arc<Self>, destination: Destination, task: Waiting) {
+        match destination {
+            Destination::On(pe) | Destination::First(pe) if pe != self.me() => {
+                let is_first = matches!(destination, Destination::First(_));
+                if let Some(Packed::Own(task)) = task.pack(self, Effort::Full) {
+                    self.send_later(if is_first {
+                        Outgoing::Ask(pe, task)
+                    } else {
+                        Outgoing::Task(pe, task)
+                    });
+                    breathe_amid_task(self);
+                }
+                return;
+            }
+            Destination::On(_) => self.queues.place(task),
+            Destination::First(_) => {
+                self.queues.place_first(Arc::new(Urgent(task)));
+            }
+            Destination::Shelf(shelf) => {
+                let is_worker = self.queues.push(shelf, task);
+                self.summon_for(is_worker);
+                return;
+            }
+        }
+        self.summon();
+    }
+
+    /// Runs a future as a task of this PE, beginning now if the calling thread runs tasks. Unless
+    /// it has ended by then, the task is returned, and is stopped when it is dropped.
+    pub(crate) fn run_async<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
+    where
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        if self.queues.is_worker() || is_standby() {
+            return self.run_async_here(future);
+        }
+        let (runnable, task) = self.make_task(future);
+        self.resume(runnable);
+        Some(task)
+    }
+
+    /// The same for what is known to run on a thread that runs tasks.
+    pub(crate) fn run_async_here<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
+    where
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        let (runnable, task) = self.make_task(future);
+        runnable.run();
+        if task.is_finished() {
+            task.detach();
+            return None;
+        }
+        Some(task)
+    }
+
+    fn make_task<T>(self: &Arc<Self>, future: T) -> (Runnable, Task<()>)
+    where
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        let (pe, is_urgent) = (self.clone(), is_urgent());
+        let again = move |runnable| {
+            if is_urgent { pe.resume_first(runnable) } else { pe.resume(runnable) }
+        };
+        async_task::spawn(future, again)
+    }
+
+    pub(crate) fn resume(self: &Arc<Self>, runnable: Runnable) {
+        if self.is_closed() {
+            return;
+        }
+        // Also while the job ends, when nobody resumes anything: to be dropped one by one, rather
+        // than here, where the drop of a future might wake the next, and so on, ever deeper.
+        self.queues.push_ready(Ready::Task(runnable));
+        if !self.is_ending() {
+            self.summon();
+        }
+    }
+
+    /// Writes a message, which goes out at the next turn.
+    pub(crate) fn send_message(&self, to: Pe, message: Message) {
+        if !self.is_ending() {
+            self.send_later(Outgoing::Message(to, message));
+        }
+    }
+
+    pub(crate) fn send_later(&self, outgoing: Outgoing) {
+        self.outbox.push(outgoing);
+        if !self.queues.is_worker() {
+            self.nudge();
+        }
+    }
+
+    /// Calls another worker, if there is one without work. Whether it was called.
+    pub(crate) fn summon(self: &Arc<Self>) -> bool {
+        self.summon_for(self.settings.threads == 1 && self.queues.is_worker())
+    }
+
+    /// The same for a thread of which it is known whether it is a worker.
+    fn summon_for(self: &Arc<Self>, is_worker: bool) -> bool {
+        if is_worker && self.settings.threads == 1 {
+            // The only worker is the caller. It will look into the queues again.
+            return false;
+        }
+        // After the push, before looking: either we see that the worker has gone, or it saw what
+        // we pushed before it went (see `work`).
+        fence(Ordering::SeqCst);
+        let is_wanted = self.enlist();
+        if is_wanted {
+            let pe = self.clone();
+            self.called.fetch_add(1, Ordering::Relaxed);
+            if !self.call_worker(move || work(&pe)) {
+                self.active.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        is_wanted
+    }
+
+    /// Sees to it now and then that what waits is not forgotten.
+    pub(crate) fn remind_workers(self: &Arc<Self>) {
+        if self.queues.is_empty() {
+            return;
+        }
+        let is_any_away = self.active.load(Ordering::Relaxed) < self.workers_max();
+        if self.was_declined.swap(false, Ordering::Relaxed) && is_any_away {
+            self.call_all();
+        } else if !self.summon() && self.queues.can_resume() {
+            // All workers are at work. But one may only wait for another, in rayon's `join`.
+            if !self.is_help_called.swap(true, Ordering::Relaxed) {
+                let pe = self.clone();
+                self.call_worker(move || help(&pe));
+            }
+        }
+    }
+
+    /// Calls all workers: some cannot come, since they wait in rayon's `join`, and rayon may have
+    /// called one of these first.
+    pub(crate) fn call_all(self: &Arc<Self>) {
+        let pe = self.clone();
+        self.with_workers(|workers| {
+            let threads = workers.current_num_threads();
+            self.called_all.fetch_add(threads, Ordering::Relaxed);
+            workers.spawn_broadcast(move |_| work_if_idle(&pe));
+        });
+    }
+
+    /// Counts one more worker as active, unless all are.
+    pub(crate) fn enlist(&self) -> bool {
+        let most = self.workers_max();
+        let more = |active| (active < most).then_some(active + 1);
+        self.active.load(Ordering::Relaxed) < most
+            && self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    fn workers_max(&self) -> usize {
+        self.settings.threads + self.mpi_gate.kept()
+    }
+}

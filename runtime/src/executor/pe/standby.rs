@@ -1,0 +1,142 @@
+//! What must not wait until a worker is free: the root's main task, and messages.
+//!
+//! Workers do these first of all, between two tasks. If all of them are inside long ones, a thread
+//! of its own stands in. It is started when it is first needed, and sleeps while it is not.
+
+use super::processor::{Processor, Task};
+use crate::code::Name;
+use crate::executor::schedule::queues::Ready;
+use crate::executor::schedule::standby::urgently;
+use crate::executor::schedule::threads::STACK_BYTES;
+use crate::executor::task::caught::discard_with;
+use crate::executor::task::start::{Effort, Packed, Start};
+use async_task::Runnable;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A task that must not wait for a worker.
+pub(crate) struct Urgent(pub(crate) Task);
+
+impl Start<Processor> for Urgent {
+    fn start(self: Arc<Self>, pe: &Arc<Processor>) {
+        pe.uncounted.fetch_add(1, Ordering::SeqCst);
+        urgently(|| discard_with(|| self.0.clone().start(pe)));
+    }
+
+    fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed<Task>> {
+        unreachable!("it was placed here, and stands on no shelf")
+    }
+
+    fn call_off(&self) {
+        self.0.call_off();
+    }
+
+    fn function(&self) -> Option<Name> {
+        self.0.function()
+    }
+}
+
+/// The same that has waited for something and can go on.
+struct GoesOn(Mutex<Option<Runnable>>);
+
+impl Start<Processor> for GoesOn {
+    fn start(self: Arc<Self>, pe: &Arc<Processor>) {
+        pe.uncounted.fetch_add(1, Ordering::SeqCst);
+        let runnable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        urgently(|| runnable.into_iter().for_each(run));
+    }
+
+    fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed<Task>> {
+        unreachable!("it was placed here, and stands on no shelf")
+    }
+
+    fn call_off(&self) {}
+}
+
+impl Processor {
+    /// Runs a future as the main task.
+    pub(crate) fn run_main<T>(self: &Arc<Self>, future: T)
+    where
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        let pe = self.clone();
+        let schedule = move |runnable| pe.resume_main(runnable);
+        let (runnable, task) = async_task::spawn(future, schedule);
+        task.detach();
+        self.resume_main(runnable);
+    }
+
+    fn resume_main(self: &Arc<Self>, runnable: Runnable) {
+        let Some(is_news) = self.standby.offer_main(runnable) else { return };
+        if is_news {
+            self.queues.push_ready(Ready::Main);
+        }
+        if !self.is_ending() && !self.summon() && !self.queues.is_worker() {
+            self.call_standby();
+        }
+    }
+
+    /// Has something urgent go on.
+    pub(crate) fn resume_first(self: &Arc<Self>, runnable: Runnable) {
+        if self.is_closed() {
+            return;
+        }
+        self.queues.place_first(Arc::new(GoesOn(Mutex::new(Some(runnable)))));
+        if !self.is_ending() && !self.summon() {
+            // The driver calls the standby if no worker comes to it.
+            self.nudge();
+        }
+    }
+
+    /// Runs the main task on a worker that has found it in its queue, unless it has run meanwhile.
+    pub(crate) fn run_announced_main(&self) {
+        self.standby.take_announced_main().into_iter().for_each(run);
+    }
+
+    /// Sees to it now and then that nothing urgent waits for the end of a long task.
+    pub(crate) fn remind_standby(self: &Arc<Self>) {
+        if self.standby.is_late(self.queues.has_urgent()) {
+            self.call_standby();
+        }
+    }
+
+    /// Calls the thread, unless some worker has nothing else to do.
+    fn call_standby(self: &Arc<Self>) {
+        // One that is stuck in the lane is counted as idle for good.
+        let stuck = self.mpi_gate.kept() - self.mpi_gate.kept_busy();
+        if self.idle.load(Ordering::Relaxed) > stuck {
+            return;
+        }
+        if !self.standby.call() {
+            return;
+        }
+        let pe = self.clone();
+        let stand_by = move || pe.standby.stand_by(|| pe.stand_in());
+        let name = format!("pe{}-standby", self.me().number());
+        let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(stand_by);
+        if let Err(error) = thread {
+            self.standby.has_no_thread();
+            tracing::warn!(pe = self.me().number(), "nothing stands in for the workers: {error}");
+        }
+    }
+
+    /// Does all that is urgent.
+    fn stand_in(self: &Arc<Self>) {
+        while !self.is_ending() {
+            if let Some(main) = self.standby.take_main() {
+                run(main);
+            } else if let Some(task) = self.queues.next_urgent() {
+                discard_with(|| task.start(self));
+            } else {
+                break;
+            }
+        }
+    }
+}
+
+fn run(runnable: Runnable) {
+    // The task's own panics are caught. This is for what is dropped after that.
+    discard_with(|| {
+        runnable.run();
+    });
+}

@@ -1,0 +1,92 @@
+//! How a task comes into a PE.
+
+use super::processor::Processor;
+use super::put_off::PutOff;
+use super::spawn::Destination;
+use crate::error::TaskError;
+use crate::executor::task::body::Body;
+use crate::executor::task::future::Future;
+use crate::executor::task::local::Local;
+use crate::executor::task::origin::Origin;
+use crate::executor::task::portable::Portable;
+use crate::executor::task::site::Site;
+use crate::executor::task::start::Loan;
+use std::sync::Arc;
+use ultramarine_topology::{Distance, Pe};
+
+impl Processor {
+    pub(crate) fn spawn<B, A>(
+        self: &Arc<Self>,
+        parent: Origin,
+        radius: Distance,
+        body: B,
+        argument: A,
+    ) -> Future<B::Output>
+    where
+        B: Body<Processor, A>,
+        A: Portable,
+    {
+        if self.is_ending() {
+            return Future::failed(TaskError::ShuttingDown);
+        }
+        let task = Local::new(body, parent, radius, argument);
+        self.submit(
+            parent.home,
+            Destination::Shelf(self.queues.radii.shelf(radius)),
+            Arc::new(task),
+        )
+    }
+
+    pub(crate) fn spawn_at<B, A>(
+        self: &Arc<Self>,
+        parent: Origin,
+        pe: Pe,
+        body: B,
+        argument: A,
+    ) -> Future<B::Output>
+    where
+        B: Body<Processor, A>,
+        A: Portable,
+    {
+        let pes = self.topology.pes();
+        if pe.number() >= pes {
+            return Future::failed(TaskError::NoSuchPe { pe, pes });
+        }
+        if self.is_ending() {
+            return Future::failed(TaskError::ShuttingDown);
+        }
+        let task = Local::new(body, parent, Distance::ZERO, argument);
+        self.submit(parent.home, Destination::On(pe), Arc::new(task))
+    }
+
+    /// Asks a PE to run a task before all others: one of the runtime's own, which is lost with it.
+    pub(crate) fn ask<B, A>(self: &Arc<Self>, pe: Pe, body: B, argument: A) -> Future<B::Output>
+    where
+        B: Body<Processor, A>,
+        A: Portable,
+    {
+        if self.is_ending() {
+            return Future::failed(TaskError::ShuttingDown);
+        }
+        let task = Local::new(body, self.own_origin(), Distance::ZERO, argument);
+        self.submit(self.me(), Destination::First(pe), Arc::new(task))
+    }
+
+    /// Has a task wait for a worker. What an [orphan](super::guests) spawns is put off.
+    pub(crate) fn submit<A, R>(
+        self: &Arc<Self>,
+        home: Pe,
+        destination: Destination,
+        task: Arc<dyn Loan<Processor, A, R>>,
+    ) -> Future<R>
+    where
+        A: 'static,
+        R: 'static,
+    {
+        if self.is_orphaned(home) {
+            return Future::new(Arc::new(PutOff::new(self, destination, task)));
+        }
+        self.enqueue(destination, task.clone());
+        Future::new(task)
+    }
+}

@@ -1,0 +1,297 @@
+//! What a worker thread does.
+//!
+//! A rayon thread becomes a worker by running [`work`], which returns to rayon only when nothing is
+//! left to do; then rayon puts the thread to sleep, and the thread that brings new work sends
+//! another such job. So rayon's own jobs (`join`, `par_iter` inside tasks) run on the same threads.
+//!
+//! Between two tasks the worker may take a turn at the engine. A turn costs as much as a small
+//! task, so it is taken about every [`TURN_EVERY`]: after each long task, but only after many
+//! short ones.
+
+use super::processor::{Processor, Task};
+use crate::executor::engine::mpi_gate::Caller;
+use crate::executor::schedule::nesting::is_nested;
+use crate::executor::schedule::queues::{Ready, Work};
+use crate::executor::task::activity::goes_into;
+use crate::executor::task::caught::discard_with;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a worker with short tasks goes on between two turns at the engine, while messages come.
+const TURN_EVERY: Duration = Duration::from_micros(4);
+
+/// The same while none come: a turn takes 0.2 to 0.4 µs, which would be a tenth of the time.
+const QUIET_TURN_EVERY: Duration = Duration::from_micros(16);
+
+/// It looks at the clock after this many tasks at most.
+const TASKS_BETWEEN_TURNS_MAX: u32 = 256;
+
+/// A worker without work polls without a pause for so long; after that it lets other threads of
+/// the machine go first between two polls.
+const POLITE_AFTER: Duration = Duration::from_micros(10);
+
+/// After how many tasks a worker that goes on placing them elsewhere takes a turn at the engine.
+const PLACED_BETWEEN_TURNS: u32 = 256;
+
+thread_local! {
+    /// Whether the thread is inside [`work_on`].
+    static AT_WORK: Cell<bool> = const { Cell::new(false) };
+    /// Whether it is between two tasks, and lets rayon run a job.
+    static IS_YIELDING: Cell<bool> = const { Cell::new(false) };
+    /// Whether it was called meanwhile.
+    static HAS_DECLINED: Cell<bool> = const { Cell::new(false) };
+    /// Whether it resumes a task while another one waits for it.
+    static IS_HELPING: Cell<bool> = const { Cell::new(false) };
+    /// Whether it is counted among the idle workers.
+    static IS_IDLE: Cell<bool> = const { Cell::new(false) };
+    /// How many tasks it has placed elsewhere since its last turn because of that.
+    static PLACED: Cell<u32> = const { Cell::new(0) };
+    /// How many more tasks it does before its next turn at the engine.
+    static TASKS_LEFT: Cell<u32> = const { Cell::new(0) };
+    /// How it came to that number.
+    static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
+}
+
+/// Works until there is nothing left to do.
+pub(crate) fn work(pe: &Arc<Processor>) {
+    let is_inside = is_nested();
+    pe.called.fetch_sub(1, Ordering::Relaxed);
+    if is_inside || AT_WORK.get() {
+        pe.active.fetch_sub(1, Ordering::SeqCst);
+        decline(pe);
+    } else {
+        work_on(pe);
+    }
+}
+
+/// The same, for a call to all workers: only one that is idle comes.
+pub(crate) fn work_if_idle(pe: &Arc<Processor>) {
+    let is_inside = is_nested();
+    pe.called_all.fetch_sub(1, Ordering::Relaxed);
+    if is_inside || AT_WORK.get() {
+        pe.was_declined.store(true, Ordering::Relaxed);
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+        work_on(pe);
+    }
+}
+
+/// For a worker that may only wait for another: resumes a task that can go on.
+pub(crate) fn help(pe: &Arc<Processor>) {
+    let is_inside = is_nested();
+    pe.is_help_called.store(false, Ordering::Relaxed);
+    if is_inside || AT_WORK.get() {
+        resume_one(pe);
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+        work_on(pe);
+    }
+}
+
+/// What a worker does while it waits for a result, in rayon's `join`, say. It starts no task, since
+/// the result would have to wait for its end. It does resume one: what can go on may be the main
+/// task. But only one at a time, or such waits would pile up. Whether this was not one inside
+/// another.
+fn resume_one(pe: &Arc<Processor>) -> bool {
+    let is_first = !IS_HELPING.replace(true);
+    if is_first {
+        if let Some(work) = pe.queues.next_to_resume() {
+            let function = goes_into(None);
+            run(pe, work);
+            goes_into(function);
+        }
+        IS_HELPING.set(false);
+    }
+    is_first
+}
+
+/// What a worker does that is called and cannot come.
+fn decline(pe: &Arc<Processor>) {
+    if IS_YIELDING.get() {
+        // Mostly it looks for work, and will pass the call on. But what rayon gave it may be long.
+        if HAS_DECLINED.replace(true) {
+            pe.was_declined.store(true, Ordering::Relaxed);
+            resume_one(pe);
+        }
+        return;
+    }
+    if resume_one(pe) && pe.queues.can_resume() {
+        pe.summon();
+        return;
+    }
+    if pe.queues.is_empty() {
+        return;
+    }
+    // Rayon has called one that cannot come, while others may sleep. They are called at once if
+    // that is not on its way already, else the driver does it in a while.
+    if pe.called_all.load(Ordering::Relaxed) == 0 {
+        pe.call_all();
+    } else {
+        pe.was_declined.store(true, Ordering::Relaxed);
+    }
+    if pe.active.load(Ordering::SeqCst) == 0 {
+        pe.nudge();
+    }
+}
+
+/// Lets rayon run a job of the user's, if there is one. Whether there was, or a call of ours.
+fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
+    goes_into(None);
+    let was_yielding = IS_YIELDING.replace(true);
+    let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
+    IS_YIELDING.set(was_yielding);
+    if HAS_DECLINED.take() && !pe.queues.is_empty() {
+        pe.summon();
+    }
+    has_run
+}
+
+/// Works, as one of the active.
+fn work_on(pe: &Arc<Processor>) {
+    AT_WORK.set(true);
+    loop {
+        while !pe.is_ending()
+            && let Some(work) = pe.queues.next()
+        {
+            run(pe, work);
+            if breathe(pe) && pe.called.load(Ordering::Relaxed) == 0 {
+                // What tasks have given to `rayon::spawn` is not to wait until our own queues are
+                // empty. (Not while a job of ours lies there, meant for a worker that still has to
+                // wake up.)
+                yield_to_rayon(pe);
+            }
+        }
+        if !pe.is_ending() && look_for_work(pe) {
+            continue;
+        }
+        // Either we see what was pushed before this, or its pusher sees that we are gone.
+        pe.active.fetch_sub(1, Ordering::SeqCst);
+        if pe.is_ending() || pe.queues.is_empty() || !pe.enlist() {
+            break;
+        }
+    }
+    AT_WORK.set(false);
+    if pe.active.load(Ordering::SeqCst) == 0 {
+        // From now on it is the driver that looks after the messages.
+        pe.nudge();
+    }
+}
+
+fn run(pe: &Arc<Processor>, work: Work<Task>) {
+    // The task's own panics are caught, and end its future. This is for what is dropped after that.
+    discard_with(|| match work {
+        Work::Start(task) => task.start(pe),
+        Work::Resume(Ready::Task(runnable)) => drop(runnable.run()),
+        Work::Resume(Ready::Main) => pe.run_announced_main(),
+    });
+}
+
+/// What the calling thread is, on its way into the lane's library.
+pub(crate) fn caller(pe: &Processor) -> Caller {
+    match (pe.queues.is_worker(), IS_IDLE.get()) {
+        (false, _) => Caller::Driver,
+        (true, false) => Caller::Worker,
+        (true, true) => Caller::IdleWorker,
+    }
+}
+
+/// Polls, hard, for as long as the setting `spin` says. Returns whether there is work again.
+fn look_for_work(pe: &Arc<Processor>) -> bool {
+    let mut since = Instant::now();
+    loop {
+        pe.idle.fetch_add(1, Ordering::Relaxed);
+        IS_IDLE.set(true);
+        let mut something_happened = pe.try_turn();
+        IS_IDLE.set(false);
+        pe.idle.fetch_sub(1, Ordering::Relaxed);
+        // What rayon gives us may be long, and then this worker is not idle.
+        something_happened |= yield_to_rayon(pe);
+        if !pe.queues.is_empty() {
+            break true;
+        }
+        let now = Instant::now();
+        if something_happened {
+            since = now;
+        }
+        let idle_for = now - since;
+        if pe.is_ending() || idle_for >= pe.settings.spin {
+            break false;
+        }
+        if idle_for >= POLITE_AFTER {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Takes a turn at the engine if one is due: to be called after each task, or part of one. Whether
+/// it was.
+#[inline]
+pub(crate) fn breathe(pe: &Arc<Processor>) -> bool {
+    let left = TASKS_LEFT.get();
+    if left > 0 {
+        TASKS_LEFT.set(left - 1);
+        return false;
+    }
+    take_a_turn(pe);
+    true
+}
+
+/// Takes a turn at the engine now and then while the calling worker places tasks elsewhere. So they
+/// leave while there are more to come, and what was written for them is still in the cache.
+pub(crate) fn breathe_amid_task(pe: &Arc<Processor>) {
+    let placed = PLACED.get() + 1;
+    PLACED.set(placed % PLACED_BETWEEN_TURNS);
+    if placed == PLACED_BETWEEN_TURNS && pe.queues.is_worker() {
+        pe.try_turn_amid_task();
+    }
+}
+
+#[cold]
+fn take_a_turn(pe: &Arc<Processor>) {
+    let is_quiet = if pe.queues.is_worker() {
+        !pe.try_turn()
+    } else {
+        // The main task on a thread beside the workers. A call of the lane's that does not return
+        // must not keep it.
+        pe.nudge();
+        true
+    };
+    let pace = PACE.take().unwrap_or_else(Pace::new).after_turn(is_quiet);
+    TASKS_LEFT.set(pace.tasks_between - 1);
+    PACE.set(Some(pace));
+}
+
+/// Spreads turns at the engine evenly over time.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// When the last turn was over.
+    last: Instant,
+    /// How long a task takes, or has taken lately.
+    task: Duration,
+    /// How many tasks there are from one turn to the next, at least one.
+    tasks_between: u32,
+    /// How long that should be.
+    interval: Duration,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Pace { last: Instant::now(), task: TURN_EVERY, tasks_between: 1, interval: TURN_EVERY }
+    }
+
+    /// As many tasks as have lately fitted into the time between two turns, which grows as long as
+    /// nothing happens.
+    fn after_turn(self, is_quiet: bool) -> Self {
+        let interval = if is_quiet { QUIET_TURN_EVERY.min(self.interval * 2) } else { TURN_EVERY };
+        let now = Instant::now();
+        let took = (now - self.last) / self.tasks_between;
+        // Longer ones count at once, and shorter ones only if there are several: behind a short
+        // one, which only waited for a result, there may be long ones.
+        let task = took.max((self.task * 3 + took) / 4).max(Duration::from_nanos(1));
+        let fitting = (interval.as_nanos() / task.as_nanos()) as u32;
+        let tasks_between = fitting.clamp(1, TASKS_BETWEEN_TURNS_MAX);
+        Pace { last: now, task, tasks_between, interval }
+    }
+}

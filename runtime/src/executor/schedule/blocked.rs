@@ -1,0 +1,125 @@
+//! Finding tasks that block their thread: that wait inside a call of theirs and neither compute nor
+//! let another task run.
+//!
+//! Each worker notes which function it is inside of, and counts how often it has begun with one.
+//! The driver looks at that now and then. Where nothing has moved it asks the system what the
+//! thread has done meanwhile. A thread that has used the CPU, or has waited for it, computes.
+//!
+//! A thread that waits for another one may be inside rayon, which waits for what another worker
+//! computes. So it counts as blocked only while no other worker of the PE computes.
+
+use crate::executor::task::activity::Activity;
+use std::time::{Duration, Instant};
+
+/// How often the driver looks within the time after which a task is reported.
+const LOOKS: u32 = 5;
+
+/// A thread computes that takes this part of a core's time, or waits for it: a twentieth.
+const COMPUTES_FROM: u32 = 20;
+
+/// What the driver has seen of the workers.
+pub(crate) struct BlockedCheck {
+    looked_at: Instant,
+    workers: Vec<Seen>,
+}
+
+/// What it has seen of one.
+#[derive(Default)]
+struct Seen {
+    runs: u64,
+    busy_for: Option<Duration>,
+    /// Whether it has computed since the last look.
+    computes: bool,
+    /// How long it has been in the same function without computing.
+    waited: Duration,
+    was_reported: bool,
+}
+
+impl BlockedCheck {
+    pub(crate) fn new(workers: usize) -> Self {
+        let workers = (0..workers).map(|_| Seen::default()).collect();
+        BlockedCheck { looked_at: Instant::now(), workers }
+    }
+
+    /// Reports each worker, by its index, whose task has blocked its thread for `limit`: once for
+    /// each such task, and with the time for which it has waited.
+    pub(crate) fn look<'a, I>(
+        &mut self,
+        limit: Duration,
+        activities: I,
+        mut report: impl FnMut(usize, &Activity, Duration),
+    ) where
+        I: Iterator<Item = &'a Activity> + Clone,
+    {
+        let now = Instant::now();
+        let passed = now - self.looked_at;
+        if passed < limit / LOOKS {
+            return;
+        }
+        self.looked_at = now;
+        // The whole process may have been stopped meanwhile.
+        let passed = passed.min(limit / LOOKS * 2);
+        for (seen, activity) in self.workers.iter_mut().zip(activities.clone()) {
+            seen.look(activity, passed);
+        }
+        for (index, activity) in activities.enumerate() {
+            let is_late = self.workers[index].waited >= limit && !self.workers[index].was_reported;
+            let compute = self.workers.iter().any(|seen| seen.computes);
+            if is_late && !(compute && activity.waits_for_thread()) {
+                self.workers[index].was_reported = true;
+                report(index, activity, self.workers[index].waited);
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// What is new after so much time.
+    fn look(&mut self, activity: &Activity, passed: Duration) {
+        let (runs, busy_for) = (activity.runs(), activity.busy_for());
+        let more = busy_for.zip(self.busy_for).map(|(now, before)| now.saturating_sub(before));
+        self.computes = more.is_none_or(|more| more > passed / COMPUTES_FROM);
+        let is_the_same = runs == self.runs && activity.function.get().is_some();
+        self.was_reported &= is_the_same;
+        self.waited =
+            if is_the_same && !self.computes { self.waited + passed } else { Duration::ZERO };
+        (self.runs, self.busy_for) = (runs, busy_for);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn who_waits_in_one_function_without_computing_is_blocked() {
+        let (activity, mut seen) = (Arc::<Activity>::default(), Seen::default());
+        activity.sits_down();
+        let second = Duration::from_secs(1);
+        let mut looks = |activity: &Activity| {
+            // As long ago as makes the work of this test nothing.
+            seen.look(activity, second);
+            seen.waited
+        };
+        looks(&activity);
+        assert_eq!(looks(&activity), Duration::ZERO, "it is between two tasks");
+        activity.function.set(Some(|| "one"));
+        assert_eq!(looks(&activity), second);
+        assert_eq!(looks(&activity), 2 * second);
+        activity.started.store(1, Ordering::Relaxed);
+        assert_eq!(looks(&activity), Duration::ZERO, "it is another task");
+        assert_eq!(looks(&activity), second);
+        activity.resumed.store(1, Ordering::Relaxed);
+        assert_eq!(looks(&activity), Duration::ZERO);
+        let start = activity.busy_for().expect("the system says it");
+        let enough = start + second / COMPUTES_FROM * 2;
+        while activity.busy_for().expect("it does") < enough {}
+        assert_eq!(looks(&activity), Duration::ZERO, "it has computed");
+        let stranger = Activity::default();
+        stranger.function.set(Some(|| "two"));
+        assert_eq!(looks(&stranger), Duration::ZERO);
+        assert_eq!(looks(&stranger), Duration::ZERO, "nothing is known of its thread");
+    }
+}

@@ -1,0 +1,96 @@
+//! Tasks from other PEs that wait here for something, by the PEs that wait for them.
+
+use crate::protocol::TaskId;
+use async_task::Task;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The guests of a PE that wait for something.
+#[derive(Default)]
+pub(crate) struct Guests(Mutex<Register>);
+
+#[derive(Default)]
+struct Register {
+    /// Also some that have ended meanwhile.
+    tasks: Vec<(TaskId, Task<()>)>,
+    /// Those that have ended are let go when there are this many.
+    full_at: usize,
+    /// The PE has left the job: a task that begins to wait now is stopped at once.
+    is_closed: bool,
+}
+
+impl Guests {
+    /// How many ended tasks are kept at most, apart from as many as waited when such were last let
+    /// go.
+    const ENDED_MAX: usize = 64;
+
+    fn register(&self) -> MutexGuard<'_, Register> {
+        // No code of the user's runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A task has begun, and waits for something. Most tasks never do, and are not entered here: it
+    /// was a tenth of the work of a small one.
+    pub(crate) fn add(&self, id: TaskId, task: Task<()>) {
+        let mut register = self.register();
+        if register.is_closed {
+            // After the lock: this schedules it.
+            drop(register);
+            return drop(task);
+        }
+        let Register { tasks, full_at, .. } = &mut *register;
+        if tasks.len() >= *full_at {
+            tasks.retain(|(_, task)| !task.is_finished());
+            *full_at = 2 * tasks.len() + Self::ENDED_MAX;
+        }
+        tasks.push((id, task));
+    }
+
+    /// Stops these. They are dropped by workers, one by one.
+    pub(crate) fn stop(&self, which: impl Fn(TaskId) -> bool) {
+        let mut register = self.register();
+        let stopped: Vec<_> = register.tasks.extract_if(.., |(id, _)| which(*id)).collect();
+        drop(register);
+        // After the lock: this schedules them.
+        drop(stopped);
+    }
+
+    /// Lets go of those that have ended. Whether there are no others.
+    pub(crate) fn tidy(&self) -> bool {
+        let mut register = self.register();
+        register.tasks.retain(|(_, task)| !task.is_finished());
+        register.tasks.shrink_to(Self::ENDED_MAX);
+        register.full_at = 2 * register.tasks.len() + Self::ENDED_MAX;
+        register.tasks.is_empty()
+    }
+
+    /// Stops all, and those that come later.
+    pub(crate) fn clear(&self) {
+        self.register().is_closed = true;
+        self.stop(|_| true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ultramarine_topology::Pe;
+
+    #[test]
+    fn tasks_that_have_ended_are_let_go() {
+        let guests = Guests::default();
+        let (runnable, waiting) = async_task::spawn(async {}, |_| {});
+        let of = |home| TaskId { home: Pe::new(home), future: 7 };
+        guests.add(of(1), waiting);
+        for _ in 0..10 * Guests::ENDED_MAX {
+            let (runnable, ended) = async_task::spawn(async {}, |_| {});
+            runnable.run();
+            guests.add(of(2), ended);
+            assert!(guests.register().tasks.len() <= Guests::ENDED_MAX + 2);
+        }
+        assert!(!guests.tidy(), "one waits");
+        assert_eq!(guests.register().tasks.len(), 1);
+        guests.stop(|task| task == of(1));
+        assert!(guests.tidy());
+        drop(runnable);
+    }
+}

@@ -1,0 +1,417 @@
+//! The pool's shelves as lock-free deques, and the ready queue.
+//!
+//! Each worker has a deque for each radius, which it alone pushes to and takes the youngest from;
+//! everyone else takes the oldest (Chase and Lev's deque). Threads that are not workers of the PE
+//! put tasks into one common queue for each radius. Which shelf is looked at first is the
+//! protocol's [`Pool`] policy, here as everywhere.
+//!
+//! Before all shelves come tasks placed here by name, and the ready queue: tasks that waited for
+//! something and can go on.
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
+
+pub(crate) use super::shelves::Common;
+
+use super::shelves::{Own, take};
+use crate::code::Name;
+use crate::executor::task::activity::Activity;
+use crate::protocol::{Pool, Radii};
+use async_task::Runnable;
+use crossbeam_deque::{Injector, Stealer, Worker as Deque};
+use crossbeam_queue::SegQueue;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A task that waits in the queues of a PE.
+pub(crate) trait Queued: Send + Sized + 'static {
+    /// What says the name of its function, where that is known before it is started.
+    fn function(&self) -> Option<Name>;
+
+    /// Ends a task that will not be run.
+    fn call_off(self);
+
+    /// Lets at what the calling thread is among the workers. (A thread has one seat, whatever waits
+    /// in the queues: so the static is where the type of the tasks is known.)
+    fn with_seat<R>(act: impl FnOnce(&RefCell<Option<Seat<Self>>>) -> R) -> R;
+}
+
+/// Something for a worker to do.
+pub(crate) enum Work<T> {
+    /// A task that no thread has started.
+    Start(T),
+    /// A task that waited for something.
+    Resume(Ready),
+}
+
+/// A task that can go on.
+pub(crate) enum Ready {
+    Task(Runnable),
+    /// The main task, unless it is run elsewhere meanwhile.
+    Main,
+}
+
+/// All queues of a PE.
+pub(crate) struct Queues<T> {
+    pub(crate) radii: Radii,
+    /// Tasks put there by threads that are not workers, by radius.
+    arrived: Box<[Arc<Injector<T>>]>,
+    /// What comes before all tasks: messages to be read.
+    urgent: SegQueue<T>,
+    /// Tasks placed here by name.
+    placed: SegQueue<T>,
+    /// Tasks that can go on, from threads that are not workers.
+    ready: SegQueue<Ready>,
+    workers: Box<[Ends<T>]>,
+    /// How many tasks were started by threads without deques of their own.
+    started_standing: Activity,
+}
+
+/// What others see of a worker.
+struct Ends<T> {
+    ready: Stealer<Ready>,
+    shelves: Box<[Stealer<T>]>,
+    activity: Arc<Activity>,
+}
+
+/// How many other workers one looks at to see whether there is something to steal.
+const GLANCES: usize = 4;
+
+/// A worker's own ends of its deques.
+pub(crate) struct Deques<T> {
+    index: usize,
+    activity: Arc<Activity>,
+    ready: Deque<Ready>,
+    /// How often it has asked for something to do.
+    asked: u8,
+    /// Whom of the others it looks at next.
+    glance: usize,
+    own: Pool<Own<T>>,
+    /// The shelves of everybody.
+    common: Pool<Common<T>>,
+}
+
+/// Counts one more, where no other thread does.
+fn count(number: &AtomicU64) {
+    number.store(number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// What a thread is for the PE whose worker it is.
+pub(crate) struct Seat<T> {
+    queues: Arc<Queues<T>>,
+    place: Place<T>,
+}
+
+/// What a worker takes tasks from.
+enum Place<T> {
+    /// Its own deques, and then everybody's.
+    Own(Deques<T>),
+    /// It has come later and has none of its own: only everybody's.
+    Standing(Pool<Common<T>>),
+}
+
+impl<T: Queued> Queues<T> {
+    /// The queues of a PE with this many workers, and the workers' ends of them.
+    pub(crate) fn new(radii: Radii, threads: usize) -> (Arc<Self>, Vec<Deques<T>>) {
+        let shelves = || (0..radii.count()).map(|_| Deque::new_lifo()).collect::<Vec<_>>();
+        let own: Vec<Vec<Deque<T>>> = (0..threads).map(|_| shelves()).collect();
+        let ready: Vec<Deque<Ready>> = (0..threads).map(|_| Deque::new_fifo()).collect();
+        let ends = |(shelves, ready): (&Vec<Deque<T>>, &Deque<Ready>)| Ends {
+            ready: ready.stealer(),
+            shelves: shelves.iter().map(Deque::stealer).collect(),
+            activity: Arc::default(),
+        };
+        let queues = Arc::new(Queues {
+            arrived: (0..radii.count()).map(|_| Arc::default()).collect(),
+            urgent: SegQueue::new(),
+            placed: SegQueue::new(),
+            ready: SegQueue::new(),
+            workers: own.iter().zip(&ready).map(ends).collect(),
+            radii,
+            started_standing: Activity::default(),
+        });
+        let deques =
+            own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
+                index,
+                activity: queues.workers[index].activity.clone(),
+                ready,
+                asked: 0,
+                glance: 0,
+                own: Pool::new(shelves.into_iter().map(Own)),
+                common: queues.common(index + 1),
+            });
+        let deques = deques.collect();
+        (queues, deques)
+    }
+
+    /// The shelves of everybody, as one pool, from which that worker's tasks are taken first.
+    pub(crate) fn common(&self, next: usize) -> Pool<Common<T>> {
+        Pool::new((0..self.radii.count()).map(|shelf| Common {
+            arrived: self.arrived[shelf].clone(),
+            workers: self.workers.iter().map(|worker| worker.shelves[shelf].clone()).collect(),
+            next,
+        }))
+    }
+
+    /// Makes the calling thread a worker.
+    pub(crate) fn seat(self: &Arc<Self>, deques: Deques<T>) {
+        deques.activity.sits_down();
+        self.take_seat(Place::Own(deques));
+    }
+
+    /// Makes the calling thread a worker without deques of its own.
+    pub(crate) fn stand(self: &Arc<Self>) {
+        self.take_seat(Place::Standing(self.common(0)));
+    }
+
+    fn take_seat(self: &Arc<Self>, place: Place<T>) {
+        T::with_seat(|seat| seat.replace(Some(Seat { queues: self.clone(), place })));
+    }
+
+    /// Lets a worker of this PE at its place. `None` on any other thread.
+    fn with_place<R>(&self, act: impl FnOnce(&mut Place<T>) -> R) -> Option<R> {
+        T::with_seat(|seat| {
+            let mut seat = seat.borrow_mut();
+            let seat = seat.as_mut().filter(|seat| std::ptr::eq(&raw const *seat.queues, self))?;
+            Some(act(&mut seat.place))
+        })
+    }
+
+    /// Lets a worker of this PE at its own ends. `None` on any other thread.
+    fn with_own<R>(&self, act: impl FnOnce(&mut Deques<T>) -> R) -> Option<R> {
+        self.with_place(|place| match place {
+            Place::Own(deques) => Some(act(deques)),
+            Place::Standing(_) => None,
+        })?
+    }
+
+    /// Whether the calling thread is a worker of this PE.
+    pub(crate) fn is_worker(&self) -> bool {
+        self.with_place(|_| ()).is_some()
+    }
+
+    /// Puts a fork on a shelf, if it can be pulled back from there. Whether it was put there.
+    ///
+    /// A thread without deques cannot pull anything back, so that what its parent takes back would
+    /// pile up in the common queue. It puts a fork there only while no other task waits there: then
+    /// thieves find something, and at most one empty task is left behind.
+    pub(crate) fn push_fork(&self, shelf: usize, task: T) -> bool {
+        let mut task = Some(task);
+        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        match task {
+            None => true,
+            Some(task) if self.arrived[shelf].is_empty() => {
+                self.arrived[shelf].push(task);
+                true
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// Puts a task on a shelf of the pool. Whether the calling thread is a worker with shelves of
+    /// its own.
+    pub(crate) fn push(&self, shelf: usize, task: T) -> bool {
+        let mut task = Some(task);
+        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        match task {
+            None => true,
+            Some(task) => {
+                self.arrived[shelf].push(task);
+                false
+            }
+        }
+    }
+
+    /// Takes a task off its shelf again, if it is the youngest that the calling worker has there:
+    /// else it stays, for somebody to find out that it has been started.
+    pub(crate) fn pull_back(&self, shelf: usize, is_it: impl FnOnce(&T) -> bool) {
+        self.with_own(|own| {
+            let shelf = &own.own.shelf(shelf).0;
+            if let Some(youngest) = shelf.pop() {
+                if is_it(&youngest) {
+                    count(&own.activity.started);
+                } else {
+                    shelf.push(youngest);
+                }
+            }
+        });
+    }
+
+    /// Puts a task before all shelves.
+    pub(crate) fn place(&self, task: T) {
+        self.placed.push(task);
+    }
+
+    /// Puts something before the tasks that were placed.
+    pub(crate) fn place_first(&self, task: T) {
+        self.urgent.push(task);
+    }
+
+    /// Puts a task that can go on before all shelves.
+    pub(crate) fn push_ready(&self, task: Ready) {
+        let mut task = Some(task);
+        self.with_own(|own| own.ready.push(task.take().expect("taken only here")));
+        task.into_iter().for_each(|task| self.ready.push(task));
+    }
+
+    /// What the calling worker should do next. `None` on any other thread.
+    pub(crate) fn next(&self) -> Option<Work<T>> {
+        self.with_place(|place| match place {
+            Place::Own(own) => self.next_of(own),
+            Place::Standing(common) => {
+                let work = (self.next_placed())
+                    .or_else(|| self.next_ready(None))
+                    .or_else(|| common.select_local().map(Work::Start))
+                    .or_else(|| self.steal_ready())?;
+                if matches!(work, Work::Start(_)) {
+                    self.started_standing.started.fetch_add(1, Ordering::Relaxed);
+                }
+                Some(work)
+            }
+        })?
+    }
+
+    /// A task that can go on, for a worker that must start none. `None` on any other thread.
+    pub(crate) fn next_to_resume(&self) -> Option<Work<T>> {
+        self.with_place(|place| match place {
+            Place::Own(own) => self.next_ready(Some(own)).or_else(|| self.steal_ready()),
+            Place::Standing(_) => self.next_ready(None).or_else(|| self.steal_ready()),
+        })?
+    }
+
+    /// What comes before all tasks, for a thread that is no worker.
+    pub(crate) fn next_urgent(&self) -> Option<T> {
+        let task = self.urgent.pop()?;
+        self.started_standing.started.fetch_add(1, Ordering::Relaxed);
+        Some(task)
+    }
+
+    fn next_placed(&self) -> Option<Work<T>> {
+        // They are mostly empty, and looking takes no fence, as trying does.
+        let take = |queue: &SegQueue<T>| if queue.is_empty() { None } else { queue.pop() };
+        take(&self.urgent).or_else(|| take(&self.placed)).map(Work::Start)
+    }
+
+    fn next_ready(&self, own: Option<&Deques<T>>) -> Option<Work<T>> {
+        // First what others have put there, or a task that yields would always be before it.
+        (if self.ready.is_empty() { None } else { self.ready.pop() })
+            .or_else(|| own?.ready.pop())
+            .map(Work::Resume)
+    }
+
+    fn steal_ready(&self) -> Option<Work<T>> {
+        let steal = |worker: &Ends<T>| take(|| worker.ready.steal());
+        self.workers.iter().find_map(steal).map(Work::Resume)
+    }
+
+    /// What a worker with deques of its own should do next.
+    fn next_of(&self, own: &mut Deques<T>) -> Option<Work<T>> {
+        // Tasks that go on placing others must not keep those that can go on from ever doing so.
+        own.asked = own.asked.wrapping_add(1);
+        let work = (if own.asked == 0 { self.next_ready(Some(own)) } else { None })
+            .or_else(|| self.next_placed())
+            .or_else(|| self.next_ready(Some(own)))
+            .or_else(|| own.own.select_local().map(Work::Start))
+            .or_else(|| own.common.select_local().map(Work::Start))
+            .or_else(|| self.steal_ready())?;
+        let activity = &own.activity;
+        match &work {
+            Work::Start(task) => {
+                activity.function.set(task.function());
+                count(&activity.started);
+            }
+            Work::Resume(_) => {
+                activity.function.set(None);
+                count(&activity.resumed);
+            }
+        }
+        Some(work)
+    }
+
+    /// Whether there is nothing to do. May be outdated as soon as it is said.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.has_ready() && self.has_none_to_steal()
+    }
+
+    /// Whether something waits that comes before all tasks.
+    pub(crate) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+
+    /// Whether something waits that comes before all shelves.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.urgent.is_empty() || !self.placed.is_empty() || self.can_resume()
+    }
+
+    /// Whether a task can go on.
+    pub(crate) fn can_resume(&self) -> bool {
+        !self.ready.is_empty() || self.workers.iter().any(|worker| !worker.ready.is_empty())
+    }
+
+    /// Whether no task waits that somebody could steal.
+    pub(crate) fn has_none_to_steal(&self) -> bool {
+        self.arrived.iter().all(|queue| queue.is_empty())
+            && self.workers.iter().all(|worker| worker.shelves.iter().all(Stealer::is_empty))
+    }
+
+    /// Whether the calling worker sees no task that somebody could steal: it looks at what it has,
+    /// and at a few of the others, in turn. To look at all of 64 workers took 1.7 µs.
+    pub(crate) fn sees_none_to_steal(&self) -> bool {
+        let has_none = |worker: usize| self.workers[worker].shelves.iter().all(Stealer::is_empty);
+        let seen = self.with_own(|own| {
+            let others = self.workers.len() - 1;
+            let looks = GLANCES.min(others);
+            let begin = own.glance;
+            own.glance = (begin + looks).checked_rem(others).unwrap_or(0);
+            let other = |n| (own.index + 1 + (begin + n) % others) % self.workers.len();
+            has_none(own.index)
+                && self.arrived.iter().all(|queue| queue.is_empty())
+                && (0..looks).map(other).all(has_none)
+        });
+        seen.unwrap_or_else(|| self.has_none_to_steal())
+    }
+
+    /// How many tasks wait on the calling worker's own shelves; on a thread without any, as many as
+    /// there can be.
+    pub(crate) fn own_len(&self) -> usize {
+        self.with_own(|own| own.own.len()).unwrap_or(usize::MAX)
+    }
+
+    /// How many tasks the workers have started.
+    pub(crate) fn started(&self) -> u64 {
+        let all = self.activities().chain([&self.started_standing]);
+        all.map(|activity| activity.started.load(Ordering::Relaxed)).sum()
+    }
+
+    /// What each worker does, but for those without deques of their own.
+    pub(crate) fn activities(&self) -> impl Iterator<Item = &Activity> + Clone {
+        self.workers.iter().map(|worker| &*worker.activity)
+    }
+
+    /// Takes out everything, from any thread.
+    pub(crate) fn clear(&self) {
+        while let Some(task) = self.urgent.pop().or_else(|| self.placed.pop()) {
+            task.call_off();
+        }
+        while let Some(task) = self.ready.pop() {
+            drop(task);
+        }
+        self.arrived.iter().for_each(|q| {
+            while let Some(task) = take(|| q.steal()) {
+                task.call_off();
+            }
+        });
+        for worker in &self.workers {
+            while let Some(task) = take(|| worker.ready.steal()) {
+                drop(task);
+            }
+            for shelf in &worker.shelves {
+                while let Some(task) = take(|| shelf.steal()) {
+                    task.call_off();
+                }
+            }
+        }
+    }
+}

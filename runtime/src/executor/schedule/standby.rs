@@ -1,0 +1,173 @@
+//! The state of the thread that stands in for the workers, and what it stands in for.
+
+use crate::executor::task::caught::discard_with;
+use async_task::Runnable;
+use std::cell::Cell;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The thread, and what it stands in for.
+#[derive(Default)]
+pub(crate) struct Standby {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The main task, if it can go on and no thread runs it.
+    main: Option<Runnable>,
+    /// Whether a [`Ready::Main`](super::queues::Ready::Main) is in a queue.
+    is_main_announced: bool,
+    /// Since when the driver has seen something wait each time that it looked.
+    waiting_since: Option<Instant>,
+    has_thread: bool,
+    stage: Stage,
+}
+
+/// What the thread does, if it is there.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Sleeps,
+    /// It has been called, and comes.
+    IsCalled,
+    IsAtWork,
+    /// It goes for good: the PE has left.
+    IsClosed,
+}
+
+/// The driver calls the thread when something has waited for this long. Mostly a worker comes to it
+/// within microseconds.
+const LATE_AFTER: Duration = Duration::from_millis(1);
+
+thread_local! {
+    static IS_STANDBY: Cell<bool> = const { Cell::new(false) };
+    static IS_URGENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something that must not wait for a worker. What it begins and what then waits for something
+/// must not either.
+pub(crate) fn urgently<R>(act: impl FnOnce() -> R) -> R {
+    let was_urgent = IS_URGENT.replace(true);
+    let result = act();
+    IS_URGENT.set(was_urgent);
+    result
+}
+
+/// Whether the caller does something urgent.
+pub(crate) fn is_urgent() -> bool {
+    IS_URGENT.get()
+}
+
+/// Whether the calling thread is the one that stands in.
+pub(crate) fn is_standby() -> bool {
+    IS_STANDBY.get()
+}
+
+impl Standby {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code of the user's runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the thread is doing something.
+    pub(crate) fn is_at_work(&self) -> bool {
+        matches!(self.state().stage, Stage::IsCalled | Stage::IsAtWork)
+    }
+
+    /// Ends the thread, and drops the main task if it waits.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.stage = Stage::IsClosed;
+        let main = state.main.take();
+        drop(state);
+        self.changed.notify_all();
+        discard_with(|| drop(main));
+    }
+
+    /// Keeps the main task, which can go on, for the first thread that takes it. Whether it is to
+    /// be announced in a queue; `None` once the PE has left.
+    pub(crate) fn offer_main(&self, main: Runnable) -> Option<bool> {
+        let mut state = self.state();
+        if state.stage == Stage::IsClosed {
+            // After the lock: this drops the main task.
+            drop(state);
+            drop(main);
+            return None;
+        }
+        state.main = Some(main);
+        state.waiting_since = None;
+        Some(!std::mem::replace(&mut state.is_main_announced, true))
+    }
+
+    pub(crate) fn take_main(&self) -> Option<Runnable> {
+        self.state().main.take()
+    }
+
+    /// The same for a worker that has found the announcement in a queue.
+    pub(crate) fn take_announced_main(&self) -> Option<Runnable> {
+        let mut state = self.state();
+        state.is_main_announced = false;
+        state.main.take()
+    }
+
+    /// Whether the main task, or something else that is urgent, has waited for too long. To be
+    /// asked now and then.
+    pub(crate) fn is_late(&self, has_urgent: bool) -> bool {
+        let mut state = self.state();
+        let is_waiting = state.main.is_some() || has_urgent;
+        let now = Instant::now();
+        let since = is_waiting.then(|| state.waiting_since.unwrap_or(now));
+        state.waiting_since = since;
+        since.is_some_and(|since| now - since >= LATE_AFTER)
+    }
+
+    /// Calls the thread, unless it comes already. Whether it has yet to be started.
+    pub(crate) fn call(&self) -> bool {
+        let mut state = self.state();
+        match state.stage {
+            // It looks again before it sleeps.
+            Stage::IsCalled | Stage::IsClosed => return false,
+            Stage::Sleeps | Stage::IsAtWork => state.stage = Stage::IsCalled,
+        }
+        let has_thread = std::mem::replace(&mut state.has_thread, true);
+        drop(state);
+        if has_thread {
+            self.changed.notify_one();
+        }
+        !has_thread
+    }
+
+    /// The thread could not be started.
+    pub(crate) fn has_no_thread(&self) {
+        let mut state = self.state();
+        (state.has_thread, state.stage) = (false, Stage::Sleeps);
+    }
+
+    /// Makes the calling thread the one that stands in: does `stand_in` each time that it is
+    /// called, until the PE has left.
+    pub(crate) fn stand_by(&self, stand_in: impl Fn()) {
+        IS_STANDBY.set(true);
+        while self.is_called() {
+            stand_in();
+        }
+    }
+
+    /// Waits until the thread is called. Not so if that is for it to end.
+    fn is_called(&self) -> bool {
+        let mut state = self.state();
+        if state.stage == Stage::IsAtWork {
+            state.stage = Stage::Sleeps;
+        }
+        while state.stage == Stage::Sleeps {
+            // Until the PE is closed, which every job is.
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.stage == Stage::IsClosed {
+            return false;
+        }
+        state.stage = Stage::IsAtWork;
+        true
+    }
+}

@@ -1,0 +1,33 @@
+//! What may travel from PE to PE.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A value that can travel: the argument or result of a task.
+///
+/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither
+/// encoded nor copied before they leave the process, and small messages do not wait behind them.
+/// Within a process nothing is copied at all. Other values are encoded. Where they contain large
+/// arrays, that takes most of the time, unless [`plain`](crate::plain) says what the arrays are.
+///
+/// An encoding holds the fields one after the other, without their names and types. So what serde
+/// can leave out or put elsewhere does not travel: no `skip_serializing_if`, `flatten`,
+/// `untagged` or `tag`. The first may be **read as another value, without an error**; the others
+/// are errors of the task. A task that stays on its PE does not show it, since nothing is encoded
+/// there.
+///
+/// A type of your own derives both traits of serde, `Serialize` and `Deserialize`; a type of
+/// another crate has them if that crate's feature `serde` is on. Borrowed values do not travel:
+/// pass a `String` for a `&str` (else the compiler says "implementation of `Deserialize` is not
+/// general enough"), a `Vec` for a slice, and the value itself for an `Rc`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot travel from PE to PE",
+    label = "an argument or a result of a task is not `Portable`",
+    note = "for a type of your own: `#[derive(serde::Serialize, serde::Deserialize)]`; for a type of \
+            another crate: that crate's feature `serde`, if it has one",
+    note = "references, `Rc` and borrowed data cannot travel: pass a `String` for a `&str`, a `Vec` for \
+            a slice, the value itself for an `Rc`",
+    note = "an error without serde travels as its text: return `Result<T, ultramarine::Failure>`"
+)]
+pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
