@@ -18,8 +18,8 @@
 //! ```
 //!
 //! What a floor needs of a higher one is a small trait: a task knows its
-//! [`Site`](task::site::Site), the engine its [`EngineSite`](engine::site::EngineSite), a queue
-//! the [`Queued`](schedule::queues::Queued). There is one implementation of each in the program, so
+//! `Site`, the engine its `EngineSite`, a queue
+//! the `Queued`. There is one implementation of each in the program, so
 //! that the compiler sees through them: they cost nothing.
 
 mod api;

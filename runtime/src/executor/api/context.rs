@@ -1,14 +1,8 @@
 //! What a task can do: spawn other tasks, place them, ask who is near.
 
-use super::body::Async;
-use super::fork::Fork;
-use crate::code::Stateless;
 use crate::executor::pe::processor::Processor;
 use crate::executor::pe::worker::breathe;
-use crate::executor::task::body::Plain;
-use crate::executor::task::future::Future;
 use crate::executor::task::origin::Origin;
-use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -198,61 +192,6 @@ impl Context {
         self.origin.is_supervised
     }
 
-    /// Spawns a task that any PE within `radius` of this one may steal (`boundedSpawn` in
-    /// SymGridPar2 §4.2, `supervisedSpawn` in §5.2). [`Distance::ZERO`]: it stays here.
-    /// [`Distance::ONE`]: it may go anywhere.
-    ///
-    /// While the task stays on this PE, neither argument nor result is encoded.
-    pub fn spawn<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Future<T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.spawn(self.origin, radius, Async(f), argument)
-    }
-
-    /// [`spawn`](Self::spawn) for a function that only computes.
-    pub fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
-    where
-        F: Fn(A) -> R + Stateless,
-        A: Portable,
-        R: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.spawn(self.origin, radius, Plain(f), argument)
-    }
-
-    /// [`spawn`](Self::spawn) of a task that the caller means to [take back](Fork::take_back)
-    /// and do itself, unless another thread or PE has taken it first.
-    pub fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.fork(self.origin, radius, Async(f), argument)
-    }
-
-    /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
-    /// SymGridPar2 §4.3, `supervisedSpawnAt` in §5.2). If it is supervised and that PE dies, any
-    /// PE may run it. The future of a task for a PE that does not exist ends with
-    /// [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
-    pub fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
-    where
-        F: Fn(Context, A) -> T + Stateless,
-        A: Portable,
-        T: std::future::Future + Send + 'static,
-        T::Output: Portable,
-    {
-        const { F::CHECKED };
-        self.pe.spawn_at(self.origin, pe, Async(f), argument)
-    }
-
     /// What a task that has much to do should know meanwhile, every few microseconds; `None` most
     /// of the times. To be asked often, since this is also where the PE looks after its messages.
     #[inline]
@@ -294,7 +233,7 @@ impl Context {
         .await;
     }
 
-    /// Whether this task is not wanted any more: it was [cancelled](Future::abort), or the PE that
+    /// Whether this task is not wanted any more: it was [cancelled](crate::executor::Future::abort), or the PE that
     /// waits for it has died, or the job ends. A task that awaits something is stopped there; one
     /// that computes for long should ask now and then.
     pub fn is_cancelled(&self) -> bool {

@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `run` | running a PE from its start to its end |
-//! | `context` | what a task can do: spawn, place, ask who is near |
+//! | `context` | what a task sees of its PE and of the others |
+//! | `spawn` | spawning tasks, and placing them |
 //! | `body` | async functions, which get a context |
 //! | `fork` | a task that its parent takes back unless it is stolen |
 //! | `telling`, `mailbox` | messages without a reply; values from one PE to another, in order |
@@ -20,6 +21,7 @@ pub(crate) mod fork;
 pub(crate) mod mailbox;
 pub(crate) mod run;
 pub(crate) mod sleep;
+pub(crate) mod spawn;
 pub(crate) mod statistics;
 pub(crate) mod store;
 pub(crate) mod telling;
