@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 /// Time that passes only while the thread runs, or sleeps as long as it meant to. A process that
 /// was stopped, or got no core, has not waited for the others: what they said meanwhile is still to
 /// be read. So all deadlines are in this time.
-pub(super) struct Clock {
+pub(super) struct RunningClock {
     /// How much later than asked for a sleep may end without being a stall.
     slack: Duration,
     last: Instant,
     lived: Duration,
 }
 
-impl Clock {
+impl RunningClock {
     pub(super) fn new(slack: Duration, now: Instant) -> Self {
-        Clock { slack, last: now, lived: Duration::ZERO }
+        RunningClock { slack, last: now, lived: Duration::ZERO }
     }
 
     /// The time lived through since the beginning.
@@ -41,7 +41,7 @@ mod tests {
     fn a_stall_takes_no_time() {
         let second = Duration::from_secs(1);
         let start = Instant::now();
-        let mut clock = Clock::new(second, start);
+        let mut clock = RunningClock::new(second, start);
         assert!(!clock.advance(start + second * 3, second * 5), "woken early");
         assert_eq!(clock.now(), second * 3);
         assert!(!clock.advance(start + second * 6, second * 2), "a little late");

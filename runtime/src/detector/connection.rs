@@ -1,13 +1,13 @@
 //! One connection: a handshake, then sealed notices, both ways.
 
-use super::counters::{DetectorCounters, count};
-use super::frame::{Reader, frame_bytes_max, seal};
-use crate::handshake::{Handshake, JobKey, Peer, Purpose, Refusal, Session};
+use super::close_reason::CloseReason;
+use super::frame::{NoticeReader, frame_bytes_max, seal};
+use crate::handshake::{Handshake, JobKey, Peer, Purpose, Session};
 use crate::protocol::Notice;
 use crate::transport::descriptors;
 use mio::event::Event;
 use mio::net::TcpStream;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -18,7 +18,7 @@ const ROUND_READS_MAX: usize = 16;
 /// How much may wait for a peer that does not read, in bytes, beside the longest frame.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
-pub(super) struct Connection {
+pub(super) struct SealedConnection {
     pub(super) stream: TcpStream,
     /// Who is, or should be, at the other end; `None` while that is unknown.
     pub(super) peer: Option<Pe>,
@@ -27,8 +27,8 @@ pub(super) struct Connection {
     pub(super) used: Duration,
     /// The system has the connection, not only the wish for one.
     is_connected: bool,
-    phase: Phase,
-    reader: Reader,
+    session: SessionState,
+    reader: NoticeReader,
     /// How many notices have been sent.
     sent: u64,
     /// What the system has not taken yet.
@@ -38,14 +38,14 @@ pub(super) struct Connection {
     is_ending: bool,
 }
 
-enum Phase {
+enum SessionState {
     Greeting(Handshake),
     Open(Session),
 }
 
 /// What came by a connection.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct Received {
     /// The handshake is done, and this PE is at the other end.
     pub(super) opened: Option<Pe>,
     pub(super) notices: Vec<Notice>,
@@ -55,59 +55,7 @@ pub(super) struct Heard {
     pub(super) is_answered: bool,
 }
 
-/// Why a connection is at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// It is not needed any more.
-    Spare,
-    /// The other end closed it, between two frames.
-    Closed,
-    Broken,
-    /// Nobody listens there.
-    Refused,
-    /// It is this host that could not go on.
-    Own,
-    Stranger,
-    Forged,
-    Truncated,
-    Oversized,
-    Garbled,
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> End {
-        match error.kind() {
-            ErrorKind::ConnectionRefused => End::Refused,
-            ErrorKind::ConnectionReset
-            | ErrorKind::ConnectionAborted
-            | ErrorKind::NotConnected
-            | ErrorKind::BrokenPipe
-            | ErrorKind::TimedOut
-            | ErrorKind::HostUnreachable
-            | ErrorKind::NetworkUnreachable
-            | ErrorKind::WriteZero => End::Broken,
-            _ => End::Own,
-        }
-    }
-}
-
-impl End {
-    pub(super) fn count(self, counters: &DetectorCounters) {
-        count(match self {
-            End::Spare => return,
-            End::Closed | End::Broken => &counters.broken,
-            End::Refused => &counters.refused,
-            End::Own => &counters.not_dialled,
-            End::Stranger => &counters.strangers,
-            End::Forged => &counters.forged,
-            End::Truncated => &counters.truncated,
-            End::Oversized => &counters.oversized,
-            End::Garbled => &counters.garbled,
-        });
-    }
-}
-
-impl Connection {
+impl SealedConnection {
     /// Calls a PE.
     pub(super) fn dial(
         key: JobKey,
@@ -116,11 +64,11 @@ impl Connection {
         address: SocketAddr,
         pes: u32,
         now: Duration,
-    ) -> Result<Self, End> {
+    ) -> Result<Self, CloseReason> {
         let (handshake, hello) = Handshake::dial(key, Purpose::Detector, me, to)?;
         let stream = TcpStream::connect(address)
             .inspect_err(|error| descriptors::warn_of_shortage("the detector's call", error))?;
-        let mut connection = Connection::new(stream, handshake, pes, now);
+        let mut connection = SealedConnection::new(stream, handshake, pes, now);
         connection.peer = Some(to);
         connection.is_dialled = true;
         connection.waiting.extend(hello);
@@ -136,7 +84,7 @@ impl Connection {
         now: Duration,
     ) -> Self {
         let handshake = Handshake::accept(key, Purpose::Detector, me, pes);
-        let mut connection = Connection::new(stream, handshake, pes, now);
+        let mut connection = SealedConnection::new(stream, handshake, pes, now);
         connection.is_connected = true;
         connection
     }
@@ -144,14 +92,14 @@ impl Connection {
     fn new(stream: TcpStream, handshake: Handshake, pes: u32, now: Duration) -> Self {
         // Without it a notice may wait for the one before to be acknowledged; it still arrives.
         let _ = stream.set_nodelay(true);
-        Connection {
+        SealedConnection {
             stream,
             peer: None,
             is_dialled: false,
             used: now,
             is_connected: false,
-            phase: Phase::Greeting(handshake),
-            reader: Reader::new(pes),
+            session: SessionState::Greeting(handshake),
+            reader: NoticeReader::new(pes),
             sent: 0,
             waiting: Vec::new(),
             waiting_bytes_max: WAITING_BYTES_MAX + frame_bytes_max(pes),
@@ -160,7 +108,7 @@ impl Connection {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open(_)) && !self.is_ending
+        matches!(self.session, SessionState::Open(_)) && !self.is_ending
     }
 
     pub(super) fn is_flushed(&self) -> bool {
@@ -172,8 +120,8 @@ impl Connection {
         &mut self,
         event: &Event,
         scratch: &mut [u8],
-        heard: &mut Heard,
-    ) -> Result<(), End> {
+        heard: &mut Received,
+    ) -> Result<(), CloseReason> {
         if !self.is_connected {
             if let Some(error) = self.stream.take_error()? {
                 return Err(error.into());
@@ -191,7 +139,11 @@ impl Connection {
     }
 
     /// Reads what has come, up to a bound.
-    pub(super) fn read(&mut self, scratch: &mut [u8], heard: &mut Heard) -> Result<(), End> {
+    pub(super) fn read(
+        &mut self,
+        scratch: &mut [u8],
+        heard: &mut Received,
+    ) -> Result<(), CloseReason> {
         for _ in 0..ROUND_READS_MAX {
             match self.stream.read(scratch) {
                 Ok(0) => return Err(self.end()),
@@ -206,38 +158,38 @@ impl Connection {
     }
 
     /// What it means that nothing more comes.
-    fn end(&self) -> End {
-        match &self.phase {
-            Phase::Greeting(_) if self.is_dialled => End::Broken,
-            Phase::Greeting(_) => End::Stranger,
-            Phase::Open(_) if self.reader.is_between() => End::Closed,
-            Phase::Open(_) => End::Truncated,
+    fn end(&self) -> CloseReason {
+        match &self.session {
+            SessionState::Greeting(_) if self.is_dialled => CloseReason::Broken,
+            SessionState::Greeting(_) => CloseReason::Stranger,
+            SessionState::Open(_) if self.reader.is_between() => CloseReason::Closed,
+            SessionState::Open(_) => CloseReason::Truncated,
         }
     }
 
-    fn take(&mut self, mut bytes: &[u8], heard: &mut Heard) -> Result<(), End> {
-        if let Phase::Greeting(handshake) = &mut self.phase
+    fn take(&mut self, mut bytes: &[u8], heard: &mut Received) -> Result<(), CloseReason> {
+        if let SessionState::Greeting(handshake) = &mut self.session
             && let Some(Peer { pe, session }) = handshake.read(&mut bytes, &mut self.waiting)?
         {
-            self.phase = Phase::Open(session);
+            self.session = SessionState::Open(session);
             self.peer = Some(pe);
             heard.opened = Some(pe);
         }
-        let Phase::Open(session) = &self.phase else { return Ok(()) };
+        let SessionState::Open(session) = &self.session else { return Ok(()) };
         self.reader.take(session, bytes, &mut heard.notices)
     }
 
     /// Puts a notice behind those that wait. Only on a connection that is open.
-    pub(super) fn send(&mut self, notice: &Notice) -> Result<(), End> {
-        let Phase::Open(session) = &self.phase else { return Ok(()) };
+    pub(super) fn send(&mut self, notice: &Notice) -> Result<(), CloseReason> {
+        let SessionState::Open(session) = &self.session else { return Ok(()) };
         if self.is_ending {
             return Ok(());
         }
-        let frame = seal(session, self.sent, notice).ok_or(End::Own)?;
+        let frame = seal(session, self.sent, notice).ok_or(CloseReason::LocalFailure)?;
         self.sent += 1;
         self.waiting.extend(frame);
         if self.waiting.len() > self.waiting_bytes_max {
-            return Err(End::Broken);
+            return Err(CloseReason::Broken);
         }
         self.flush()
     }
@@ -250,11 +202,11 @@ impl Connection {
     }
 
     /// Hands the system what waits.
-    pub(super) fn flush(&mut self) -> Result<(), End> {
+    pub(super) fn flush(&mut self) -> Result<(), CloseReason> {
         let mut written = 0;
         while self.is_connected && written < self.waiting.len() {
             match self.stream.write(&self.waiting[written..]) {
-                Ok(0) => return Err(End::Broken),
+                Ok(0) => return Err(CloseReason::Broken),
                 Ok(more) => written += more,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -266,15 +218,5 @@ impl Connection {
             self.stream.shutdown(std::net::Shutdown::Write)?;
         }
         Ok(())
-    }
-}
-
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> End {
-        match refusal {
-            Refusal::Stranger => End::Stranger,
-            Refusal::Forged => End::Forged,
-            Refusal::Io(_) => End::Own,
-        }
     }
 }

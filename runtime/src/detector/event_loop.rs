@@ -1,12 +1,13 @@
 //! The detector's thread: sleeps until something comes or is due, reads, judges, and sleeps again.
 
-use super::clock::Clock;
-use super::connection::{Connection, End, Heard};
+use super::clock::RunningClock;
+use super::close_reason::CloseReason;
+use super::connection::{Received, SealedConnection};
 use super::counters::{DetectorCounters, count};
-use super::peer::{Peer, Role};
-use super::sight::{Limits, Loss, Pace};
-use super::watch::Hosts;
-use super::{Command, DetectorSettings, FailureEvent, unless_interrupted};
+use super::peer::{DialRole, PeerView};
+use super::reachability::{ContactLimits, DialPace, LossReason};
+use super::rings::HostRings;
+use super::{DetectorCommand, DetectorSettings, FailureEvent, unless_interrupted};
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::protocol::{Membership, Standing};
@@ -51,7 +52,7 @@ const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 const SLEEP_MAX: Duration = Duration::from_mins(1);
 
 /// What is agreed on at start-up.
-pub(super) struct Job {
+pub(super) struct JobInfo {
     pub(super) me: Pe,
     pub(super) topology: Arc<Topology>,
     pub(super) addresses: Addresses,
@@ -60,24 +61,24 @@ pub(super) struct Job {
 }
 
 pub(super) struct EventLoop {
-    pub(super) job: Job,
-    pub(super) hosts: Hosts,
+    pub(super) job: JobInfo,
+    pub(super) hosts: HostRings,
     pub(super) membership: Membership,
-    pub(super) peers: BTreeMap<Pe, Peer>,
-    pub(super) connections: BTreeMap<usize, Connection>,
+    pub(super) peers: BTreeMap<Pe, PeerView>,
+    pub(super) connections: BTreeMap<usize, SealedConnection>,
     /// How many of the dead have been reported.
     pub(super) reported: usize,
     /// The last event has been reported.
-    pub(super) is_settled: bool,
+    pub(super) has_reported_last: bool,
     /// Why this PE has lost the root.
-    pub(super) root_loss: Option<Loss>,
+    pub(super) root_loss: Option<LossReason>,
     /// Until when to say goodbye, once that has been asked for.
     pub(super) leaving_until: Option<Duration>,
     pub(super) counters: Arc<DetectorCounters>,
     pub(super) report: Box<dyn Fn(FailureEvent) + Send>,
-    pub(super) clock: Clock,
+    pub(super) clock: RunningClock,
     /// Connections that ended while something else was being done, and why.
-    pub(super) ended: Vec<(usize, End)>,
+    pub(super) ended: Vec<(usize, CloseReason)>,
     poll: Poll,
     listener: Listener,
     /// Connections accepted and within the handshake; the oldest first.
@@ -85,41 +86,41 @@ pub(super) struct EventLoop {
     /// Connections of which one round has not read all.
     unread: BTreeSet<usize>,
     next_connection: usize,
-    next_beat: Duration,
-    orders: mpsc::Receiver<Command>,
+    next_heartbeat: Duration,
+    commands: mpsc::Receiver<DetectorCommand>,
     scratch: Box<[u8]>,
 }
 
 impl EventLoop {
     pub(super) fn new(
-        job: Job,
+        job: JobInfo,
         poll: Poll,
         listener: TcpListener,
-        orders: mpsc::Receiver<Command>,
+        commands: mpsc::Receiver<DetectorCommand>,
         counters: Arc<DetectorCounters>,
         report: Box<dyn Fn(FailureEvent) + Send>,
     ) -> io::Result<Self> {
         let listener = Listener::new(listener, poll.registry(), LISTENER)?;
         Ok(EventLoop {
-            hosts: Hosts::new(&job.topology),
+            hosts: HostRings::new(&job.topology),
             membership: Membership::new(job.me, job.topology.pes(), job.settings.dead_after),
             peers: BTreeMap::new(),
             connections: BTreeMap::new(),
             reported: 0,
-            is_settled: false,
+            has_reported_last: false,
             root_loss: None,
             leaving_until: None,
             counters,
             report,
-            clock: Clock::new(job.settings.heartbeat / 2, Instant::now()),
+            clock: RunningClock::new(job.settings.heartbeat / 2, Instant::now()),
             ended: Vec::new(),
             poll,
             listener,
             strangers: BTreeSet::new(),
             unread: BTreeSet::new(),
             next_connection: CONNECTION_MIN,
-            next_beat: Duration::ZERO,
-            orders,
+            next_heartbeat: Duration::ZERO,
+            commands,
             scratch: vec![0; READ_BYTES].into(),
             job,
         })
@@ -127,10 +128,10 @@ impl EventLoop {
 
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        self.rewatch();
+        self.update_partners();
         loop {
             self.dial_due();
-            self.beat();
+            self.send_heartbeats();
             self.settle_ended();
             if self.is_done() {
                 return;
@@ -146,12 +147,12 @@ impl EventLoop {
                 count(&self.counters.stalls);
             }
             let is_all = events.iter().count() < EVENTS_MAX;
-            self.hear(&events);
-            if !self.obey() {
+            self.read_events(&events);
+            if !self.run_commands() {
                 return;
             }
             if is_all && self.unread.is_empty() {
-                self.judge();
+                self.assess_all();
             }
             self.clean_up();
         }
@@ -162,15 +163,15 @@ impl EventLoop {
     }
 
     /// Reads what has come and takes calls.
-    fn hear(&mut self, events: &Events) {
+    fn read_events(&mut self, events: &Events) {
         for number in std::mem::take(&mut self.unread) {
-            self.on_connection(number, None);
+            self.read_connection(number, None);
         }
         for event in events {
             match event.token() {
                 LISTENER => self.listener.on_call(),
                 WAKER => {}
-                Token(number) => self.on_connection(number, Some(event)),
+                Token(number) => self.read_connection(number, Some(event)),
             }
         }
         if self.listener.is_called() {
@@ -180,13 +181,13 @@ impl EventLoop {
     }
 
     /// Something happened on a connection, or it has not been read to its end.
-    fn on_connection(&mut self, number: usize, event: Option<&Event>) {
+    fn read_connection(&mut self, number: usize, event: Option<&Event>) {
         // What such a one still holds is read when it is settled.
         if self.ended.iter().any(|(ended, _)| *ended == number) {
             return;
         }
         let Some(connection) = self.connections.get_mut(&number) else { return };
-        let mut heard = Heard::default();
+        let mut heard = Received::default();
         let result = match event {
             Some(event) => connection.on_event(event, &mut self.scratch, &mut heard),
             None => connection.read(&mut self.scratch, &mut heard),
@@ -197,23 +198,23 @@ impl EventLoop {
         if heard.is_answered
             && let Some(peer) = connection.peer.and_then(|pe| self.peers.get_mut(&pe))
         {
-            peer.answer(self.clock.now(), connection.used);
+            peer.note_answer(self.clock.now(), connection.used);
         }
-        self.take_in(number, heard);
+        self.handle_received(number, heard);
         if let Err(end) = result {
             self.ended.push((number, end));
         }
     }
 
     /// What was heard before a connection ended counts.
-    fn take_in(&mut self, number: usize, heard: Heard) {
+    fn handle_received(&mut self, number: usize, heard: Received) {
         if let Some(pe) = heard.opened {
             self.strangers.remove(&number);
-            self.opened(number, pe);
+            self.connection_opened(number, pe);
         }
         let peer = self.connections.get(&number).and_then(|connection| connection.peer);
         if let Some(pe) = peer {
-            heard.notices.into_iter().for_each(|notice| self.heard(number, pe, notice));
+            heard.notices.into_iter().for_each(|notice| self.handle_notice(number, pe, notice));
         }
     }
 
@@ -222,17 +223,17 @@ impl EventLoop {
         while let Some((number, end)) = self.ended.pop() {
             let Some(connection) = self.connections.get_mut(&number) else { continue };
             // If it was writing that failed, something may still be there to be read.
-            let mut heard = Heard::default();
+            let mut heard = Received::default();
             if connection.is_open() {
                 let _ = connection.read(&mut self.scratch, &mut heard);
             }
-            self.take_in(number, heard);
+            self.handle_received(number, heard);
             let Some(mut connection) = self.connections.remove(&number) else { continue };
             let _ = self.poll.registry().deregister(&mut connection.stream);
             // A connection that ends within its handshake was a stranger's.
-            let is_stranger = self.strangers.remove(&number) && end == End::Broken;
-            let end = if is_stranger { End::Stranger } else { end };
-            self.lost(number, &connection, end);
+            let is_stranger = self.strangers.remove(&number) && end == CloseReason::Broken;
+            let end = if is_stranger { CloseReason::Stranger } else { end };
+            self.connection_lost(number, &connection, end);
         }
     }
 
@@ -246,9 +247,9 @@ impl EventLoop {
                     break;
                 }
             };
-            let Job { me, key, .. } = self.job;
+            let JobInfo { me, key, .. } = self.job;
             let pes = self.job.topology.pes();
-            let connection = Connection::accepted(stream, key, me, pes, self.now());
+            let connection = SealedConnection::accepted(stream, key, me, pes, self.now());
             if let Some(number) = self.keep(connection) {
                 self.strangers.insert(number);
             } else {
@@ -257,12 +258,12 @@ impl EventLoop {
         }
         while self.strangers.len() > STRANGERS_MAX {
             let Some(oldest) = self.strangers.pop_first() else { break };
-            self.ended.push((oldest, End::Stranger));
+            self.ended.push((oldest, CloseReason::Stranger));
         }
     }
 
     /// Gives a connection a number, if the system can watch it.
-    fn keep(&mut self, mut connection: Connection) -> Option<usize> {
+    fn keep(&mut self, mut connection: SealedConnection) -> Option<usize> {
         let number = self.next_connection;
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut connection.stream, Token(number), interest).ok()?;
@@ -274,17 +275,18 @@ impl EventLoop {
     /// Dials those that are due.
     fn dial_due(&mut self) {
         let (now, settings) = (self.now(), self.job.settings);
-        let is_due =
-            |(pe, peer): &(&Pe, &Peer)| peer.is_to_be_dialled(now, &Pace::towards(**pe, &settings));
+        let is_due = |(pe, peer): &(&Pe, &PeerView)| {
+            peer.is_to_be_dialled(now, &DialPace::towards(**pe, &settings))
+        };
         let due: Vec<Pe> = self.peers.iter().filter(is_due).map(|(pe, _)| *pe).collect();
         for pe in due {
-            let Job { me, key, .. } = self.job;
+            let JobInfo { me, key, .. } = self.job;
             let pes = self.job.topology.pes();
             let address = self.job.addresses.of(pe);
-            let made = Connection::dial(key, me, pe, address, pes, now)
-                .and_then(|connection| self.keep(connection).ok_or(End::Own));
+            let made = SealedConnection::dial(key, me, pe, address, pes, now)
+                .and_then(|connection| self.keep(connection).ok_or(CloseReason::LocalFailure));
             let Some(peer) = self.peers.get_mut(&pe) else { continue };
-            peer.dial(now);
+            peer.note_dial(now);
             if peer.failures > 0 {
                 count(&self.counters.redials);
             }
@@ -293,20 +295,20 @@ impl EventLoop {
                     peer.connections.push(number);
                     self.limit_connections(pe);
                 }
-                Err(end) => self.not_reached(pe, end),
+                Err(end) => self.dial_failed(pe, end),
             }
         }
     }
 
     /// Looks at all that are watched, and lets the agreement ask again.
-    fn judge(&mut self) {
+    fn assess_all(&mut self) {
         if self.membership.standing() != Standing::Member || self.leaving_until.is_some() {
             return;
         }
         let now = self.now();
         let all: Vec<Pe> = self.peers.keys().copied().collect();
-        all.into_iter().for_each(|pe| self.judge_one(pe));
-        self.act(|membership, out| {
+        all.into_iter().for_each(|pe| self.assess(pe));
+        self.with_membership(|membership, out| {
             membership.tick(now, out);
         });
     }
@@ -318,12 +320,12 @@ impl EventLoop {
 
     /// Sends heartbeats, when they are due, to those that are watched: one each, and none to those
     /// with whom there only happens to be a connection.
-    fn beat(&mut self) {
+    fn send_heartbeats(&mut self) {
         let now = self.now();
-        if now < self.next_beat {
+        if now < self.next_heartbeat {
             return;
         }
-        self.next_beat = now.saturating_add(self.job.settings.heartbeat);
+        self.next_heartbeat = now.saturating_add(self.job.settings.heartbeat);
         let beat = self.membership.heartbeat();
         for peer in self.peers.values().filter(|peer| peer.is_watched()) {
             // One that has not taken the last heartbeat needs no other.
@@ -346,13 +348,13 @@ impl EventLoop {
         let late = self.strangers.iter().filter(|number| {
             self.connections.get(number).is_some_and(|c| is_over(c.used, HELLO_WITHIN))
         });
-        self.ended.extend(late.map(|number| (*number, End::Stranger)));
+        self.ended.extend(late.map(|number| (*number, CloseReason::Stranger)));
         let idle = self.job.settings.dead_after * 5;
         let unused = self.connections.iter().filter(|(_, connection)| {
             let peer = connection.peer.and_then(|pe| self.peers.get(&pe));
             peer.is_some_and(|peer| !peer.is_wanted()) && is_over(connection.used, idle)
         });
-        self.ended.extend(unused.map(|(number, _)| (*number, End::Spare)));
+        self.ended.extend(unused.map(|(number, _)| (*number, CloseReason::NotNeeded)));
         self.settle_ended();
         self.peers.retain(|_, peer| !peer.is_idle());
     }
@@ -367,15 +369,15 @@ impl EventLoop {
         let (heartbeat, grace) = (settings.heartbeat, self.grace());
         let is_member = self.membership.standing() == Standing::Member;
         let mut wake_at = now + SLEEP_MAX;
-        if self.connections.values().any(Connection::is_open) {
-            wake_at = wake_at.min(self.next_beat);
+        if self.connections.values().any(SealedConnection::is_open) {
+            wake_at = wake_at.min(self.next_heartbeat);
         }
         if self.listener.is_called() || !self.strangers.is_empty() {
             wake_at = wake_at.min(now + heartbeat);
         }
         for (pe, peer) in &self.peers {
-            let pace = Pace::towards(*pe, &settings);
-            let limits = Limits::of(self.job.me, *pe, &settings);
+            let pace = DialPace::towards(*pe, &settings);
+            let limits = ContactLimits::of(self.job.me, *pe, &settings);
             wake_at = wake_at.min(peer.due(now, &limits, grace, &pace).unwrap_or(wake_at));
         }
         if is_member && self.leaving_until.is_none() {
@@ -386,12 +388,12 @@ impl EventLoop {
     }
 
     /// Does what it was told. Returns whether to go on.
-    fn obey(&mut self) -> bool {
+    fn run_commands(&mut self) -> bool {
         loop {
-            match self.orders.try_recv() {
-                Ok(Command::Suspect(pe)) => self.look_for_link(pe),
-                Ok(Command::Goodbye) => self.take_leave(GOODBYE_WITHIN),
-                Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
+            match self.commands.try_recv() {
+                Ok(DetectorCommand::Suspect(pe)) => self.probe_for_link(pe),
+                Ok(DetectorCommand::Goodbye) => self.take_leave(GOODBYE_WITHIN),
+                Ok(DetectorCommand::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
                 Err(mpsc::TryRecvError::Empty) => return true,
             }
         }
@@ -400,9 +402,10 @@ impl EventLoop {
     /// Whether the goodbye has been said to all.
     fn is_done(&self) -> bool {
         let Some(until) = self.leaving_until else { return false };
-        let is_waiting = |peer: &Peer| {
+        let is_waiting = |peer: &PeerView| {
             let has_news = !peer.outbox.is_empty();
-            !peer.is_told && (has_news || peer.role != Role::None && self.is_in_order())
+            !peer.needs_no_goodbye
+                && (has_news || peer.role != DialRole::None && self.is_in_order())
         };
         let is_said = !self.peers.values().any(is_waiting)
             && self.connections.values().all(|c| !c.is_open() || c.is_flushed());

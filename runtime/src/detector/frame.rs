@@ -4,7 +4,7 @@
 //! connection's own key and its number in the conversation. So what is forged, recorded elsewhere,
 //! repeated, left out or reordered ends the connection and has no other effect.
 
-use super::connection::End;
+use super::close_reason::CloseReason;
 use crate::handshake::{SEAL_BYTES, Session};
 use crate::protocol::Notice;
 use crate::transport::pieces::Pieces;
@@ -27,16 +27,16 @@ pub(super) fn seal(session: &Session, number: u64, notice: &Notice) -> Option<Ve
 }
 
 /// What the other end of a connection says, being read.
-pub(super) struct Reader {
+pub(super) struct NoticeReader {
     incoming: Pieces,
     bytes_max: usize,
     /// How many frames have come.
     number: u64,
 }
 
-impl Reader {
+impl NoticeReader {
     pub(super) fn new(pes: u32) -> Self {
-        Reader { incoming: Pieces::default(), bytes_max: frame_bytes_max(pes), number: 0 }
+        NoticeReader { incoming: Pieces::default(), bytes_max: frame_bytes_max(pes), number: 0 }
     }
 
     /// Whether what has come ends with a whole frame.
@@ -51,7 +51,7 @@ impl Reader {
         session: &Session,
         bytes: &[u8],
         notices: &mut Vec<Notice>,
-    ) -> Result<(), End> {
+    ) -> Result<(), CloseReason> {
         let (number, mut wrong) = (&mut self.number, None);
         let cut = self.incoming.cut(bytes, self.bytes_max, &mut |frame| {
             if wrong.is_none() {
@@ -64,18 +64,18 @@ impl Reader {
         });
         match (wrong, cut) {
             (Some(end), _) => Err(end),
-            (None, cut) => cut.map_err(|_| End::Oversized),
+            (None, cut) => cut.map_err(|_| CloseReason::Oversized),
         }
     }
 }
 
 /// The notice of a frame without its length.
-fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, End> {
-    let (text, seal) = frame.split_last_chunk::<SEAL_BYTES>().ok_or(End::Forged)?;
+fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, CloseReason> {
+    let (text, seal) = frame.split_last_chunk::<SEAL_BYTES>().ok_or(CloseReason::Forged)?;
     if !session.holds(number, text, seal) {
-        return Err(End::Forged);
+        return Err(CloseReason::Forged);
     }
-    wire::decode(text).map_err(|_| End::Garbled)
+    wire::decode(text).map_err(|_| CloseReason::Garbled)
 }
 
 #[cfg(test)]
@@ -119,9 +119,9 @@ mod tests {
             .collect()
     }
 
-    fn read(session: &Session, bytes: &[u8]) -> (Vec<Notice>, Result<(), End>) {
+    fn read(session: &Session, bytes: &[u8]) -> (Vec<Notice>, Result<(), CloseReason>) {
         let mut heard = Vec::new();
-        let result = Reader::new(PES).take(session, bytes, &mut heard);
+        let result = NoticeReader::new(PES).take(session, bytes, &mut heard);
         (heard, result)
     }
 
@@ -132,7 +132,7 @@ mod tests {
             cut in 1..100_usize,
         ) {
             let [mine, theirs] = sessions();
-            let (mut reader, mut heard) = (Reader::new(PES), Vec::new());
+            let (mut reader, mut heard) = (NoticeReader::new(PES), Vec::new());
             for piece in stream(&mine, &said).chunks(cut) {
                 prop_assert_eq!(reader.take(&theirs, piece, &mut heard), Ok(()));
             }
@@ -153,7 +153,7 @@ mod tests {
             let (heard, result) = read(&theirs, &bytes);
             prop_assert!(heard.len() < said.len() && said.starts_with(&heard));
             // A length that has become greater may wait for what never comes.
-            prop_assert!(!matches!(result, Err(end) if !matches!(end, End::Forged | End::Oversized)));
+            prop_assert!(!matches!(result, Err(end) if !matches!(end, CloseReason::Forged | CloseReason::Oversized)));
         }
 
         #[test]
@@ -167,17 +167,17 @@ mod tests {
             ] {
                 let (heard, result) = read(&theirs, &wrong);
                 prop_assert!(heard.len() <= 1);
-                prop_assert_eq!(result, Err(End::Forged));
+                prop_assert_eq!(result, Err(CloseReason::Forged));
             }
             // Nor sent back, or said to somebody else.
-            prop_assert_eq!(read(&mine, &frames[0]), (vec![], Err(End::Forged)));
-            prop_assert_eq!(read(&sessions()[1], &frames[0]), (vec![], Err(End::Forged)));
+            prop_assert_eq!(read(&mine, &frames[0]), (vec![], Err(CloseReason::Forged)));
+            prop_assert_eq!(read(&sessions()[1], &frames[0]), (vec![], Err(CloseReason::Forged)));
         }
 
         #[test]
         fn garbage_is_never_heard(pieces: Vec<Vec<u8>>) {
             let [_, theirs] = sessions();
-            let (mut reader, mut heard) = (Reader::new(PES), Vec::new());
+            let (mut reader, mut heard) = (NoticeReader::new(PES), Vec::new());
             for piece in pieces {
                 if reader.take(&theirs, &piece, &mut heard).is_err() {
                     break;
@@ -198,7 +198,7 @@ mod tests {
             |pes| Notice::Bulletin { dead: (0..pes).map(|n| Pe::new(u32::MAX - n)).collect() };
         assert_eq!(read(&theirs, &seal(&mine, 0, &all(PES)).unwrap()).1, Ok(()));
         let (heard, result) = read(&theirs, &seal(&mine, 0, &all(PES + 10)).unwrap());
-        assert_eq!((heard, result), (vec![], Err(End::Oversized)));
+        assert_eq!((heard, result), (vec![], Err(CloseReason::Oversized)));
     }
 
     #[test]
@@ -208,6 +208,6 @@ mod tests {
         let mut frame = ((text.len() + SEAL_BYTES) as u32).to_le_bytes().to_vec();
         frame.extend(text);
         frame.extend(mine.seal(0, &text));
-        assert_eq!(read(&theirs, &frame), (vec![], Err(End::Garbled)));
+        assert_eq!(read(&theirs, &frame), (vec![], Err(CloseReason::Garbled)));
     }
 }

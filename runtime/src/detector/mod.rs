@@ -43,15 +43,16 @@
 //! ```
 
 mod clock;
+mod close_reason;
 mod connection;
 mod counters;
 mod event_loop;
 mod frame;
 mod notices;
 mod peer;
+mod reachability;
+mod rings;
 mod settings;
-mod sight;
-mod watch;
 
 pub use counters::DetectorCounters;
 pub use settings::DetectorSettings;
@@ -118,7 +119,7 @@ pub enum FailureEvent {
 }
 
 /// What the thread is asked to do.
-enum Command {
+enum DetectorCommand {
     Suspect(Pe),
     Goodbye,
     Stop,
@@ -129,7 +130,7 @@ enum Command {
 /// Dropping it closes all connections at once, which to the others looks like a crash.
 #[derive(Debug)]
 pub struct Detector {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<DetectorCommand>,
     waker: Arc<Waker>,
     counters: Arc<DetectorCounters>,
     thread: Option<JoinHandle<()>>,
@@ -160,29 +161,29 @@ impl Detector {
         let io = |source| LaneError::Io { doing: "starting the detector".into(), source };
         let poll = Poll::new().map_err(io)?;
         let waker = Arc::new(Waker::new(poll.registry(), event_loop::WAKER).map_err(io)?);
-        let (commands, orders) = mpsc::channel();
+        let (sender, commands) = mpsc::channel();
         let counters = Arc::<DetectorCounters>::default();
-        let job = event_loop::Job { me, topology, addresses, key, settings };
+        let job = event_loop::JobInfo { me, topology, addresses, key, settings };
         let event_loop =
-            EventLoop::new(job, poll, endpoint.listener, orders, Arc::clone(&counters), report)
+            EventLoop::new(job, poll, endpoint.listener, commands, Arc::clone(&counters), report)
                 .map_err(io)?;
         let name = format!("pe{}-detector", me.number());
         let thread = std::thread::Builder::new().name(name);
         let thread = thread.spawn(move || event_loop.run()).map_err(io)?;
-        Ok(Detector { commands, waker, counters, thread: Some(thread) })
+        Ok(Detector { commands: sender, waker, counters, thread: Some(thread) })
     }
 
     /// Has the detector look at a PE that seems silent to somebody else. It is given up only if the
     /// detector loses it, too.
     pub fn suspect(&self, pe: Pe) {
-        self.order(Command::Suspect(pe));
+        self.order(DetectorCommand::Suspect(pe));
     }
 
     /// Leaves in order: tells those with whom it shares a connection that the job is over, so that
     /// its end is no death, and ends the thread. Takes half a second at most. (If it was expelled
     /// or has lost the root, it says no goodbye, but gets that last news out.)
     pub fn goodbye(mut self) -> Arc<DetectorCounters> {
-        self.order(Command::Goodbye);
+        self.order(DetectorCommand::Goodbye);
         self.join();
         Arc::clone(&self.counters)
     }
@@ -192,7 +193,7 @@ impl Detector {
         Arc::clone(&self.counters)
     }
 
-    fn order(&self, command: Command) {
+    fn order(&self, command: DetectorCommand) {
         // A thread that has ended takes no orders; and a failure to wake it is a late answer.
         let _ = self.commands.send(command);
         let _ = self.waker.wake();
@@ -209,7 +210,7 @@ impl Detector {
 impl Drop for Detector {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            self.order(Command::Stop);
+            self.order(DetectorCommand::Stop);
             self.join();
         }
     }

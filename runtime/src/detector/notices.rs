@@ -1,11 +1,12 @@
 //! What the detector's thread makes of what it hears, and how its news gets out.
 
-use super::connection::{Connection, End};
+use super::close_reason::CloseReason;
+use super::connection::SealedConnection;
 use super::counters::{add, count};
 use super::event_loop::EventLoop;
-use super::peer::{Peer, Purpose, Role};
-use super::sight::{Contact, Limits, Sight};
-use super::{DetectorSettings, FailureEvent, watch::Partners};
+use super::peer::{ConnectionPurpose, DialRole, PeerView};
+use super::reachability::{ContactLimits, LastContact, Reachability};
+use super::{DetectorSettings, FailureEvent, rings::Partners};
 use crate::protocol::{Membership, Notice, Standing};
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -19,25 +20,25 @@ const DIALLED_MAX: usize = 20;
 
 impl EventLoop {
     /// A handshake is done.
-    pub(super) fn opened(&mut self, number: usize, pe: Pe) {
+    pub(super) fn connection_opened(&mut self, number: usize, pe: Pe) {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(&number) else { return };
         connection.used = now;
         let way =
             if connection.is_dialled { &self.counters.dialled } else { &self.counters.accepted };
         count(way);
-        let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
-        peer.contact = Contact::at(now);
+        let peer = self.peers.entry(pe).or_insert_with(|| PeerView::new(now));
+        peer.contact = LastContact::at(now);
         peer.is_met = true;
         peer.dial_at = None;
         // Those still on their way are not needed any more.
         let is_open =
-            |number: &usize| self.connections.get(number).is_some_and(Connection::is_open);
+            |number: &usize| self.connections.get(number).is_some_and(SealedConnection::is_open);
         let (mut open, spare): (Vec<_>, Vec<_>) =
             peer.connections.drain(..).filter(|other| *other != number).partition(is_open);
         open.push(number);
         peer.connections = open;
-        self.ended.extend(spare.into_iter().map(|number| (number, End::Spare)));
+        self.ended.extend(spare.into_iter().map(|number| (number, CloseReason::NotNeeded)));
         let waiting = std::mem::take(&mut peer.outbox);
         self.limit_connections(pe);
         // What both know is compared at once.
@@ -46,24 +47,24 @@ impl EventLoop {
             self.send(pe, notice);
         }
         if self.membership.is_dead(pe) {
-            self.dismiss(pe);
+            self.notify_dead(pe);
         }
         if self.leaving_until.is_some() {
-            self.tell_goodbye(pe);
+            self.say_goodbye(pe);
         }
     }
 
     /// A notice has come.
-    pub(super) fn heard(&mut self, number: usize, pe: Pe, notice: Notice) {
+    pub(super) fn handle_notice(&mut self, number: usize, pe: Pe, notice: Notice) {
         let now = self.now();
         if let Some(peer) = self.peers.get_mut(&pe) {
             if std::mem::take(&mut peer.is_stalled) {
                 let silence = now.saturating_sub(peer.contact.heard);
                 tracing::info!("{pe} goes on after it had stalled for {silence:?}");
             }
-            peer.hear(now);
+            peer.note_heard(now);
             if notice == Notice::Goodbye {
-                (peer.purpose, peer.is_told) = (Purpose::None, true);
+                (peer.purpose, peer.needs_no_goodbye) = (ConnectionPurpose::None, true);
             }
         }
         if let Notice::Known { .. } = notice {
@@ -75,59 +76,66 @@ impl EventLoop {
             }
         }
         let is_farewell = notice == Notice::Goodbye;
-        self.act(|membership, out| membership.handle(now, pe, notice, out));
+        self.with_membership(|membership, out| membership.handle(now, pe, notice, out));
         // The root judges on, but its owner should know.
-        if is_farewell && self.job.me == Pe::ROOT && !std::mem::replace(&mut self.is_settled, true)
+        if is_farewell
+            && self.job.me == Pe::ROOT
+            && !std::mem::replace(&mut self.has_reported_last, true)
         {
             (self.report)(FailureEvent::JobOver { by: pe });
         }
     }
 
     /// A connection is no more.
-    pub(super) fn lost(&mut self, number: usize, connection: &Connection, end: End) {
+    pub(super) fn connection_lost(
+        &mut self,
+        number: usize,
+        connection: &SealedConnection,
+        end: CloseReason,
+    ) {
         end.count(&self.counters);
         let Some(pe) = connection.peer else { return };
         let (now, heartbeat) = (self.now(), self.job.settings.heartbeat);
         let Some(peer) = self.peers.get_mut(&pe) else { return };
-        peer.lose(number, now, heartbeat);
-        self.consider(pe, end);
+        peer.note_closed(number, now, heartbeat);
+        self.follow_up_close(pe, end);
     }
 
     /// A PE could not even be dialled.
-    pub(super) fn not_reached(&mut self, pe: Pe, end: End) {
+    pub(super) fn dial_failed(&mut self, pe: Pe, end: CloseReason) {
         end.count(&self.counters);
         let (now, heartbeat) = (self.now(), self.job.settings.heartbeat);
         if let Some(peer) = self.peers.get_mut(&pe) {
             // It stands for the connection that was not made.
-            peer.lose(usize::MAX, now, heartbeat);
+            peer.note_closed(usize::MAX, now, heartbeat);
         }
-        self.consider(pe, end);
+        self.follow_up_close(pe, end);
     }
 
     /// What the end of a connection says about the PE at its other end.
-    fn consider(&mut self, pe: Pe, end: End) {
+    fn follow_up_close(&mut self, pe: Pe, end: CloseReason) {
         let now = self.now();
         let is_dead = self.membership.is_dead(pe);
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         let standing = self.membership.standing();
         match end {
-            End::Refused if peer.connections.is_empty() => {
-                peer.is_told = true;
+            CloseReason::Refused if peer.connections.is_empty() => {
+                peer.needs_no_goodbye = true;
                 let is_news = !std::mem::replace(&mut peer.contact.is_refused, true) && !is_dead;
                 if self.leaving_until.is_none() {
                     match standing {
-                        Standing::Member if !is_dead => return self.judge_one(pe),
+                        Standing::Member if !is_dead => return self.assess(pe),
                         Standing::Over { .. } if is_news => {
                             (self.report)(FailureEvent::Dead(vec![pe]))
                         }
                         _ => {}
                     }
                 }
-                peer.purpose = Purpose::None;
+                peer.purpose = ConnectionPurpose::None;
                 peer.outbox.clear();
             }
             // It says nothing about the other PE, for better or for worse.
-            End::Own => peer.postpone(now),
+            CloseReason::LocalFailure => peer.postpone(now),
             _ => {}
         }
         if is_dead && peer.connections.is_empty() {
@@ -136,35 +144,35 @@ impl EventLoop {
     }
 
     /// The link has had no answer of a PE for a while.
-    pub(super) fn look_for_link(&mut self, pe: Pe) {
-        self.look(pe, self.job.settings.dead_after / 4);
+    pub(super) fn probe_for_link(&mut self, pe: Pe) {
+        self.probe(pe, self.job.settings.dead_after / 4);
     }
 
     /// Somebody has had no contact with a PE for half of the time that it has.
-    fn look_for_agreement(&mut self, pe: Pe) {
+    fn probe_for_membership(&mut self, pe: Pe) {
         let DetectorSettings { heartbeat, dead_after, .. } = self.job.settings;
-        self.look(pe, (dead_after / 2).saturating_sub(heartbeat / 2));
+        self.probe(pe, (dead_after / 2).saturating_sub(heartbeat / 2));
     }
 
     /// Finds out whether a PE can be reached.
-    fn look(&mut self, pe: Pe, head_start: Duration) {
+    fn probe(&mut self, pe: Pe, head_start: Duration) {
         let now = self.now();
         let exists = pe != self.job.me && pe.number() < self.job.topology.pes();
         if exists && !self.membership.is_dead(pe) {
-            let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
-            peer.look(now, head_start);
+            let peer = self.peers.entry(pe).or_insert_with(|| PeerView::new(now));
+            peer.probe(now, head_start);
         }
     }
 
     /// Tells the agreement what is seen of a PE, if that is news.
-    pub(super) fn judge_one(&mut self, pe: Pe) {
+    pub(super) fn assess(&mut self, pe: Pe) {
         let (now, grace, settings) = (self.now(), self.grace(), self.job.settings);
-        let limits = Limits::of(self.job.me, pe, &settings);
+        let limits = ContactLimits::of(self.job.me, pe, &settings);
         let Some(peer) = self.peers.get_mut(&pe).filter(|peer| peer.is_wanted()) else { return };
-        if peer.purpose == Purpose::News {
+        if peer.purpose == ConnectionPurpose::News {
             if now.saturating_sub(peer.contact.last()) >= settings.dead_after {
                 // It cannot be told.
-                peer.purpose = Purpose::None;
+                peer.purpose = ConnectionPurpose::None;
                 peer.outbox.clear();
             }
             return;
@@ -180,21 +188,23 @@ impl EventLoop {
                 );
             }
         }
-        match peer.judge(now, &limits, grace) {
+        match peer.assess(now, &limits, grace) {
             None => {}
-            Some(Sight::Contact) => self.act(|membership, _| membership.reach(pe)),
-            Some(Sight::Suspected) => {
+            Some(Reachability::InContact) => {
+                self.with_membership(|membership, _| membership.reach(pe))
+            }
+            Some(Reachability::Suspected) => {
                 count(&self.counters.suspicions);
                 tracing::debug!("no contact with {pe} at the moment");
-                self.act(|membership, out| membership.suspect(now, pe, out));
+                self.with_membership(|membership, out| membership.suspect(now, pe, out));
             }
-            Some(Sight::Lost(loss)) => {
+            Some(Reachability::Lost(loss)) => {
                 count(&self.counters.losses);
                 tracing::info!("{pe} is lost: {loss}");
                 if pe == Pe::ROOT {
                     self.root_loss = Some(loss);
                 }
-                self.act(|membership, out| membership.lose(now, pe, out));
+                self.with_membership(|membership, out| membership.lose(now, pe, out));
             }
         }
     }
@@ -203,44 +213,47 @@ impl EventLoop {
     pub(super) fn limit_connections(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         let is_open =
-            |number: &&usize| self.connections.get(number).is_some_and(Connection::is_open);
+            |number: &&usize| self.connections.get(number).is_some_and(SealedConnection::is_open);
         let (open, dialled): (Vec<_>, Vec<_>) = peer.connections.iter().partition(is_open);
         let oldest = [(open, OPEN_MAX), (dialled, DIALLED_MAX)].into_iter().filter_map(
             |(numbers, limit): (Vec<usize>, _)| (numbers.len() > limit).then(|| numbers[0]),
         );
         for number in oldest.collect::<Vec<_>>() {
             peer.connections.retain(|other| *other != number);
-            self.ended.push((number, End::Spare));
+            self.ended.push((number, CloseReason::NotNeeded));
         }
     }
 
     /// Lets the agreement do something, sends what it says, and reports what it found.
-    pub(super) fn act(&mut self, act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice))) {
-        let mut mail = Vec::new();
-        act(&mut self.membership, &mut |to, notice| mail.push((to, notice)));
-        for (to, notice) in mail {
+    pub(super) fn with_membership(
+        &mut self,
+        act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice)),
+    ) {
+        let mut notices = Vec::new();
+        act(&mut self.membership, &mut |to, notice| notices.push((to, notice)));
+        for (to, notice) in notices {
             match notice {
-                Notice::Look { pe } if to == self.job.me => self.look_for_agreement(pe),
-                notice => self.post(to, notice),
+                Notice::Look { pe } if to == self.job.me => self.probe_for_membership(pe),
+                notice => self.send_or_queue(to, notice),
             }
         }
-        self.follow();
+        self.report_changes();
     }
 
     /// Sends a notice now or as soon as there is a connection.
-    fn post(&mut self, to: Pe, notice: Notice) {
+    fn send_or_queue(&mut self, to: Pe, notice: Notice) {
         let now = self.now();
-        let peer = self.peers.entry(to).or_insert_with(|| Peer::new(now));
+        let peer = self.peers.entry(to).or_insert_with(|| PeerView::new(now));
         let has_open = peer
             .connections
             .iter()
-            .any(|number| self.connections.get(number).is_some_and(Connection::is_open));
+            .any(|number| self.connections.get(number).is_some_and(SealedConnection::is_open));
         // One that is dead and has a connection was told so on it.
         let is_dismissed = self.membership.is_dead(to) && !peer.connections.is_empty();
         if has_open {
             self.send(to, notice);
-        } else if peer.purpose != Purpose::None && !is_dismissed {
-            peer.post(notice, now);
+        } else if peer.purpose != ConnectionPurpose::None && !is_dismissed {
+            peer.queue(notice, now);
         }
     }
 
@@ -271,26 +284,26 @@ impl EventLoop {
             && !is_sent
             && !is_beat
         {
-            peer.post(notice, now);
+            peer.queue(notice, now);
         }
     }
 
     /// Reports what the agreement has found since the last time, and acts on it.
-    fn follow(&mut self) {
+    fn report_changes(&mut self) {
         let newly: Vec<Pe> = self.membership.dead()[self.reported..].to_vec();
         let standing = self.membership.standing();
         if !newly.is_empty() {
             self.reported += newly.len();
             for pe in &newly {
-                self.dismiss(*pe);
+                self.notify_dead(*pe);
             }
-            self.rewatch();
+            self.update_partners();
             if standing != Standing::Expelled {
                 add(&self.counters.dead, newly.len());
                 (self.report)(FailureEvent::Dead(newly));
             }
         }
-        if self.is_settled {
+        if self.has_reported_last {
             return;
         }
         let event = match standing {
@@ -302,8 +315,8 @@ impl EventLoop {
             }
             Standing::Over { by } => FailureEvent::JobOver { by },
         };
-        self.is_settled = true;
-        self.rewatch();
+        self.has_reported_last = true;
+        self.update_partners();
         (self.report)(event);
         if let Standing::Over { .. } = standing {
             let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
@@ -315,7 +328,7 @@ impl EventLoop {
     }
 
     /// Tells one that is dead, if it lives after all, and listens to it no more.
-    fn dismiss(&mut self, pe: Pe) {
+    fn notify_dead(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         peer.mark_dead();
         let bulletin = self.membership.bulletin();
@@ -327,14 +340,14 @@ impl EventLoop {
                 connection.end_sending();
             } else {
                 // One more is dialled for the news; these only hold descriptors.
-                self.ended.push((*number, End::Spare));
+                self.ended.push((*number, CloseReason::NotNeeded));
             }
         }
     }
 
     /// Finds out with whom to share connections from now on: with nobody, once this PE cannot go
     /// on.
-    pub(super) fn rewatch(&mut self) {
+    pub(super) fn update_partners(&mut self) {
         let (now, dead_after) = (self.now(), self.job.settings.dead_after);
         let partners = if self.is_in_order() {
             self.hosts.partners(self.job.me, &self.membership.living())
@@ -344,12 +357,12 @@ impl EventLoop {
         let Partners { calls, called_by } = partners;
         for (pe, peer) in &mut self.peers {
             if !calls.contains(pe) && !called_by.contains(pe) {
-                peer.role = Role::None;
+                peer.role = DialRole::None;
             }
         }
-        let roles = calls.into_iter().map(|pe| (pe, Role::Caller));
-        for (pe, role) in roles.chain(called_by.into_iter().map(|pe| (pe, Role::Called))) {
-            let peer = self.peers.entry(pe).or_insert_with(|| Peer::new(now));
+        let roles = calls.into_iter().map(|pe| (pe, DialRole::Dialler));
+        for (pe, role) in roles.chain(called_by.into_iter().map(|pe| (pe, DialRole::Acceptor))) {
+            let peer = self.peers.entry(pe).or_insert_with(|| PeerView::new(now));
             peer.watch(role, now, dead_after);
         }
     }
@@ -360,12 +373,12 @@ impl EventLoop {
         self.leaving_until = Some(now.saturating_add(within));
         for peer in self.peers.values_mut() {
             // Also those that should have called: they must not find the door closed.
-            if peer.role != Role::None && peer.connections.is_empty() {
+            if peer.role != DialRole::None && peer.connections.is_empty() {
                 peer.dial_at = Some(now);
             }
         }
         let all: Vec<Pe> = self.peers.keys().copied().collect();
-        all.into_iter().for_each(|pe| self.tell_goodbye(pe));
+        all.into_iter().for_each(|pe| self.say_goodbye(pe));
     }
 
     /// Whether this PE is of the job, which may have ended.
@@ -374,15 +387,15 @@ impl EventLoop {
     }
 
     /// Says goodbye to one, if there is a connection and anything to say.
-    fn tell_goodbye(&mut self, pe: Pe) {
+    fn say_goodbye(&mut self, pe: Pe) {
         let is_in_order = self.is_in_order();
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         let has_open = peer
             .connections
             .iter()
-            .any(|number| self.connections.get(number).is_some_and(Connection::is_open));
+            .any(|number| self.connections.get(number).is_some_and(SealedConnection::is_open));
         if is_in_order && has_open && !self.membership.is_dead(pe) {
-            peer.is_told = true;
+            peer.needs_no_goodbye = true;
             // Who hears that the job is over judges no more, and might wait for one that is dead.
             if !self.membership.dead().is_empty() {
                 self.send(pe, self.membership.bulletin());

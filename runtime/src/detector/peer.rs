@@ -1,6 +1,6 @@
 //! What one detector knows about one other PE, and what it does next about it.
 
-use super::sight::{Contact, Limits, Loss, Pace, Sight};
+use super::reachability::{ContactLimits, DialPace, LastContact, LossReason, Reachability};
 use crate::protocol::Notice;
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ const REDIAL_AFTER_MIN: Duration = Duration::from_millis(1);
 
 /// Who of two that watch each other calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum DialRole {
     /// I do.
-    Caller,
+    Dialler,
     /// The other does, and I if it has not for half of the time in which it must be heard.
-    Called,
+    Acceptor,
     /// We do not watch each other.
     None,
 }
 
 /// What a connection with a PE would be for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum ConnectionPurpose {
     /// To hear of each other.
     Contact,
     /// To tell it that it is in the list of the dead.
@@ -31,21 +31,21 @@ pub(super) enum Purpose {
 }
 
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) role: Role,
+pub(super) struct PeerView {
+    pub(super) role: DialRole,
     /// When it was last heard and when its host last answered, or when I began to wait for that.
-    pub(super) contact: Contact,
+    pub(super) contact: LastContact,
     /// What I see of it, as the agreement knows.
-    pub(super) sight: Sight,
+    pub(super) reachability: Reachability,
     /// Since when to look at it, whether or not we watch each other: until it has been heard.
-    looked_at: Option<Duration>,
+    probed_since: Option<Duration>,
     /// The agreement waits for contact after this moment.
     asked: Option<Duration>,
     /// It has been heard at all.
     pub(super) is_met: bool,
     /// It has fallen silent while its host answers, and the log says so.
     pub(super) is_stalled: bool,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: ConnectionPurpose,
     /// When to dial it, if there is a reason to and no connection.
     pub(super) dial_at: Option<Duration>,
     /// When it was last dialled.
@@ -61,20 +61,20 @@ pub(super) struct Peer {
     /// All connections with it, open or not yet.
     pub(super) connections: Vec<usize>,
     /// It need not be told goodbye any more: it has been, or it is gone.
-    pub(super) is_told: bool,
+    pub(super) needs_no_goodbye: bool,
 }
 
-impl Peer {
+impl PeerView {
     pub(super) fn new(now: Duration) -> Self {
-        Peer {
-            role: Role::None,
-            contact: Contact::at(now),
-            sight: Sight::Contact,
-            looked_at: None,
+        PeerView {
+            role: DialRole::None,
+            contact: LastContact::at(now),
+            reachability: Reachability::InContact,
+            probed_since: None,
             asked: None,
             is_met: false,
             is_stalled: false,
-            purpose: Purpose::Contact,
+            purpose: ConnectionPurpose::Contact,
             dial_at: None,
             dialled: Duration::ZERO,
             dials: 0,
@@ -82,19 +82,19 @@ impl Peer {
             failures: 0,
             outbox: Vec::new(),
             connections: Vec::new(),
-            is_told: false,
+            needs_no_goodbye: false,
         }
     }
 
     /// Whether it matters that it answers.
     pub(super) fn is_wanted(&self) -> bool {
-        self.purpose != Purpose::None && (self.is_watched() || !self.outbox.is_empty())
+        self.purpose != ConnectionPurpose::None && (self.is_watched() || !self.outbox.is_empty())
     }
 
     /// Whether it matters for more than what waits for it.
     pub(super) fn is_watched(&self) -> bool {
-        let is_suspect = self.sight != Sight::Contact;
-        self.role != Role::None || self.looked_at.is_some() || is_suspect
+        let is_suspect = self.reachability != Reachability::InContact;
+        self.role != DialRole::None || self.probed_since.is_some() || is_suspect
     }
 
     /// Whether there is nothing left to remember.
@@ -103,71 +103,76 @@ impl Peer {
     }
 
     /// From now on we watch each other so.
-    pub(super) fn watch(&mut self, role: Role, now: Duration, dead_after: Duration) {
-        if role == Role::None || self.role != Role::None {
+    pub(super) fn watch(&mut self, role: DialRole, now: Duration, dead_after: Duration) {
+        if role == DialRole::None || self.role != DialRole::None {
             self.role = role;
             return;
         }
         if !self.is_watched() {
-            self.contact = Contact::at(now);
+            self.contact = LastContact::at(now);
         }
         self.role = role;
         if self.connections.is_empty() {
-            let patience = if role == Role::Caller { Duration::ZERO } else { dead_after / 2 };
+            let patience = if role == DialRole::Dialler { Duration::ZERO } else { dead_after / 2 };
             self.dial_at = Some(now.saturating_add(patience));
         }
     }
 
     /// The agreement, or the link, asks whether there is contact. One that is not watched has been
     /// out of sight so far, and counts as unreached for `head_start` already.
-    pub(super) fn look(&mut self, now: Duration, head_start: Duration) {
+    pub(super) fn probe(&mut self, now: Duration, head_start: Duration) {
         if !self.is_watched() {
-            self.contact = Contact::at(now.saturating_sub(head_start));
+            self.contact = LastContact::at(now.saturating_sub(head_start));
         }
         if self.connections.is_empty() {
             self.dial_at = Some(now);
         }
-        self.looked_at = Some(now);
+        self.probed_since = Some(now);
         self.asked.get_or_insert(now);
     }
 
     /// Looks whether there is contact. Returns what the agreement does not know yet.
-    pub(super) fn judge(
+    pub(super) fn assess(
         &mut self,
         now: Duration,
-        limits: &Limits,
+        limits: &ContactLimits,
         grace: Duration,
-    ) -> Option<Sight> {
+    ) -> Option<Reachability> {
         let grace = if self.is_met { Duration::ZERO } else { grace };
-        let sight = self.contact.sight(now, limits, grace);
-        let sight = if self.contact.is_refused { Sight::Lost(Loss::Refused) } else { sight };
-        let has_answered = self.asked.is_some_and(|asked| self.contact.is_after(asked, limits));
-        let is_news = match sight {
-            Sight::Contact => self.sight != Sight::Contact || has_answered,
-            _ => !self.sight.is_like(sight),
+        let reachability = self.contact.reachability(now, limits, grace);
+        let reachability = if self.contact.is_refused {
+            Reachability::Lost(LossReason::Refused)
+        } else {
+            reachability
         };
-        if sight == Sight::Contact && has_answered {
+        let has_answered = self.asked.is_some_and(|asked| self.contact.is_after(asked, limits));
+        let is_news = match reachability {
+            Reachability::InContact => self.reachability != Reachability::InContact || has_answered,
+            _ => !self.reachability.is_same_kind(reachability),
+        };
+        if reachability == Reachability::InContact && has_answered {
             self.asked = None;
         }
-        let is_heard = self.looked_at.is_some_and(|since| self.contact.heard > since);
-        if sight == Sight::Contact && is_heard {
-            self.looked_at = None;
+        let is_heard = self.probed_since.is_some_and(|since| self.contact.heard > since);
+        if reachability == Reachability::InContact && is_heard {
+            self.probed_since = None;
         }
         if is_news {
-            self.sight = sight;
+            self.reachability = reachability;
         }
-        is_news.then_some(sight)
+        is_news.then_some(reachability)
     }
 
     /// Whether to dial it now.
-    pub(super) fn is_to_be_dialled(&self, now: Duration, pace: &Pace) -> bool {
+    pub(super) fn is_to_be_dialled(&self, now: Duration, pace: &DialPace) -> bool {
         self.is_wanted() && self.dial_due(pace).is_some_and(|due| due <= now)
     }
 
     /// When to dial it: as agreed, or since it is silent.
-    fn dial_due(&self, pace: &Pace) -> Option<Duration> {
-        let is_probed =
-            self.is_watched() && self.purpose == Purpose::Contact && !self.contact.is_refused;
+    fn dial_due(&self, pace: &DialPace) -> Option<Duration> {
+        let is_probed = self.is_watched()
+            && self.purpose == ConnectionPurpose::Contact
+            && !self.contact.is_refused;
         let probe_at = self.contact.last().saturating_add(pace.after);
         let every = pace.every.saturating_mul(self.dials).max(self.answer_time).min(pace.every_max);
         let probe_at = probe_at.max(self.dialled.saturating_add(every));
@@ -175,7 +180,7 @@ impl Peer {
     }
 
     /// It is being dialled.
-    pub(super) fn dial(&mut self, now: Duration) {
+    pub(super) fn note_dial(&mut self, now: Duration) {
         (self.dial_at, self.dialled) = (None, now);
         self.dials += 1;
     }
@@ -184,9 +189,9 @@ impl Peer {
     pub(super) fn due(
         &self,
         now: Duration,
-        limits: &Limits,
+        limits: &ContactLimits,
         grace: Duration,
-        pace: &Pace,
+        pace: &DialPace,
     ) -> Option<Duration> {
         if !self.is_wanted() {
             return None;
@@ -198,18 +203,18 @@ impl Peer {
 
     /// It is in the list of the dead: it matters only that it hears so.
     pub(super) fn mark_dead(&mut self) {
-        self.role = Role::None;
-        if self.purpose == Purpose::Contact {
-            self.purpose = Purpose::News;
+        self.role = DialRole::None;
+        if self.purpose == ConnectionPurpose::Contact {
+            self.purpose = ConnectionPurpose::News;
         }
-        (self.looked_at, self.asked) = (None, None);
-        self.sight = Sight::Contact;
+        (self.probed_since, self.asked) = (None, None);
+        self.reachability = Reachability::InContact;
     }
 
     /// Puts a notice where it waits for a connection.
-    pub(super) fn post(&mut self, notice: Notice, now: Duration) {
+    pub(super) fn queue(&mut self, notice: Notice, now: Duration) {
         if !self.is_wanted() {
-            self.contact = Contact::at(now);
+            self.contact = LastContact::at(now);
         }
         if self.connections.is_empty() && self.dial_at.is_none() {
             self.dial_at = Some(now);
@@ -224,7 +229,7 @@ impl Peer {
     }
 
     /// Its host answers a dial that was begun then.
-    pub(super) fn answer(&mut self, now: Duration, begun: Duration) {
+    pub(super) fn note_answer(&mut self, now: Duration, begun: Duration) {
         self.contact.answer(now);
         self.dials = 0;
         let took = now.saturating_sub(begun);
@@ -233,21 +238,21 @@ impl Peer {
     }
 
     /// It was heard.
-    pub(super) fn hear(&mut self, now: Duration) {
-        self.contact = Contact::at(now);
+    pub(super) fn note_heard(&mut self, now: Duration) {
+        self.contact = LastContact::at(now);
         self.is_met = true;
         (self.dials, self.failures) = (0, 0);
     }
 
     /// This host could not dial it, so that nothing was seen of it.
     pub(super) fn postpone(&mut self, now: Duration) {
-        self.contact = Contact::at(now);
+        self.contact = LastContact::at(now);
         self.asked = self.asked.map(|_| now);
-        self.looked_at = self.looked_at.map(|_| now);
+        self.probed_since = self.probed_since.map(|_| now);
     }
 
     /// A connection with it is no more.
-    pub(super) fn lose(&mut self, connection: usize, now: Duration, heartbeat: Duration) {
+    pub(super) fn note_closed(&mut self, connection: usize, now: Duration, heartbeat: Duration) {
         self.connections.retain(|other| *other != connection);
         if self.connections.is_empty() && self.is_wanted() {
             let doubled = REDIAL_AFTER_MIN.saturating_mul(1 << self.failures.min(16));
@@ -273,113 +278,118 @@ mod tests {
         root_after: Duration::from_secs(3),
     };
 
-    fn limits(me: u32, pe: u32) -> Limits {
-        Limits::of(Pe::new(me), Pe::new(pe), &SETTINGS)
+    fn limits(me: u32, pe: u32) -> ContactLimits {
+        ContactLimits::of(Pe::new(me), Pe::new(pe), &SETTINGS)
     }
 
     #[test]
     fn one_that_falls_silent_is_suspected_and_then_lost() {
-        let mut peer = Peer::new(MS);
-        peer.watch(Role::Caller, MS, MS * 200);
-        peer.hear(MS * 10);
+        let mut peer = PeerView::new(MS);
+        peer.watch(DialRole::Dialler, MS, MS * 200);
+        peer.note_heard(MS * 10);
         let limits = limits(1, 2);
-        let mut judge = |ms| peer.judge(MS * ms, &limits, MS * 500);
-        assert_eq!([10, 109, 110, 111].map(&mut judge), [None, None, Some(Sight::Suspected), None]);
+        let mut judge = |ms| peer.assess(MS * ms, &limits, MS * 500);
+        assert_eq!(
+            [10, 109, 110, 111].map(&mut judge),
+            [None, None, Some(Reachability::Suspected), None]
+        );
         // The root decides after 200 ms; who accuses insists 300 ms later.
-        let lost = Sight::Lost(Loss::Unreached(MS * 500));
+        let lost = Reachability::Lost(LossReason::Unreached(MS * 500));
         assert_eq!([509, 510, 511].map(&mut judge), [None, Some(lost), None]);
         peer.contact.answer(MS * 712);
-        let stalled = Some(Sight::Suspected);
-        assert_eq!(peer.judge(MS * 712, &limits, MS * 500), stalled, "its path is whole");
-        peer.hear(MS * 713);
-        assert_eq!(peer.judge(MS * 713, &limits, MS * 500), Some(Sight::Contact));
+        let stalled = Some(Reachability::Suspected);
+        assert_eq!(peer.assess(MS * 712, &limits, MS * 500), stalled, "its path is whole");
+        peer.note_heard(MS * 713);
+        assert_eq!(peer.assess(MS * 713, &limits, MS * 500), Some(Reachability::InContact));
     }
 
     #[test]
     fn one_whose_host_answers_has_stalled_and_is_no_more_than_suspected_for_long() {
-        let mut peer = Peer::new(MS);
-        peer.watch(Role::Caller, MS, MS * 200);
+        let mut peer = PeerView::new(MS);
+        peer.watch(DialRole::Dialler, MS, MS * 200);
         peer.connections.push(7);
         peer.dial_at = None;
-        peer.hear(MS * 10);
+        peer.note_heard(MS * 10);
         let mut seen = Vec::new();
         for ms in 10..4000 {
             if ms % 80 == 0 {
                 peer.contact.answer(MS * ms);
             }
             if ms == 300 {
-                peer.look(MS * ms, MS * 90);
+                peer.probe(MS * ms, MS * 90);
             }
             if ms % 80 == 1 {
-                let pace = Pace { after: MS * 80, every: MS * 80, every_max: MS * 80 };
+                let pace = DialPace { after: MS * 80, every: MS * 80, every_max: MS * 80 };
                 let due = peer.due(MS * ms, &limits(0, 2), MS, &pace);
                 assert!(due.is_none_or(|due| due > MS * ms), "it would not sleep at {ms}");
             }
-            seen.extend(peer.judge(MS * ms, &limits(0, 2), MS).map(|sight| (ms, sight)));
+            seen.extend(
+                peer.assess(MS * ms, &limits(0, 2), MS).map(|reachability| (ms, reachability)),
+            );
         }
-        let lost = Sight::Lost(Loss::Unheard(MS * 3000));
-        assert_eq!(seen, [(210, Sight::Suspected), (3010, lost)]);
+        let lost = Reachability::Lost(LossReason::Unheard(MS * 3000));
+        assert_eq!(seen, [(210, Reachability::Suspected), (3010, lost)]);
     }
 
     #[test]
     fn those_never_heard_have_the_grace_unless_their_host_refuses() {
-        let mut peer = Peer::new(MS);
-        peer.watch(Role::Caller, MS, MS * 200);
-        assert_eq!(peer.judge(MS * 499, &limits(0, 2), MS * 500), None);
+        let mut peer = PeerView::new(MS);
+        peer.watch(DialRole::Dialler, MS, MS * 200);
+        assert_eq!(peer.assess(MS * 499, &limits(0, 2), MS * 500), None);
         peer.contact.is_refused = true;
-        let lost = Some(Sight::Lost(Loss::Refused));
-        assert_eq!(peer.judge(MS * 499, &limits(0, 2), MS * 500), lost);
+        let lost = Some(Reachability::Lost(LossReason::Refused));
+        assert_eq!(peer.assess(MS * 499, &limits(0, 2), MS * 500), lost);
     }
 
     #[test]
     fn patience_with_the_root_is_longer_whatever_its_host_does() {
-        let mut peer = Peer::new(MS);
-        peer.watch(Role::Caller, MS, MS * 200);
-        peer.hear(MS * 10);
-        let mut judge = |ms| peer.judge(MS * ms, &limits(1, 0), MS);
-        assert_eq!([209, 210, 3009].map(&mut judge), [None, Some(Sight::Suspected), None]);
-        assert!(matches!(judge(3010), Some(Sight::Lost(_))));
+        let mut peer = PeerView::new(MS);
+        peer.watch(DialRole::Dialler, MS, MS * 200);
+        peer.note_heard(MS * 10);
+        let mut judge = |ms| peer.assess(MS * ms, &limits(1, 0), MS);
+        assert_eq!([209, 210, 3009].map(&mut judge), [None, Some(Reachability::Suspected), None]);
+        assert!(matches!(judge(3010), Some(Reachability::Lost(_))));
     }
 
     #[test]
     fn a_look_ends_with_contact_after_it_and_not_with_what_was_seen_before() {
-        let mut peer = Peer::new(MS);
-        peer.watch(Role::Caller, MS, MS * 200);
-        peer.hear(MS * 10);
-        peer.look(MS * 10, MS * 90);
-        assert_eq!(peer.judge(MS * 11, &limits(0, 2), MS), None);
-        peer.hear(MS * 12);
-        assert_eq!(peer.judge(MS * 12, &limits(0, 2), MS), Some(Sight::Contact));
-        assert_eq!(peer.judge(MS * 13, &limits(0, 2), MS), None, "said once");
+        let mut peer = PeerView::new(MS);
+        peer.watch(DialRole::Dialler, MS, MS * 200);
+        peer.note_heard(MS * 10);
+        peer.probe(MS * 10, MS * 90);
+        assert_eq!(peer.assess(MS * 11, &limits(0, 2), MS), None);
+        peer.note_heard(MS * 12);
+        assert_eq!(peer.assess(MS * 12, &limits(0, 2), MS), Some(Reachability::InContact));
+        assert_eq!(peer.assess(MS * 13, &limits(0, 2), MS), None, "said once");
         // One that is not watched counts as silent for half of its time, and is forgotten once it
         // is heard.
-        let mut other = Peer::new(MS);
-        other.look(MS * 1000, MS * 90);
+        let mut other = PeerView::new(MS);
+        other.probe(MS * 1000, MS * 90);
         assert_eq!(other.dial_at, Some(MS * 1000));
-        let lost = Some(Sight::Lost(Loss::Unreached(MS * 200)));
-        assert_eq!(other.judge(MS * 1109, &limits(0, 2), MS), Some(Sight::Suspected));
-        assert_eq!(other.judge(MS * 1110, &limits(0, 2), MS), lost);
+        let lost = Some(Reachability::Lost(LossReason::Unreached(MS * 200)));
+        assert_eq!(other.assess(MS * 1109, &limits(0, 2), MS), Some(Reachability::Suspected));
+        assert_eq!(other.assess(MS * 1110, &limits(0, 2), MS), lost);
         other.postpone(MS * 1400);
-        assert_eq!(other.judge(MS * 1400, &limits(0, 2), MS), Some(Sight::Contact));
+        assert_eq!(other.assess(MS * 1400, &limits(0, 2), MS), Some(Reachability::InContact));
         assert!(other.is_wanted(), "that this host cannot dial says nothing of it");
-        other.hear(MS * 1500);
-        assert_eq!(other.judge(MS * 1500, &limits(0, 2), MS), Some(Sight::Contact));
+        other.note_heard(MS * 1500);
+        assert_eq!(other.assess(MS * 1500, &limits(0, 2), MS), Some(Reachability::InContact));
         assert!(!other.is_wanted());
     }
 
     #[test]
     fn a_silent_one_is_dialled_over_and_over_but_ever_later() {
-        let mut peer = Peer::new(MS);
-        peer.watch(Role::Called, MS, MS * 200);
+        let mut peer = PeerView::new(MS);
+        peer.watch(DialRole::Acceptor, MS, MS * 200);
         peer.connections.push(7);
         peer.dial_at = None;
-        peer.hear(MS * 10);
-        let pace = Pace::towards(Pe::new(2), &SETTINGS);
+        peer.note_heard(MS * 10);
+        let pace = DialPace::towards(Pe::new(2), &SETTINGS);
         let mut dials = Vec::new();
-        let mut dial = |peer: &mut Peer, from: u32, until: u32| {
+        let mut dial = |peer: &mut PeerView, from: u32, until: u32| {
             for ms in from..until {
                 if peer.is_to_be_dialled(MS * ms, &pace) {
-                    peer.dial(MS * ms);
+                    peer.note_dial(MS * ms);
                     dials.push(ms);
                 }
             }
@@ -387,53 +397,53 @@ mod tests {
         };
         assert_eq!(dial(&mut peer, 10, 240), [90, 100, 120, 150, 190, 230]);
         // Its host answers: that is enough for a while; and it takes its time.
-        peer.answer(MS * 240, MS * 190);
+        peer.note_answer(MS * 240, MS * 190);
         assert_eq!(dial(&mut peer, 240, 400), [320, 345, 370]);
-        peer.answer(MS * 400, MS * 399);
+        peer.note_answer(MS * 400, MS * 399);
         assert_eq!(dial(&mut peer, 400, 500), [480, 490]);
     }
 
     #[test]
     fn the_first_redial_is_at_once_and_then_ever_later() {
-        let mut peer = Peer::new(MS);
-        peer.watch(Role::Caller, MS, MS * 10);
+        let mut peer = PeerView::new(MS);
+        peer.watch(DialRole::Dialler, MS, MS * 10);
         let delays: Vec<_> = (0..20)
             .map(|_| {
                 peer.connections.push(7);
-                peer.lose(7, MS, MS * 5);
+                peer.note_closed(7, MS, MS * 5);
                 peer.dial_at.unwrap().saturating_sub(MS)
             })
             .collect();
         assert_eq!(delays[..5], [Duration::ZERO, MS * 2, MS * 4, MS * 5, MS * 5]);
-        peer.hear(MS);
+        peer.note_heard(MS);
         peer.connections.push(8);
-        peer.lose(8, MS, MS * 5);
+        peer.note_closed(8, MS, MS * 5);
         assert_eq!(peer.dial_at, Some(MS));
     }
 
     #[test]
     fn news_for_one_whose_last_connection_came_to_nothing_is_still_dialled() {
-        let mut peer = Peer::new(MS);
+        let mut peer = PeerView::new(MS);
         peer.failures = 3;
-        peer.post(Notice::Goodbye, MS * 2);
+        peer.queue(Notice::Goodbye, MS * 2);
         assert_eq!(peer.dial_at, Some(MS * 2));
         // But not at once if it is to be dialled later anyway.
         peer.connections.push(7);
-        peer.lose(7, MS * 3, MS * 50);
+        peer.note_closed(7, MS * 3, MS * 50);
         let later = peer.dial_at;
         assert!(later > Some(MS * 3));
-        peer.post(Notice::Known { dead: 0 }, MS * 3);
+        peer.queue(Notice::Known { dead: 0 }, MS * 3);
         assert_eq!(peer.dial_at, later);
     }
 
     #[test]
     fn the_outbox_holds_the_last_bulletin_and_nothing_twice() {
-        let mut peer = Peer::new(MS);
+        let mut peer = PeerView::new(MS);
         let bulletin =
             |dead: &[u32]| Notice::Bulletin { dead: dead.iter().copied().map(Pe::new).collect() };
         let accusation = Notice::Accuse { pe: Pe::new(3), insists: false };
         for notice in [bulletin(&[1]), accusation.clone(), accusation.clone(), bulletin(&[1, 2])] {
-            peer.post(notice, MS * 4);
+            peer.queue(notice, MS * 4);
         }
         assert_eq!(peer.outbox, [accusation, bulletin(&[1, 2])]);
         assert!(peer.is_wanted(), "it has to take them");

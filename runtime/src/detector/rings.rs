@@ -18,7 +18,7 @@ use ultramarine_topology::{Label, LevelKind, Pe, Topology};
 
 /// The PEs of each host. A place that names no host counts as one.
 #[derive(Debug)]
-pub(super) struct Hosts {
+pub(super) struct HostRings {
     /// By the smallest number on them; each by number.
     rows: Vec<Vec<Pe>>,
     /// By PE: which of the rows it is in.
@@ -34,7 +34,7 @@ pub(super) struct Partners {
     pub(super) called_by: Vec<Pe>,
 }
 
-impl Hosts {
+impl HostRings {
     pub(super) fn new(topology: &Topology) -> Self {
         let mut rows: Vec<Vec<Pe>> = Vec::new();
         let mut known: BTreeMap<&[Label], usize> = BTreeMap::new();
@@ -50,7 +50,7 @@ impl Hosts {
             rows[row].push(pe);
             row_of.push(row);
         }
-        Hosts { rows, row_of }
+        HostRings { rows, row_of }
     }
 
     /// The partners of `me` among the living; it has none unless it is one of them itself.
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn two_hosts_of_three() {
-        let hosts = Hosts::new(&topology(&[0, 0, 0, 1, 1, 1]));
+        let hosts = HostRings::new(&topology(&[0, 0, 0, 1, 1, 1]));
         let partners = |me, dead: &[Pe]| {
             let partners = hosts.partners(Pe::new(me), &Living::new(6, dead));
             (numbers(&partners.calls), numbers(&partners.called_by))
@@ -155,7 +155,7 @@ mod tests {
             dead in prop::collection::vec(1..25_u32, 0..20),
         ) {
             let topology = topology(&host_of);
-            let hosts = Hosts::new(&topology);
+            let hosts = HostRings::new(&topology);
             let dead: Vec<_> = dead.into_iter().map(Pe::new).collect();
             let living = Living::new(topology.pes(), &dead);
             let all: Vec<Pe> = living.iter().collect();

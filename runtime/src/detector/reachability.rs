@@ -30,22 +30,22 @@ const INSIST_AFTER: Duration = Duration::from_millis(300);
 
 /// What a detector sees of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
-    Contact,
+pub(super) enum Reachability {
+    InContact,
     Suspected,
-    Lost(Loss),
+    Lost(LossReason),
 }
 
-impl Sight {
+impl Reachability {
     /// Whether both are the same, for whatever reason.
-    pub(super) fn is_like(self, other: Sight) -> bool {
+    pub(super) fn is_same_kind(self, other: Reachability) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 }
 
 /// Why a PE is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum LossReason {
     /// Its host refuses connections: the process is gone.
     Refused,
     /// Its host has not answered for this long.
@@ -54,12 +54,12 @@ pub(super) enum Loss {
     Unheard(Duration),
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Loss::Refused => write!(f, "its process is gone"),
-            Loss::Unreached(time) => write!(f, "its host has not answered for {time:?}"),
-            Loss::Unheard(time) => {
+            LossReason::Refused => write!(f, "its process is gone"),
+            LossReason::Unreached(time) => write!(f, "its host has not answered for {time:?}"),
+            LossReason::Unheard(time) => {
                 write!(f, "it has said nothing for {time:?}, though its host answers")
             }
         }
@@ -68,7 +68,7 @@ impl fmt::Display for Loss {
 
 /// The last contacts with a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Contact {
+pub(super) struct LastContact {
     /// When it was last heard.
     pub(super) heard: Duration,
     /// When its host last answered.
@@ -77,10 +77,10 @@ pub(super) struct Contact {
     pub(super) is_refused: bool,
 }
 
-impl Contact {
+impl LastContact {
     /// Both at this moment.
     pub(super) fn at(now: Duration) -> Self {
-        Contact { heard: now, answered: now, is_refused: false }
+        LastContact { heard: now, answered: now, is_refused: false }
     }
 
     /// Its host answers.
@@ -94,28 +94,33 @@ impl Contact {
     }
 
     /// Whether there was contact after this moment. Of the root only what it says itself counts.
-    pub(super) fn is_after(&self, moment: Duration, limits: &Limits) -> bool {
+    pub(super) fn is_after(&self, moment: Duration, limits: &ContactLimits) -> bool {
         let last = if limits.suspect.unreached.is_some() { self.last() } else { self.heard };
         last > moment && !self.is_refused
     }
 
     /// What these contacts mean now. Before `grace` no PE is suspected.
-    pub(super) fn sight(&self, now: Duration, limits: &Limits, grace: Duration) -> Sight {
+    pub(super) fn reachability(
+        &self,
+        now: Duration,
+        limits: &ContactLimits,
+        grace: Duration,
+    ) -> Reachability {
         let (unreached, unheard) =
             (now.saturating_sub(self.last()), now.saturating_sub(self.heard));
         let exceeds = |time, limit: Option<Duration>| limit.is_some_and(|limit| time >= limit);
         if now < grace {
-            Sight::Contact
+            Reachability::InContact
         } else if exceeds(unreached, limits.lose.unreached) {
-            Sight::Lost(Loss::Unreached(unreached))
+            Reachability::Lost(LossReason::Unreached(unreached))
         } else if exceeds(unheard, limits.lose.unheard) {
-            Sight::Lost(Loss::Unheard(unheard))
+            Reachability::Lost(LossReason::Unheard(unheard))
         } else if exceeds(unreached, limits.suspect.unreached)
             || exceeds(unheard, limits.suspect.unheard)
         {
-            Sight::Suspected
+            Reachability::Suspected
         } else {
-            Sight::Contact
+            Reachability::InContact
         }
     }
 
@@ -123,7 +128,7 @@ impl Contact {
     pub(super) fn next_limit(
         &self,
         now: Duration,
-        limits: &Limits,
+        limits: &ContactLimits,
         grace: Duration,
     ) -> Option<Duration> {
         let silences = [&limits.suspect, &limits.lose];
@@ -139,42 +144,44 @@ impl Contact {
 
 /// How long a silence may last; `None`: for ever.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Silence {
+pub(super) struct SilenceLimits {
     pub(super) unreached: Option<Duration>,
     pub(super) unheard: Option<Duration>,
 }
 
 /// When a PE is suspected, and when it is lost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) suspect: Silence,
-    pub(super) lose: Silence,
+pub(super) struct ContactLimits {
+    pub(super) suspect: SilenceLimits,
+    pub(super) lose: SilenceLimits,
 }
 
-impl Limits {
+impl ContactLimits {
     /// How patient PE `me` is with `pe`.
     pub(super) fn of(me: Pe, pe: Pe, settings: &DetectorSettings) -> Self {
         let DetectorSettings { dead_after, .. } = *settings;
         let stalled_after = settings.stalled_after.max(dead_after);
-        let both =
-            |unreached, unheard| Silence { unreached: Some(unreached), unheard: Some(unheard) };
+        let both = |unreached, unheard| SilenceLimits {
+            unreached: Some(unreached),
+            unheard: Some(unheard),
+        };
         let suspect = both(dead_after / 2, dead_after);
         if pe == Pe::ROOT {
-            let unheard = |time| Silence { unreached: None, unheard: Some(time) };
+            let unheard = |time| SilenceLimits { unreached: None, unheard: Some(time) };
             let root_after = settings.root_after.max(dead_after);
-            Limits { suspect: unheard(dead_after), lose: unheard(root_after) }
+            ContactLimits { suspect: unheard(dead_after), lose: unheard(root_after) }
         } else if me == Pe::ROOT {
-            Limits { suspect, lose: both(dead_after, stalled_after) }
+            ContactLimits { suspect, lose: both(dead_after, stalled_after) }
         } else {
             let lose = both(dead_after + INSIST_AFTER, stalled_after + dead_after);
-            Limits { suspect, lose }
+            ContactLimits { suspect, lose }
         }
     }
 }
 
 /// How a PE is dialled that has fallen silent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct DialPace {
     /// How long after the last contact the dialling begins.
     pub(super) after: Duration,
     /// How long after the first dial the second comes. Each further one waits longer by as much,
@@ -185,13 +192,13 @@ pub(super) struct Pace {
     pub(super) every_max: Duration,
 }
 
-impl Pace {
+impl DialPace {
     /// Dense enough that the loss of packets is not mistaken for silence. All may have to look at
     /// the root at once, so it is dialled ten times less often.
     pub(super) fn towards(pe: Pe, settings: &DetectorSettings) -> Self {
         let every = (settings.heartbeat / 2).min(settings.dead_after / 20);
         let every = if pe == Pe::ROOT { every * 10 } else { every };
         let every_max = every.max(settings.dead_after / 5);
-        Pace { after: settings.dead_after * 2 / 5, every, every_max }
+        DialPace { after: settings.dead_after * 2 / 5, every, every_max }
     }
 }

@@ -1,0 +1,67 @@
+//! Why a connection of the detector is closed.
+
+use super::counters::{DetectorCounters, count};
+use crate::handshake::Refusal;
+use std::io::{self, ErrorKind};
+
+/// Why a connection is at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CloseReason {
+    /// It is not needed any more.
+    NotNeeded,
+    /// The other end closed it, between two frames.
+    Closed,
+    Broken,
+    /// Nobody listens there.
+    Refused,
+    /// It is this host that could not go on.
+    LocalFailure,
+    Stranger,
+    Forged,
+    Truncated,
+    Oversized,
+    Garbled,
+}
+
+impl From<io::Error> for CloseReason {
+    fn from(error: io::Error) -> CloseReason {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => CloseReason::Refused,
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::NotConnected
+            | ErrorKind::BrokenPipe
+            | ErrorKind::TimedOut
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::WriteZero => CloseReason::Broken,
+            _ => CloseReason::LocalFailure,
+        }
+    }
+}
+
+impl From<Refusal> for CloseReason {
+    fn from(refusal: Refusal) -> CloseReason {
+        match refusal {
+            Refusal::Stranger => CloseReason::Stranger,
+            Refusal::Forged => CloseReason::Forged,
+            Refusal::Io(_) => CloseReason::LocalFailure,
+        }
+    }
+}
+
+impl CloseReason {
+    pub(super) fn count(self, counters: &DetectorCounters) {
+        count(match self {
+            CloseReason::NotNeeded => return,
+            CloseReason::Closed | CloseReason::Broken => &counters.broken,
+            CloseReason::Refused => &counters.refused,
+            CloseReason::LocalFailure => &counters.not_dialled,
+            CloseReason::Stranger => &counters.strangers,
+            CloseReason::Forged => &counters.forged,
+            CloseReason::Truncated => &counters.truncated,
+            CloseReason::Oversized => &counters.oversized,
+            CloseReason::Garbled => &counters.garbled,
+        });
+    }
+}
