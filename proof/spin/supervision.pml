@@ -9,17 +9,17 @@
  *   Worker                          the `Node` and `Host` of any other PE
  *   replica, age, from, to          supervision.rs: `Record` (`At(pe)`: `from` and `to` are that PE)
  *   waiting                         supervision.rs: `Location::Lost`, `Supervision::lost`
- *   locate, is_current, is_news     supervision.rs: `Supervision::hear`; node.rs: `Node::handle_news`
+ *   locate, is_current, is_news     supervision.rs: `Supervision::record_news`; node.rs: `Node::handle_news`
  *   is_known_dead                   node.rs: the end of `Node::handle_news`
- *   lose                            supervision.rs: `Supervision::lose`; node.rs: `Node::lose`
- *   home_takes_letter: SCHEDULE     supervision.rs: `Supervision::comes_home`
+ *   lose                            supervision.rs: `Supervision::lose`; recovery.rs: `Node::lose`
+ *   home_takes_letter: SCHEDULE     supervision.rs: `Supervision::record_return`
  *   home_takes_letter: RESULT       node.rs: `Node::handle`; `Supervision::forget`, `Host::fill`
  *   worker_takes_schedule           fishing.rs: `Node::take_in`
- *   Home gives what waits           fishing.rs: `Node::share_lost`; `Supervision::{recover, leaves}`
- *   Home gives from its pool        fishing.rs: `Node::share`, `Node::hand_on`; `Supervision::leaves`
+ *   Home gives what waits           recovery.rs: `Node::share_lost`; `Supervision::{recover, record_departure}`
+ *   Home gives from its pool        fishing.rs: `Node::share`, `Node::hand_on`; `Supervision::record_departure`
  *   Worker gives from its pool      fishing.rs: `Node::share`, `Node::hand_on`
  *   home_hears_of, worker_hears_of  node.rs: `Node::mark_dead`
- *   nobody_else_lives               fishing.rs: `Node::recover_alone`
+ *   nobody_else_lives               recovery.rs: `Node::recover_alone`
  *   is_read                         node.rs: the beginning of `Node::handle`
  *   to_home, wire                   what is promised to `Host::send`: in order between two PEs, and
  *                                   nothing lost between the living

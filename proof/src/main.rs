@@ -4,7 +4,7 @@
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use ultramarine_proof::simulation::{self, Total};
+use ultramarine_proof::simulation::{self, RunTotals};
 use ultramarine_proof::{membership, search, spin, supervision};
 
 /// Proofs that a job survives the deaths of its processes.
@@ -51,13 +51,13 @@ enum Proof {
 fn main() -> ExitCode {
     let is_good = match Arguments::parse().proof {
         Proof::Supervision { large } => {
-            let long = large.then(supervision::Case::large).into_iter().flatten();
-            let cases = supervision::Case::quick().into_iter().chain(long);
+            let long = large.then(supervision::SupervisionCase::large).into_iter().flatten();
+            let cases = supervision::SupervisionCase::quick().into_iter().chain(long);
             cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
         }
         Proof::Membership { large } => {
-            let long = large.then(membership::Case::large).into_iter().flatten();
-            let cases = membership::Case::quick().into_iter().chain(long);
+            let long = large.then(membership::MembershipCase::large).into_iter().flatten();
+            let cases = membership::MembershipCase::quick().into_iter().chain(long);
             cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
         }
         Proof::Spin { large } => spin_says(large),
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn show(name: &str, search: &search::Search) -> bool {
+fn show(name: &str, search: &search::SearchResult) -> bool {
     println!("{name}: {search}");
     search.is_good()
 }
@@ -85,7 +85,7 @@ fn spin_says(large: bool) -> bool {
 }
 
 fn simulate(seed: u64, runs: u64, tell: bool) -> bool {
-    let mut total = Total::default();
+    let mut total = RunTotals::default();
     for seed in seed..seed.saturating_add(runs) {
         let run = simulation::run(seed, tell);
         if tell || run.fault.is_some() {

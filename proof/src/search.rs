@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// What a search came to.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct SearchResult {
     /// How many different states there are.
     pub states: usize,
     /// How many steps lead from one of them to another.
@@ -18,21 +18,21 @@ pub struct Search {
     /// How long it took.
     pub took: Duration,
     /// What does not hold.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenProperty>,
     /// What should be possible and is not: then the model is not what it is meant to be.
     pub unseen: Vec<&'static str>,
 }
 
 /// A property that does not hold.
 #[derive(Clone, Debug)]
-pub struct Broken {
+pub struct BrokenProperty {
     /// Which.
     pub property: &'static str,
     /// How it comes to that, step by step.
     pub trace: Vec<String>,
 }
 
-impl Search {
+impl SearchResult {
     /// Whether all is as it must be.
     pub fn is_good(&self) -> bool {
         self.broken.is_empty() && self.unseen.is_empty()
@@ -44,9 +44,9 @@ impl Search {
     }
 }
 
-impl Display for Search {
+impl Display for SearchResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Search { states, steps, depth, took, .. } = self;
+        let SearchResult { states, steps, depth, took, .. } = self;
         write!(f, "{states} states, {steps} steps, depth {depth}, {:.1} s", took.as_secs_f64())?;
         for broken in &self.broken {
             write!(f, "\n  broken: {}", broken.property)?;
@@ -57,7 +57,7 @@ impl Display for Search {
 }
 
 /// Visits every state of a model.
-pub fn all<M>(model: M) -> Search
+pub fn all<M>(model: M) -> SearchResult
 where
     M: Model + Send + Sync + 'static,
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
@@ -71,7 +71,7 @@ where
 
 /// Visits states in the order of their distance from the beginning, until a property is found not
 /// to hold: the trace is as short as it can be.
-pub fn first_fault<M>(model: M) -> Search
+pub fn first_fault<M>(model: M) -> SearchResult
 where
     M: Model + Send + Sync + 'static,
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
@@ -82,7 +82,7 @@ where
     judge(&checker, start)
 }
 
-fn judge<M: Model>(checker: &impl Checker<M>, start: Instant) -> Search
+fn judge<M: Model>(checker: &impl Checker<M>, start: Instant) -> SearchResult
 where
     M::State: Clone + Debug + Hash + PartialEq,
     M::Action: Clone + Debug + PartialEq,
@@ -94,10 +94,10 @@ where
     let broken = faults.iter().filter_map(|property| {
         let path = found.get(property.name)?.clone();
         let trace = path.into_actions().iter().map(|act| format!("{act:?}")).collect();
-        Some(Broken { property: property.name, trace })
+        Some(BrokenProperty { property: property.name, trace })
     });
     let unseen = sights.iter().map(|property| property.name);
-    Search {
+    SearchResult {
         states: checker.unique_state_count(),
         steps: checker.state_count(),
         depth: checker.max_depth(),

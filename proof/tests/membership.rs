@@ -4,14 +4,14 @@
 //! A search prints how many states it has visited.
 
 use ultramarine_proof::membership::{
-    Case, FEW_INNOCENTS, NOBODY_DISAGREES_FOR_EVER, NOBODY_IS_MISLED,
+    FEW_INNOCENTS, MembershipCase, NOBODY_DISAGREES_FOR_EVER, NOBODY_IS_MISLED,
 };
 use ultramarine_proof::search::{all, first_fault};
-use ultramarine_runtime::protocol::membership::Mutant;
+use ultramarine_runtime::protocol::membership::MembershipMutant;
 
 #[test]
 fn nobody_disagrees_for_ever() {
-    for (name, case) in Case::quick() {
+    for (name, case) in MembershipCase::quick() {
         let search = all(case);
         println!("{name}: {search}");
         assert!(search.is_good(), "{name}: {search}");
@@ -21,21 +21,29 @@ fn nobody_disagrees_for_ever() {
 /// A tree alone leaves somebody out if a bulletin is lost.
 #[test]
 fn the_heartbeats_in_the_ring_are_needed() {
-    let search = first_fault(Case { deaf: true, lost: 1, ..Case::new(4, 1) });
+    let search = first_fault(MembershipCase { deaf: true, lost: 1, ..MembershipCase::new(4, 1) });
     println!("without heartbeats: {search}");
     assert!(search.breaks(NOBODY_DISAGREES_FOR_EVER), "{search}");
 }
 
 #[test]
 fn each_rule_is_needed() {
-    let doubted = Case { doubts: 1, ..Case::new(3, 0) };
+    let doubted = MembershipCase { doubts: 1, ..MembershipCase::new(3, 0) };
     for (mutant, case, broken) in [
-        (Mutant::BelievesAccusers, doubted.clone(), FEW_INNOCENTS),
-        (Mutant::BelievesHeralds, doubted.clone(), NOBODY_IS_MISLED),
-        (Mutant::TrustsOldSights, Case { crashes: 1, ..doubted }, FEW_INNOCENTS),
-        (Mutant::ExpelsBoth, Case { cuts: 1, ..Case::new(3, 0) }, FEW_INNOCENTS),
+        (MembershipMutant::BelievesAccusers, doubted.clone(), FEW_INNOCENTS),
+        (MembershipMutant::BelievesHeralds, doubted.clone(), NOBODY_IS_MISLED),
+        (
+            MembershipMutant::TrustsOldSights,
+            MembershipCase { crashes: 1, ..doubted },
+            FEW_INNOCENTS,
+        ),
+        (
+            MembershipMutant::ExpelsBoth,
+            MembershipCase { cuts: 1, ..MembershipCase::new(3, 0) },
+            FEW_INNOCENTS,
+        ),
     ] {
-        let search = first_fault(Case { mutant: Some(mutant), ..case });
+        let search = first_fault(MembershipCase { mutant: Some(mutant), ..case });
         println!("{mutant:?}: {search}");
         assert!(search.breaks(broken), "{mutant:?}: {search}");
     }

@@ -3,8 +3,8 @@
 //! `ULTRAMARINE_PROOF_SEED=N` and `ULTRAMARINE_PROOF_RUNS=N` choose others than the usual ones.
 
 use std::env;
-use ultramarine_proof::simulation::{Total, run, run_mutant};
-use ultramarine_runtime::protocol::supervision::Mutant;
+use ultramarine_proof::simulation::{RunTotals, run, run_mutant};
+use ultramarine_runtime::protocol::supervision::SupervisionMutant;
 
 fn number(name: &str, default: u64) -> u64 {
     let given = env::var(name).ok();
@@ -15,7 +15,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn jobs_end_with_the_right_result_though_pes_die() {
     let first = number("ULTRAMARINE_PROOF_SEED", 1);
     let runs = number("ULTRAMARINE_PROOF_RUNS", 3000);
-    let mut total = Total::default();
+    let mut total = RunTotals::default();
     for seed in first..first + runs {
         let run = run(seed, false);
         assert_eq!(run.fault, None, "{run}");
@@ -40,9 +40,9 @@ fn a_seed_is_a_run() {
 /// What the runs have met, so that none of it is left out by mistake.
 #[test]
 fn everything_happens_in_some_run() {
-    let mut total = Total::default();
+    let mut total = RunTotals::default();
     (1..300).for_each(|seed| total.add(&run(seed, false)));
-    let Total { deaths, expelled, replicas, orphans, poisons, .. } = total;
+    let RunTotals { deaths, expelled, replicas, orphans, poisons, .. } = total;
     for (what, how_often) in [
         ("deaths", deaths),
         ("expulsions", expelled),
@@ -57,7 +57,7 @@ fn everything_happens_in_some_run() {
 /// The other mutant needs more chance than a test has time for; the search finds it.
 #[test]
 fn a_mutant_fails_in_some_run() {
-    let mutant = Mutant::ForgetsTheDead;
+    let mutant = SupervisionMutant::ForgetsTheDead;
     let failed = (1..10_000).find(|seed| run_mutant(*seed, Some(mutant), false).fault.is_some());
     println!("{mutant:?} fails with seed {failed:?}");
     assert!(failed.is_some());

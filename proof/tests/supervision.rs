@@ -3,12 +3,12 @@
 //! A search prints how many states it has visited.
 
 use ultramarine_proof::search::{all, first_fault};
-use ultramarine_proof::supervision::{Case, NO_FUTURE_STAYS_EMPTY, Task};
-use ultramarine_runtime::protocol::supervision::Mutant;
+use ultramarine_proof::supervision::{NO_FUTURE_STAYS_EMPTY, SupervisionCase, Task};
+use ultramarine_runtime::protocol::supervision::SupervisionMutant;
 
 #[track_caller]
 fn holds(index: usize) {
-    let (name, case) = Case::quick().swap_remove(index);
+    let (name, case) = SupervisionCase::quick().swap_remove(index);
     let search = all(case);
     println!("{name}: {search}");
     assert!(search.is_good(), "{name}: {search}");
@@ -61,26 +61,27 @@ fn a_task_of_another_pe_than_the_root_survives() {
 
 #[test]
 fn every_quick_case_has_a_test() {
-    assert_eq!(Case::quick().len(), 9);
+    assert_eq!(SupervisionCase::quick().len(), 9);
 }
 
 #[track_caller]
-fn is_found(mutant: Mutant, steps: usize) {
-    let case = Case { mutant: Some(mutant), ..Case::new(&[Task::Supervised], 1, 2) };
+fn is_found(mutant: SupervisionMutant, steps: usize) {
+    let case =
+        SupervisionCase { mutant: Some(mutant), ..SupervisionCase::new(&[Task::Supervised], 1, 2) };
     let search = first_fault(case.clone());
     println!("{mutant:?}: {search}");
     assert!(search.breaks(NO_FUTURE_STAYS_EMPTY), "{mutant:?}: {search}");
     assert_eq!(search.broken[0].trace.len(), steps, "the shortest way to it is known: {search}");
-    let healthy = all(Case { mutant: None, ..case });
+    let healthy = all(SupervisionCase { mutant: None, ..case });
     assert!(healthy.is_good(), "without the mutant: {healthy}");
 }
 
 #[test]
 fn the_rule_about_those_known_to_be_dead_is_needed() {
-    is_found(Mutant::ForgetsTheDead, 8);
+    is_found(SupervisionMutant::ForgetsTheDead, 8);
 }
 
 #[test]
 fn the_rule_about_ages_is_needed() {
-    is_found(Mutant::IgnoresAge, 12);
+    is_found(SupervisionMutant::IgnoresAge, 12);
 }

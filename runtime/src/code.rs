@@ -107,9 +107,9 @@ pub struct Code<X: 'static> {
 }
 
 /// Has the [`Code`] of the kind `K` laid down.
-struct LaidDown<K, X>(PhantomData<(K, X)>);
+struct StaticCode<K, X>(PhantomData<(K, X)>);
 
-impl<K: Arrive<X>, X: 'static> LaidDown<K, X> {
+impl<K: Arrive<X>, X: 'static> StaticCode<K, X> {
     const CODE: &'static Code<X> = &Code {
         magic: MAGIC,
         anchor: &ANCHOR,
@@ -134,7 +134,7 @@ impl<X: 'static> Code<X> {
     /// the error, far from its cause.)
     pub fn of<K: Arrive<X>>(_kind: K) -> &'static Self {
         assert_eq!(size_of::<K>(), 0, "a kind of task has bytes");
-        LaidDown::<K, X>::CODE
+        StaticCode::<K, X>::CODE
     }
 
     /// Runs a task of this kind.
@@ -248,15 +248,15 @@ pub enum CodeError {
 }
 
 fn hash(kind: TypeId) -> u64 {
-    let mut hasher = AsItIs(0);
+    let mut hasher = TypeIdHasher(0);
     kind.hash(&mut hasher);
     hasher.finish()
 }
 
 /// A type's number is a hash already. (To hash it once more took 20 ns, twice for each task.)
-struct AsItIs(u64);
+struct TypeIdHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for TypeIdHasher {
     fn finish(&self) -> u64 {
         self.0
     }

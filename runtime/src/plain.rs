@@ -47,12 +47,12 @@ pub fn serialize<T: Pod, S: Serializer>(elements: &[T], to: S) -> Result<S::Ok, 
 /// As of the deserializer; or the bytes are not a whole number of elements.
 pub fn deserialize<'de, T: Pod, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     const { assert!(size_of::<T>() > 0, "elements without bytes cannot be counted") };
-    from.deserialize_bytes(Elements(PhantomData))
+    from.deserialize_bytes(ElementsVisitor(PhantomData))
 }
 
-struct Elements<T>(PhantomData<T>);
+struct ElementsVisitor<T>(PhantomData<T>);
 
-impl<T: Pod> Visitor<'_> for Elements<T> {
+impl<T: Pod> Visitor<'_> for ElementsVisitor<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 use ultramarine_runtime::executor::Exchanged;
 use ultramarine_runtime::transport::LaneError;
-use ultramarine_runtime::transport::mpi::Copying;
+use ultramarine_runtime::transport::mpi::CommDup;
 
 /// The first looks are without a pause: where each process has a core, they are enough.
 const LOOKS_AT_ONCE: u32 = 200;
@@ -112,10 +112,10 @@ impl<'a> Gathering<'a> {
 
     /// A communicator of our own, of all processes.
     pub(super) fn communicator(&self) -> Result<SimpleCommunicator, LaneError> {
-        let mut copying = Copying::begin(self.world)?;
+        let mut copying = CommDup::begin(self.world)?;
         let mut comm = None;
         until(|| {
-            comm = copying.look().transpose();
+            comm = copying.poll().transpose();
             comm.is_some()
         });
         let endless = || LaneError::Mpi { call: "MPI_Comm_idup", message: "no end".into() };

@@ -1,10 +1,10 @@
 //! What is searched: how many PEs there are, and how much goes wrong.
 
-use ultramarine_runtime::protocol::membership::Mutant;
+use ultramarine_runtime::protocol::membership::MembershipMutant;
 
 /// What is searched.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct MembershipCase {
     /// How many PEs there are, the root included.
     pub pes: u32,
     /// How many crash at most.
@@ -22,13 +22,13 @@ pub struct Case {
     /// Whether nobody listens to heartbeats, to see that the search notices.
     pub deaf: bool,
     /// Which rule is left out, to see that the search notices.
-    pub mutant: Option<Mutant>,
+    pub mutant: Option<MembershipMutant>,
 }
 
-impl Case {
+impl MembershipCase {
     /// This many PEs, of which this many crash.
-    pub fn new(pes: u32, crashes: u32) -> Case {
-        Case {
+    pub fn new(pes: u32, crashes: u32) -> MembershipCase {
+        MembershipCase {
             pes,
             crashes,
             cuts: 0,
@@ -42,49 +42,67 @@ impl Case {
     }
 
     /// What takes seconds.
-    pub fn quick() -> Vec<(&'static str, Case)> {
-        let three = Case::new(3, 0);
-        let four = Case::new(4, 0);
+    pub fn quick() -> Vec<(&'static str, MembershipCase)> {
+        let three = MembershipCase::new(3, 0);
+        let four = MembershipCase::new(4, 0);
         vec![
-            ("two of four crash", Case::new(4, 2)),
+            ("two of four crash", MembershipCase::new(4, 2)),
             (
                 "two of five crash, perhaps the root",
-                Case { crashes: 2, ..Case::new(5, 0).root_may_crash() },
+                MembershipCase { crashes: 2, ..MembershipCase::new(5, 0).root_may_crash() },
             ),
             (
                 "one of everything",
-                Case { crashes: 1, cuts: 1, doubts: 1, lost: 1, ..three.clone().root_may_crash() },
+                MembershipCase {
+                    crashes: 1,
+                    cuts: 1,
+                    doubts: 1,
+                    lost: 1,
+                    ..three.clone().root_may_crash()
+                },
             ),
-            ("one path breaks", Case { cuts: 1, lost: 1, ..four.clone() }),
-            ("two paths break", Case { cuts: 2, ..four.clone() }),
-            ("one path breaks, and one crashes", Case { cuts: 1, crashes: 1, ..four.clone() }),
+            ("one path breaks", MembershipCase { cuts: 1, lost: 1, ..four.clone() }),
+            ("two paths break", MembershipCase { cuts: 2, ..four.clone() }),
+            (
+                "one path breaks, and one crashes",
+                MembershipCase { cuts: 1, crashes: 1, ..four.clone() },
+            ),
             (
                 "one crashes, and one is suspected",
-                Case { crashes: 1, doubts: 1, ..four.clone().root_may_crash() },
+                MembershipCase { crashes: 1, doubts: 1, ..four.clone().root_may_crash() },
             ),
-            ("one is slandered", Case { slandered: 1, lost: 1, ..four }),
+            ("one is slandered", MembershipCase { slandered: 1, lost: 1, ..four }),
         ]
     }
 
     /// What takes minutes.
-    pub fn large() -> Vec<(&'static str, Case)> {
-        let four = Case::new(4, 0);
+    pub fn large() -> Vec<(&'static str, MembershipCase)> {
+        let four = MembershipCase::new(4, 0);
         vec![
-            ("three of six crash", Case::new(6, 3)),
+            ("three of six crash", MembershipCase::new(6, 3)),
             (
                 "one of everything, with four",
-                Case { crashes: 1, cuts: 1, doubts: 1, lost: 1, ..four.clone().root_may_crash() },
+                MembershipCase {
+                    crashes: 1,
+                    cuts: 1,
+                    doubts: 1,
+                    lost: 1,
+                    ..four.clone().root_may_crash()
+                },
             ),
-            ("two paths of five break", Case { cuts: 2, ..Case::new(5, 0) }),
+            ("two paths of five break", MembershipCase { cuts: 2, ..MembershipCase::new(5, 0) }),
             (
                 "one of five crashes, a path breaks, one is suspected",
-                Case { crashes: 1, cuts: 1, doubts: 1, ..Case::new(5, 0) },
+                MembershipCase { crashes: 1, cuts: 1, doubts: 1, ..MembershipCase::new(5, 0) },
             ),
-            ("two are slandered, and a notice is lost", Case { slandered: 2, lost: 1, ..four }),
+            (
+                "two are slandered, and a notice is lost",
+                MembershipCase { slandered: 2, lost: 1, ..four },
+            ),
         ]
     }
 
-    fn root_may_crash(self) -> Case {
-        Case { root_may_crash: true, ..self }
+    fn root_may_crash(self) -> MembershipCase {
+        MembershipCase { root_may_crash: true, ..self }
     }
 }

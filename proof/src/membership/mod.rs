@@ -1,28 +1,29 @@
-//! The agreement on who is dead, searched exhaustively: no two living PEs disagree for ever.
+//! Searches every state of the agreement on who is dead: no two living PEs disagree for ever.
 //!
 //! All PEs are [`Membership`]s of the runtime. Around them:
 //!
-//! - **Notices** arrive after any time, in any order. [Some](Case::lost) are lost.
-//! - **Watching**: the PEs that somebody does not know to be dead form a ring, in which it hears
-//!   its neighbours' heartbeats (the detector's rings, on one host). It sees whether it has contact
-//!   with them, and with those that the protocol has it look at; sooner or later it suspects and
-//!   loses whom it has no contact with.
-//! - **Crashes**: [some](Case::crashes) PEs are gone from one moment to the next, with what they
-//!   were about to say; also the root (`Case::root_may_crash`).
-//! - **Cuts**: [some](Case::cuts) paths between two PEs break, both ways and for ever.
-//! - **Errors**: [some](Case::doubts) PEs are suspected for a while though there is contact with
-//!   them, as in overload; and [some](Case::slandered) are lost so.
-//! - **Repetition**: whenever an accusation would make the root do anything, it may be repeated.
+//! - **Notices** arrive after any time, in any order. [Some](MembershipCase::lost) are lost.
+//! - **Watching**: the PEs that a PE does not know to be dead form a ring, in which it hears its
+//!   neighbours' heartbeats (the detector's rings, on one host). It sees whether it has contact
+//!   with its neighbours, and with the PEs that the protocol has it look at. Sooner or later it
+//!   suspects and loses those with which it has no contact.
+//! - **Crashes**: [some](MembershipCase::crashes) PEs vanish, with what they were about to send.
+//!   The root may be one of them (`MembershipCase::root_may_crash`).
+//! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways and for ever.
+//! - **Errors**: [some](MembershipCase::doubts) PEs are suspected for a while although there is
+//!   contact with them, as under overload; [some](MembershipCase::slandered) are lost although
+//!   there is contact.
+//! - **Repetition**: an accusation may be repeated whenever that would make the root act.
 
 mod case;
 
-pub use case::Case;
+pub use case::MembershipCase;
 
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_runtime::protocol::{Membership, Notice, Standing};
+use ultramarine_runtime::protocol::{Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
 /// Everything at one moment.
@@ -48,7 +49,7 @@ pub struct State {
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// A notice arrives.
     Deliver(Pe, Pe, Notice),
     /// A notice is lost.
@@ -67,7 +68,7 @@ pub enum Act {
         /// Whom.
         whom: Pe,
         /// What it sees.
-        sight: Sight,
+        observation: Observation,
     },
     /// A PE repeats its accusations.
     Repeat(Pe),
@@ -81,7 +82,7 @@ pub enum Act {
 
 /// What a PE sees of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum Observation {
     /// There is contact.
     Reached,
     /// There is none at the moment.
@@ -102,7 +103,7 @@ pub const NOBODY_IS_MISLED: &str = "nobody is misled about the root";
 
 const NOW: Duration = Duration::ZERO;
 
-impl Case {
+impl MembershipCase {
     fn all(&self) -> impl Iterator<Item = Pe> + use<> {
         (0..self.pes).map(Pe::new)
     }
@@ -116,7 +117,9 @@ impl Case {
         let member = Arc::make_mut(state.members[at.index()].as_mut()?);
         let mut sent = Vec::new();
         act(member, &mut |to, notice| sent.push((to, notice)));
-        if before.standing() == Standing::Member && member.standing() == Standing::RootLost {
+        if before.status() == MembershipStatus::Member
+            && member.status() == MembershipStatus::RootLost
+        {
             state.misled += u32::from(Self::has_contact(state, at, Pe::ROOT));
         }
         if at == Pe::ROOT {
@@ -175,40 +178,40 @@ impl Case {
     }
 
     /// What can happen at this PE, apart from what arrives.
-    fn acts_of(&self, state: &State, me: Pe, acts: &mut Vec<Act>) {
+    fn acts_of(&self, state: &State, me: Pe, acts: &mut Vec<Action>) {
         let Some(member) = &state.members[me.index()] else { return };
-        if member.standing() != Standing::Member {
-            acts.push(Act::Leave(me));
+        if member.status() != MembershipStatus::Member {
+            acts.push(Action::Leave(me));
             return;
         }
         let accuses = me != Pe::ROOT && member.due().is_some();
         if accuses && Self::would_help_to_repeat(state, me) {
-            acts.push(Act::Repeat(me));
+            acts.push(Action::Repeat(me));
         }
         let neighbours = Self::neighbours(member, me);
         for other in self.all().filter(|pe| *pe != me) {
             let is_looked_at = state.looks.contains(&(me, other));
             let is_watched =
                 neighbours.contains(&other) || is_looked_at || other == Pe::ROOT && accuses;
-            let mut see = |sight| acts.push(Act::See { by: me, whom: other, sight });
+            let mut see = |observation| acts.push(Action::See { by: me, whom: other, observation });
             if Self::has_contact(state, me, other) {
                 let mut seeing = Membership::clone(member);
                 seeing.reach(other);
                 if is_looked_at || seeing != **member {
-                    see(Sight::Reached);
+                    see(Observation::Reached);
                 }
                 if state.doubts < self.doubts {
-                    see(Sight::Suspected);
+                    see(Observation::Suspected);
                 }
                 if state.slandered < self.slandered {
-                    see(Sight::Lost);
+                    see(Observation::Lost);
                 }
             } else if is_watched && !member.is_dead(other) {
                 // To suspect it first is one more way to the same end.
                 if self.doubts > 0 {
-                    see(Sight::Suspected);
+                    see(Observation::Suspected);
                 }
-                see(Sight::Lost);
+                see(Observation::Lost);
             }
         }
         for other in neighbours.into_iter().filter(|other| Self::has_contact(state, me, *other)) {
@@ -221,16 +224,23 @@ impl Case {
     }
 
     /// A heartbeat, if it makes the one that hears it say anything.
-    fn heartbeat(from: (Pe, &Membership), to: (Pe, &Membership)) -> Option<Act> {
-        let are_members = [from.1, to.1].iter().all(|pe| pe.standing() == Standing::Member);
+    fn heartbeat(from: (Pe, &Membership), to: (Pe, &Membership)) -> Option<Action> {
+        let are_members = [from.1, to.1].iter().all(|pe| pe.status() == MembershipStatus::Member);
         let is_behind = from.1.dead().len() < to.1.dead().len();
         (are_members && (is_behind || to.1.is_dead(from.0)))
-            .then_some(Act::Heartbeat { from: from.0, to: to.0 })
+            .then_some(Action::Heartbeat { from: from.0, to: to.0 })
     }
 
     /// Whether anything changes yet, even if nothing more goes wrong.
     fn can_go_on(&self, state: &State) -> bool {
-        let calm = Case { crashes: 0, cuts: 0, doubts: 0, slandered: 0, lost: 0, ..self.clone() };
+        let calm = MembershipCase {
+            crashes: 0,
+            cuts: 0,
+            doubts: 0,
+            slandered: 0,
+            lost: 0,
+            ..self.clone()
+        };
         let mut acts = Vec::new();
         calm.actions(state, &mut acts);
         acts.into_iter().any(|act| calm.next_state(state, act).is_some_and(|next| next != *state))
@@ -255,15 +265,15 @@ impl Case {
         let has_job = !gone.contains(&Pe::ROOT);
         Self::living(state).all(|(_, member)| {
             has_job
-                && member.standing() == Standing::Member
+                && member.status() == MembershipStatus::Member
                 && member.dead().iter().copied().collect::<BTreeSet<_>>() == gone
         })
     }
 }
 
-impl Model for Case {
+impl Model for MembershipCase {
     type State = State;
-    type Action = Act;
+    type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
         let member = |me| {
@@ -285,74 +295,74 @@ impl Model for Case {
         }]
     }
 
-    fn actions(&self, state: &State, acts: &mut Vec<Act>) {
+    fn actions(&self, state: &State, acts: &mut Vec<Action>) {
         for (from, to, notice) in &state.flying {
-            acts.push(Act::Deliver(*from, *to, notice.clone()));
+            acts.push(Action::Deliver(*from, *to, notice.clone()));
             if state.lost < self.lost {
-                acts.push(Act::Lose(*from, *to, notice.clone()));
+                acts.push(Action::Lose(*from, *to, notice.clone()));
             }
         }
         for me in self.all() {
             self.acts_of(state, me, acts);
             let is_mortal = me != Pe::ROOT || self.root_may_crash;
             if is_mortal && state.members[me.index()].is_some() && state.crashed < self.crashes {
-                acts.push(Act::Crash(me));
+                acts.push(Action::Crash(me));
             }
             if (state.cuts.len() as u32) < self.cuts {
                 let others = self.all().filter(|pe| *pe > me);
                 let whole = others.filter(|other| Self::has_contact(state, me, *other));
-                acts.extend(whole.map(|other| Act::Cut(me, other)));
+                acts.extend(whole.map(|other| Action::Cut(me, other)));
             }
         }
     }
 
-    fn next_state(&self, last: &State, act: Act) -> Option<State> {
+    fn next_state(&self, last: &State, act: Action) -> Option<State> {
         let mut state = last.clone();
         match act {
-            Act::Deliver(from, to, notice) => {
+            Action::Deliver(from, to, notice) => {
                 state.flying.remove(&(from, to, notice.clone()));
                 Self::step(&mut state, to, |member, out| {
                     member.handle(NOW, from, notice, out);
                 })?;
             }
-            Act::Lose(from, to, notice) => {
+            Action::Lose(from, to, notice) => {
                 state.flying.remove(&(from, to, notice));
                 state.lost += 1;
             }
-            Act::Heartbeat { from, to } => {
+            Action::Heartbeat { from, to } => {
                 let notice = state.members[from.index()].as_ref()?.heartbeat();
                 Self::step(&mut state, to, |member, out| {
                     member.handle(NOW, from, notice, out);
                 })?;
             }
-            Act::See { by, whom, sight } => {
+            Action::See { by, whom, observation } => {
                 if Self::has_contact(&state, by, whom) {
-                    state.doubts += u32::from(sight == Sight::Suspected);
-                    state.slandered += u32::from(sight == Sight::Lost);
+                    state.doubts += u32::from(observation == Observation::Suspected);
+                    state.slandered += u32::from(observation == Observation::Lost);
                 }
                 state.looks.remove(&(by, whom));
-                Self::step(&mut state, by, |member, out| match sight {
-                    Sight::Reached => member.reach(whom),
-                    Sight::Suspected => member.suspect(NOW, whom, out),
-                    Sight::Lost => member.lose(NOW, whom, out),
+                Self::step(&mut state, by, |member, out| match observation {
+                    Observation::Reached => member.reach(whom),
+                    Observation::Suspected => member.suspect(NOW, whom, out),
+                    Observation::Lost => member.lose(NOW, whom, out),
                 })?;
-                if sight == Sight::Suspected && !Self::has_contact(&state, by, whom) {
+                if observation == Observation::Suspected && !Self::has_contact(&state, by, whom) {
                     state.looks.insert((by, whom));
                 }
             }
-            Act::Repeat(pe) => {
+            Action::Repeat(pe) => {
                 Self::step(&mut state, pe, |member, out| {
                     member.tick(NOW, out);
                 })?;
             }
-            Act::Cut(one, other) => {
+            Action::Cut(one, other) => {
                 state.cuts.insert((one, other));
                 state.flying.retain(|(from, to, _)| {
                     (*from, *to) != (one, other) && (*from, *to) != (other, one)
                 });
             }
-            Act::Leave(pe) => Self::end(&mut state, pe),
-            Act::Crash(pe) => {
+            Action::Leave(pe) => Self::end(&mut state, pe),
+            Action::Crash(pe) => {
                 state.crashed += 1;
                 Self::end(&mut state, pe);
             }
@@ -362,12 +372,12 @@ impl Model for Case {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = vec![
-            Property::always(NOBODY_DISAGREES_FOR_EVER, |case: &Case, state: &State| {
+            Property::always(NOBODY_DISAGREES_FOR_EVER, |case: &MembershipCase, state: &State| {
                 case.is_agreed(state) || case.can_go_on(state)
             }),
             Property::always("lists begin alike, and never hold the root", |_, state: &State| {
                 let mut lists: Vec<_> =
-                    Case::living(state).map(|(_, member)| member.dead()).collect();
+                    MembershipCase::living(state).map(|(_, member)| member.dead()).collect();
                 lists.sort_by_key(|list| list.len());
                 lists.windows(2).all(|pair| pair[1].starts_with(pair[0]))
                     && lists.last().is_none_or(|longest| !longest.contains(&Pe::ROOT))
@@ -379,12 +389,14 @@ impl Model for Case {
         ];
         if self.slandered + self.cuts > 0 {
             properties.push(Property::sometimes("somebody is expelled", |_, state: &State| {
-                Case::living(state).any(|(_, member)| member.standing() == Standing::Expelled)
+                MembershipCase::living(state)
+                    .any(|(_, member)| member.status() == MembershipStatus::Expelled)
             }));
         }
         if self.slandered > 0 || self.root_may_crash {
             properties.push(Property::sometimes("somebody loses the root", |_, state: &State| {
-                Case::living(state).any(|(_, member)| member.standing() == Standing::RootLost)
+                MembershipCase::living(state)
+                    .any(|(_, member)| member.status() == MembershipStatus::RootLost)
             }));
         }
         properties

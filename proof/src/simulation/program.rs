@@ -8,15 +8,15 @@ use ultramarine_topology::{Distance, Topology};
 
 /// A task: all that it does follows from this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Spec {
-    pub(super) kind: Kind,
+pub(super) struct TaskSpec {
+    pub(super) kind: TaskKind,
     /// How many generations it has below it, at most.
     pub(super) depth: u8,
     pub(super) seed: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum TaskKind {
     /// It computes, has children, waits for them, and computes again.
     Good,
     /// It kills the PE that runs it.
@@ -25,13 +25,13 @@ pub(super) enum Kind {
 
 /// How a child is spawned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct SpawnMode {
     pub(super) is_supervised: bool,
-    pub(super) place: Place,
+    pub(super) place: SpawnPlace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SpawnPlace {
     /// Anybody within this radius may steal it.
     Within(Distance),
     /// On the PE with this number, counted round.
@@ -55,23 +55,23 @@ pub(super) struct Program {
 /// The value of a poison task, as its parent sees it.
 pub(super) const GAVE_UP: u64 = 0xdead;
 
-impl Spec {
-    pub(super) fn good(seed: u64, depth: u8) -> Spec {
-        Spec { kind: Kind::Good, depth, seed }
+impl TaskSpec {
+    pub(super) fn good(seed: u64, depth: u8) -> TaskSpec {
+        TaskSpec { kind: TaskKind::Good, depth, seed }
     }
 
     pub(super) fn encode(self) -> Bytes {
-        let mut bytes = vec![u8::from(self.kind == Kind::Poison), self.depth];
+        let mut bytes = vec![u8::from(self.kind == TaskKind::Poison), self.depth];
         bytes.extend(self.seed.to_le_bytes());
         // Of different lengths.
         bytes.resize(bytes.len() + (self.seed % 50) as usize, 0);
         Bytes::from(bytes)
     }
 
-    pub(super) fn decode(body: &Bytes) -> Spec {
-        let kind = if body.few[0] == 1 { Kind::Poison } else { Kind::Good };
+    pub(super) fn decode(body: &Bytes) -> TaskSpec {
+        let kind = if body.few[0] == 1 { TaskKind::Poison } else { TaskKind::Good };
         let seed = body.few[2..10].iter().rev().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-        Spec { kind, depth: body.few[1], seed }
+        TaskSpec { kind, depth: body.few[1], seed }
     }
 
     /// How long it computes before its children and after them, in nanoseconds.
@@ -80,8 +80,8 @@ impl Spec {
     }
 
     /// Its children, those that it waits for together in one row.
-    pub(super) fn stages(self, program: &Program) -> Vec<Vec<(Spec, Way)>> {
-        if self.depth == 0 || self.kind == Kind::Poison {
+    pub(super) fn stages(self, program: &Program) -> Vec<Vec<(TaskSpec, SpawnMode)>> {
+        if self.depth == 0 || self.kind == TaskKind::Poison {
             return Vec::new();
         }
         let mut dice = Dice::new(self.seed);
@@ -94,18 +94,18 @@ impl Spec {
             .collect()
     }
 
-    fn child(self, program: &Program, dice: &mut Dice) -> (Spec, Way) {
+    fn child(self, program: &Program, dice: &mut Dice) -> (TaskSpec, SpawnMode) {
         let depth = if dice.one_in(4) { 0 } else { self.depth - 1 };
         let is_supervised = program.unsupervised_one_in.is_none_or(|times| !dice.one_in(times));
         let place = if dice.one_in(program.placed_one_in) {
-            Place::At(dice.next() as u32)
+            SpawnPlace::At(dice.next() as u32)
         } else {
             let radius = dice.next() as usize % program.radii.len();
             // Mostly anywhere.
             let radius = if dice.one_in(3) { program.radii[radius] } else { Distance::ONE };
-            Place::Within(radius)
+            SpawnPlace::Within(radius)
         };
-        (Spec::good(dice.next(), depth), Way { is_supervised, place })
+        (TaskSpec::good(dice.next(), depth), SpawnMode { is_supervised, place })
     }
 
     /// What it comes to, if nobody dies.
@@ -117,7 +117,7 @@ impl Spec {
 
     /// What it comes to with these values of its children.
     pub(super) fn combine(self, values: impl Iterator<Item = u64>) -> u64 {
-        if self.kind == Kind::Poison {
+        if self.kind == TaskKind::Poison {
             return GAVE_UP;
         }
         values.fold(self.seed, |sum, value| sum.rotate_left(7).wrapping_mul(31).wrapping_add(value))

@@ -2,11 +2,11 @@
 //! seed.
 
 use super::dice::Dice;
-use super::program::{Kind, Place, Program, Spec, Way, radii};
+use super::program::{Program, SpawnMode, SpawnPlace, TaskKind, TaskSpec, radii};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
-use ultramarine_topology::{Label, LevelKind, Pe, Place as Position, Topology};
+use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
 
 /// A run to be.
 #[derive(Debug)]
@@ -16,13 +16,13 @@ pub(super) struct Scenario {
     pub(super) settings: ProtocolSettings,
     pub(super) program: Program,
     /// What the main task spawns.
-    pub(super) main: Vec<(Spec, Way)>,
+    pub(super) main: Vec<(TaskSpec, SpawnMode)>,
     /// How long a message takes, in nanoseconds.
     pub(super) latency_ns: RangeInclusive<u64>,
     /// One message in this many is late, and with it those behind it, by up to this long.
     pub(super) late_one_in: u64,
     pub(super) late_ns: u64,
-    pub(super) mishaps: Vec<(u64, Mishap)>,
+    pub(super) injected_faults: Vec<(u64, InjectedFault)>,
     /// How long it takes until a neighbour sees that a PE is gone, in nanoseconds.
     pub(super) detection_ns: RangeInclusive<u64>,
     pub(super) heartbeat: Duration,
@@ -33,7 +33,7 @@ pub(super) struct Scenario {
 
 /// What goes wrong, at some moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Mishap {
+pub(super) enum InjectedFault {
     /// A PE dies.
     Death(Pe),
     /// A PE is stopped for so long, in nanoseconds.
@@ -76,9 +76,9 @@ impl Scenario {
         let kills = poisons * (u64::from(max_replicas) + 1);
         if poisons > 0 && kills + losses + slanders + 2 <= u64::from(pes) {
             for _ in 0..poisons {
-                let spec = Spec { kind: Kind::Poison, depth: 0, seed: dice.next() };
-                let place = Place::At(1 + dice.next() as u32 % (pes - 1));
-                main.push((spec, Way { is_supervised: true, place }));
+                let spec = TaskSpec { kind: TaskKind::Poison, depth: 0, seed: dice.next() };
+                let place = SpawnPlace::At(1 + dice.next() as u32 % (pes - 1));
+                main.push((spec, SpawnMode { is_supervised: true, place }));
             }
         } else {
             max_replicas += 4;
@@ -88,10 +88,10 @@ impl Scenario {
         let span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
         let heartbeat = Duration::from_millis(dice.within(5..=200));
         let dead_after = heartbeat * dice.within(2..=10) as u32;
-        let quorum = Quorum { pes, deaths, slanders, cuts, root_dies, span, dead_after };
+        let plan = FaultPlan { pes, deaths, slanders, cuts, root_dies, span, dead_after };
         Scenario {
             settings: settings(threads, max_replicas, &mut dice),
-            mishaps: mishaps(&quorum, &mut dice),
+            injected_faults: injected_faults(&plan, &mut dice),
             latency_ns: MICROSECOND..=dice.skewed(5 * MICROSECOND..=MILLISECOND),
             late_one_in: dice.skewed(10..=10_000),
             late_ns: dice.skewed(100 * MICROSECOND..=50 * MILLISECOND),
@@ -125,7 +125,7 @@ fn machine(pes: u32, dice: &mut Dice) -> Topology {
     let per_host = dice.within(1..=u64::from(pes)) as u32;
     let per_rack = per_host * dice.within(1..=4) as u32;
     let position = |n: u32| {
-        Position::new(vec![
+        Place::new(vec![
             Label::new(LevelKind::Switch, format!("r{}", n / per_rack)),
             Label::new(LevelKind::Host, format!("h{}", n / per_host)),
         ])
@@ -136,12 +136,12 @@ fn machine(pes: u32, dice: &mut Dice) -> Topology {
 }
 
 /// The children of the main task: not too many, and not too few.
-fn program_of(program: &Program, dice: &mut Dice) -> Vec<(Spec, Way)> {
+fn program_of(program: &Program, dice: &mut Dice) -> Vec<(TaskSpec, SpawnMode)> {
     let wanted = dice.skewed(1..=300);
     let mut main = Vec::new();
     while extent(&main, program).0 < wanted {
         let depth = dice.within(0..=4) as u8;
-        let parent = Spec::good(dice.next(), depth + 1);
+        let parent = TaskSpec::good(dice.next(), depth + 1);
         let children = parent.stages(program).into_iter().flatten();
         let left = wanted - extent(&main, program).0;
         let fitting = children.filter(|(child, _)| child.extent(program).0 <= 4 * left);
@@ -153,7 +153,7 @@ fn program_of(program: &Program, dice: &mut Dice) -> Vec<(Spec, Way)> {
     main
 }
 
-fn extent(main: &[(Spec, Way)], program: &Program) -> (u64, u64) {
+fn extent(main: &[(TaskSpec, SpawnMode)], program: &Program) -> (u64, u64) {
     let all = main.iter().map(|(spec, _)| spec.extent(program));
     all.fold((0, 0), |(tasks, ns), (more, longer)| (tasks + more, ns + longer))
 }
@@ -170,7 +170,7 @@ fn settings(threads: usize, max_replicas: u32, dice: &mut Dice) -> ProtocolSetti
 }
 
 /// Who is to come to grief.
-struct Quorum {
+struct FaultPlan {
     pes: u32,
     deaths: u64,
     slanders: u64,
@@ -181,10 +181,10 @@ struct Quorum {
     dead_after: Duration,
 }
 
-fn mishaps(quorum: &Quorum, dice: &mut Dice) -> Vec<(u64, Mishap)> {
-    let Quorum { pes, deaths, slanders, ref cuts, root_dies, span, dead_after } = *quorum;
+fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
+    let FaultPlan { pes, deaths, slanders, ref cuts, root_dies, span, dead_after } = *plan;
     let mut mortals: Vec<u32> = (1..pes).collect();
-    let mut mishaps = Vec::new();
+    let mut injected_faults = Vec::new();
     // Some die together.
     let mut at = dice.within(0..=span);
     for _ in 0..deaths {
@@ -193,30 +193,35 @@ fn mishaps(quorum: &Quorum, dice: &mut Dice) -> Vec<(u64, Mishap)> {
         }
         let victim = Pe::new(mortals.swap_remove(dice.next() as usize % mortals.len()));
         let is_silent = dice.one_in(4);
-        let death = if is_silent { Mishap::SilentDeath(victim) } else { Mishap::Death(victim) };
-        mishaps.push((at, death));
+        let death = if is_silent {
+            InjectedFault::SilentDeath(victim)
+        } else {
+            InjectedFault::Death(victim)
+        };
+        injected_faults.push((at, death));
     }
     let mut anyone = || Pe::new(1 + dice.next() as u32 % (pes - 1));
     let slandered: Vec<_> = (0..slanders).map(|_| (anyone(), anyone())).collect();
     for (by, whom) in slandered.into_iter().filter(|(by, whom)| by != whom) {
-        mishaps.push((dice.within(0..=2 * span), Mishap::Slander { by, whom }));
+        injected_faults.push((dice.within(0..=2 * span), InjectedFault::Slander { by, whom }));
     }
     while dice.one_in(2) {
         let pe = Pe::new(dice.next() as u32 % pes);
         // Longer than any silence that means death, but shorter than a stall may last.
         let longest = dead_after.as_nanos() as u64 * 6;
         let ns = dice.skewed(MILLISECOND..=longest);
-        mishaps.push((dice.within(0..=span), Mishap::Stop(pe, ns)));
+        injected_faults.push((dice.within(0..=span), InjectedFault::Stop(pe, ns)));
     }
     for (from, to, ns) in cuts {
-        mishaps.push((dice.within(0..=span), Mishap::Cut { from: *from, to: *to, ns: *ns }));
+        injected_faults
+            .push((dice.within(0..=span), InjectedFault::Cut { from: *from, to: *to, ns: *ns }));
     }
     if dice.one_in(6) {
         let ns = dead_after.as_nanos() as u64 * dice.within(1..=5);
-        mishaps.push((dice.within(0..=span), Mishap::Overload(ns)));
+        injected_faults.push((dice.within(0..=span), InjectedFault::Overload(ns)));
     }
     if root_dies {
-        mishaps.push((dice.within(0..=2 * span), Mishap::Death(Pe::ROOT)));
+        injected_faults.push((dice.within(0..=2 * span), InjectedFault::Death(Pe::ROOT)));
     }
-    mishaps
+    injected_faults
 }

@@ -1,22 +1,22 @@
 //! All PEs, what is between them, and the time.
 
-use super::desk::{Desk, Effect};
+use super::broken_paths::BrokenPaths;
 use super::dice::Dice;
-use super::paths::Paths;
-use super::processor::Processor;
-use super::program::Spec;
-use super::scenario::{Mishap, Scenario};
-use super::{Report, Run};
+use super::host::{Effect, SimulatedHost};
+use super::pe::SimulatedPe;
+use super::program::TaskSpec;
+use super::report::{RunReport, SimulatedRun};
+use super::scenario::{InjectedFault, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_runtime::protocol::supervision::Mutant;
+use ultramarine_runtime::protocol::supervision::SupervisionMutant;
 use ultramarine_runtime::protocol::{Membership, Message, Node, Notice, Radii};
 use ultramarine_topology::Pe;
 
 /// What stays in order between two PEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sort {
+pub(super) enum MessageClass {
     Notice,
     Message,
     /// A message with a value. It comes after the messages that were sent before it, and may be
@@ -46,7 +46,7 @@ pub(super) enum Event {
     /// The node hears that the job is over.
     Over(Pe),
     /// The node hears that it has to leave: the root is lost, or the others hold it for dead.
-    Desert(Pe),
+    LeaveInvoluntarily(Pe),
     /// A PE has been without contact with another since then, and looks whether it still is.
     See { by: Pe, whom: Pe, since: u64 },
     /// A PE's heartbeats go out.
@@ -54,7 +54,7 @@ pub(super) enum Event {
     /// The membership waits for an answer.
     Patience(Pe),
     /// Something goes wrong.
-    Mishap(Mishap),
+    InjectedFault(InjectedFault),
 }
 
 impl Event {
@@ -69,11 +69,11 @@ impl Event {
             | Event::Poll(at)
             | Event::Grace(at)
             | Event::Over(at)
-            | Event::Desert(at)
+            | Event::LeaveInvoluntarily(at)
             | Event::Beat(at)
             | Event::Patience(at)
             | Event::See { by: at, .. } => Some(*at),
-            Event::Mishap(_) => None,
+            Event::InjectedFault(_) => None,
         }
     }
 
@@ -92,20 +92,20 @@ impl Event {
 }
 
 /// A job in the middle of its run.
-pub(super) struct World {
+pub(super) struct Simulation {
     seed: u64,
     pub(super) scenario: Scenario,
     pub(super) now: u64,
     events: BTreeMap<(u64, u64), Event>,
     last_event: u64,
     /// By PE; `None`: it is gone.
-    pub(super) pes: Vec<Option<Box<Processor>>>,
+    pub(super) pes: Vec<Option<Box<SimulatedPe>>>,
     /// When the last of each sort between two PEs arrives.
-    arrivals: BTreeMap<(Pe, Pe, Sort), u64>,
+    arrivals: BTreeMap<(Pe, Pe, MessageClass), u64>,
     /// After this moment nothing arrives any more of what the first has sent the second.
     cuts: BTreeMap<(Pe, Pe), u64>,
     /// What is cut between PEs that live.
-    pub(super) paths: Paths,
+    pub(super) broken_paths: BrokenPaths,
     /// Who looks at whom, since there was no contact.
     pub(super) watching: BTreeSet<(Pe, Pe)>,
     /// Who does not see whom, whatever is so.
@@ -115,10 +115,10 @@ pub(super) struct World {
     /// Until then everything is slow.
     pub(super) overloaded_until: u64,
     pub(super) dice: Dice,
-    pub(super) report: Report,
+    pub(super) report: RunReport,
     pub(super) value: Option<u64>,
     fault: Option<String>,
-    tells: bool,
+    is_verbose: bool,
 }
 
 /// How often a PE that ends looks whether it may go, in nanoseconds.
@@ -127,8 +127,12 @@ const POLL_NS: u64 = 1_000_000;
 /// No run takes this many events unless it never ends.
 const EVENTS_MAX: u64 = 5_000_000;
 
-impl World {
-    pub(super) fn new(seed: u64, mutant: Option<Mutant>, tells: bool) -> World {
+impl Simulation {
+    pub(super) fn new(
+        seed: u64,
+        mutant: Option<SupervisionMutant>,
+        is_verbose: bool,
+    ) -> Simulation {
         let mut dice = Dice::new(!seed);
         let mut scenario = Scenario::of(seed);
         scenario.settings.mutant = mutant;
@@ -139,11 +143,18 @@ impl World {
             let node = Node::new(me, topology.clone(), scenario.settings.clone());
             let membership = Membership::new(me, count, scenario.dead_after);
             let radii = Radii::of(&topology);
-            let desk = Desk::new(me, count, radii, scenario.threads, program.clone(), dice.split());
-            Some(Box::new(Processor::new(node, membership, desk)))
+            let host = SimulatedHost::new(
+                me,
+                count,
+                radii,
+                scenario.threads,
+                program.clone(),
+                dice.split(),
+            );
+            Some(Box::new(SimulatedPe::new(node, membership, host)))
         });
         let pes = pes.collect();
-        World {
+        Simulation {
             seed,
             pes,
             now: 0,
@@ -151,29 +162,29 @@ impl World {
             last_event: 0,
             arrivals: BTreeMap::new(),
             cuts: BTreeMap::new(),
-            paths: Paths::default(),
+            broken_paths: BrokenPaths::default(),
             watching: BTreeSet::new(),
             blind: BTreeSet::new(),
             silent: BTreeSet::new(),
             overloaded_until: 0,
             dice,
-            report: Report { pes: count, ..Report::default() },
+            report: RunReport { pes: count, ..RunReport::default() },
             value: None,
             fault: None,
-            tells,
+            is_verbose,
             scenario,
         }
     }
 
     /// Lets the job run until all PEs are gone.
-    pub(super) fn run(mut self) -> Run {
+    pub(super) fn run(mut self) -> SimulatedRun {
         let children = self.scenario.main.clone();
         let count = self.report.pes;
-        for (at, mishap) in self.scenario.mishaps.clone() {
-            self.schedule(at, Event::Mishap(mishap));
+        for (at, fault) in self.scenario.injected_faults.clone() {
+            self.schedule(at, Event::InjectedFault(fault));
         }
         if let Some(root) = &mut self.pes[0] {
-            root.desk.begin(children);
+            root.host.begin(children);
         }
         for pe in (0..count).map(Pe::new) {
             let first_beat = self.dice.within(0..=1_000_000);
@@ -187,19 +198,19 @@ impl World {
             if self.report.events > EVENTS_MAX {
                 self.fault.get_or_insert("it does not end".to_owned());
             }
-            self.happen(event);
+            self.handle_event(event);
         }
         self.judge()
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         if let Some(place) = event.place() {
             let Some(pe) = &self.pes[place.index()] else { return };
             if self.now < pe.stopped_until {
                 return self.schedule(pe.stopped_until, event);
             }
         }
-        if self.tells && !event.is_routine() {
+        if self.is_verbose && !event.is_routine() {
             println!("{:>12.3} ms  {event:?}", self.now as f64 / 1e6);
         }
         match event {
@@ -214,7 +225,7 @@ impl World {
                     }
                 });
             }
-            Event::Computed { at, task } => self.with(at, |pe| pe.desk.computed(task)),
+            Event::Computed { at, task } => self.with(at, |pe| pe.host.computed(task)),
             Event::Tick(at) => self.with(at, |_| {}),
             Event::Poll(at) => {
                 self.with(at, |_| {});
@@ -231,11 +242,11 @@ impl World {
                 let now = self.now;
                 self.with(at, |pe| {
                     pe.over_since.get_or_insert(now);
-                    pe.node.end(&mut pe.desk);
+                    pe.node.end(&mut pe.host);
                 });
             }
-            Event::Desert(at) => self.desert(at),
-            Event::Mishap(mishap) => self.befall(mishap),
+            Event::LeaveInvoluntarily(at) => self.leave_involuntarily(at),
+            Event::InjectedFault(fault) => self.inject(fault),
             event => self.watch(event),
         }
     }
@@ -246,7 +257,7 @@ impl World {
     }
 
     /// Lets a PE do something, and then what follows from it.
-    pub(super) fn with(&mut self, at: Pe, act: impl FnOnce(&mut Processor)) {
+    pub(super) fn with(&mut self, at: Pe, act: impl FnOnce(&mut SimulatedPe)) {
         if let Some(pe) = &mut self.pes[at.index()] {
             act(pe);
             self.turn(at);
@@ -259,10 +270,10 @@ impl World {
         if is_cut || pe.marked_dead.contains(&from) {
             return;
         }
-        pe.node.handle(Duration::from_nanos(self.now), from, message, &mut pe.desk);
+        pe.node.handle(Duration::from_nanos(self.now), from, message, &mut pe.host);
         if from != to {
             let latency = self.dice.within(self.scenario.latency_ns.clone());
-            if let Some(open) = self.paths.opens(to, from, self.now) {
+            if let Some(open) = self.broken_paths.opens(to, from, self.now) {
                 self.schedule(open + latency, Event::Acknowledge { from, to });
             }
             self.notice_silence(from, to);
@@ -291,11 +302,11 @@ impl World {
                 }
                 Effect::Die => self.die(at),
                 Effect::Fault(fault) => drop(self.fault.get_or_insert(fault)),
-                Effect::Place(..) => {}
+                Effect::SpawnPlace(..) => {}
             }
         }
         let Some(pe) = &mut self.pes[at.index()] else { return };
-        if pe.desk.is_ending && !std::mem::replace(&mut pe.is_ending, true) {
+        if pe.host.is_ending && !std::mem::replace(&mut pe.is_ending, true) {
             let grace = self.scenario.shutdown_grace.as_nanos() as u64;
             self.schedule(self.now + grace, Event::Grace(at));
             self.schedule(self.now + POLL_NS, Event::Poll(at));
@@ -313,10 +324,14 @@ impl World {
             *pe.unacknowledged.entry(to).or_default() += 1;
         }
         // What is held up comes when the path is whole again, and else never.
-        if let Some(open) = self.paths.opens(from, to, self.now) {
-            let sort = if message.may_be_overtaken() { Sort::Value } else { Sort::Message };
-            let at = self.arrival(from, to, sort).max(open);
-            self.note_arrival(from, to, sort, at);
+        if let Some(open) = self.broken_paths.opens(from, to, self.now) {
+            let class = if message.may_be_overtaken() {
+                MessageClass::Value
+            } else {
+                MessageClass::Message
+            };
+            let at = self.arrival(from, to, class).max(open);
+            self.note_arrival(from, to, class, at);
             self.schedule(at, Event::Arrive { from, to, message });
         }
         self.notice_silence(from, to);
@@ -324,7 +339,7 @@ impl World {
 
     /// The link has no answer to what it sent, and has the detector look.
     fn notice_silence(&mut self, from: Pe, to: Pe) {
-        if from != to && !self.paths.is_whole(from, to, self.now) {
+        if from != to && !self.broken_paths.is_whole(from, to, self.now) {
             let resend_after = self.scenario.dead_after.as_nanos() as u64 / 2;
             self.begin_to_watch(from, to, self.now + resend_after);
         }
@@ -332,7 +347,7 @@ impl World {
 
     /// When something sent now arrives: after what was sent before, but for messages with a value,
     /// which those after them may overtake.
-    pub(super) fn arrival(&mut self, from: Pe, to: Pe, sort: Sort) -> u64 {
+    pub(super) fn arrival(&mut self, from: Pe, to: Pe, class: MessageClass) -> u64 {
         let mut latency = self.dice.within(self.scenario.latency_ns.clone());
         if self.now < self.overloaded_until {
             latency += self.dice.within(0..=self.scenario.dead_after.as_nanos() as u64);
@@ -341,35 +356,35 @@ impl World {
             latency += self.dice.within(0..=self.scenario.late_ns);
         }
         let latency = if from == to { 0 } else { latency };
-        let ahead = if sort == Sort::Value { Sort::Message } else { sort };
+        let ahead = if class == MessageClass::Value { MessageClass::Message } else { class };
         let at = (self.now + latency).max(self.last_arrival(from, to, ahead) + 1);
-        self.note_arrival(from, to, sort, at);
+        self.note_arrival(from, to, class, at);
         at
     }
 
-    fn note_arrival(&mut self, from: Pe, to: Pe, sort: Sort, at: u64) {
-        let last = self.arrivals.entry((from, to, sort)).or_default();
+    fn note_arrival(&mut self, from: Pe, to: Pe, class: MessageClass, at: u64) {
+        let last = self.arrivals.entry((from, to, class)).or_default();
         *last = at.max(*last);
     }
 
-    pub(super) fn last_arrival(&self, from: Pe, to: Pe, sort: Sort) -> u64 {
-        self.arrivals.get(&(from, to, sort)).copied().unwrap_or_default()
+    pub(super) fn last_arrival(&self, from: Pe, to: Pe, class: MessageClass) -> u64 {
+        self.arrivals.get(&(from, to, class)).copied().unwrap_or_default()
     }
 
     /// What a PE has sent may arrive in part.
     pub(super) fn cut_off(&mut self, dead: Pe) {
         for to in (0..self.report.pes).map(Pe::new) {
-            let last = |sort| self.last_arrival(dead, to, sort);
-            let last = last(Sort::Message).max(last(Sort::Value));
+            let last = |class| self.last_arrival(dead, to, class);
+            let last = last(MessageClass::Message).max(last(MessageClass::Value));
             let cut = self.now + self.dice.next() % (last.saturating_sub(self.now) + 2);
             self.cuts.insert((dead, to), cut);
         }
     }
 
-    fn judge(self) -> Run {
-        let World { scenario, value, report, seed, fault, paths, .. } = self;
+    fn judge(self) -> SimulatedRun {
+        let Simulation { scenario, value, report, seed, fault, broken_paths, .. } = self;
         let main = scenario.main.iter().map(|(spec, _)| spec.value(&scenario.program));
-        let expected = Spec::good(0, 0).combine(main);
+        let expected = TaskSpec::good(0, 0).combine(main);
         let fault = fault.or_else(|| match value {
             Some(value) if value != expected => {
                 Some(format!("the result is {value:#x} instead of {expected:#x}"))
@@ -377,7 +392,7 @@ impl World {
             None if !report.has_root_died => Some("there is no result".to_owned()),
             _ => None,
         });
-        let at_most = paths.count() + report.slandered;
+        let at_most = broken_paths.count() + report.slandered;
         let fault = fault.or_else(|| {
             (report.innocents > at_most)
                 .then(|| format!("{} innocent PEs were expelled", report.innocents))
@@ -385,6 +400,6 @@ impl World {
         let fault = fault.or_else(|| {
             (report.misled > 0).then(|| format!("{} PEs left a root they reach", report.misled))
         });
-        Run { seed, report, fault }
+        SimulatedRun { seed, report, fault }
     }
 }

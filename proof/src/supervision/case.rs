@@ -1,12 +1,12 @@
 //! What is searched.
 
-use ultramarine_runtime::protocol::supervision::Mutant;
+use ultramarine_runtime::protocol::supervision::SupervisionMutant;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings, settings};
 use ultramarine_topology::Pe;
 
 /// A job to be searched.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct SupervisionCase {
     /// How many PEs there are, the root included. At most 32.
     pub pes: u32,
     /// Who spawns the tasks and supervises them. It does not die, nor does the root; all others are
@@ -26,7 +26,7 @@ pub struct Case {
     /// How many lost tasks a PE works off in one step.
     pub losses_per_turn: usize,
     /// A rule of the protocol to leave out.
-    pub mutant: Option<Mutant>,
+    pub mutant: Option<SupervisionMutant>,
 }
 
 /// A task.
@@ -40,14 +40,14 @@ pub enum Task {
     Placed(u32),
 }
 
-impl Case {
+impl SupervisionCase {
     /// The root supervises, with three workers, of which this many die.
-    pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> Case {
+    pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> SupervisionCase {
         let tasks = tasks.to_vec();
         let losses_per_turn = settings::LOSSES_PER_TURN;
         let (pes, home, mutant) = (4, 0, None);
         let (accused_live_on, are_values_large) = (false, false);
-        Case {
+        SupervisionCase {
             pes,
             home,
             tasks,
@@ -61,48 +61,72 @@ impl Case {
     }
 
     /// What takes seconds.
-    pub fn quick() -> Vec<(&'static str, Case)> {
+    pub fn quick() -> Vec<(&'static str, SupervisionCase)> {
         use Task::{Placed, Supervised, Unsupervised};
         vec![
-            ("a task, and all workers die", Case::new(&[Supervised], 3, 3)),
-            ("a task, and the dead live on", Case::new(&[Supervised], 2, 1).accused_live_on()),
-            ("two tasks", Case::new(&[Supervised, Supervised], 2, 1)),
+            ("a task, and all workers die", SupervisionCase::new(&[Supervised], 3, 3)),
+            (
+                "a task, and the dead live on",
+                SupervisionCase::new(&[Supervised], 2, 1).accused_live_on(),
+            ),
+            ("two tasks", SupervisionCase::new(&[Supervised, Supervised], 2, 1)),
             (
                 "two tasks that are lost in two turns",
-                Case { losses_per_turn: 1, ..Case::new(&[Supervised, Supervised], 2, 1) },
+                SupervisionCase {
+                    losses_per_turn: 1,
+                    ..SupervisionCase::new(&[Supervised, Supervised], 2, 1)
+                },
             ),
             (
                 "two tasks with large values",
-                Case { are_values_large: true, ..Case::new(&[Supervised, Supervised], 2, 1) },
+                SupervisionCase {
+                    are_values_large: true,
+                    ..SupervisionCase::new(&[Supervised, Supervised], 2, 1)
+                },
             ),
             (
                 "a large one that was placed",
-                Case { are_values_large: true, ..Case::new(&[Supervised, Placed(1)], 2, 1) },
+                SupervisionCase {
+                    are_values_large: true,
+                    ..SupervisionCase::new(&[Supervised, Placed(1)], 2, 1)
+                },
             ),
-            ("a task that nobody supervises", Case::new(&[Supervised, Unsupervised], 2, 1)),
-            ("a task that was placed", Case::new(&[Supervised, Placed(1)], 2, 1)),
+            (
+                "a task that nobody supervises",
+                SupervisionCase::new(&[Supervised, Unsupervised], 2, 1),
+            ),
+            ("a task that was placed", SupervisionCase::new(&[Supervised, Placed(1)], 2, 1)),
             (
                 "a task of another PE than the root",
-                Case { pes: 5, home: 1, ..Case::new(&[Supervised], 3, 1) },
+                SupervisionCase { pes: 5, home: 1, ..SupervisionCase::new(&[Supervised], 3, 1) },
             ),
         ]
     }
 
     /// What takes minutes.
-    pub fn large() -> Vec<(&'static str, Case)> {
+    pub fn large() -> Vec<(&'static str, SupervisionCase)> {
         use Task::{Placed, Supervised};
-        let five = Case { pes: 5, ..Case::new(&[Supervised], 3, 2) };
+        let five = SupervisionCase { pes: 5, ..SupervisionCase::new(&[Supervised], 3, 2) };
         vec![
-            ("a task that wanders, and all workers die", Case::new(&[Supervised], 3, 4)),
+            ("a task that wanders, and all workers die", SupervisionCase::new(&[Supervised], 3, 4)),
             ("a task on five PEs", five),
-            ("a task, and the dead live on", Case::new(&[Supervised], 2, 2).accused_live_on()),
-            ("two tasks, and all workers die", Case::new(&[Supervised, Supervised], 3, 1)),
-            ("a placed one, and all workers die", Case::new(&[Supervised, Placed(1)], 3, 2)),
+            (
+                "a task, and the dead live on",
+                SupervisionCase::new(&[Supervised], 2, 2).accused_live_on(),
+            ),
+            (
+                "two tasks, and all workers die",
+                SupervisionCase::new(&[Supervised, Supervised], 3, 1),
+            ),
+            (
+                "a placed one, and all workers die",
+                SupervisionCase::new(&[Supervised, Placed(1)], 3, 2),
+            ),
         ]
     }
 
-    fn accused_live_on(self) -> Case {
-        Case { accused_live_on: true, ..self }
+    fn accused_live_on(self) -> SupervisionCase {
+        SupervisionCase { accused_live_on: true, ..self }
     }
 
     /// Those that can die.

@@ -7,14 +7,14 @@ use ultramarine_topology::{Distance, Pe};
 
 /// A PE in a state of the search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Actor {
+pub(super) struct PeState {
     pub(super) node: Node,
-    pub(super) shelves: Vec<VecDeque<Waiting>>,
+    pub(super) shelves: Vec<VecDeque<PooledTask>>,
 }
 
 /// A task in a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Waiting {
+pub(super) struct PooledTask {
     pub(super) parcel: Parcel,
     /// It has not left its home yet, so that its result needs no message.
     pub(super) is_local: bool,
@@ -22,21 +22,21 @@ pub(super) struct Waiting {
 
 /// What a PE does in one step, apart from the change of its own state.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct StepOutput {
     pub(super) sent: Vec<(Pe, Message)>,
     pub(super) filled: Vec<(u64, Outcome)>,
 }
 
 /// The [`Host`] of one step.
-pub(super) struct Desk<'a> {
+pub(super) struct StepHost<'a> {
     pub(super) radii: &'a Radii,
-    pub(super) shelves: &'a mut Vec<VecDeque<Waiting>>,
-    pub(super) output: &'a mut Output,
+    pub(super) shelves: &'a mut Vec<VecDeque<PooledTask>>,
+    pub(super) output: &'a mut StepOutput,
 }
 
-impl Desk<'_> {
+impl StepHost<'_> {
     /// Lets the runtime's own pool choose.
-    fn with_pool<R>(&mut self, act: impl FnOnce(&mut Pool<VecDeque<Waiting>>) -> R) -> R {
+    fn with_pool<R>(&mut self, act: impl FnOnce(&mut Pool<VecDeque<PooledTask>>) -> R) -> R {
         let count = self.shelves.len();
         let mut pool = Pool::new(std::mem::take(self.shelves));
         let result = act(&mut pool);
@@ -46,16 +46,16 @@ impl Desk<'_> {
 
     pub(super) fn put(&mut self, parcel: Parcel, is_local: bool) {
         let shelf = self.radii.shelf(parcel.radius);
-        self.shelves[shelf].push_back(Waiting { parcel, is_local });
+        self.shelves[shelf].push_back(PooledTask { parcel, is_local });
     }
 
     /// What a worker would run next.
-    pub(super) fn next(&mut self) -> Option<Waiting> {
+    pub(super) fn next(&mut self) -> Option<PooledTask> {
         self.with_pool(Pool::select_local)
     }
 }
 
-impl Host for Desk<'_> {
+impl Host for StepHost<'_> {
     /// Nothing depends on it: the search itself chooses who steals from whom.
     fn random(&mut self) -> u64 {
         0
@@ -71,7 +71,7 @@ impl Host for Desk<'_> {
     }
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {
         let nearest = self.radii.shelf(at_least);
-        self.with_pool(|pool| pool.select_remote(nearest)).map(|waiting| waiting.parcel)
+        self.with_pool(|pool| pool.select_remote(nearest)).map(|pooled| pooled.parcel)
     }
     fn accept(&mut self, parcel: Parcel) {
         self.put(parcel, false);

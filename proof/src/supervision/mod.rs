@@ -12,17 +12,20 @@
 //!   longer for it is one whose task is not stolen in the meantime.
 //! - **Deaths**: a PE may die at any moment. Who has died is heard of by each of the others at any
 //!   later moment, in any order, independently of the others. With
-//!   false accusations (`Case::accused_live_on`), they may also hear of it before; the PE goes on
+//!   false accusations (`SupervisionCase::accused_live_on`), they may also hear of it before; the PE goes on
 //!   as long as it likes, and then leaves.
 //!
-//! The search ends because there is an end to everything: deaths are [counted](Case::deaths), so
-//! are the [steps](Case::hops) that copies make between PEs other than their home.
+//! The search ends because everything is bounded: the number of [deaths](SupervisionCase::deaths),
+//! and the number of [steps](SupervisionCase::hops) that copies make between PEs other than their
+//! home.
 
 mod case;
 mod host;
 mod model;
 mod properties;
+mod state;
 
-pub use case::{Case, Task};
-pub use model::{Act, State};
+pub use case::{SupervisionCase, Task};
+pub use model::Action;
 pub use properties::NO_FUTURE_STAYS_EMPTY;
+pub use state::State;

@@ -1,39 +1,20 @@
-//! States and steps.
+//! The steps of the search.
 
-use super::case::{Case, Task};
-use super::host::{Actor, Desk, Output, Waiting};
+use super::case::{SupervisionCase, Task};
+use super::host::{PeState, PooledTask, StepHost, StepOutput};
 use super::properties;
+use super::state::{State, has, set, value};
 use stateright::{Model, Property};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::protocol::message::Bytes;
-use ultramarine_runtime::protocol::{
-    Fish, Message, Need, Node, Outcome, Parcel, Radii, TaskId, Version,
-};
+use ultramarine_runtime::protocol::{Fish, Message, Need, Node, Parcel, Radii, TaskId, Version};
 use ultramarine_topology::{Distance, Pe, Topology};
-
-/// Everything at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
-    /// By PE; `None`: it is gone.
-    pub(super) actors: Vec<Option<Arc<Actor>>>,
-    /// What is on its way, by sender and receiver, in the order of sending.
-    wires: Vec<VecDeque<Message>>,
-    /// A set of PEs: those that have died, or are held for dead and will leave.
-    doomed: u32,
-    /// By PE: the set of those of whose death it has heard.
-    heard: Vec<u32>,
-    /// A set of PEs: those whose last FISH has been answered, after their death.
-    spent: u32,
-    hops: u32,
-    /// How each task has ended.
-    pub(super) ends: Vec<Option<Outcome>>,
-}
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// The next message between two PEs arrives.
     Deliver {
         /// Its sender.
@@ -74,25 +55,25 @@ pub enum Act {
     Leave(u32),
 }
 
-impl Case {
+impl SupervisionCase {
     /// Lets a PE do something. Returns `None` if it is gone.
     fn turn<R>(
         &self,
         state: &mut State,
         at: u32,
-        act: impl FnOnce(&mut Node, &mut Desk<'_>) -> R,
-    ) -> Option<(R, Output)> {
+        act: impl FnOnce(&mut Node, &mut StepHost<'_>) -> R,
+    ) -> Option<(R, StepOutput)> {
         let radii = Radii::of(&Topology::flat(self.pes));
         let actor = Arc::make_mut(state.actors[at as usize].as_mut()?);
-        let mut output = Output::default();
-        let mut desk = Desk { radii: &radii, shelves: &mut actor.shelves, output: &mut output };
-        let result = act(&mut actor.node, &mut desk);
-        actor.node.tick(Duration::ZERO, Need::Idle, &mut desk);
+        let mut output = StepOutput::default();
+        let mut host = StepHost { radii: &radii, shelves: &mut actor.shelves, output: &mut output };
+        let result = act(&mut actor.node, &mut host);
+        actor.node.tick(Duration::ZERO, Need::Idle, &mut host);
         Some((result, output))
     }
 
     /// What a PE said goes on its way.
-    fn post(&self, state: &mut State, from: u32, output: Output) {
+    fn post(&self, state: &mut State, from: u32, output: StepOutput) {
         for (to, message) in output.sent {
             let to = to.number();
             // Nobody would read it.
@@ -114,7 +95,7 @@ impl Case {
         &self,
         state: &mut State,
         at: u32,
-        act: impl FnOnce(&mut Node, &mut Desk<'_>),
+        act: impl FnOnce(&mut Node, &mut StepHost<'_>),
     ) -> Option<()> {
         let ((), output) = self.turn(state, at, act)?;
         self.post(state, at, output);
@@ -124,8 +105,8 @@ impl Case {
     /// The message of this number in the order of sending arrives.
     fn deliver(&self, state: &mut State, from: u32, to: u32, number: usize) -> Option<()> {
         let message = state.wires[self.wire(from, to)].remove(number)?;
-        self.step(state, to, |node, desk| {
-            node.handle(Duration::ZERO, Pe::new(from), message, desk);
+        self.step(state, to, |node, host| {
+            node.handle(Duration::ZERO, Pe::new(from), message, host);
         })
     }
 
@@ -133,8 +114,8 @@ impl Case {
     fn fish(&self, state: &mut State, thief: u32, victim: u32) -> Option<()> {
         let fish =
             Fish { thief: Pe::new(thief), serial: 0, hops_left: 0, need: Need::Idle, queued: 0 };
-        let ((), output) = self.turn(state, victim, |node, desk| {
-            node.handle(Duration::ZERO, fish.thief, Message::Fish(fish), desk);
+        let ((), output) = self.turn(state, victim, |node, host| {
+            node.handle(Duration::ZERO, fish.thief, Message::Fish(fish), host);
         })?;
         if output.sent.is_empty() {
             return None;
@@ -150,8 +131,8 @@ impl Case {
     }
 
     fn run(&self, state: &mut State, at: u32) -> Option<()> {
-        let (ran, mut output) = self.turn(state, at, |_, desk| desk.next())?;
-        let Waiting { parcel, is_local } = ran?;
+        let (ran, mut output) = self.turn(state, at, |_, host| host.next())?;
+        let PooledTask { parcel, is_local } = ran?;
         let (future, outcome) = (parcel.task.future, Ok(value()));
         if is_local {
             output.filled.push((future, outcome));
@@ -165,7 +146,7 @@ impl Case {
     fn hear(&self, state: &mut State, at: u32, dead: u32) -> Option<()> {
         state.heard[at as usize] |= set(dead);
         state.wires[self.wire(dead, at)].clear();
-        self.step(state, at, |node, desk| node.mark_dead(Pe::new(dead), desk))
+        self.step(state, at, |node, host| node.mark_dead(Pe::new(dead), host))
     }
 
     fn leave(&self, state: &mut State, pe: u32) {
@@ -180,32 +161,14 @@ impl Case {
     pub(super) fn can_go_on(&self, state: &State) -> bool {
         let mut acts = Vec::new();
         self.actions(state, &mut acts);
-        let mut acts = acts.into_iter().filter(|act| !matches!(act, Act::Doom(_)));
+        let mut acts = acts.into_iter().filter(|act| !matches!(act, Action::Doom(_)));
         acts.any(|act| self.next_state(state, act).is_some())
     }
 }
 
-impl State {
-    /// Whether all futures have ended.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ends.iter().all(Option::is_some)
-    }
-
-    /// The tasks in a PE's pool.
-    pub(super) fn pool(&self, pe: u32) -> impl Iterator<Item = &Waiting> {
-        let actor = self.actors.get(pe as usize).into_iter().flatten();
-        actor.flat_map(|actor| &actor.shelves).flatten()
-    }
-
-    /// Whether this PE has heard of the deaths of these.
-    pub(super) fn has_heard_of(&self, mut dead: impl Iterator<Item = u32>, pe: u32) -> bool {
-        dead.all(|dead| has(self.heard[pe as usize], dead))
-    }
-}
-
-impl Model for Case {
+impl Model for SupervisionCase {
     type State = State;
-    type Action = Act;
+    type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
         let pes = self.pes as usize;
@@ -213,7 +176,7 @@ impl Model for Case {
         let actor = |pe| {
             let node = Node::new(Pe::new(pe), topology.clone(), self.settings());
             let shelves = vec![VecDeque::new(); topology.radii().len()];
-            Some(Arc::new(Actor { node, shelves }))
+            Some(Arc::new(PeState { node, shelves }))
         };
         let mut state = State {
             actors: (0..self.pes).map(actor).collect(),
@@ -232,9 +195,9 @@ impl Model for Case {
                 version: Version::default(),
                 body: Bytes::default(),
             };
-            self.step(&mut state, self.home, |node, desk| match task {
-                Task::Placed(pe) => node.place(Pe::new(*pe), parcel, desk),
-                _ => desk.put(parcel, true),
+            self.step(&mut state, self.home, |node, host| match task {
+                Task::Placed(pe) => node.place(Pe::new(*pe), parcel, host),
+                _ => host.put(parcel, true),
             });
         }
         for pe in 0..self.pes {
@@ -243,64 +206,70 @@ impl Model for Case {
         vec![state]
     }
 
-    fn actions(&self, state: &State, acts: &mut Vec<Act>) {
+    fn actions(&self, state: &State, acts: &mut Vec<Action>) {
         if state.has_ended() {
             return;
         }
         let all = || 0..self.pes;
         if self.losses_per_turn < self.tasks.len() {
-            acts.push(Act::WorkOff(self.home));
+            acts.push(Action::WorkOff(self.home));
         }
         let here = |pe: &u32| state.actors[*pe as usize].is_some();
         for (wire, index) in state.wires.iter().zip(0..) {
             if !wire.is_empty() {
                 let (from, to) = (index / self.pes, index % self.pes);
-                acts.push(Act::Deliver { from, to });
+                acts.push(Action::Deliver { from, to });
                 if self.are_values_large {
-                    acts.extend(overtaking(wire).map(|number| Act::Overtake { from, to, number }));
+                    acts.extend(overtaking(wire).map(|number| Action::Overtake {
+                        from,
+                        to,
+                        number,
+                    }));
                 }
             }
         }
         for at in all().filter(here) {
             if state.pool(at).next().is_some() {
-                acts.push(Act::Run(at));
+                acts.push(Action::Run(at));
             }
             let unheard = |dead: &u32| *dead != at && !has(state.heard[at as usize], *dead);
             let dead = all().filter(|pe| has(state.doomed, *pe)).filter(unheard);
-            acts.extend(dead.map(|dead| Act::Hear { at, dead }));
+            acts.extend(dead.map(|dead| Action::Hear { at, dead }));
             let has_work =
                 at == self.home || state.hops < self.hops && state.pool(at).next().is_some();
             let thieves = all().filter(unheard).filter(|thief| !has(state.spent, *thief));
-            acts.extend(thieves.filter(|_| has_work).map(|thief| Act::Fish { thief, victim: at }));
+            acts.extend(
+                thieves.filter(|_| has_work).map(|thief| Action::Fish { thief, victim: at }),
+            );
             if has(state.doomed, at) {
-                acts.push(Act::Leave(at));
+                acts.push(Action::Leave(at));
             } else if self.mortals().any(|pe| pe == at) && state.doomed.count_ones() < self.deaths {
-                acts.push(Act::Doom(at));
+                acts.push(Action::Doom(at));
             }
         }
     }
 
-    fn next_state(&self, last: &State, act: Act) -> Option<State> {
+    fn next_state(&self, last: &State, act: Action) -> Option<State> {
         let mut state = last.clone();
         match act {
-            Act::Deliver { from, to } => self.deliver(&mut state, from, to, 0)?,
-            Act::Overtake { from, to, number } => self.deliver(&mut state, from, to, number)?,
-            Act::Fish { thief, victim } => self.fish(&mut state, thief, victim)?,
-            Act::Run(pe) => self.run(&mut state, pe)?,
-            Act::WorkOff(pe) => {
+            Action::Deliver { from, to } => self.deliver(&mut state, from, to, 0)?,
+            Action::Overtake { from, to, number } => self.deliver(&mut state, from, to, number)?,
+            Action::Fish { thief, victim } => self.fish(&mut state, thief, victim)?,
+            Action::Run(pe) => self.run(&mut state, pe)?,
+            Action::WorkOff(pe) => {
                 self.step(&mut state, pe, |_, _| {})?;
                 if state == *last {
                     return None;
                 }
             }
-            Act::Hear { at, dead } => self.hear(&mut state, at, dead)?,
-            Act::Doom(pe) => {
+            Action::Hear { at, dead } => self.hear(&mut state, at, dead)?,
+            Action::Doom(pe) => {
                 state.doomed |= set(pe);
                 if !self.accused_live_on {
                     self.leave(&mut state, pe);
                 }
             }
-            Act::Leave(pe) => self.leave(&mut state, pe),
+            Action::Leave(pe) => self.leave(&mut state, pe),
         }
         if state.has_ended() {
             // What else there is does not matter any more: so there are fewer states.
@@ -320,17 +289,4 @@ impl Model for Case {
 fn overtaking(wire: &VecDeque<Message>) -> impl Iterator<Item = usize> {
     let values = wire.iter().take_while(|message| message.may_be_overtaken()).count();
     1..=values.min(wire.len().saturating_sub(1))
-}
-
-/// What every task comes to.
-pub(super) fn value() -> Bytes {
-    Bytes::from(vec![42])
-}
-
-fn set(pe: u32) -> u32 {
-    1 << pe
-}
-
-fn has(pes: u32, pe: u32) -> bool {
-    pes & set(pe) != 0
 }

@@ -150,31 +150,31 @@ impl<'de> Deserialize<'de> for Array {
         if alignment == 1 {
             return Ok(bytes.into_vec().into());
         }
-        let arriving = Arriving::new(bytes.len(), usize::from(alignment));
-        let mut arriving =
-            arriving.ok_or_else(|| serde::de::Error::custom("no array is aligned like this"))?;
-        arriving.take(&bytes);
-        Ok(arriving.into_array())
+        let incoming = IncomingArray::new(bytes.len(), usize::from(alignment));
+        let mut incoming =
+            incoming.ok_or_else(|| serde::de::Error::custom("no array is aligned like this"))?;
+        incoming.take(&bytes);
+        Ok(incoming.into_array())
     }
 }
 
 /// An array whose bytes come one after the other.
-pub struct Arriving {
+pub struct IncomingArray {
     array: Array,
     /// How many bytes have come, and how many there will be.
-    come: usize,
+    arrived: usize,
     bytes: usize,
 }
 
-impl Arriving {
+impl IncomingArray {
     /// One of this many bytes in all. `None`: there is no such array.
-    pub fn new(bytes: usize, alignment: usize) -> Option<Arriving> {
-        Some(Arriving { array: Array::with_room(bytes, alignment)?, come: 0, bytes })
+    pub fn new(bytes: usize, alignment: usize) -> Option<IncomingArray> {
+        Some(IncomingArray { array: Array::with_room(bytes, alignment)?, arrived: 0, bytes })
     }
 
     /// How many bytes are still to come.
     pub fn missing(&self) -> usize {
-        self.bytes - self.come
+        self.bytes - self.arrived
     }
 
     /// Takes the next bytes.
@@ -188,13 +188,13 @@ impl Arriving {
 
     /// Where the next bytes belong, `bytes_max` or as many as are missing. They have come then.
     pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
-        let begin = self.come;
-        self.come += bytes_max.min(self.missing());
+        let begin = self.arrived;
+        self.arrived += bytes_max.min(self.missing());
         let elements =
             Arc::get_mut(&mut self.array.0).expect("it is not given away before its end");
         // Zeros that are overwritten at once, in the cache.
-        elements.grow(self.come);
-        &mut elements.bytes_mut()[begin..self.come]
+        elements.grow(self.arrived);
+        &mut elements.bytes_mut()[begin..self.arrived]
     }
 
     /// The array, as much of it as has come.
@@ -204,7 +204,7 @@ impl Arriving {
 }
 
 /// A type whose values are arrays.
-trait Plain: Sized + 'static {
+trait ArrayValue: Sized + 'static {
     fn become_array(self) -> Array;
     /// `None`: it is not an array of this type.
     fn from_array(array: Array) -> Option<Self>;
@@ -218,7 +218,7 @@ trait Plain: Sized + 'static {
     }
 }
 
-impl Plain for Array {
+impl ArrayValue for Array {
     fn become_array(self) -> Array {
         self
     }
@@ -227,7 +227,7 @@ impl Plain for Array {
     }
 }
 
-impl<T: Pod + Send + Sync> Plain for Vec<T> {
+impl<T: Pod + Send + Sync> ArrayValue for Vec<T> {
     fn become_array(self) -> Array {
         self.into()
     }
@@ -244,7 +244,7 @@ impl<T: Pod + Send + Sync> Plain for Vec<T> {
     }
 }
 
-impl<T: Pod + Send + Sync> Plain for Box<[T]> {
+impl<T: Pod + Send + Sync> ArrayValue for Box<[T]> {
     fn become_array(self) -> Array {
         self.into_vec().into()
     }
@@ -253,7 +253,7 @@ impl<T: Pod + Send + Sync> Plain for Box<[T]> {
     }
 }
 
-impl Plain for String {
+impl ArrayValue for String {
     fn become_array(self) -> Array {
         self.into_bytes().into()
     }
@@ -311,7 +311,7 @@ pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
         ($plain:ty) => {
             let slot: &mut dyn Any = &mut value;
             if let Some(slot) = slot.downcast_mut::<Option<$plain>>() {
-                *slot = Plain::from_array(array);
+                *slot = ArrayValue::from_array(array);
                 return value;
             }
         };
@@ -327,7 +327,7 @@ pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
     macro_rules! share {
         ($plain:ty) => {
             if let Ok(plain) = value.clone().downcast::<$plain>() {
-                return Plain::share(plain);
+                return ArrayValue::share(plain);
             }
         };
     }

@@ -5,12 +5,13 @@ use proptest::prelude::*;
 
 /// As it would arrive in another process.
 fn sent(array: &Array) -> Array {
-    let mut arriving = Arriving::new(array.bytes().len(), array.alignment()).expect("it is one");
+    let mut incoming =
+        IncomingArray::new(array.bytes().len(), array.alignment()).expect("it is one");
     for piece in array.bytes().chunks(7) {
-        arriving.take(piece);
+        incoming.take(piece);
     }
-    assert_eq!(arriving.missing(), 0);
-    arriving.into_array()
+    assert_eq!(incoming.missing(), 0);
+    incoming.into_array()
 }
 
 fn travels<V: Clone + PartialEq + std::fmt::Debug + 'static>(value: V) {
@@ -59,5 +60,5 @@ fn other_values_and_other_bytes_are_no_arrays() {
     assert_eq!(into_value::<Vec<u32>>(vec![1u8, 2, 3].into()), None);
     assert_eq!(into_value::<String>(vec![0xffu8].into()), None);
     assert_eq!(into_value::<Vec<u32>>(vec![7u8, 0, 0, 0].into()), Some(vec![7u32.to_le()]));
-    assert!(Arriving::new(8, 3).is_none() && Arriving::new(9, 8).is_none());
+    assert!(IncomingArray::new(8, 3).is_none() && IncomingArray::new(9, 8).is_none());
 }

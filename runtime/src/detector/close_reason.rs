@@ -1,7 +1,7 @@
 //! Why a connection of the detector is closed.
 
 use super::counters::{DetectorCounters, count};
-use crate::handshake::Refusal;
+use crate::handshake::HandshakeError;
 use std::io::{self, ErrorKind};
 
 /// Why a connection is at its end.
@@ -40,12 +40,12 @@ impl From<io::Error> for CloseReason {
     }
 }
 
-impl From<Refusal> for CloseReason {
-    fn from(refusal: Refusal) -> CloseReason {
+impl From<HandshakeError> for CloseReason {
+    fn from(refusal: HandshakeError) -> CloseReason {
         match refusal {
-            Refusal::Stranger => CloseReason::Stranger,
-            Refusal::Forged => CloseReason::Forged,
-            Refusal::Io(_) => CloseReason::LocalFailure,
+            HandshakeError::Stranger => CloseReason::Stranger,
+            HandshakeError::Forged => CloseReason::Forged,
+            HandshakeError::Io(_) => CloseReason::LocalFailure,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::close_reason::CloseReason;
 use super::frame::{NoticeReader, frame_bytes_max, seal};
-use crate::handshake::{Handshake, JobKey, Peer, Purpose, Session};
+use crate::handshake::{Authenticated, Handshake, JobKey, Purpose, Session};
 use crate::protocol::Notice;
 use crate::transport::descriptors;
 use mio::event::Event;
@@ -162,14 +162,15 @@ impl SealedConnection {
         match &self.session {
             SessionState::Greeting(_) if self.is_dialled => CloseReason::Broken,
             SessionState::Greeting(_) => CloseReason::Stranger,
-            SessionState::Open(_) if self.reader.is_between() => CloseReason::Closed,
+            SessionState::Open(_) if self.reader.is_at_boundary() => CloseReason::Closed,
             SessionState::Open(_) => CloseReason::Truncated,
         }
     }
 
     fn take(&mut self, mut bytes: &[u8], heard: &mut Received) -> Result<(), CloseReason> {
         if let SessionState::Greeting(handshake) = &mut self.session
-            && let Some(Peer { pe, session }) = handshake.read(&mut bytes, &mut self.waiting)?
+            && let Some(Authenticated { pe, session }) =
+                handshake.read(&mut bytes, &mut self.waiting)?
         {
             self.session = SessionState::Open(session);
             self.peer = Some(pe);

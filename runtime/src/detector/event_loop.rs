@@ -10,7 +10,7 @@ use super::rings::HostRings;
 use super::{DetectorCommand, DetectorSettings, FailureEvent, unless_interrupted};
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
-use crate::protocol::{Membership, Standing};
+use crate::protocol::{Membership, MembershipStatus};
 use crate::transport::listener::Listener;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -302,7 +302,7 @@ impl EventLoop {
 
     /// Looks at all that are watched, and lets the agreement ask again.
     fn assess_all(&mut self) {
-        if self.membership.standing() != Standing::Member || self.leaving_until.is_some() {
+        if self.membership.status() != MembershipStatus::Member || self.leaving_until.is_some() {
             return;
         }
         let now = self.now();
@@ -367,7 +367,7 @@ impl EventLoop {
         }
         let settings = self.job.settings;
         let (heartbeat, grace) = (settings.heartbeat, self.grace());
-        let is_member = self.membership.standing() == Standing::Member;
+        let is_member = self.membership.status() == MembershipStatus::Member;
         let mut wake_at = now + SLEEP_MAX;
         if self.connections.values().any(SealedConnection::is_open) {
             wake_at = wake_at.min(self.next_heartbeat);

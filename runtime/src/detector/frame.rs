@@ -7,7 +7,7 @@
 use super::close_reason::CloseReason;
 use crate::handshake::{SEAL_BYTES, Session};
 use crate::protocol::Notice;
-use crate::transport::pieces::Pieces;
+use crate::transport::frame_splitter::FrameSplitter;
 use crate::wire;
 
 /// The longest frame in a job of this many PEs, without its length, in bytes: a list of all of them
@@ -28,7 +28,7 @@ pub(super) fn seal(session: &Session, number: u64, notice: &Notice) -> Option<Ve
 
 /// What the other end of a connection says, being read.
 pub(super) struct NoticeReader {
-    incoming: Pieces,
+    incoming: FrameSplitter,
     bytes_max: usize,
     /// How many frames have come.
     number: u64,
@@ -36,12 +36,16 @@ pub(super) struct NoticeReader {
 
 impl NoticeReader {
     pub(super) fn new(pes: u32) -> Self {
-        NoticeReader { incoming: Pieces::default(), bytes_max: frame_bytes_max(pes), number: 0 }
+        NoticeReader {
+            incoming: FrameSplitter::default(),
+            bytes_max: frame_bytes_max(pes),
+            number: 0,
+        }
     }
 
     /// Whether what has come ends with a whole frame.
-    pub(super) fn is_between(&self) -> bool {
-        self.incoming.is_between()
+    pub(super) fn is_at_boundary(&self) -> bool {
+        self.incoming.is_at_boundary()
     }
 
     /// Takes the next bytes, and adds the notices that they complete. After an error nothing more
@@ -53,7 +57,7 @@ impl NoticeReader {
         notices: &mut Vec<Notice>,
     ) -> Result<(), CloseReason> {
         let (number, mut wrong) = (&mut self.number, None);
-        let cut = self.incoming.cut(bytes, self.bytes_max, &mut |frame| {
+        let cut = self.incoming.split(bytes, self.bytes_max, &mut |frame| {
             if wrong.is_none() {
                 match open(session, *number, frame) {
                     Ok(notice) => notices.push(notice),
@@ -137,7 +141,7 @@ mod tests {
                 prop_assert_eq!(reader.take(&theirs, piece, &mut heard), Ok(()));
             }
             prop_assert_eq!(heard, said);
-            prop_assert!(reader.is_between());
+            prop_assert!(reader.is_at_boundary());
         }
 
         #[test]

@@ -59,7 +59,7 @@ pub use settings::DetectorSettings;
 
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
-use crate::transport::{LaneError, ports};
+use crate::transport::{LaneError, port_range};
 use event_loop::EventLoop;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
@@ -85,7 +85,7 @@ impl DetectorEndpoint {
     ///
     /// If the address is not this host's, or no port is free.
     pub fn bind(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> Result<Self, LaneError> {
-        let (listener, address) = ports::listen(ip, ports)?;
+        let (listener, address) = port_range::listen(ip, ports)?;
         Ok(DetectorEndpoint { listener, address })
     }
 

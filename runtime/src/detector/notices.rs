@@ -7,7 +7,7 @@ use super::event_loop::EventLoop;
 use super::peer::{ConnectionPurpose, DialRole, PeerView};
 use super::reachability::{ContactLimits, LastContact, Reachability};
 use super::{DetectorSettings, FailureEvent, rings::Partners};
-use crate::protocol::{Membership, Notice, Standing};
+use crate::protocol::{Membership, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -117,15 +117,15 @@ impl EventLoop {
         let now = self.now();
         let is_dead = self.membership.is_dead(pe);
         let Some(peer) = self.peers.get_mut(&pe) else { return };
-        let standing = self.membership.standing();
+        let status = self.membership.status();
         match end {
             CloseReason::Refused if peer.connections.is_empty() => {
                 peer.needs_no_goodbye = true;
                 let is_news = !std::mem::replace(&mut peer.contact.is_refused, true) && !is_dead;
                 if self.leaving_until.is_none() {
-                    match standing {
-                        Standing::Member if !is_dead => return self.assess(pe),
-                        Standing::Over { .. } if is_news => {
+                    match status {
+                        MembershipStatus::Member if !is_dead => return self.assess(pe),
+                        MembershipStatus::Over { .. } if is_news => {
                             (self.report)(FailureEvent::Dead(vec![pe]))
                         }
                         _ => {}
@@ -291,14 +291,14 @@ impl EventLoop {
     /// Reports what the agreement has found since the last time, and acts on it.
     fn report_changes(&mut self) {
         let newly: Vec<Pe> = self.membership.dead()[self.reported..].to_vec();
-        let standing = self.membership.standing();
+        let status = self.membership.status();
         if !newly.is_empty() {
             self.reported += newly.len();
             for pe in &newly {
                 self.notify_dead(*pe);
             }
             self.update_partners();
-            if standing != Standing::Expelled {
+            if status != MembershipStatus::Expelled {
                 add(&self.counters.dead, newly.len());
                 (self.report)(FailureEvent::Dead(newly));
             }
@@ -306,19 +306,19 @@ impl EventLoop {
         if self.has_reported_last {
             return;
         }
-        let event = match standing {
-            Standing::Member => return,
-            Standing::Expelled => FailureEvent::Expelled,
-            Standing::RootLost => {
+        let event = match status {
+            MembershipStatus::Member => return,
+            MembershipStatus::Expelled => FailureEvent::Expelled,
+            MembershipStatus::RootLost => {
                 let reason = self.root_loss.map_or_else(String::new, |loss| loss.to_string());
                 FailureEvent::RootLost { reason: format!("{} is lost: {reason}", Pe::ROOT) }
             }
-            Standing::Over { by } => FailureEvent::JobOver { by },
+            MembershipStatus::Over { by } => FailureEvent::JobOver { by },
         };
         self.has_reported_last = true;
         self.update_partners();
         (self.report)(event);
-        if let Standing::Over { .. } = standing {
+        if let MembershipStatus::Over { .. } = status {
             let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
             let gone: Vec<Pe> = refused.map(|(pe, _)| *pe).collect();
             gone.into_iter()
@@ -383,7 +383,7 @@ impl EventLoop {
 
     /// Whether this PE is of the job, which may have ended.
     pub(super) fn is_in_order(&self) -> bool {
-        matches!(self.membership.standing(), Standing::Member | Standing::Over { .. })
+        matches!(self.membership.status(), MembershipStatus::Member | MembershipStatus::Over { .. })
     }
 
     /// Says goodbye to one, if there is a connection and anything to say.

@@ -19,7 +19,7 @@ pub(super) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
 
 /// What of a conversation is sealed; no seal for one holds for another.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum SealDomain {
     AcceptorProof = 1,
     DiallerProof = 2,
     SessionKey = 3,
@@ -28,11 +28,11 @@ pub(super) enum Part {
 }
 
 /// The keyed hash of all that is given, whose lengths must follow from `part`, but for the last.
-fn keyed_hash(key: &[u8; 16], part: Part, texts: [&[u8]; 2]) -> Hash128 {
+fn keyed_hash(key: &[u8; 16], domain: SealDomain, texts: [&[u8]; 2]) -> Hash128 {
     use siphasher::sip128::Hasher128 as _;
     use std::hash::Hasher as _;
     let mut hasher = SipHasher24::new_with_key(key);
-    hasher.write(&[part as u8]);
+    hasher.write(&[domain as u8]);
     texts.into_iter().for_each(|text| hasher.write(text));
     hasher.finish128()
 }
@@ -53,17 +53,22 @@ impl JobKey {
         random().map(JobKey).map_err(|source| LaneError::Io { doing, source })
     }
 
-    pub(super) fn prove(&self, part: Part, texts: [&[u8]; 2]) -> [u8; SEAL_BYTES] {
-        keyed_hash(&self.0, part, texts).as_bytes()
+    pub(super) fn prove(&self, domain: SealDomain, texts: [&[u8]; 2]) -> [u8; SEAL_BYTES] {
+        keyed_hash(&self.0, domain, texts).as_bytes()
     }
 
     /// Whether it is the proof, in a time that does not tell where it differs.
-    pub(super) fn proves(&self, part: Part, texts: [&[u8]; 2], proof: &[u8; SEAL_BYTES]) -> bool {
-        keyed_hash(&self.0, part, texts) == Hash128::from(u128::from_le_bytes(*proof))
+    pub(super) fn proves(
+        &self,
+        domain: SealDomain,
+        texts: [&[u8]; 2],
+        proof: &[u8; SEAL_BYTES],
+    ) -> bool {
+        keyed_hash(&self.0, domain, texts) == Hash128::from(u128::from_le_bytes(*proof))
     }
 
     pub(super) fn session(&self, texts: [&[u8]; 2], is_dialler: bool) -> Session {
-        Session { key: self.prove(Part::SessionKey, texts), is_dialler }
+        Session { key: self.prove(SealDomain::SessionKey, texts), is_dialler }
     }
 }
 
@@ -84,18 +89,18 @@ pub struct Session {
 impl Session {
     /// The seal of the `number`-th text that this end sends.
     pub fn seal(&self, number: u64, text: &[u8]) -> [u8; SEAL_BYTES] {
-        keyed_hash(&self.key, part_from(self.is_dialler), [&number.to_le_bytes(), text]).as_bytes()
+        keyed_hash(&self.key, domain_of(self.is_dialler), [&number.to_le_bytes(), text]).as_bytes()
     }
 
     /// Whether the other end has sealed this as the `number`-th text that it sent.
     pub fn holds(&self, number: u64, text: &[u8], seal: &[u8; SEAL_BYTES]) -> bool {
-        let own = keyed_hash(&self.key, part_from(!self.is_dialler), [&number.to_le_bytes(), text]);
+        let own = keyed_hash(&self.key, domain_of(!self.is_dialler), [&number.to_le_bytes(), text]);
         own == Hash128::from(u128::from_le_bytes(*seal))
     }
 }
 
-fn part_from(dialler: bool) -> Part {
-    if dialler { Part::FromDialler } else { Part::FromAcceptor }
+fn domain_of(dialler: bool) -> SealDomain {
+    if dialler { SealDomain::FromDialler } else { SealDomain::FromAcceptor }
 }
 
 impl fmt::Debug for Session {
@@ -112,10 +117,10 @@ mod tests {
     fn keys_differ_and_are_not_printed() {
         let (one, other) = (JobKey::random().unwrap(), JobKey::random().unwrap());
         let texts: [&[u8]; 2] = [b"some", b"thing"];
-        let proof = one.prove(Part::DiallerProof, texts);
-        assert!(one.proves(Part::DiallerProof, texts, &proof));
-        assert!(!other.proves(Part::DiallerProof, texts, &proof));
-        assert!(!one.proves(Part::AcceptorProof, texts, &proof));
+        let proof = one.prove(SealDomain::DiallerProof, texts);
+        assert!(one.proves(SealDomain::DiallerProof, texts, &proof));
+        assert!(!other.proves(SealDomain::DiallerProof, texts, &proof));
+        assert!(!one.proves(SealDomain::AcceptorProof, texts, &proof));
         assert_eq!(format!("{one:?}"), "JobKey(..)");
         let session = one.session(texts, true);
         assert_eq!(format!("{session:?}"), "Session { is_dialler: true, .. }");

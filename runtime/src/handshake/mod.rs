@@ -30,7 +30,7 @@ mod tests;
 
 pub use key::{JobKey, SEAL_BYTES, Session};
 
-use key::{Part, random};
+use key::{SealDomain, random};
 use ultramarine_topology::Pe;
 
 /// Magic and version.
@@ -55,7 +55,7 @@ pub enum Purpose {
 
 /// Why a connection has to be closed.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum HandshakeError {
     /// What came is no HELLO for this PE.
     #[error("it is not from a PE of this job")]
     Stranger,
@@ -89,7 +89,7 @@ pub struct Handshake {
     key: JobKey,
     awaited: Awaited,
     /// The beginning of what is awaited.
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -106,7 +106,7 @@ enum Awaited {
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer {
+pub struct Authenticated {
     /// Which PE.
     pub pe: Pe,
     /// The connection's own key.
@@ -127,12 +127,12 @@ impl Handshake {
     ) -> std::io::Result<(Handshake, [u8; HELLO_BYTES])> {
         let hello = encode_hello(purpose, from, to, random()?);
         let awaited = Awaited::Challenge { hello, to };
-        Ok((Handshake { key, awaited, heard: Vec::new() }, hello))
+        Ok((Handshake { key, awaited, received: Vec::new() }, hello))
     }
 
     /// The end of PE `me`, in a job of `pes`, which has been called.
     pub fn accept(key: JobKey, purpose: Purpose, me: Pe, pes: u32) -> Handshake {
-        Handshake { key, awaited: Awaited::Hello { purpose, me, pes }, heard: Vec::new() }
+        Handshake { key, awaited: Awaited::Hello { purpose, me, pes }, received: Vec::new() }
     }
 
     /// How many bytes are still to come before there is something to answer or to know; 0 once all
@@ -144,7 +144,7 @@ impl Handshake {
             Awaited::Proof { .. } => SEAL_BYTES,
             Awaited::Nothing => 0,
         };
-        whole - self.heard.len()
+        whole - self.received.len()
     }
 
     /// Takes from the front of `bytes` what belongs to the handshake, appends to `answer` what is
@@ -154,29 +154,32 @@ impl Handshake {
         &mut self,
         bytes: &mut &[u8],
         answer: &mut Vec<u8>,
-    ) -> Result<Option<Peer>, Refusal> {
+    ) -> Result<Option<Authenticated>, HandshakeError> {
         loop {
             let (more, rest) = bytes.split_at(bytes.len().min(self.wanted_bytes()));
-            self.heard.extend_from_slice(more);
+            self.received.extend_from_slice(more);
             *bytes = rest;
             if self.wanted_bytes() > 0 || matches!(self.awaited, Awaited::Nothing) {
                 return Ok(None);
             }
-            let heard = std::mem::take(&mut self.heard);
+            let received = std::mem::take(&mut self.received);
             let peer = match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
                 Awaited::Hello { purpose, me, pes } => {
-                    self.answer_hello(&heard, purpose, me, pes, answer)?;
+                    self.answer_hello(&received, purpose, me, pes, answer)?;
                     None
                 }
                 Awaited::Challenge { hello, to } => {
-                    Some(answer_challenge(self.key, &heard, &hello, to, answer)?)
+                    Some(answer_challenge(self.key, &received, &hello, to, answer)?)
                 }
                 Awaited::Proof { hello, nonce, from } => {
-                    let proof = heard.first_chunk().ok_or(Refusal::Forged)?;
-                    if !self.key.proves(Part::DiallerProof, [&hello, &nonce], proof) {
-                        return Err(Refusal::Forged);
+                    let proof = received.first_chunk().ok_or(HandshakeError::Forged)?;
+                    if !self.key.proves(SealDomain::DiallerProof, [&hello, &nonce], proof) {
+                        return Err(HandshakeError::Forged);
                     }
-                    Some(Peer { pe: from, session: self.key.session([&hello, &nonce], false) })
+                    Some(Authenticated {
+                        pe: from,
+                        session: self.key.session([&hello, &nonce], false),
+                    })
                 }
                 Awaited::Nothing => None,
             };
@@ -188,17 +191,17 @@ impl Handshake {
 
     fn answer_hello(
         &mut self,
-        heard: &[u8],
+        received: &[u8],
         purpose: Purpose,
         me: Pe,
         pes: u32,
         answer: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
-        let hello = *heard.first_chunk().ok_or(Refusal::Stranger)?;
-        let from = caller(&hello, purpose, me, pes).ok_or(Refusal::Stranger)?;
+    ) -> Result<(), HandshakeError> {
+        let hello = *received.first_chunk().ok_or(HandshakeError::Stranger)?;
+        let from = caller(&hello, purpose, me, pes).ok_or(HandshakeError::Stranger)?;
         let nonce = random()?;
         answer.extend(nonce);
-        answer.extend(self.key.prove(Part::AcceptorProof, [&hello, &nonce]));
+        answer.extend(self.key.prove(SealDomain::AcceptorProof, [&hello, &nonce]));
         self.awaited = Awaited::Proof { hello, nonce, from };
         Ok(())
     }
@@ -206,18 +209,19 @@ impl Handshake {
 
 fn answer_challenge(
     key: JobKey,
-    heard: &[u8],
+    received: &[u8],
     hello: &[u8; HELLO_BYTES],
     to: Pe,
     answer: &mut Vec<u8>,
-) -> Result<Peer, Refusal> {
-    let (nonce, rest) = heard.split_first_chunk::<NONCE_BYTES>().ok_or(Refusal::Forged)?;
-    let proof = rest.first_chunk().ok_or(Refusal::Forged)?;
-    if !key.proves(Part::AcceptorProof, [hello, nonce], proof) {
-        return Err(Refusal::Forged);
+) -> Result<Authenticated, HandshakeError> {
+    let (nonce, rest) =
+        received.split_first_chunk::<NONCE_BYTES>().ok_or(HandshakeError::Forged)?;
+    let proof = rest.first_chunk().ok_or(HandshakeError::Forged)?;
+    if !key.proves(SealDomain::AcceptorProof, [hello, nonce], proof) {
+        return Err(HandshakeError::Forged);
     }
-    answer.extend(key.prove(Part::DiallerProof, [hello, nonce]));
-    Ok(Peer { pe: to, session: key.session([hello, nonce], true) })
+    answer.extend(key.prove(SealDomain::DiallerProof, [hello, nonce]));
+    Ok(Authenticated { pe: to, session: key.session([hello, nonce], true) })
 }
 
 fn encode_hello(purpose: Purpose, from: Pe, to: Pe, nonce: [u8; NONCE_BYTES]) -> [u8; HELLO_BYTES] {

@@ -25,7 +25,10 @@ fn accept(key: JobKey) -> Handshake {
     Handshake::accept(key, Purpose::Detector, TWO, 3)
 }
 
-fn read(end: &mut Handshake, mut bytes: &[u8]) -> (Result<Option<Peer>, Refusal>, Vec<u8>) {
+fn read(
+    end: &mut Handshake,
+    mut bytes: &[u8],
+) -> (Result<Option<Authenticated>, HandshakeError>, Vec<u8>) {
     let mut answer = Vec::new();
     let result = end.read(&mut bytes, &mut answer);
     assert!(result.is_err() || bytes.is_empty());
@@ -51,9 +54,9 @@ fn a_replayed_conversation_is_refused_by_both_ends() {
     let recorded = converse(key);
     let mut acceptor = accept(key);
     assert!(read(&mut acceptor, &recorded.hello).0.unwrap().is_none());
-    assert!(matches!(read(&mut acceptor, &recorded.proof).0, Err(Refusal::Forged)));
+    assert!(matches!(read(&mut acceptor, &recorded.proof).0, Err(HandshakeError::Forged)));
     let (mut dialler, _) = dial(key);
-    assert!(matches!(read(&mut dialler, &recorded.challenge).0, Err(Refusal::Forged)));
+    assert!(matches!(read(&mut dialler, &recorded.challenge).0, Err(HandshakeError::Forged)));
 }
 
 #[test]
@@ -63,7 +66,7 @@ fn what_is_sent_back_is_refused() {
     let mut acceptor = accept(key);
     let (_, challenge) = read(&mut acceptor, &hello);
     let proof = &challenge[NONCE_BYTES..];
-    assert!(matches!(read(&mut acceptor, proof).0, Err(Refusal::Forged)));
+    assert!(matches!(read(&mut acceptor, proof).0, Err(HandshakeError::Forged)));
     assert!(read(&mut dialler, &challenge).0.is_ok());
 }
 
@@ -72,8 +75,8 @@ fn other_keys_are_refused_by_both_ends() {
     let (mut dialler, hello) = dial(key());
     let mut acceptor = accept(key());
     let (_, challenge) = read(&mut acceptor, &hello);
-    assert!(matches!(read(&mut dialler, &challenge).0, Err(Refusal::Forged)));
-    assert!(matches!(read(&mut acceptor, &[7; SEAL_BYTES]).0, Err(Refusal::Forged)));
+    assert!(matches!(read(&mut dialler, &challenge).0, Err(HandshakeError::Forged)));
+    assert!(matches!(read(&mut acceptor, &[7; SEAL_BYTES]).0, Err(HandshakeError::Forged)));
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_hello_for_somebody_or_something_else_is_refused() {
     ] {
         let (_, hello) = Handshake::dial(key, purpose, Pe::new(from), Pe::new(to)).unwrap();
         let (result, answer) = read(&mut accept(key), &hello);
-        assert!(matches!(result, Err(Refusal::Stranger)), "{purpose:?} {from} {to}");
+        assert!(matches!(result, Err(HandshakeError::Stranger)), "{purpose:?} {from} {to}");
         assert!(answer.is_empty(), "a stranger is told nothing");
     }
 }
@@ -103,14 +106,17 @@ fn any_changed_bit_is_refused() {
         // A nonce, or the caller's number, is any; but then the dialler said something else.
         let (result, challenge) = read(&mut acceptor, &hello);
         if result.is_ok() {
-            assert!(matches!(read(&mut dialler, &challenge).0, Err(Refusal::Forged)), "{at}");
+            assert!(
+                matches!(read(&mut dialler, &challenge).0, Err(HandshakeError::Forged)),
+                "{at}"
+            );
         }
     }
     for at in 0..CHALLENGE_BYTES {
         let (mut dialler, hello) = dial(key);
         let (_, mut challenge) = read(&mut accept(key), &hello);
         challenge[at] ^= 0x80;
-        assert!(matches!(read(&mut dialler, &challenge).0, Err(Refusal::Forged)), "{at}");
+        assert!(matches!(read(&mut dialler, &challenge).0, Err(HandshakeError::Forged)), "{at}");
     }
 }
 

@@ -82,7 +82,7 @@ impl Node {
         }
     }
 
-    pub(super) fn hear_farewell(&mut self) {
+    pub(super) fn handle_farewell(&mut self) {
         self.ending.farewells_awaited = self.ending.farewells_awaited.saturating_sub(1);
     }
 

@@ -11,23 +11,23 @@ use ultramarine_topology::{Pe, Topology};
 /// Where this PE's search for work stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fishing {
-    line: Line,
+    fish: FishState,
     /// How much work was needed at the last tick.
     need: Need,
     /// The number of the last FISH cast.
     serial: u64,
     /// Index among the radii of the ball that the next FISH searches first.
-    reach: usize,
+    search_radius: usize,
     /// The longest wait after the next NOWORK.
     delay: Duration,
     /// How much work was needed when the last FISH was cast.
-    need_told: Need,
+    need_sent: Need,
     /// Since the last success it has not yet asked anew for being in greater need than that.
     may_ask_anew: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Line {
+enum FishState {
     /// Nothing is under way.
     Resting,
     /// A FISH was cast `at` and is waited for `until`.
@@ -39,12 +39,12 @@ enum Line {
 impl Fishing {
     pub(super) fn new(topology: &Topology, me: Pe, settings: &FishingSettings) -> Self {
         Fishing {
-            line: Line::Resting,
+            fish: FishState::Resting,
             need: Need::Ahead,
             serial: 0,
-            reach: nearest_company(topology, me),
+            search_radius: nearest_company(topology, me),
             delay: settings.min_fish_delay,
-            need_told: Need::Ahead,
+            need_sent: Need::Ahead,
             may_ask_anew: true,
         }
     }
@@ -55,9 +55,9 @@ impl Fishing {
     /// (UTS T3L on two PEs: 2.90 s instead of 3.11, and no more FISHes.)
     fn note_need(&mut self, need: Need, settings: &FishingSettings) {
         self.need = need;
-        let is_waiting = matches!(self.line, Line::BackingOff { .. });
-        if is_waiting && self.may_ask_anew && need > self.need_told {
-            (self.line, self.may_ask_anew) = (Line::Resting, false);
+        let is_waiting = matches!(self.fish, FishState::BackingOff { .. });
+        if is_waiting && self.may_ask_anew && need > self.need_sent {
+            (self.fish, self.may_ask_anew) = (FishState::Resting, false);
             self.delay = settings.min_fish_delay;
         }
     }
@@ -74,21 +74,25 @@ impl Node {
         self.fishing.note_need(need, &self.settings.fishing);
         let has_more_losses = self.work_off_losses(host);
         let suspects_due = self.place_suspect(now, host);
-        match self.fishing.line {
-            Line::Out { until, .. } if now >= until => {
+        match self.fishing.fish {
+            FishState::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
-                self.fishing.line = Line::Resting;
+                self.fishing.fish = FishState::Resting;
             }
-            Line::BackingOff { until } if now >= until => self.fishing.line = Line::Resting,
+            FishState::BackingOff { until } if now >= until => {
+                self.fishing.fish = FishState::Resting
+            }
             _ => {}
         }
-        if self.fishing.line == Line::Resting && host.queued() <= self.settings.fishing.max_fish {
+        if self.fishing.fish == FishState::Resting
+            && host.queued() <= self.settings.fishing.max_fish
+        {
             self.cast(now, host);
         }
-        let fishing_due = match self.fishing.line {
+        let fishing_due = match self.fishing.fish {
             _ if has_more_losses => Some(now),
-            Line::Resting => None,
-            Line::Out { until, .. } | Line::BackingOff { until } => Some(until),
+            FishState::Resting => None,
+            FishState::Out { until, .. } | FishState::BackingOff { until } => Some(until),
         };
         [fishing_due, suspects_due].into_iter().flatten().min()
     }
@@ -97,8 +101,9 @@ impl Node {
     fn cast(&mut self, now: Duration, host: &mut impl Host) {
         let Some(victim) = self.find_victim(host) else { return };
         self.fishing.serial += 1;
-        self.fishing.need_told = self.fishing.need;
-        self.fishing.line = Line::Out { at: now, until: now + self.settings.fishing.fish_deadline };
+        self.fishing.need_sent = self.fishing.need;
+        self.fishing.fish =
+            FishState::Out { at: now, until: now + self.settings.fishing.fish_deadline };
         self.statistics.at(self.topology.distance(self.me, victim)).fishes += 1;
         let (thief, serial, hops_left) =
             (self.me, self.fishing.serial, self.settings.fishing.max_hops);
@@ -109,7 +114,7 @@ impl Node {
     /// Somebody in the ball that is to be searched next, or in a wider one if all in it are dead.
     fn find_victim(&mut self, host: &mut impl Host) -> Option<Pe> {
         for _ in 0..self.topology.radii().len() {
-            let radius = *self.topology.radii().get(self.fishing.reach)?;
+            let radius = *self.topology.radii().get(self.fishing.search_radius)?;
             let mut random = || host.random();
             let victim = first_victim(&self.topology, &self.dead, self.me, radius, &mut random);
             if victim.is_some() {
@@ -211,7 +216,7 @@ impl Node {
     fn hand_on(&mut self, parcel: &mut Parcel, to: Pe, host: &mut impl Host) {
         let home = parcel.task.home;
         if home == self.me {
-            self.supervision.leaves(parcel, self.me, to);
+            self.supervision.record_departure(parcel, self.me, to);
             return;
         }
         parcel.version.age += 1;
@@ -234,10 +239,12 @@ impl Node {
         row.steals += tasks.len() as u64;
         row.bytes += tasks.iter().map(|task| task.body.len() as u64).sum::<u64>();
         tasks.into_iter().for_each(|task| self.take_in(from, task, host));
-        if let (true, Line::Out { at, .. }) = (serial == self.fishing.serial, self.fishing.line) {
+        if let (true, FishState::Out { at, .. }) =
+            (serial == self.fishing.serial, self.fishing.fish)
+        {
             self.statistics.steal_latency.record(now.saturating_sub(at));
-            self.fishing.line = Line::Resting;
-            self.fishing.reach = nearest_company(&self.topology, self.me);
+            self.fishing.fish = FishState::Resting;
+            self.fishing.search_radius = nearest_company(&self.topology, self.me);
             self.fishing.delay = self.settings.fishing.min_fish_delay;
             self.fishing.may_ask_anew = true;
         }
@@ -247,7 +254,7 @@ impl Node {
     fn take_in(&mut self, from: Pe, mut parcel: Parcel, host: &mut impl Host) {
         let home = parcel.task.home;
         if home == self.me {
-            if !self.supervision.comes_home(&mut parcel) {
+            if !self.supervision.record_return(&mut parcel) {
                 return;
             }
         } else if self.dead.contains(&home) {
@@ -264,16 +271,17 @@ impl Node {
 
     /// Somebody has died, who may have had this PE's FISH.
     pub(super) fn release_fish(&mut self) {
-        if let Line::Out { .. } = self.fishing.line {
+        if let FishState::Out { .. } = self.fishing.fish {
             self.statistics.fishes_lost += 1;
-            self.fishing.line = Line::Resting;
+            self.fishing.fish = FishState::Resting;
         }
     }
 
     /// The next FISH searches a wider ball, or after the widest the smallest again.
     fn reach_further(&mut self) {
-        self.fishing.reach = if self.fishing.reach + 1 < self.topology.radii().len() {
-            self.fishing.reach + 1
+        self.fishing.search_radius = if self.fishing.search_radius + 1 < self.topology.radii().len()
+        {
+            self.fishing.search_radius + 1
         } else {
             nearest_company(&self.topology, self.me)
         };
@@ -288,14 +296,14 @@ impl Node {
         host: &mut impl Host,
     ) {
         self.statistics.at(self.topology.distance(self.me, from)).no_works += 1;
-        if serial != self.fishing.serial || !matches!(self.fishing.line, Line::Out { .. }) {
+        if serial != self.fishing.serial || !matches!(self.fishing.fish, FishState::Out { .. }) {
             return;
         }
         let (least, most) =
             (self.settings.fishing.min_fish_delay, self.settings.fishing.max_fish_delay);
         let span = self.fishing.delay.saturating_sub(least).as_nanos() as u64;
         let wait = least + Duration::from_nanos(host.random() % (span + 1));
-        self.fishing.line = Line::BackingOff { until: now + wait };
+        self.fishing.fish = FishState::BackingOff { until: now + wait };
         self.fishing.delay = (self.fishing.delay * 2).min(most.max(least));
         self.reach_further();
     }

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::error::TaskError;
-use crate::wire::Growing;
+use crate::wire::ByteSink;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
@@ -113,7 +113,7 @@ pub type Outcome = Result<Bytes, TaskError>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bytes {
     /// Copied with each clone.
-    pub few: Few,
+    pub few: SmallBytes,
     /// Shared by all clones.
     pub many: Option<Array>,
 }
@@ -130,7 +130,7 @@ impl Bytes {
     }
 }
 
-impl<B: Into<Few>> From<B> for Bytes {
+impl<B: Into<SmallBytes>> From<B> for Bytes {
     fn from(few: B) -> Self {
         Bytes { few: few.into(), many: None }
     }
@@ -140,27 +140,27 @@ impl<B: Into<Few>> From<B> for Bytes {
 /// reference to the code, and 16 bytes of arguments. (For a placed task that saves two allocations
 /// of five.)
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
-pub struct Few(SmallVec<[u8; Few::IN_LINE]>);
+pub struct SmallBytes(SmallVec<[u8; SmallBytes::IN_LINE]>);
 
-impl Clone for Few {
+impl Clone for SmallBytes {
     fn clone(&self) -> Self {
         // The library's own way is byte by byte.
-        Few(SmallVec::from_slice(&self.0))
+        SmallBytes(SmallVec::from_slice(&self.0))
     }
 }
 
-impl Few {
+impl SmallBytes {
     /// How many need no memory of their own.
     pub const IN_LINE: usize = 32;
 }
 
-impl From<Vec<u8>> for Few {
+impl From<Vec<u8>> for SmallBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Few(bytes.into())
+        SmallBytes(bytes.into())
     }
 }
 
-impl Deref for Few {
+impl Deref for SmallBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -168,31 +168,31 @@ impl Deref for Few {
     }
 }
 
-impl Growing for Few {
+impl ByteSink for SmallBytes {
     #[inline]
     fn append(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 }
 
-impl Serialize for Few {
+impl Serialize for SmallBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Few {
+impl<'de> Deserialize<'de> for SmallBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
         impl Visitor<'_> for Reader {
-            type Value = Few;
+            type Value = SmallBytes;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("bytes")
             }
 
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Few, E> {
-                Ok(Few(SmallVec::from_slice(bytes)))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<SmallBytes, E> {
+                Ok(SmallBytes(SmallVec::from_slice(bytes)))
             }
         }
         deserializer.deserialize_bytes(Reader)

@@ -45,7 +45,7 @@ pub mod victim;
 
 pub use cancelling::CANCELLED_AT_ONCE;
 pub use ending::Phase;
-pub use membership::{Living, Membership, Notice, Standing};
+pub use membership::{Living, Membership, MembershipStatus, Notice};
 pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
 pub use node::{Host, Node};
 pub use pool::{Pool, Radii, Shelf};

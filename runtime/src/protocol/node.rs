@@ -6,7 +6,7 @@ use super::message::{Bytes, Fish, Message, Outcome, Parcel, Version};
 use super::recovery::Losses;
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
-use super::supervision::{Location, Mutant, Supervision};
+use super::supervision::{Location, Supervision, SupervisionMutant};
 use crate::error::TaskError;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -145,7 +145,7 @@ impl Node {
             // The job is ending as it is.
             Message::Failed { .. } => {}
             Message::Shutdown => self.end(host),
-            Message::Farewell => self.hear_farewell(),
+            Message::Farewell => self.handle_farewell(),
             Message::Release => {
                 self.end(host);
                 self.release(host);
@@ -173,10 +173,10 @@ impl Node {
     ) {
         parcel.radius = Distance::ONE;
         if !self.dead.contains(&to) {
-            self.supervision.leaves(&mut parcel, self.me, to);
+            self.supervision.record_departure(&mut parcel, self.me, to);
             host.send(to, message(parcel));
         } else if parcel.supervised {
-            self.supervision.waits(parcel);
+            self.supervision.record_waiting(parcel);
         } else {
             self.statistics.lost += 1;
             host.fill(parcel.task.future, Err(TaskError::Lost { pe: to }));
@@ -202,27 +202,32 @@ impl Node {
         location: Location,
         host: &mut impl Host,
     ) {
-        if !self.supervision.hear(future, version, location, self.is_mutant(Mutant::IgnoresAge)) {
+        if !self.supervision.record_news(
+            future,
+            version,
+            location,
+            self.is_mutant(SupervisionMutant::IgnoresAge),
+        ) {
             return;
         }
         let gone = match location {
             Location::InTransit { to, .. } if self.dead.contains(&to) => to,
             _ => return,
         };
-        if !self.is_mutant(Mutant::ForgetsTheDead) {
+        if !self.is_mutant(SupervisionMutant::ForgetsTheDead) {
             self.lose(future, gone, host);
         }
     }
 
     /// Whether this rule is left out.
     #[cfg(feature = "mutants")]
-    fn is_mutant(&self, mutant: Mutant) -> bool {
+    fn is_mutant(&self, mutant: SupervisionMutant) -> bool {
         self.settings.mutant == Some(mutant)
     }
 
     #[cfg(not(feature = "mutants"))]
     #[allow(clippy::unused_self, reason = "as with the feature")]
-    fn is_mutant(&self, _: Mutant) -> bool {
+    fn is_mutant(&self, _: SupervisionMutant) -> bool {
         false
     }
 }

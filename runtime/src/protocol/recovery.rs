@@ -4,7 +4,7 @@
 use super::fishing::fair;
 use super::message::{Fish, Message, Need};
 use super::node::{Host, Node};
-use super::supervision::{Fate, Suspicion};
+use super::supervision::{LossOutcome, Suspicion};
 use super::victim::first_victim;
 use crate::error::TaskError;
 use std::collections::VecDeque;
@@ -64,12 +64,12 @@ impl Node {
     /// A task of this PE was lost with that one.
     pub(super) fn lose(&mut self, future: u64, with: Pe, host: &mut impl Host) {
         match self.supervision.lose(future, with, self.settings.max_replicas) {
-            Fate::Recovered => self.statistics.replicas += 1,
-            Fate::Unsupervised => {
+            LossOutcome::Recovered => self.statistics.replicas += 1,
+            LossOutcome::Unsupervised => {
                 self.statistics.lost += 1;
                 host.fill(future, Err(TaskError::Lost { pe: with }));
             }
-            Fate::TooOften(with) => give_up(future, with, host),
+            LossOutcome::TooOften(with) => give_up(future, with, host),
         }
     }
 
@@ -117,7 +117,7 @@ impl Node {
                 let radii = self.topology.distance(self.me, to)..=Distance::ONE;
                 let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());
                 if let Some(mut parcel) = suspicions.into_iter().find_map(&mut recover) {
-                    self.supervision.leaves(&mut parcel, self.me, to);
+                    self.supervision.record_departure(&mut parcel, self.me, to);
                     host.send(to, Message::Place(parcel));
                 }
             }

@@ -14,7 +14,7 @@ pub struct ProtocolSettings {
     pub losses_per_turn: usize,
     /// Breaks a rule of the protocol, to see that the proofs notice.
     #[cfg(feature = "mutants")]
-    pub mutant: Option<super::supervision::Mutant>,
+    pub mutant: Option<super::supervision::SupervisionMutant>,
 }
 
 /// How many times a lost task is tried again, unless set otherwise. Generous, since a task that

@@ -10,7 +10,7 @@ use crate::transport::tcp;
 pub use crate::transport::tcp::CONNECTIONS_MIN;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use value::{Refusal, Value, variable_of};
+use value::{SettingProblem, SettingValue, variable_of};
 
 /// The settings of one PE.
 ///
@@ -86,10 +86,10 @@ macro_rules! settings {
         const NAMES: &[&str] = &[$($name),+];
 
         impl Settings {
-            fn assign(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
+            fn assign(&mut self, name: &str, value: &str) -> Result<(), SettingProblem> {
                 match name.to_ascii_lowercase().as_str() {
-                    $($name => self.$($field).+ = Value::parse(name, value)?,)+
-                    _ => return Err(Refusal::unknown(name)),
+                    $($name => self.$($field).+ = SettingValue::parse(name, value)?,)+
+                    _ => return Err(SettingProblem::unknown(name)),
                 }
                 Ok(())
             }
@@ -191,8 +191,8 @@ impl Settings {
         let is_ours = |name: &&&str| !others.iter().any(|other| other.eq_ignore_ascii_case(name));
         let names: Vec<_> = NAMES.iter().filter(is_ours).copied().collect();
         let by_variable =
-            |refusal: Refusal| refusal.named(variable_of, &[others, &names[..]].concat());
-        let plain = |refusal: Refusal| refusal.named(str::to_owned, &names);
+            |problem: SettingProblem| problem.named(variable_of, &[others, &names[..]].concat());
+        let plain = |problem: SettingProblem| problem.named(str::to_owned, &names);
         let mut settings = Settings::for_threads(threads);
         if let Some((name, value)) = ours.iter().find(|(name, _)| name == "THREADS") {
             settings.assign(name, value).map_err(by_variable)?;
@@ -212,10 +212,10 @@ impl Settings {
             let messages = port.message_bytes_max.saturating_mul(BACKLOG_MESSAGES);
             port.backlog_bytes_max = port.backlog_bytes_max.max(messages);
         }
-        settings.check().map_err(|refusal| {
+        settings.check().map_err(|problem| {
             // It is named as it was given.
-            let from_variable = is_in(&ours, &refusal.name) && !is_in(changes, &refusal.name);
-            if from_variable { by_variable(refusal) } else { plain(refusal) }
+            let from_variable = is_in(&ours, &problem.name) && !is_in(changes, &problem.name);
+            if from_variable { by_variable(problem) } else { plain(problem) }
         })?;
         Ok(settings)
     }
@@ -235,10 +235,10 @@ impl Settings {
     }
 
     /// Whether the settings make sense together.
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self) -> Result<(), SettingProblem> {
         let Settings { threads, fishing, port, detector, .. } = self;
         let demand = |holds: bool, name: &str, value: String, reason: &str| {
-            if holds { Ok(()) } else { Err(Refusal::value(name, &value, reason)) }
+            if holds { Ok(()) } else { Err(SettingProblem::value(name, &value, reason)) }
         };
         let count = |name, value: usize, range: RangeInclusive<usize>, reason| {
             demand(range.contains(&value), name, value.to_string(), reason)

@@ -5,19 +5,19 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// What is wrong with a setting, before it is said by which name it was given.
-pub(super) struct Refusal {
+pub(super) struct SettingProblem {
     pub(super) name: String,
     /// The value and what is wrong with it; `None` where there is no such setting.
     wrong: Option<(String, String)>,
 }
 
-impl Refusal {
+impl SettingProblem {
     pub(super) fn unknown(name: &str) -> Self {
-        Refusal { name: name.to_owned(), wrong: None }
+        SettingProblem { name: name.to_owned(), wrong: None }
     }
 
     pub(super) fn value(name: &str, value: &str, reason: &str) -> Self {
-        Refusal { name: name.to_owned(), wrong: Some((value.to_owned(), reason.to_owned())) }
+        SettingProblem { name: name.to_owned(), wrong: Some((value.to_owned(), reason.to_owned())) }
     }
 
     /// The error, with settings called so; these are the known ones.
@@ -37,18 +37,18 @@ pub(super) fn variable_of(name: &str) -> String {
 }
 
 /// A type that a setting can have.
-pub(super) trait Value: Sized {
-    fn parse(name: &str, text: &str) -> Result<Self, Refusal>;
+pub(super) trait SettingValue: Sized {
+    fn parse(name: &str, text: &str) -> Result<Self, SettingProblem>;
 }
 
-fn number<T: FromStr>(name: &str, text: &str) -> Result<T, Refusal> {
+fn number<T: FromStr>(name: &str, text: &str) -> Result<T, SettingProblem> {
     let reason = "a whole number that is neither negative nor too large is expected";
-    text.trim().parse().map_err(|_| Refusal::value(name, text, reason))
+    text.trim().parse().map_err(|_| SettingProblem::value(name, text, reason))
 }
 
 macro_rules! numbers {
-    ($($type:ty),+) => { $(impl Value for $type {
-        fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
+    ($($type:ty),+) => { $(impl SettingValue for $type {
+        fn parse(name: &str, text: &str) -> Result<Self, SettingProblem> {
             number(name, text)
         }
     })+ };
@@ -56,24 +56,24 @@ macro_rules! numbers {
 
 numbers!(u8, u32, usize);
 
-impl Value for bool {
-    fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
+impl SettingValue for bool {
+    fn parse(name: &str, text: &str) -> Result<Self, SettingProblem> {
         let reason = "true or false is expected";
-        text.trim().parse().map_err(|_| Refusal::value(name, text, reason))
+        text.trim().parse().map_err(|_| SettingProblem::value(name, text, reason))
     }
 }
 
-impl Value for Option<u64> {
-    fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
+impl SettingValue for Option<u64> {
+    fn parse(name: &str, text: &str) -> Result<Self, SettingProblem> {
         number(name, text).map(Some)
     }
 }
 
-impl Value for Duration {
-    fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
+impl SettingValue for Duration {
+    fn parse(name: &str, text: &str) -> Result<Self, SettingProblem> {
         humantime::parse_duration(text).map_err(|error| {
             let reason = format!("a duration such as 50us, 10ms or 2s is expected ({error})");
-            Refusal::value(name, text, &reason)
+            SettingProblem::value(name, text, &reason)
         })
     }
 }

@@ -22,7 +22,7 @@
 //! sleep on the frame. Ringing takes the mutex that the sleeper holds from (a) until it waits, so
 //! the notification cannot fall between the check and the wait.
 
-use super::{Lane, LaneError, Shelf, Sleeper};
+use super::{ArrayHandoff, Lane, LaneError, Sleeper};
 use crossbeam_queue::ArrayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -46,22 +46,23 @@ const POLL_FRAMES_MAX: usize = 256;
 /// The lanes of a job of `pes` PEs in this process; the index is the PE's number.
 pub fn network(pes: u32) -> Vec<MemoryLane> {
     let spare = (SPARE_BUFFERS_IN_ALL / pes.max(1) as usize).clamp(1, SPARE_BUFFERS_MAX);
-    let stations: Arc<[Arc<Station>]> = (0..pes).map(|_| Arc::new(Station::new(spare))).collect();
-    let shelf = Arc::<Shelf>::default();
+    let inboxes: Arc<[Arc<MemoryInbox>]> =
+        (0..pes).map(|_| Arc::new(MemoryInbox::new(spare))).collect();
+    let handoff = Arc::<ArrayHandoff>::default();
     let lane =
-        |pe| MemoryLane { me: Pe::new(pe), stations: stations.clone(), shelf: shelf.clone() };
+        |pe| MemoryLane { me: Pe::new(pe), inboxes: inboxes.clone(), handoff: handoff.clone() };
     (0..pes).map(lane).collect()
 }
 
 /// One PE's end of a [`network`].
 pub struct MemoryLane {
     me: Pe,
-    stations: Arc<[Arc<Station>]>,
-    shelf: Arc<Shelf>,
+    inboxes: Arc<[Arc<MemoryInbox>]>,
+    handoff: Arc<ArrayHandoff>,
 }
 
 /// What others see of a PE.
-struct Station {
+struct MemoryInbox {
     inbox: ArrayQueue<(Pe, Vec<u8>)>,
     /// Empty buffers for this PE's next frames.
     spare: ArrayQueue<Vec<u8>>,
@@ -78,9 +79,9 @@ const ASLEEP: u8 = 1;
 /// The sleep, or else the next one, is over.
 const RUNG: u8 = 2;
 
-impl Station {
+impl MemoryInbox {
     fn new(spare: usize) -> Self {
-        Station {
+        MemoryInbox {
             inbox: ArrayQueue::new(INBOX_FRAMES_MAX),
             spare: ArrayQueue::new(spare),
             bell: AtomicU8::new(QUIET),
@@ -103,12 +104,12 @@ impl Lane for MemoryLane {
     fn has_room(&self, to: Pe) -> bool {
         // One that has left takes no frame, but that is to be told.
         let has_room =
-            |to: &Arc<Station>| !to.inbox.is_full() || to.has_left.load(Ordering::Relaxed);
-        self.stations.get(to.index()).is_none_or(has_room)
+            |to: &Arc<MemoryInbox>| !to.inbox.is_full() || to.has_left.load(Ordering::Relaxed);
+        self.inboxes.get(to.index()).is_none_or(has_room)
     }
 
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
-        let receiver = self.stations.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
+        let receiver = self.inboxes.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
         if frame.len() > FRAME_BYTES_MAX {
             return Err(LaneError::FrameTooLong { bytes: frame.len(), limit: FRAME_BYTES_MAX });
         }
@@ -119,7 +120,7 @@ impl Lane for MemoryLane {
             *frame = refused;
             return Ok(false);
         }
-        *frame = self.stations[self.me.index()].spare.pop().unwrap_or_default();
+        *frame = self.inboxes[self.me.index()].spare.pop().unwrap_or_default();
         fence(Ordering::SeqCst);
         if receiver.bell.load(Ordering::Relaxed) == ASLEEP {
             receiver.wake();
@@ -128,7 +129,7 @@ impl Lane for MemoryLane {
     }
 
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
-        let inbox = &self.stations[self.me.index()].inbox;
+        let inbox = &self.inboxes[self.me.index()].inbox;
         let mut frames = 0;
         while frames < POLL_FRAMES_MAX
             && let Some((from, mut frame)) = inbox.pop()
@@ -136,7 +137,7 @@ impl Lane for MemoryLane {
             deliver(from, &frame);
             frame.clear();
             // A full store of spares simply lets this one go.
-            let _ = self.stations[from.index()].spare.push(frame);
+            let _ = self.inboxes[from.index()].spare.push(frame);
             frames += 1;
         }
         Ok(frames)
@@ -150,22 +151,22 @@ impl Lane for MemoryLane {
         true
     }
 
-    fn shelf(&self) -> Option<Arc<Shelf>> {
-        Some(self.shelf.clone())
+    fn handoff(&self) -> Option<Arc<ArrayHandoff>> {
+        Some(self.handoff.clone())
     }
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {
-        Arc::<Station>::clone(&self.stations[self.me.index()])
+        Arc::<MemoryInbox>::clone(&self.inboxes[self.me.index()])
     }
 }
 
 impl Drop for MemoryLane {
     fn drop(&mut self) {
-        self.stations[self.me.index()].has_left.store(true, Ordering::Relaxed);
+        self.inboxes[self.me.index()].has_left.store(true, Ordering::Relaxed);
     }
 }
 
-impl Sleeper for Station {
+impl Sleeper for MemoryInbox {
     fn sleep(&self, at_most: Duration) {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         // Fails if the bell was rung, and then the wait is over before it begins.

@@ -12,20 +12,20 @@
 //! has nothing to do sleeps in the lane's [`Sleeper`].
 
 pub mod descriptors;
+pub(crate) mod frame_splitter;
+mod handoff;
 pub mod link;
 pub(crate) mod listener;
 pub mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;
-pub(crate) mod pieces;
-pub(crate) mod ports;
-mod shelf;
+pub(crate) mod port_range;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
 
+pub use handoff::ArrayHandoff;
 pub use link::{Port, PortSettings};
-pub use shelf::Shelf;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub trait Lane: Send {
     }
 
     /// Where arrays lie that one PE has for another, if the lane connects PEs of one process.
-    fn shelf(&self) -> Option<Arc<Shelf>> {
+    fn handoff(&self) -> Option<Arc<ArrayHandoff>> {
         None
     }
 

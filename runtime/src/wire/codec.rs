@@ -44,24 +44,24 @@ pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), W
 pub fn encode_within<T: Serialize>(
     room: usize,
     value: &T,
-    bytes: &mut impl Growing,
+    bytes: &mut impl ByteSink,
 ) -> Result<bool, WireError> {
     let bytes_max = bytes.len().saturating_add(room);
     let mut has_room = true;
-    let appending = Appending { bytes, bytes_max, has_room: &mut has_room };
-    match bincode::serde::encode_into_writer(value, appending, CONFIG) {
+    let writer = LimitedWriter { bytes, bytes_max, has_room: &mut has_room };
+    match bincode::serde::encode_into_writer(value, writer, CONFIG) {
         Err(_) if !has_room => Ok(false),
         encoded => Ok(encoded.map(|()| true)?),
     }
 }
 
 /// Bytes to which more can be appended.
-pub trait Growing: Deref<Target = [u8]> {
+pub trait ByteSink: Deref<Target = [u8]> {
     /// Appends these.
     fn append(&mut self, bytes: &[u8]);
 }
 
-impl Growing for Vec<u8> {
+impl ByteSink for Vec<u8> {
     #[inline]
     fn append(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
@@ -70,13 +70,13 @@ impl Growing for Vec<u8> {
 
 /// Grows as it is written to, up to a limit. (The library's own way through `std::io::Write` takes
 /// twice the time.)
-struct Appending<'a, B> {
+struct LimitedWriter<'a, B> {
     bytes: &'a mut B,
     bytes_max: usize,
     has_room: &'a mut bool,
 }
 
-impl<B: Growing> Writer for Appending<'_, B> {
+impl<B: ByteSink> Writer for LimitedWriter<'_, B> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         if bytes.len() > self.bytes_max - self.bytes.len() {

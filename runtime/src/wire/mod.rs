@@ -5,4 +5,4 @@
 
 mod codec;
 
-pub use codec::{Growing, WireError, decode, decode_first, encode, encode_into, encode_within};
+pub use codec::{ByteSink, WireError, decode, decode_first, encode, encode_into, encode_within};

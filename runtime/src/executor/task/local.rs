@@ -22,8 +22,8 @@ use crate::array::is_plain;
 use crate::code::{Code, Name};
 use crate::error::TaskError;
 use crate::protocol::Outcome;
-use crate::protocol::message::{Bytes, Few};
-use crate::wire::Growing;
+use crate::protocol::message::{Bytes, SmallBytes};
+use crate::wire::ByteSink;
 use async_task::Task;
 use spin::Yield;
 use spin::mutex::spin::{SpinMutex, SpinMutexGuard};
@@ -314,7 +314,7 @@ pub(crate) fn pack_task<S: Site, B: Body<S, A>, A: Portable>(
     match Code::<Arrival<S>>::of(kind).reference() {
         Ok(code) => {
             let limits = Limits { effort, bytes_max: pe.value_bytes_max() };
-            let mut few = Few::default();
+            let mut few = SmallBytes::default();
             few.append(&code.to_bytes());
             pack(Which::argument_of(B::name()), argument, few, limits)
         }

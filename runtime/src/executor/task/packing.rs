@@ -11,9 +11,9 @@ use super::start::{Effort, Fill};
 use super::travel::{Hold, is_carrying, packed, travelling};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
-use crate::protocol::message::{Bytes, Few};
+use crate::protocol::message::{Bytes, SmallBytes};
 use crate::protocol::{Message, Outcome};
-use crate::wire::{self, Growing};
+use crate::wire::{self, ByteSink};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub(crate) enum Unpacked<T> {
 pub(crate) fn pack<T: Portable>(
     which: Which,
     value: T,
-    few: Few,
+    few: SmallBytes,
     Limits { effort, bytes_max }: Limits,
 ) -> Result<Bytes, Unpacked<T>> {
     let bytes = match array::from_value(value) {
@@ -89,7 +89,7 @@ pub(crate) fn pack<T: Portable>(
             if draft.len() < Message::ARRAY_BYTES_MIN {
                 draft.into_few().into()
             } else {
-                Bytes { few: Few::default(), many: Some(draft.many.into()) }
+                Bytes { few: SmallBytes::default(), many: Some(draft.many.into()) }
             }
         }
     };
@@ -103,12 +103,12 @@ pub(crate) fn pack<T: Portable>(
 /// Bytes that are being written: in a plain `Vec` as soon as they are too many to lie in line,
 /// since the other kind then grows at two thirds of the speed.
 struct Draft {
-    few: Few,
+    few: SmallBytes,
     many: Vec<u8>,
 }
 
 impl Draft {
-    fn into_few(self) -> Few {
+    fn into_few(self) -> SmallBytes {
         if self.many.is_empty() { self.few } else { self.many.into() }
     }
 }
@@ -121,11 +121,11 @@ impl Deref for Draft {
     }
 }
 
-impl Growing for Draft {
+impl ByteSink for Draft {
     #[inline]
     fn append(&mut self, bytes: &[u8]) {
         if self.many.is_empty() {
-            if self.few.len() + bytes.len() <= Few::IN_LINE {
+            if self.few.len() + bytes.len() <= SmallBytes::IN_LINE {
                 return self.few.append(bytes);
             }
             self.many.extend_from_slice(&self.few);
@@ -142,10 +142,11 @@ pub(crate) fn pack_result<T: Portable>(
 ) -> Result<Bytes, TaskError> {
     let limits = Limits { effort: Effort::Full, bytes_max };
     let which = Which::result_of(task);
-    let packed = pack(which, value, Few::default(), limits).map_err(|unpacked| match unpacked {
-        Unpacked::Failed(error) => error,
-        Unpacked::TooLong(_) => unreachable!("it may take as long as it takes"),
-    });
+    let packed =
+        pack(which, value, SmallBytes::default(), limits).map_err(|unpacked| match unpacked {
+            Unpacked::Failed(error) => error,
+            Unpacked::TooLong(_) => unreachable!("it may take as long as it takes"),
+        });
     carries_nothing::<T>(which)?;
     packed
 }

@@ -41,7 +41,7 @@
 //!   from that list. A bulletin with nothing new ends there; bulletins can overtake each other,
 //!   because each holds the whole list.
 //! - What comes **from the dead** is dropped and answered with the list. A PE that finds itself in
-//!   it is [`Expelled`](Standing::Expelled) and says nothing more.
+//!   it is [`Expelled`](MembershipStatus::Expelled) and says nothing more.
 //! - A PE that suspects **the root** tells all as a herald: ORPHANED goes down a tree that begins
 //!   with the herald. Each PE that hears it looks at the root itself. It leaves when it has lost
 //!   the root itself, and only then. With several heralds at once, each PE passes on the first that
@@ -108,7 +108,7 @@
 //! assert_eq!(sent, [(one, bulletin.clone()), (two, bulletin)]);
 //! ```
 
-mod docket;
+mod accusations;
 mod living;
 mod mutant;
 mod notice;
@@ -116,10 +116,10 @@ mod notice;
 mod tests;
 
 pub use living::Living;
-pub use mutant::Mutant;
-pub use notice::{Notice, Standing};
+pub use mutant::MembershipMutant;
+pub use notice::{MembershipStatus, Notice};
 
-use docket::Docket;
+use accusations::AccusationTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -130,19 +130,19 @@ pub struct Membership {
     me: Pe,
     pes: u32,
     patience: Duration,
-    standing: Standing,
+    status: MembershipStatus,
     /// In the order of declaration: a beginning of the root's list.
     dead: Vec<Pe>,
     /// By the accused: my accusations without an answer. Empty unless I am a member, and on the
     /// root.
     accusations: BTreeMap<Pe, Accusation>,
     /// On the root: whom others accuse.
-    docket: Docket,
+    heard_accusations: AccusationTable,
     /// The smallest herald whose news I passed on.
     herald: Option<Pe>,
     /// Breaks a rule, to see that the proofs notice.
     #[cfg(feature = "mutants")]
-    pub mutant: Option<Mutant>,
+    pub mutant: Option<MembershipMutant>,
 }
 
 /// What I told the root and have no answer to.
@@ -168,10 +168,10 @@ impl Membership {
             me,
             pes,
             patience,
-            standing: Standing::Member,
+            status: MembershipStatus::Member,
             dead: Vec::new(),
             accusations: BTreeMap::new(),
-            docket: Docket::default(),
+            heard_accusations: AccusationTable::default(),
             herald: None,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -190,8 +190,8 @@ impl Membership {
     }
 
     /// Where this PE stands.
-    pub fn standing(&self) -> Standing {
-        self.standing
+    pub fn status(&self) -> MembershipStatus {
+        self.status
     }
 
     /// Those that this PE does not know to be dead.
@@ -230,7 +230,7 @@ impl Membership {
         }
         let insists = self.accusations.get(&pe).is_some_and(|former| former.insists);
         if self.me == Pe::ROOT {
-            self.convict(pe, out);
+            self.declare_dead(pe, out);
         } else if pe == Pe::ROOT {
             self.lose_root(out);
         } else if !insists {
@@ -241,7 +241,7 @@ impl Membership {
     /// This PE has contact with `pe`, or is not interested any more.
     pub fn reach(&mut self, pe: Pe) {
         self.accusations.remove(&pe);
-        self.docket.reached(pe);
+        self.heard_accusations.reached(pe);
         if pe == Pe::ROOT {
             self.herald = None;
         }
@@ -250,7 +250,7 @@ impl Membership {
     /// Whether it matters if `pe` is gone.
     fn concerns(&self, pe: Pe) -> bool {
         let lives = pe != self.me && pe.number() < self.pes && !self.is_dead(pe);
-        lives && self.standing == Standing::Member
+        lives && self.status == MembershipStatus::Member
     }
 
     fn accuse(&mut self, now: Duration, pe: Pe, insists: bool, out: &mut dyn FnMut(Pe, Notice)) {
@@ -272,10 +272,10 @@ impl Membership {
         if from == self.me || from.number() >= self.pes {
             return;
         }
-        match self.standing {
-            Standing::Member => {}
+        match self.status {
+            MembershipStatus::Member => {}
             // A smaller herald's news must be passed on, see above.
-            Standing::RootLost => {
+            MembershipStatus::RootLost => {
                 if let Notice::Orphaned { herald } = notice
                     && !self.is_dead(from)
                 {
@@ -283,7 +283,7 @@ impl Membership {
                 }
                 return;
             }
-            Standing::Expelled | Standing::Over { .. } => return,
+            MembershipStatus::Expelled | MembershipStatus::Over { .. } => return,
         }
         if self.is_dead(from) {
             return out(from, self.bulletin());
@@ -307,7 +307,7 @@ impl Membership {
             // The root knows itself whether the job is over, and judges until its own end.
             Notice::Goodbye if self.me == Pe::ROOT => {}
             Notice::Goodbye => {
-                self.standing = Standing::Over { by: from };
+                self.status = MembershipStatus::Over { by: from };
                 self.accusations.clear();
             }
         }
@@ -322,14 +322,14 @@ impl Membership {
                 out(Pe::ROOT, Notice::Accuse { pe: *pe, insists: accusation.insists });
             }
         }
-        self.docket.forget(now);
+        self.heard_accusations.forget(now);
         self.due()
     }
 
     /// When to call [`tick`](Self::tick) at the latest; `None` if there is nothing to wait for.
     pub fn due(&self) -> Option<Duration> {
         let again_at = self.accusations.values().map(|accusation| accusation.again_at);
-        again_at.chain(self.docket.due()).min()
+        again_at.chain(self.heard_accusations.due()).min()
     }
 
     /// A PE that lives accuses `pe`.
@@ -347,25 +347,25 @@ impl Membership {
         if self.is_dead(pe) {
             return out(accuser, self.bulletin());
         }
-        if self.is_mutant(Mutant::BelievesAccusers) {
-            return self.convict(pe, out);
+        if self.is_mutant(MembershipMutant::BelievesAccusers) {
+            return self.declare_dead(pe, out);
         }
         let until = now.saturating_add(self.patience);
-        let trusts_old = self.is_mutant(Mutant::TrustsOldSights);
-        let hearing = self.docket.hear(accuser, (pe, insists), until, trusts_old);
-        if hearing.is_first
+        let trusts_old = self.is_mutant(MembershipMutant::TrustsOldSights);
+        let outcome = self.heard_accusations.add(accuser, (pe, insists), until, trusts_old);
+        if outcome.is_first
             && let Some(witness) = self.witness(accuser, pe)
         {
             for at in [accuser, pe] {
                 out(witness, Notice::Look { pe: at });
             }
         }
-        if hearing.is_path_broken {
-            let leaves = self.docket.who_leaves(accuser, pe);
+        if outcome.is_path_broken {
+            let leaves = self.heard_accusations.who_leaves(accuser, pe);
             let stays = if leaves == pe { accuser } else { pe };
-            self.convict(leaves, out);
-            if self.is_mutant(Mutant::ExpelsBoth) {
-                self.convict(stays, out);
+            self.declare_dead(leaves, out);
+            if self.is_mutant(MembershipMutant::ExpelsBoth) {
+                self.declare_dead(stays, out);
             }
         } else {
             out(self.me, Notice::Look { pe });
@@ -382,11 +382,12 @@ impl Membership {
     }
 
     /// On the root: this PE is dead from now on.
-    fn convict(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
+    fn declare_dead(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         self.dead.push(pe);
         let living = self.living();
         let mut told: BTreeSet<Pe> = living.children(self.me).collect();
-        told.extend(self.docket.close(pe).into_iter().filter(|accuser| living.contains(*accuser)));
+        let accusers = self.heard_accusations.close(pe);
+        told.extend(accusers.into_iter().filter(|accuser| living.contains(*accuser)));
         told.insert(pe);
         told.into_iter().for_each(|to| out(to, self.bulletin()));
     }
@@ -404,7 +405,7 @@ impl Membership {
         }
         self.dead = dead;
         if self.is_dead(self.me) {
-            self.standing = Standing::Expelled;
+            self.status = MembershipStatus::Expelled;
             self.accusations.clear();
             return;
         }
@@ -419,7 +420,7 @@ impl Membership {
             return;
         }
         self.pass_on(herald, out);
-        if self.is_mutant(Mutant::BelievesHeralds) {
+        if self.is_mutant(MembershipMutant::BelievesHeralds) {
             self.lose_root(out);
         } else {
             out(self.me, Notice::Look { pe: Pe::ROOT });
@@ -427,7 +428,7 @@ impl Membership {
     }
 
     fn lose_root(&mut self, out: &mut dyn FnMut(Pe, Notice)) {
-        self.standing = Standing::RootLost;
+        self.status = MembershipStatus::RootLost;
         self.accusations.clear();
         self.pass_on(self.me, out);
     }

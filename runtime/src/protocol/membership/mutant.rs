@@ -4,7 +4,7 @@ use super::Membership;
 
 /// A rule that can be left out, with the feature `mutants`, to see that the proofs notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mutant {
+pub enum MembershipMutant {
     /// The root convicts on an accuser's word.
     BelievesAccusers,
     /// What the root saw before an accuser insisted counts, too.
@@ -18,13 +18,13 @@ pub enum Mutant {
 impl Membership {
     /// Whether this rule is left out.
     #[cfg(feature = "mutants")]
-    pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
+    pub(super) fn is_mutant(&self, mutant: MembershipMutant) -> bool {
         self.mutant == Some(mutant)
     }
 
     #[cfg(not(feature = "mutants"))]
     #[allow(clippy::unused_self, reason = "as with the feature")]
-    pub(super) fn is_mutant(&self, _: Mutant) -> bool {
+    pub(super) fn is_mutant(&self, _: MembershipMutant) -> bool {
         false
     }
 }

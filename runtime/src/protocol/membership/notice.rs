@@ -39,7 +39,7 @@ pub enum Notice {
 
 /// Where a PE stands, as it sees it. It begins as a member, and each of the others is for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Standing {
+pub enum MembershipStatus {
     /// It belongs to the job.
     Member,
     /// The others hold it for dead; it has to leave.

@@ -119,7 +119,7 @@ impl Record {
 
 /// What becomes of a task that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum LossOutcome {
     /// Another copy waits for a thief.
     Recovered,
     /// Nobody supervised it.
@@ -131,7 +131,7 @@ pub(super) enum Fate {
 /// A rule of the protocol that can be left out, with the feature `mutants`, to see that the proofs
 /// notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mutant {
+pub enum SupervisionMutant {
     /// A record that comes to name a PE known to be dead is left at that.
     ForgetsTheDead,
     /// Outdated news is believed.
@@ -174,7 +174,7 @@ impl Supervision {
     }
 
     /// A task of this PE leaves it, `from` here `to` there.
-    pub(super) fn leaves(&mut self, parcel: &mut Parcel, from: Pe, to: Pe) {
+    pub(super) fn record_departure(&mut self, parcel: &mut Parcel, from: Pe, to: Pe) {
         parcel.version.age += 1;
         let Parcel { task, radius, supervised, version, ref body } = *parcel;
         let location = Location::InTransit { from, to };
@@ -186,7 +186,7 @@ impl Supervision {
     }
 
     /// A supervised task of this PE was meant for one that is dead: it waits for a thief.
-    pub(super) fn waits(&mut self, parcel: Parcel) {
+    pub(super) fn record_waiting(&mut self, parcel: Parcel) {
         let Parcel { task, radius, version, body, .. } = parcel;
         let (location, backup) = (Location::Lost, Some(Box::new(Backup::of(body))));
         let record = Record { version, location, radius, backup };
@@ -194,7 +194,7 @@ impl Supervision {
     }
 
     /// A task of this PE comes back to it as stolen work. Whether it still counts.
-    pub(super) fn comes_home(&mut self, parcel: &mut Parcel) -> bool {
+    pub(super) fn record_return(&mut self, parcel: &mut Parcel) -> bool {
         let version = Version { age: parcel.version.age + 1, ..parcel.version };
         let me = self.me;
         let counts = self.change(parcel.task.future, |record| {
@@ -212,7 +212,7 @@ impl Supervision {
     }
 
     /// Takes note of where a task is said to be, unless that is outdated. Whether it was news.
-    pub(super) fn hear(
+    pub(super) fn record_news(
         &mut self,
         future: u64,
         version: Version,
@@ -237,7 +237,7 @@ impl Supervision {
     }
 
     /// This task was lost with that PE.
-    pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> Fate {
+    pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> LossOutcome {
         let lost = self.change(future, |record| {
             record.version = Version { replica: record.version.replica + 1, age: 0 };
             record.location = Location::Lost;
@@ -251,12 +251,12 @@ impl Supervision {
         match lost {
             Some(None) => {
                 self.remove(future);
-                Fate::Unsupervised
+                LossOutcome::Unsupervised
             }
             Some(Some(losses)) if losses > max_replicas as usize => {
-                Fate::TooOften(self.give_up(future))
+                LossOutcome::TooOften(self.give_up(future))
             }
-            _ => Fate::Recovered,
+            _ => LossOutcome::Recovered,
         }
     }
 

@@ -1,9 +1,9 @@
 //! The receiving half of one pair: the peer's stream, which arrives in order or not at all.
 
 use super::buffers::Buffers;
-use super::records::{Malformed, Note, Records};
+use super::records::{CopyRecord, Malformed, Records};
 use crate::array::Array;
-use crate::transport::Shelf;
+use crate::transport::ArrayHandoff;
 use std::sync::Arc;
 
 /// Where the peer's stream stands.
@@ -16,7 +16,7 @@ pub(super) struct Inbound {
 
 /// What became of a frame's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Taken {
+pub(super) enum PayloadOutcome {
     /// At least one of them was new, and they came next in the stream.
     New,
     /// All of them were here already.
@@ -27,8 +27,8 @@ pub(super) enum Taken {
 
 impl Inbound {
     /// A stream whose arrays may lie there.
-    pub(super) fn new(shelf: Option<Arc<Shelf>>) -> Self {
-        Inbound { position: 0, records: Records::new(shelf) }
+    pub(super) fn new(handoff: Option<Arc<ArrayHandoff>>) -> Self {
+        Inbound { position: 0, records: Records::new(handoff) }
     }
 
     #[cfg(test)]
@@ -37,8 +37,8 @@ impl Inbound {
     }
 
     /// What the peer has said of arrays that are copied, the oldest first.
-    pub(super) fn take_note(&mut self) -> Option<Note> {
-        self.records.take_note()
+    pub(super) fn take_copy_record(&mut self) -> Option<CopyRecord> {
+        self.records.take_copy_record()
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -54,13 +54,13 @@ impl Inbound {
         message_bytes_max: usize,
         buffers: &mut Buffers,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
-    ) -> Result<Taken, Malformed> {
+    ) -> Result<PayloadOutcome, Malformed> {
         if sequence > self.position {
-            return Ok(Taken::Gap);
+            return Ok(PayloadOutcome::Gap);
         }
         let known = self.position - sequence;
         if known >= payload.len() as u64 {
-            return Ok(Taken::Duplicate);
+            return Ok(PayloadOutcome::Duplicate);
         }
         let new = &payload[known as usize..];
         self.position += new.len() as u64;
@@ -71,7 +71,7 @@ impl Inbound {
         if self.records.is_between() {
             buffers.give(self.records.exchange_buffer(Vec::new()));
         }
-        Ok(Taken::New)
+        Ok(PayloadOutcome::New)
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
                 let mut deliver = |message: &[u8], _| delivered.push(message.to_vec());
                 let payload = &stream[from..to];
                 let taken = inbound.take(from as u64, payload, 200, &mut buffers, &mut deliver);
-                prop_assert_eq!(taken, Ok(Taken::New));
+                prop_assert_eq!(taken, Ok(PayloadOutcome::New));
             }
             prop_assert_eq!(delivered, [message]);
         }
@@ -110,10 +110,10 @@ mod tests {
         let (mut inbound, mut buffers) = (Inbound::default(), Buffers::default());
         let mut take =
             |sequence, bytes: &[u8]| inbound.take(sequence, bytes, 9, &mut buffers, &mut |_, _| {});
-        assert_eq!(take(1, &[0, 0]), Ok(Taken::Gap));
-        assert_eq!(take(0, &[9, 0]), Ok(Taken::New));
-        assert_eq!(take(0, &[9, 0]), Ok(Taken::Duplicate));
-        assert_eq!(take(1, &[0, 0, 0]), Ok(Taken::New));
-        assert_eq!(take(3, &[0, 7]), Ok(Taken::New));
+        assert_eq!(take(1, &[0, 0]), Ok(PayloadOutcome::Gap));
+        assert_eq!(take(0, &[9, 0]), Ok(PayloadOutcome::New));
+        assert_eq!(take(0, &[9, 0]), Ok(PayloadOutcome::Duplicate));
+        assert_eq!(take(1, &[0, 0, 0]), Ok(PayloadOutcome::New));
+        assert_eq!(take(3, &[0, 7]), Ok(PayloadOutcome::New));
     }
 }

@@ -61,16 +61,16 @@ pub use error::LinkError;
 pub(crate) use foreign::prefer_huge_pages;
 pub use settings::PortSettings;
 
-use super::{Connections, Lane, LaneError, Shelf, Sleeper};
+use super::{ArrayHandoff, Connections, Lane, LaneError, Sleeper};
 use crate::array::Array;
 use buffers::Buffers;
 use credit::Budget;
 use frame::HEADER_BYTES;
 use offers::{OFFERED_BYTES_MIN, PartSize};
-use outbound::Way;
-use peer::{Common, Limits, Peer};
+use outbound::ArrayRoute;
+use peer::{PeerStreams, PortResources, StreamLimits};
 use records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
-use silence::Silences;
+use silence::SilenceMonitor;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,16 +85,16 @@ pub struct Port {
     me: Pe,
     lane: Box<dyn Lane>,
     /// Where arrays lie for PEs of this process.
-    shelf: Option<Arc<Shelf>>,
+    handoff: Option<Arc<ArrayHandoff>>,
     /// The PEs that may be able to read our memory.
     neighbours: Option<Ball>,
     settings: PortSettings,
-    limits: Limits,
+    limits: StreamLimits,
     counters: LinkCounters,
-    common: Common,
-    silences: Silences,
+    resources: PortResources,
+    silences: SilenceMonitor,
     /// The streams, made when first needed.
-    peers: Vec<Option<Box<Peer>>>,
+    peers: Vec<Option<Box<PeerStreams>>>,
     /// The peers for whom a frame can go out now; those, and only those, have `is_ready` set.
     ready: Vec<Pe>,
     /// The peers for whom something may fall due; those, and only those, have `is_timed` set.
@@ -125,17 +125,17 @@ impl Port {
         Port {
             me,
             limits: limits(&*lane, &settings),
-            shelf: lane.shelf(),
+            handoff: lane.handoff(),
             neighbours: None,
             lane,
             settings,
             counters: LinkCounters::default(),
-            common: Common {
+            resources: PortResources {
                 buffers: Buffers::default(),
                 budget: Budget::new(settings.credit_bytes_max),
                 offered: 0,
             },
-            silences: Silences::default(),
+            silences: SilenceMonitor::default(),
             peers: std::iter::repeat_with(|| None).take(pes as usize).collect(),
             ready: Vec::new(),
             timed: Vec::new(),
@@ -199,27 +199,29 @@ impl Port {
         } else {
             let slot =
                 self.peers.get_mut(to.index()).ok_or(LinkError::Lane(LaneError::NoSuchPe(to)))?;
-            let peer =
-                slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits, self.shelf.clone())));
+            let peer = slot.get_or_insert_with(|| {
+                Box::new(PeerStreams::new(&self.limits, self.handoff.clone()))
+            });
             if peer.is_closed {
                 return Ok(true);
             }
             if !room(peer.outbound.backlog_bytes()) {
                 return Ok(false);
             }
-            let way = match &self.shelf {
-                Some(shelf) => Way::Shelf(shelf),
+            let route = match &self.handoff {
+                Some(handoff) => ArrayRoute::Handoff(handoff),
                 None if array_bytes >= OFFERED_BYTES_MIN
                     && self.neighbours.is_some_and(|neighbours| neighbours.contains(to))
                     && peer.outbound.may_offer() =>
                 {
-                    Way::Offer
+                    ArrayRoute::Offer
                 }
-                None => Way::Pieces,
+                None => ArrayRoute::Pieces,
             };
-            self.common.offered += usize::from(array.is_some() && matches!(way, Way::Offer));
-            let array = array.map(|array| (array, way));
-            peer.outbound.push(message, array, &mut self.common.buffers);
+            self.resources.offered +=
+                usize::from(array.is_some() && matches!(route, ArrayRoute::Offer));
+            let array = array.map(|array| (array, route));
+            peer.outbound.push(message, array, &mut self.resources.buffers);
             peer.enlist_ready(to, &mut self.ready);
         }
         self.counters.messages_sent += 1;
@@ -252,7 +254,9 @@ impl Port {
             messages: (after.messages_received - before.messages_received) as usize,
             frames_received: (after.frames_received - before.frames_received) as usize,
             frames_sent: (after.frames_sent - before.frames_sent) as usize,
-            is_streaming: self.is_streaming || self.common.offered > 0 || !self.fetched.is_empty(),
+            is_streaming: self.is_streaming
+                || self.resources.offered > 0
+                || !self.fetched.is_empty(),
         })
     }
 
@@ -272,9 +276,9 @@ impl Port {
     /// If the lane's frames have no room for anything but a frame's header (32 bytes).
     pub fn switch_lane(&mut self, lane: Box<dyn Lane>) {
         self.limits = limits(&*lane, &self.settings);
-        self.shelf = lane.shelf();
+        self.handoff = lane.handoff();
         self.lane = lane;
-        self.silences = Silences::default();
+        self.silences = SilenceMonitor::default();
         for (slot, pe) in self.peers.iter_mut().zip(0..) {
             let Some(peer) = slot else { continue };
             peer.outbound.restart(self.limits.frame_bytes);
@@ -294,9 +298,10 @@ impl Port {
     /// still send, and is sent to it, is dropped from now on.
     pub fn close(&mut self, pe: Pe) {
         if let Some(slot) = self.peers.get_mut(pe.index()) {
-            let peer =
-                slot.get_or_insert_with(|| Box::new(Peer::new(&self.limits, self.shelf.clone())));
-            peer.close(&mut self.common);
+            let peer = slot.get_or_insert_with(|| {
+                Box::new(PeerStreams::new(&self.limits, self.handoff.clone()))
+            });
+            peer.close(&mut self.resources);
         }
         self.lane.forget(pe);
     }
@@ -309,7 +314,7 @@ impl Port {
 
     /// Large arrays that have been sent, to be dropped where no message waits for that.
     pub fn take_discarded(&mut self) -> Vec<Array> {
-        std::mem::take(&mut self.common.buffers.discarded)
+        std::mem::take(&mut self.resources.buffers.discarded)
     }
 
     /// Whether everything sent has been acknowledged (messages to oneself: delivered), no
@@ -318,7 +323,7 @@ impl Port {
         let peers = &self.peers;
         let is_idle = |pe: &Pe| peers[pe.index()].as_ref().is_none_or(|peer| peer.is_idle());
         self.own.is_empty()
-            && self.common.offered == 0
+            && self.resources.offered == 0
             && self.fetched.is_empty()
             && self.ready.is_empty()
             && self.timed.iter().all(is_idle)
@@ -351,9 +356,9 @@ impl Port {
     /// What its streams' buffers hold, those in use and those kept.
     #[cfg(test)]
     fn buffer_bytes(&self) -> usize {
-        let of = |peer: &Peer| peer.outbound.buffer_bytes() + peer.inbound.buffer_bytes();
+        let of = |peer: &PeerStreams| peer.outbound.buffer_bytes() + peer.inbound.buffer_bytes();
         let peers = self.peers.iter().flatten().map(|peer| of(peer)).sum::<usize>();
-        peers + self.common.buffers.bytes()
+        peers + self.resources.buffers.bytes()
     }
 
     /// What this port has seen since it was made.
@@ -362,12 +367,12 @@ impl Port {
     }
 }
 
-fn limits(lane: &dyn Lane, settings: &PortSettings) -> Limits {
+fn limits(lane: &dyn Lane, settings: &PortSettings) -> StreamLimits {
     let frame_bytes_max = lane.frame_bytes_max();
     assert!(frame_bytes_max > HEADER_BYTES, "the lane's frames hold no more than a header");
     let frame_bytes = frame_bytes_max - HEADER_BYTES;
     let window_bytes = frame_bytes.saturating_mul(settings.window_frames as usize);
     let resend_after = if lane.is_lossless() { Duration::MAX } else { settings.resend_after };
     let message_bytes_max = settings.message_bytes_max;
-    Limits { frame_bytes, window_bytes, message_bytes_max, resend_after }
+    StreamLimits { frame_bytes, window_bytes, message_bytes_max, resend_after }
 }

@@ -13,7 +13,7 @@
 
 use super::foreign;
 use super::records::Offer;
-use crate::array::{Array, Arriving};
+use crate::array::{Array, IncomingArray};
 use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -105,14 +105,14 @@ impl Offers {
     }
 
     /// The peer has the oldest, which is returned if there was any.
-    pub(super) fn fetched(&mut self) -> Option<Array> {
+    pub(super) fn take_fetched(&mut self) -> Option<Array> {
         let (_, array) = self.open.pop_front()?;
         self.bytes -= array.bytes().len();
         Some(array)
     }
 
     /// The peer takes none. Those that it was offered, to be sent in another way.
-    pub(super) fn are_refused(&mut self) -> VecDeque<(Vec<u8>, Array)> {
+    pub(super) fn withdraw_all(&mut self) -> VecDeque<(Vec<u8>, Array)> {
         self.is_refused = true;
         self.bytes = 0;
         std::mem::take(&mut self.open)
@@ -143,7 +143,7 @@ impl Drop for Seal {
 
 /// What became of an offer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
+pub(super) enum OfferReply {
     Fetched,
     /// It cannot be copied, nor can any other.
     Refused,
@@ -155,7 +155,7 @@ pub(super) struct Fetches {
     /// The oldest first, each with the message that it belongs to.
     open: VecDeque<(Vec<u8>, Offer)>,
     /// As much as there is of the oldest.
-    arriving: Option<Arriving>,
+    incoming: Option<IncomingArray>,
     is_refusing: bool,
 }
 
@@ -176,29 +176,29 @@ impl Fetches {
         &mut self,
         part_bytes: usize,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
-    ) -> Option<Answer> {
+    ) -> Option<OfferReply> {
         let (_, offer) = self.open.front()?;
-        let mut arriving = self.arriving.take().or_else(|| offer.begin());
-        if !arriving.as_mut().is_some_and(|array| offer.copy_part(array, part_bytes)) {
+        let mut incoming = self.incoming.take().or_else(|| offer.begin());
+        if !incoming.as_mut().is_some_and(|array| offer.copy_part(array, part_bytes)) {
             *self = Fetches { is_refusing: true, ..Fetches::default() };
-            return Some(Answer::Refused);
+            return Some(OfferReply::Refused);
         }
-        self.arriving = arriving;
-        let array = self.arriving.take_if(|array| array.missing() == 0)?;
+        self.incoming = incoming;
+        let array = self.incoming.take_if(|array| array.missing() == 0)?;
         let (message, _) = self.open.pop_front()?;
         deliver(&message, Some(array.into_array()));
-        Some(Answer::Fetched)
+        Some(OfferReply::Fetched)
     }
 }
 
 impl Offer {
     /// Memory for the array. `None`: there is no such array.
-    fn begin(&self) -> Option<Arriving> {
-        Arriving::new(usize::try_from(self.bytes).ok()?, usize::from(self.alignment))
+    fn begin(&self) -> Option<IncomingArray> {
+        IncomingArray::new(usize::try_from(self.bytes).ok()?, usize::from(self.alignment))
     }
 
     /// Copies the next bytes. Whether they are those of the array.
-    fn copy_part(&self, array: &mut Arriving, part_bytes: usize) -> bool {
+    fn copy_part(&self, array: &mut IncomingArray, part_bytes: usize) -> bool {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else {
             return false;
         };

@@ -14,10 +14,10 @@
 //! whole. It is never copied: a piece refers to it.
 
 use super::buffers::Buffers;
-use super::offers::{Answer, Offers};
+use super::offers::{OfferReply, Offers};
 use super::records::{self, PREFIX_BYTES};
 use crate::array::Array;
-use crate::transport::Shelf;
+use crate::transport::ArrayHandoff;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -34,9 +34,9 @@ const SEGMENT_BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct Outbound {
     /// The stream from `acknowledged`, or a little before it, to `laid`.
-    segments: VecDeque<Segment>,
+    segments: VecDeque<StreamSegment>,
     /// Arrays that are not laid down as a whole yet, the oldest first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedArray>,
     /// How many bytes of theirs are not laid down.
     waiting_bytes: usize,
     /// Arrays that the peer copies itself.
@@ -48,7 +48,7 @@ pub(super) struct Outbound {
     /// No byte from this position on was ever handed to a lane, so none can be acknowledged.
     sent_max: u64,
     /// The end of what is laid down.
-    laid: u64,
+    appended: u64,
     /// The peer has given us credit up to this position; see `credit.rs`.
     limit: u64,
     /// One frame may be in flight without any credit.
@@ -65,22 +65,22 @@ pub(super) struct Outbound {
 }
 
 /// Bytes that stand together in the stream.
-struct Segment {
+struct StreamSegment {
     /// The position of the first.
     start: u64,
-    content: Content,
+    content: SegmentContent,
 }
 
-enum Content {
+enum SegmentContent {
     Messages(Vec<u8>),
     Piece { prefix: [u8; PREFIX_BYTES], array: Array, range: Range<usize> },
 }
 
 /// How an array gets to the peer.
 #[derive(Clone, Copy)]
-pub(super) enum Way<'a> {
+pub(super) enum ArrayRoute<'a> {
     /// It is there already: the peer is in our process.
-    Shelf(&'a Shelf),
+    Handoff(&'a ArrayHandoff),
     /// The peer copies it.
     Offer,
     /// In the stream.
@@ -88,17 +88,17 @@ pub(super) enum Way<'a> {
 }
 
 /// An array that is being laid down.
-struct Waiting {
+struct QueuedArray {
     /// What belongs to it, until it is announced.
     message: Option<Vec<u8>>,
     array: Array,
     /// How many of its bytes are laid down.
-    laid: usize,
+    appended: usize,
 }
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Heard {
+pub(super) enum AckOutcome {
     /// More of the stream has arrived than was known.
     Progress,
     /// Nothing new.
@@ -107,11 +107,11 @@ pub(super) enum Heard {
     Impossible,
 }
 
-impl Segment {
+impl StreamSegment {
     fn end(&self) -> u64 {
         let bytes = match &self.content {
-            Content::Messages(bytes) => bytes.len(),
-            Content::Piece { range, .. } => PREFIX_BYTES + range.len(),
+            SegmentContent::Messages(bytes) => bytes.len(),
+            SegmentContent::Piece { range, .. } => PREFIX_BYTES + range.len(),
         };
         self.start + bytes as u64
     }
@@ -122,11 +122,11 @@ impl Segment {
         let mut write =
             |bytes: &[u8]| frame.extend_from_slice(&bytes[..bytes_max.min(bytes.len())]);
         match &self.content {
-            Content::Messages(bytes) => write(&bytes[from..]),
-            Content::Piece { array, range, .. } if from >= PREFIX_BYTES => {
+            SegmentContent::Messages(bytes) => write(&bytes[from..]),
+            SegmentContent::Piece { array, range, .. } if from >= PREFIX_BYTES => {
                 write(&array.bytes()[range.clone()][from - PREFIX_BYTES..]);
             }
-            Content::Piece { prefix, .. } => write(&prefix[from..]),
+            SegmentContent::Piece { prefix, .. } => write(&prefix[from..]),
         }
     }
 }
@@ -138,7 +138,7 @@ impl Outbound {
 
     /// Bytes not yet acknowledged.
     pub(super) fn backlog_bytes(&self) -> usize {
-        (self.laid - self.acknowledged) as usize + self.waiting_bytes + self.offers.bytes()
+        (self.appended - self.acknowledged) as usize + self.waiting_bytes + self.offers.bytes()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -158,87 +158,93 @@ impl Outbound {
     pub(super) fn push(
         &mut self,
         message: &[u8],
-        array: Option<(&Array, Way<'_>)>,
+        array: Option<(&Array, ArrayRoute<'_>)>,
         buffers: &mut Buffers,
     ) {
         match array {
-            None => self.lay(buffers, |stream| records::write_message(stream, message)),
-            Some((array, Way::Shelf(shelf))) => {
-                let number = shelf.put(array.clone());
-                self.lay(buffers, |stream| records::write_shelved(stream, message, number));
+            None => self.append(buffers, |stream| records::write_message(stream, message)),
+            Some((array, ArrayRoute::Handoff(handoff))) => {
+                let number = handoff.put(array.clone());
+                self.append(buffers, |stream| records::write_handed_over(stream, message, number));
             }
-            Some((array, Way::Offer)) => {
+            Some((array, ArrayRoute::Offer)) => {
                 let offer = self.offers.add(message, array.clone());
-                self.lay(buffers, |stream| records::write_offer(stream, message, &offer));
+                self.append(buffers, |stream| records::write_offer(stream, message, &offer));
             }
-            Some((array, Way::Pieces)) => {
+            Some((array, ArrayRoute::Pieces)) => {
                 self.wait(message.to_vec(), array.clone());
-                self.lay_pieces(buffers);
+                self.append_pieces(buffers);
             }
         }
     }
 
     fn wait(&mut self, message: Vec<u8>, array: Array) {
         self.waiting_bytes += array.bytes().len();
-        self.waiting.push_back(Waiting { message: Some(message), array, laid: 0 });
+        self.waiting.push_back(QueuedArray { message: Some(message), array, appended: 0 });
     }
 
     /// Tells the peer what became of its offer.
-    pub(super) fn answer(&mut self, answer: Answer, buffers: &mut Buffers) {
-        self.lay(buffers, |stream| records::write_answer(stream, answer));
+    pub(super) fn reply(&mut self, reply: OfferReply, buffers: &mut Buffers) {
+        self.append(buffers, |stream| records::write_reply(stream, reply));
     }
 
     /// The peer says what became of ours. Of how many; `None`: it had none.
-    pub(super) fn is_answered(&mut self, answer: Answer, buffers: &mut Buffers) -> Option<usize> {
-        if answer == Answer::Fetched {
-            buffers.discard(self.offers.fetched()?);
+    pub(super) fn handle_reply(
+        &mut self,
+        reply: OfferReply,
+        buffers: &mut Buffers,
+    ) -> Option<usize> {
+        if reply == OfferReply::Fetched {
+            buffers.discard(self.offers.take_fetched()?);
             return Some(1);
         }
-        let refused = self.offers.are_refused();
+        let refused = self.offers.withdraw_all();
         let count = refused.len();
         refused.into_iter().for_each(|(message, array)| self.wait(message, array));
-        self.lay_pieces(buffers);
+        self.append_pieces(buffers);
         Some(count)
     }
 
     /// Appends to the messages that were laid down last.
-    fn lay(&mut self, buffers: &mut Buffers, write: impl FnOnce(&mut Vec<u8>)) {
+    fn append(&mut self, buffers: &mut Buffers, write: impl FnOnce(&mut Vec<u8>)) {
         let is_open = self.segments.back().is_some_and(|segment| match &segment.content {
-            Content::Messages(bytes) => bytes.len() < SEGMENT_BYTES,
-            Content::Piece { .. } => false,
+            SegmentContent::Messages(bytes) => bytes.len() < SEGMENT_BYTES,
+            SegmentContent::Piece { .. } => false,
         });
         if !is_open {
-            let content = Content::Messages(buffers.take());
-            self.segments.push_back(Segment { start: self.laid, content });
+            let content = SegmentContent::Messages(buffers.take());
+            self.segments.push_back(StreamSegment { start: self.appended, content });
         }
-        if let Some(Segment { content: Content::Messages(bytes), .. }) = self.segments.back_mut() {
+        if let Some(StreamSegment { content: SegmentContent::Messages(bytes), .. }) =
+            self.segments.back_mut()
+        {
             let before = bytes.len();
             write(bytes);
-            self.laid += (bytes.len() - before) as u64;
+            self.appended += (bytes.len() - before) as u64;
         }
     }
 
     /// Lays down arrays as far as they can be sent soon.
-    fn lay_pieces(&mut self, buffers: &mut Buffers) {
-        while self.laid - self.sent < self.frame_bytes as u64
-            && let Some(Waiting { mut message, array, laid }) = self.waiting.pop_front()
+    fn append_pieces(&mut self, buffers: &mut Buffers) {
+        while self.appended - self.sent < self.frame_bytes as u64
+            && let Some(QueuedArray { mut message, array, appended }) = self.waiting.pop_front()
         {
             if let Some(message) = message.take() {
-                self.lay(buffers, |stream| {
+                self.append(buffers, |stream| {
                     records::write_announcement(stream, &message, &array);
                 });
             }
-            let bytes = PIECE_BYTES_MAX.min(array.bytes().len() - laid);
-            let (prefix, range) = (records::piece_prefix(bytes), laid..laid + bytes);
-            let laid = range.end;
+            let bytes = PIECE_BYTES_MAX.min(array.bytes().len() - appended);
+            let (prefix, range) = (records::piece_prefix(bytes), appended..appended + bytes);
+            let appended = range.end;
             if bytes > 0 {
-                let content = Content::Piece { prefix, array: array.clone(), range };
-                self.segments.push_back(Segment { start: self.laid, content });
-                self.laid += (PREFIX_BYTES + bytes) as u64;
+                let content = SegmentContent::Piece { prefix, array: array.clone(), range };
+                self.segments.push_back(StreamSegment { start: self.appended, content });
+                self.appended += (PREFIX_BYTES + bytes) as u64;
                 self.waiting_bytes -= bytes;
             }
-            if laid < array.bytes().len() {
-                self.waiting.push_front(Waiting { message, array, laid });
+            if appended < array.bytes().len() {
+                self.waiting.push_front(QueuedArray { message, array, appended });
             }
         }
     }
@@ -255,7 +261,7 @@ impl Outbound {
 
     /// Whether [`next`](Self::next) has bytes to send.
     pub(super) fn may_send(&self) -> bool {
-        self.sent < self.laid && self.in_flight_bytes() < self.allowed_bytes()
+        self.sent < self.appended && self.in_flight_bytes() < self.allowed_bytes()
     }
 
     /// Appends the bytes of the next frame to send, which may be none. Its position, and how many
@@ -263,7 +269,7 @@ impl Outbound {
     pub(super) fn next(&self, frame: &mut Vec<u8>) -> (u64, usize) {
         let room =
             self.allowed_bytes().saturating_sub(self.in_flight_bytes()).min(self.frame_bytes);
-        let end = self.laid.min(self.sent + room as u64);
+        let end = self.appended.min(self.sent + room as u64);
         let mut at = self.sent;
         let first = self.segments.partition_point(|segment| segment.end() <= at);
         let mut segments = self.segments.range(first..).peekable();
@@ -276,7 +282,7 @@ impl Outbound {
                 at += (frame.len() - before) as u64;
             }
         }
-        (self.sent, (self.laid - end) as usize + self.waiting_bytes)
+        (self.sent, (self.appended - end) as usize + self.waiting_bytes)
     }
 
     /// The lane took the next `bytes` bytes. Returns how many of them had been sent before.
@@ -287,7 +293,7 @@ impl Outbound {
         let resent = self.sent_max.saturating_sub(self.sent).min(bytes as u64);
         self.sent += bytes as u64;
         self.sent_max = self.sent_max.max(self.sent);
-        self.lay_pieces(buffers);
+        self.append_pieces(buffers);
         resent as usize
     }
 
@@ -299,28 +305,28 @@ impl Outbound {
         window_bytes_max: usize,
         now: Duration,
         buffers: &mut Buffers,
-    ) -> Heard {
+    ) -> AckOutcome {
         if position > self.sent_max {
-            return Heard::Impossible;
+            return AckOutcome::Impossible;
         }
         self.limit = self.limit.max(position + u64::from(credit));
         if position <= self.acknowledged {
-            return Heard::Old;
+            return AckOutcome::Old;
         }
         while self.segments.front().is_some_and(|segment| segment.end() <= position) {
             match self.segments.pop_front().map(|segment| segment.content) {
-                Some(Content::Messages(bytes)) => buffers.give(bytes),
-                Some(Content::Piece { array, .. }) => buffers.discard(array),
+                Some(SegmentContent::Messages(bytes)) => buffers.give(bytes),
+                Some(SegmentContent::Piece { array, .. }) => buffers.discard(array),
                 None => {}
             }
         }
         self.acknowledged = position;
         self.sent = self.sent.max(position);
-        self.lay_pieces(buffers);
+        self.append_pieces(buffers);
         self.window_bytes = self.window_bytes.saturating_mul(2).min(window_bytes_max);
         self.resends = 0;
         self.silent_since = (self.in_flight_bytes() > 0).then_some(now);
-        Heard::Progress
+        AckOutcome::Progress
     }
 
     /// When the stream is to be resent unless something is heard.
@@ -344,9 +350,9 @@ impl Outbound {
 
     #[cfg(test)]
     pub(super) fn buffer_bytes(&self) -> usize {
-        let bytes = |segment: &Segment| match &segment.content {
-            Content::Messages(bytes) => bytes.capacity(),
-            Content::Piece { .. } => 0,
+        let bytes = |segment: &StreamSegment| match &segment.content {
+            SegmentContent::Messages(bytes) => bytes.capacity(),
+            SegmentContent::Piece { .. } => 0,
         };
         self.segments.iter().map(bytes).sum()
     }

@@ -3,12 +3,12 @@
 use super::buffers::Buffers;
 use super::credit::{Budget, Loan};
 use super::frame::{Frame, Header};
-use super::inbound::{Inbound, Taken};
+use super::inbound::{Inbound, PayloadOutcome};
 use super::offers::Fetches;
-use super::outbound::{Heard, Outbound};
-use super::records::{Malformed, Note};
+use super::outbound::{AckOutcome, Outbound};
+use super::records::{CopyRecord, Malformed};
 use crate::array::Array;
-use crate::transport::Shelf;
+use crate::transport::ArrayHandoff;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const ACKNOWLEDGEMENTS_PER_WINDOW: [u64; 2] = [4, 2];
 
 /// What is the same for all peers of a port.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct StreamLimits {
     /// Bytes of the stream that fit into a frame of the lane.
     pub(super) frame_bytes: usize,
     /// The most that may be in flight between two PEs, one way.
@@ -32,14 +32,14 @@ pub(super) struct Limits {
     pub(super) resend_after: Duration,
 }
 
-impl Limits {
+impl StreamLimits {
     fn flow(&self) -> (usize, usize) {
         (self.frame_bytes, self.window_bytes)
     }
 }
 
 /// What all peers of a port share.
-pub(super) struct Common {
+pub(super) struct PortResources {
     pub(super) buffers: Buffers,
     pub(super) budget: Budget,
     /// How many arrays peers may copy that they have not yet said to have.
@@ -47,7 +47,7 @@ pub(super) struct Common {
 }
 
 /// What a port keeps about a PE that it talks to.
-pub(super) struct Peer {
+pub(super) struct PeerStreams {
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
     /// Arrays that we copy out of its memory.
@@ -71,7 +71,7 @@ pub(super) struct Peer {
 
 /// What became of a frame.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Receipt {
+pub(super) enum FrameOutcome {
     Good,
     Duplicate,
     Gap,
@@ -84,11 +84,11 @@ pub(super) enum Receipt {
     Malformed(Malformed),
 }
 
-impl Peer {
-    pub(super) fn new(limits: &Limits, shelf: Option<Arc<Shelf>>) -> Self {
-        Peer {
+impl PeerStreams {
+    pub(super) fn new(limits: &StreamLimits, handoff: Option<Arc<ArrayHandoff>>) -> Self {
+        PeerStreams {
             outbound: Outbound::new(limits.flow()),
-            inbound: Inbound::new(shelf),
+            inbound: Inbound::new(handoff),
             fetches: Fetches::default(),
             acknowledged: 0,
             credited: 0,
@@ -105,53 +105,53 @@ impl Peer {
     pub(super) fn receive(
         &mut self,
         Frame { header, payload }: Frame<'_>,
-        limits: &Limits,
-        common: &mut Common,
+        limits: &StreamLimits,
+        resources: &mut PortResources,
         now: Duration,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
-    ) -> Receipt {
+    ) -> FrameOutcome {
         if self.is_closed {
-            return Receipt::Refused;
+            return FrameOutcome::Refused;
         }
         self.heard = now;
-        let Limits { window_bytes, message_bytes_max, .. } = *limits;
+        let StreamLimits { window_bytes, message_bytes_max, .. } = *limits;
         let (position, credit) = (header.acknowledged, header.credit);
-        let buffers = &mut common.buffers;
+        let buffers = &mut resources.buffers;
         let heard = self.outbound.acknowledge(position, credit, window_bytes, now, buffers);
-        if heard == Heard::Impossible {
-            return Receipt::Impossible;
+        if heard == AckOutcome::Impossible {
+            return FrameOutcome::Impossible;
         }
         if payload.is_empty() {
-            return Receipt::Good;
+            return FrameOutcome::Good;
         }
         let taken =
             self.inbound.take(header.sequence, payload, message_bytes_max, buffers, deliver);
-        match taken.and_then(|taken| self.heed(common).map(|()| taken)) {
-            Ok(Taken::New) => {
-                self.owe(header.waiting, limits, &mut common.budget, now);
-                Receipt::Good
+        match taken.and_then(|taken| self.handle_copy_records(resources).map(|()| taken)) {
+            Ok(PayloadOutcome::New) => {
+                self.schedule_acknowledgement(header.waiting, limits, &mut resources.budget, now);
+                FrameOutcome::Good
             }
             // The acknowledgement of the first copy may be lost: the peer needs another.
-            Ok(Taken::Duplicate) => {
+            Ok(PayloadOutcome::Duplicate) => {
                 self.acknowledge_by = Some(now);
-                Receipt::Duplicate
+                FrameOutcome::Duplicate
             }
-            Ok(Taken::Gap) => Receipt::Gap,
+            Ok(PayloadOutcome::Gap) => FrameOutcome::Gap,
             Err(malformed) => {
-                self.close(common);
-                Receipt::Malformed(malformed)
+                self.close(resources);
+                FrameOutcome::Malformed(malformed)
             }
         }
     }
 
     /// Does what the peer says of arrays that are copied.
-    fn heed(&mut self, common: &mut Common) -> Result<(), Malformed> {
-        while let Some(note) = self.inbound.take_note() {
-            match note {
-                Note::Offered(message, offer) => self.fetches.add(message, offer),
-                Note::Answered(answer) => {
-                    let settled = self.outbound.is_answered(answer, &mut common.buffers);
-                    common.offered -= settled.ok_or(Malformed::Nonsense)?;
+    fn handle_copy_records(&mut self, resources: &mut PortResources) -> Result<(), Malformed> {
+        while let Some(copy_record) = self.inbound.take_copy_record() {
+            match copy_record {
+                CopyRecord::Offered(message, offer) => self.fetches.add(message, offer),
+                CopyRecord::Replied(reply) => {
+                    let settled = self.outbound.handle_reply(reply, &mut resources.buffers);
+                    resources.offered -= settled.ok_or(Malformed::Nonsense)?;
                 }
             }
         }
@@ -162,17 +162,23 @@ impl Peer {
     pub(super) fn fetch(
         &mut self,
         part_bytes: usize,
-        common: &mut Common,
+        resources: &mut PortResources,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
     ) {
-        if let Some(answer) = self.fetches.go_on(part_bytes, deliver) {
-            self.outbound.answer(answer, &mut common.buffers);
+        if let Some(reply) = self.fetches.go_on(part_bytes, deliver) {
+            self.outbound.reply(reply, &mut resources.buffers);
         }
     }
 
     /// New bytes have come, and at least `waiting` more are to come: the peer is owed an
     /// acknowledgement, and credit.
-    fn owe(&mut self, waiting: u32, limits: &Limits, budget: &mut Budget, now: Duration) {
+    fn schedule_acknowledgement(
+        &mut self,
+        waiting: u32,
+        limits: &StreamLimits,
+        budget: &mut Budget,
+        now: Duration,
+    ) {
         let position = self.inbound.position();
         budget.renew(&mut self.loan, position, waiting, limits.flow());
         let owed_bytes = position - self.acknowledged;
@@ -206,12 +212,12 @@ impl Peer {
         header: &Header,
         bytes: usize,
         now: Duration,
-        common: &mut Common,
+        resources: &mut PortResources,
     ) -> usize {
         self.acknowledged = header.acknowledged;
         self.credited = header.credit;
         self.acknowledge_by = None;
-        self.outbound.advance(bytes, now, &mut common.buffers)
+        self.outbound.advance(bytes, now, &mut resources.buffers)
     }
 
     /// When something falls due.
@@ -229,9 +235,9 @@ impl Peer {
     }
 
     /// Drops what waits, and whatever may come.
-    pub(super) fn close(&mut self, common: &mut Common) {
-        common.budget.end(&mut self.loan);
-        common.offered -= self.outbound.offered();
+    pub(super) fn close(&mut self, resources: &mut PortResources) {
+        resources.budget.end(&mut self.loan);
+        resources.offered -= self.outbound.offered();
         self.is_closed = true;
         self.outbound = Outbound::default();
         self.inbound = Inbound::default();

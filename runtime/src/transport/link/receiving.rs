@@ -1,7 +1,7 @@
 //! What a port does with the frames that arrive.
 
 use super::frame::Frame;
-use super::peer::{Peer, Receipt};
+use super::peer::{FrameOutcome, PeerStreams};
 use super::records::Malformed;
 use super::{Deliver, LinkError, Port};
 use std::time::Duration;
@@ -16,9 +16,9 @@ impl Port {
         let Port {
             me,
             lane,
-            shelf,
+            handoff,
             limits,
-            common,
+            resources,
             counters,
             peers,
             ready,
@@ -39,25 +39,26 @@ impl Port {
                 counters.corrupt += 1;
                 return;
             };
-            let peer = slot.get_or_insert_with(|| Box::new(Peer::new(limits, shelf.clone())));
+            let peer =
+                slot.get_or_insert_with(|| Box::new(PeerStreams::new(limits, handoff.clone())));
             let mut messages = 0;
-            let receipt = peer.receive(frame, limits, common, now, &mut |message, array| {
+            let outcome = peer.receive(frame, limits, resources, now, &mut |message, array| {
                 messages += 1;
                 deliver(from, message, array);
             });
             counters.messages_received += messages;
-            match receipt {
-                Receipt::Good => {}
-                Receipt::Duplicate => counters.duplicates += 1,
-                Receipt::Gap => counters.gaps += 1,
-                Receipt::Impossible => counters.corrupt += 1,
-                Receipt::Refused => counters.refused += 1,
-                Receipt::Malformed(Malformed::TooLong(bytes)) => {
+            match outcome {
+                FrameOutcome::Good => {}
+                FrameOutcome::Duplicate => counters.duplicates += 1,
+                FrameOutcome::Gap => counters.gaps += 1,
+                FrameOutcome::Impossible => counters.corrupt += 1,
+                FrameOutcome::Refused => counters.refused += 1,
+                FrameOutcome::Malformed(Malformed::TooLong(bytes)) => {
                     counters.oversized += 1;
                     let limit = limits.message_bytes_max;
                     failure = Some(LinkError::MessageTooLong { from, bytes, limit });
                 }
-                Receipt::Malformed(Malformed::Nonsense) => {
+                FrameOutcome::Malformed(Malformed::Nonsense) => {
                     failure = Some(LinkError::Malformed { from });
                 }
             }
@@ -79,7 +80,7 @@ impl Port {
         let Some(peer) = self.peers[from.index()].as_mut() else { return };
         let counters = &mut self.counters;
         let part_bytes = self.part_size.next(counters.messages_sent + counters.messages_received);
-        peer.fetch(part_bytes, &mut self.common, &mut |message, array| {
+        peer.fetch(part_bytes, &mut self.resources, &mut |message, array| {
             counters.messages_received += 1;
             counters.bytes_fetched += array.as_ref().map_or(0, |array| array.bytes().len() as u64);
             deliver(from, message, array);

@@ -20,7 +20,7 @@ impl Port {
             let Some(peer) = peers[pe.index()].as_mut() else { return false };
             if peer.outbound.resend_at(limits.resend_after).is_some_and(|at| at <= now) {
                 let unheard = now.saturating_sub(peer.heard);
-                silences.note(pe, peer.outbound.resend(), unheard, settings);
+                silences.note_resend(pe, peer.outbound.resend(), unheard, settings);
             }
             // The peer gets a new clock then.
             let deadline = if peer.may_send(now) {
@@ -85,7 +85,7 @@ impl Port {
                 Err(error) => {
                     if matches!(error, LaneError::HasLeft(_)) {
                         // Or what is for others would never get its turn.
-                        peer.close(&mut self.common);
+                        peer.close(&mut self.resources);
                     }
                     // Nor is the rest forgotten until something else falls due.
                     self.due = self.due.min(now + RETRY_AFTER);
@@ -95,7 +95,7 @@ impl Port {
             self.counters.frames_sent += 1;
             self.is_streaming |= header.waiting > 0;
             self.counters.bytes_sent += (HEADER_BYTES + payload_bytes) as u64;
-            let resent = peer.has_sent(&header, payload_bytes, now, &mut self.common);
+            let resent = peer.has_sent(&header, payload_bytes, now, &mut self.resources);
             self.counters.bytes_resent += resent as u64;
         }
         if let Some(deadline) = peer.deadline(self.limits.resend_after) {

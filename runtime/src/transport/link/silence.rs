@@ -9,17 +9,17 @@ use ultramarine_topology::Pe;
 
 /// What has not been told yet.
 #[derive(Default)]
-pub(super) struct Silences {
+pub(super) struct SilenceMonitor {
     silent: Vec<Silence>,
     /// Since when the lane has taken nothing although something waits.
     refused_since: Option<Duration>,
     is_stuck: bool,
 }
 
-impl Silences {
+impl SilenceMonitor {
     /// The stream to a peer was resent, `resends` times so far without an acknowledgement. One
     /// whose frames come is not silent: on a slow network acknowledgements wait behind data.
-    pub(super) fn note(
+    pub(super) fn note_resend(
         &mut self,
         pe: Pe,
         resends: u32,

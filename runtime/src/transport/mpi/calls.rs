@@ -4,7 +4,7 @@
 //! a process has died it may hang all the same.
 #![allow(unsafe_code)]
 
-use super::{LaneError, PUMP_FRAMES_MAX, Queues};
+use super::{FrameQueues, LaneError, PUMP_FRAMES_MAX};
 use crate::transport::Pump;
 use mpi::ffi;
 use mpi::raw::{AsRaw, FromRaw};
@@ -26,23 +26,23 @@ const PROBES_IN_VAIN_MAX: u32 = 2;
 const TAG: c_int = 0x0F15;
 
 /// What calls MPI.
-pub(super) struct Calls {
+pub(super) struct MpiCalls {
     /// Never freed: that would be collective, and finalising MPI frees it anyway.
     comm: ManuallyDrop<SimpleCommunicator>,
     /// Which PE has which rank.
     topology: Arc<Topology>,
     /// Sends that MPI has not completed yet.
     sends: Vec<PendingSend>,
-    queues: Arc<Queues>,
+    queues: Arc<FrameQueues>,
 }
 
 /// A copy of a communicator on its way, which all its processes have to ask for.
-pub struct Copying {
+pub struct CommDup {
     comm: Box<ffi::MPI_Comm>,
     request: ffi::MPI_Request,
 }
 
-impl Copying {
+impl CommDup {
     /// Asks for one.
     ///
     /// # Errors
@@ -57,14 +57,14 @@ impl Copying {
             ffi::MPI_Comm_idup(of.as_raw(), &raw mut *comm, request.as_mut_ptr())
         })?;
         // SAFETY: `MPI_Comm_idup` succeeded and wrote the request.
-        Ok(Copying { comm, request: unsafe { request.assume_init() } })
+        Ok(CommDup { comm, request: unsafe { request.assume_init() } })
     }
 
     /// The copy, once it is there; nothing after that.
     ///
     /// # Errors
     /// MPI has failed.
-    pub fn look(&mut self) -> Result<Option<SimpleCommunicator>, LaneError> {
+    pub fn poll(&mut self) -> Result<Option<SimpleCommunicator>, LaneError> {
         let mut done = 0;
         // SAFETY: the request came from `MPI_Comm_idup`, or was completed and so is null, which may
         // be tested as well; the status may be ignored.
@@ -81,7 +81,7 @@ impl Copying {
 }
 
 /// MPI may still write to one that was given up.
-impl Drop for Copying {
+impl Drop for CommDup {
     fn drop(&mut self) {
         // SAFETY: the constant is the library's own.
         let nothing = unsafe { ffi::RSMPI_COMM_NULL };
@@ -98,14 +98,14 @@ struct PendingSend {
 
 // SAFETY: MPI handles are names (numbers or pointers to the library's own objects), which any
 // thread may use when MPI was initialised for several threads; `new` demands that.
-unsafe impl Send for Calls {}
+unsafe impl Send for MpiCalls {}
 
-impl Calls {
+impl MpiCalls {
     /// Over a communicator of its own, with the launcher's ranks.
     pub(super) fn new(
         comm: SimpleCommunicator,
         topology: Arc<Topology>,
-        queues: Arc<Queues>,
+        queues: Arc<FrameQueues>,
     ) -> Result<Self, LaneError> {
         assert!(
             mpi::environment::threading_support() >= mpi::Threading::Serialized,
@@ -115,7 +115,7 @@ impl Calls {
         check("MPI_Comm_set_errhandler", unsafe {
             ffi::MPI_Comm_set_errhandler(comm.as_raw(), ffi::RSMPI_ERRORS_RETURN)
         })?;
-        Ok(Calls { comm: ManuallyDrop::new(comm), topology, sends: Vec::new(), queues })
+        Ok(MpiCalls { comm: ManuallyDrop::new(comm), topology, sends: Vec::new(), queues })
     }
 
     /// Takes back the buffers of completed sends.
@@ -231,7 +231,7 @@ impl Calls {
     }
 }
 
-impl Pump for Calls {
+impl Pump for MpiCalls {
     fn pump(&mut self) -> bool {
         if self.queues.incoming.len() >= super::INCOMING_FRAMES_MAX {
             return false;
@@ -245,7 +245,7 @@ impl Pump for Calls {
     }
 }
 
-impl Drop for Calls {
+impl Drop for MpiCalls {
     fn drop(&mut self) {
         // Whatever MPI may still read from must stay where it is. Nothing is called: this may come
         // when MPI is not to be called any more.

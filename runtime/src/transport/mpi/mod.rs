@@ -14,8 +14,8 @@ mod calls;
 mod version;
 
 use super::{Lane, LaneError, Pump, Sleeper};
-use calls::Calls;
-pub use calls::Copying;
+pub use calls::CommDup;
+use calls::MpiCalls;
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use mpi::topology::{Communicator, SimpleCommunicator};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -48,13 +48,13 @@ const INCOMING_FRAMES_MAX: usize = 1024;
 /// The lane of a job that MPI connects.
 pub struct MpiLane {
     frame_bytes_max: usize,
-    queues: Arc<Queues>,
-    calls: Option<Calls>,
-    alarm: Arc<Alarm>,
+    queues: Arc<FrameQueues>,
+    calls: Option<MpiCalls>,
+    sleeper: Arc<CondvarSleeper>,
 }
 
 /// What lies between the lane and the calls.
-struct Queues {
+struct FrameQueues {
     outgoing: SegQueue<(Pe, Vec<u8>)>,
     incoming: SegQueue<(Pe, Vec<u8>)>,
     /// Empty buffers.
@@ -66,7 +66,7 @@ struct Queues {
     failure: Mutex<Option<LaneError>>,
 }
 
-impl Queues {
+impl FrameQueues {
     fn buffer(&self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl MpiLane {
     ///
     /// If MPI was initialised for one thread only.
     pub fn new(comm: SimpleCommunicator, topology: Arc<Topology>) -> Result<Self, LaneError> {
-        let queues = Arc::new(Queues {
+        let queues = Arc::new(FrameQueues {
             outgoing: SegQueue::new(),
             incoming: SegQueue::new(),
             spare: ArrayQueue::new(SPARE_BUFFERS_MAX),
@@ -105,11 +105,11 @@ impl MpiLane {
             has_failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
-        let calls = Some(Calls::new(comm, topology, queues.clone())?);
+        let calls = Some(MpiCalls::new(comm, topology, queues.clone())?);
         let is_mpich = mpi::environment::library_version()
             .is_ok_and(|version| version.contains("MPICH") || version.contains("Intel(R) MPI"));
         let frame_bytes_max = if is_mpich { FRAME_BYTES_OF_MPICH } else { FRAME_BYTES };
-        Ok(MpiLane { frame_bytes_max, queues, calls, alarm: Arc::default() })
+        Ok(MpiLane { frame_bytes_max, queues, calls, sleeper: Arc::default() })
     }
 }
 
@@ -169,18 +169,18 @@ impl Lane for MpiLane {
     }
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {
-        self.alarm.clone()
+        self.sleeper.clone()
     }
 }
 
 /// MPI has nothing to sleep in: a thread that sleeps here must look for messages from time to time.
 #[derive(Default)]
-struct Alarm {
+struct CondvarSleeper {
     rung: Mutex<bool>,
     bell: Condvar,
 }
 
-impl Sleeper for Alarm {
+impl Sleeper for CondvarSleeper {
     fn sleep(&self, at_most: Duration) {
         let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.bell.wait_timeout_while(rung, at_most, |rung| !*rung);

@@ -1,8 +1,8 @@
 //! One connection: a handshake, then frames, both ways.
 
 use super::FRAME_BYTES_MAX;
-use crate::handshake::{CHALLENGE_BYTES, HELLO_BYTES, Handshake, JobKey, Purpose, Refusal};
-use crate::transport::pieces::Pieces;
+use crate::handshake::{CHALLENGE_BYTES, HELLO_BYTES, Handshake, HandshakeError, JobKey, Purpose};
+use crate::transport::frame_splitter::FrameSplitter;
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -18,15 +18,15 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 /// How often one connection is read in a round, so that all get their turn.
 const ROUND_READS_MAX: usize = 4;
 
-pub(super) struct Connection {
+pub(super) struct TcpConnection {
     pub(super) stream: TcpStream,
     /// Who is, or should be, at the other end; `None` while that is unknown.
     pub(super) peer: Option<Pe>,
     pub(super) is_dialled: bool,
-    pub(super) phase: Phase,
+    pub(super) state: ConnectionState,
     /// What to say first, until the system has the connection and not only the wish for one.
     hello: Option<[u8; HELLO_BYTES]>,
-    frames: Pieces,
+    frames: FrameSplitter,
     /// What the system has not taken yet: begins wherever a write stopped.
     waiting: VecDeque<u8>,
     /// When it was begun, and then when it was opened.
@@ -39,7 +39,7 @@ pub(super) struct Connection {
     pub(super) is_unread: bool,
 }
 
-pub(super) enum Phase {
+pub(super) enum ConnectionState {
     Greeting(Handshake),
     Open,
     /// Nothing more is sent than what waits. What comes is read to its end.
@@ -53,37 +53,37 @@ pub(super) enum Phase {
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TcpCloseReason {
     /// Nothing is wrong.
     Orderly,
     Broken,
     /// It began with anything but a hello to us, or did not go on.
-    NoHello,
+    NoHandshake,
     /// The other end does not know the key.
     Forged,
     /// It announced a frame over the limit.
     Oversized,
 }
 
-impl From<io::Error> for End {
-    fn from(_: io::Error) -> End {
-        End::Broken
+impl From<io::Error> for TcpCloseReason {
+    fn from(_: io::Error) -> TcpCloseReason {
+        TcpCloseReason::Broken
     }
 }
 
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> End {
+impl From<HandshakeError> for TcpCloseReason {
+    fn from(refusal: HandshakeError) -> TcpCloseReason {
         match refusal {
-            Refusal::Stranger => End::NoHello,
-            Refusal::Forged => End::Forged,
-            Refusal::Io(_) => End::Broken,
+            HandshakeError::Stranger => TcpCloseReason::NoHandshake,
+            HandshakeError::Forged => TcpCloseReason::Forged,
+            HandshakeError::Io(_) => TcpCloseReason::Broken,
         }
     }
 }
 
 /// How far a connection has been read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum ReadProgress {
     /// All that has come.
     All,
     /// There may be more.
@@ -92,7 +92,7 @@ pub(super) enum Heard {
     Last,
 }
 
-impl Connection {
+impl TcpConnection {
     /// Calls a PE.
     pub(super) fn dial(
         key: JobKey,
@@ -103,7 +103,7 @@ impl Connection {
     ) -> io::Result<Self> {
         let (handshake, hello) = Handshake::dial(key, Purpose::Lane, me, to)?;
         let stream = TcpStream::connect(address)?;
-        let mut connection = Connection::new(stream, handshake, (registry, token), event)?;
+        let mut connection = TcpConnection::new(stream, handshake, (registry, token), event)?;
         connection.peer = Some(to);
         connection.is_dialled = true;
         connection.hello = Some(hello);
@@ -119,13 +119,13 @@ impl Connection {
     ) -> io::Result<Self> {
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         stream.set_nodelay(true)?;
-        Ok(Connection {
+        Ok(TcpConnection {
             stream,
             peer: None,
             is_dialled: false,
-            phase: Phase::Greeting(handshake),
+            state: ConnectionState::Greeting(handshake),
             hello: None,
-            frames: Pieces::default(),
+            frames: FrameSplitter::default(),
             waiting: VecDeque::new(),
             since: Instant::now(),
             begun: event,
@@ -137,7 +137,7 @@ impl Connection {
 
     /// Whether nothing is known to be under way in either direction.
     pub(super) fn is_idle(&self) -> bool {
-        self.is_flushed() && !self.is_unread && self.frames.is_between()
+        self.is_flushed() && !self.is_unread && self.frames.is_at_boundary()
     }
 
     pub(super) fn is_flushed(&self) -> bool {
@@ -146,7 +146,7 @@ impl Connection {
 
     /// All has been said, and heard.
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Ending { is_read: true, .. }) && self.is_flushed()
+        matches!(self.state, ConnectionState::Ending { is_read: true, .. }) && self.is_flushed()
     }
 
     /// Something happened to the socket. What came is for [`greet`](Self::greet) or
@@ -168,17 +168,21 @@ impl Connection {
     }
 
     /// Goes on with the handshake. Returns who is at the other end once it is done.
-    pub(super) fn greet(&mut self) -> Result<Option<Pe>, End> {
+    pub(super) fn continue_handshake(&mut self) -> Result<Option<Pe>, TcpCloseReason> {
         let mut buffer =
             [0; if HELLO_BYTES > CHALLENGE_BYTES { HELLO_BYTES } else { CHALLENGE_BYTES }];
-        while let Phase::Greeting(handshake) = &mut self.phase {
+        while let ConnectionState::Greeting(handshake) = &mut self.state {
             // Not a byte more, so that the frames behind it stay where they are.
             let wanted = handshake.wanted_bytes().min(buffer.len());
             let Some(read) = read(&mut self.stream, &mut buffer[..wanted])? else {
                 return Ok(None);
             };
             if read == 0 {
-                return Err(if self.is_dialled { End::Broken } else { End::NoHello });
+                return Err(if self.is_dialled {
+                    TcpCloseReason::Broken
+                } else {
+                    TcpCloseReason::NoHandshake
+                });
             }
             let mut answer = Vec::new();
             let peer = handshake.read(&mut &buffer[..read], &mut answer)?;
@@ -189,7 +193,7 @@ impl Connection {
                 self.stream.write_all(&answer)?;
             }
             if let Some(peer) = peer {
-                self.phase = Phase::Open;
+                self.state = ConnectionState::Open;
                 return Ok(Some(peer.pe));
             }
         }
@@ -203,7 +207,7 @@ impl Connection {
             return Ok(false);
         }
         let mut written = 0;
-        if matches!(self.phase, Phase::Open) && self.waiting.is_empty() {
+        if matches!(self.state, ConnectionState::Open) && self.waiting.is_empty() {
             written = write(&mut self.stream, &prefix, frame)?;
         }
         self.waiting.extend(&prefix[written.min(prefix.len())..]);
@@ -212,13 +216,13 @@ impl Connection {
     }
 
     /// Takes over what waits on one that was dialled and is given up.
-    pub(super) fn inherit(&mut self, mut other: Connection) {
+    pub(super) fn inherit(&mut self, mut other: TcpConnection) {
         self.waiting.append(&mut other.waiting);
     }
 
     /// Hands the system what waits, and then the end if this is to be it.
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        if matches!(self.phase, Phase::Greeting(_)) {
+        if matches!(self.state, ConnectionState::Greeting(_)) {
             return Ok(());
         }
         while !self.waiting.is_empty() {
@@ -228,21 +232,21 @@ impl Connection {
                 written => drop(self.waiting.drain(..written)),
             }
         }
-        match self.phase {
-            Phase::Ending { .. } => self.stream.shutdown(Shutdown::Write),
+        match self.state {
+            ConnectionState::Ending { .. } => self.stream.shutdown(Shutdown::Write),
             _ => Ok(()),
         }
     }
 
     /// Sends nothing more, and reads until this moment at most.
     pub(super) fn end(&mut self, until: Instant) {
-        self.phase = Phase::Ending { until, is_read: false };
+        self.state = ConnectionState::Ending { until, is_read: false };
         // A failure means that the other end is gone, which reading tells.
         let _ = self.flush();
     }
 
     /// Gives up what waits: the other end does not take it any more.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn drop_waiting(&mut self) {
         self.waiting.clear();
     }
 
@@ -251,19 +255,19 @@ impl Connection {
         &mut self,
         scratch: &mut [u8],
         deliver: &mut dyn FnMut(&[u8]),
-    ) -> Result<Heard, End> {
+    ) -> Result<ReadProgress, TcpCloseReason> {
         for _ in 0..ROUND_READS_MAX {
             match read(&mut self.stream, scratch)? {
-                None => return Ok(Heard::All),
-                Some(0) if self.frames.is_between() => return Ok(Heard::Last),
-                Some(0) => return Err(End::Broken),
+                None => return Ok(ReadProgress::All),
+                Some(0) if self.frames.is_at_boundary() => return Ok(ReadProgress::Last),
+                Some(0) => return Err(TcpCloseReason::Broken),
                 Some(read) => self
                     .frames
-                    .cut(&scratch[..read], FRAME_BYTES_MAX, deliver)
-                    .map_err(|_| End::Oversized)?,
+                    .split(&scratch[..read], FRAME_BYTES_MAX, deliver)
+                    .map_err(|_| TcpCloseReason::Oversized)?,
             }
         }
-        Ok(Heard::Some)
+        Ok(ReadProgress::Some)
     }
 }
 

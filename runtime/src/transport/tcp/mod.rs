@@ -1,5 +1,5 @@
-//! The lane over TCP: of a job without MPI, and the fallback lane of a job whose MPI cannot be trusted
-//! any more because a PE has died.
+//! The lane over TCP: the lane of a job without MPI, and the fallback lane of a job whose MPI cannot
+//! be trusted any more because a PE has died.
 //!
 //! Each PE listens on one [`TcpEndpoint`]. The addresses of all, and a random [`JobKey`], are
 //! handed out at bootstrap; then [`TcpEndpoint::into_lane`] makes the lane.
@@ -20,23 +20,23 @@
 //!
 //! Nothing here blocks, and nothing here knows what a frame means.
 
-mod callers;
+mod accept;
 mod connection;
+mod connection_limit;
 mod counters;
+mod duplicates;
 mod peer;
-mod room;
-mod settle;
 mod sleeper;
 mod sockets;
 #[cfg(test)]
 mod tests;
 
 pub use crate::handshake::JobKey;
+pub use connection_limit::CONNECTIONS_MIN;
 pub use counters::TcpCounters;
-pub use room::CONNECTIONS_MIN;
 
 use super::listener::Listener;
-use super::{Connections, Lane, LaneError, Sleeper, descriptors, ports};
+use super::{Connections, Lane, LaneError, Sleeper, descriptors, port_range};
 use crate::addresses::Addresses;
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
@@ -94,7 +94,7 @@ impl TcpEndpoint {
     ///
     /// If the address is not this host's, or no port is free.
     pub fn bind(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> Result<TcpEndpoint, LaneError> {
-        let (listener, address) = ports::listen(ip, ports)?;
+        let (listener, address) = port_range::listen(ip, ports)?;
         Ok(TcpEndpoint { listener, address })
     }
 

@@ -10,7 +10,7 @@ const REDIAL_AFTER_MIN: Duration = Duration::from_millis(10);
 const REDIAL_AFTER_MAX: Duration = Duration::from_secs(1);
 
 /// The connections with one PE, by their places.
-pub(super) struct Peer {
+pub(super) struct PeerConnections {
     /// The one that frames go out on.
     pub(super) open: Option<usize>,
     /// The one that is being dialled.
@@ -23,9 +23,15 @@ pub(super) struct Peer {
     pub(super) failures: u32,
 }
 
-impl Peer {
+impl PeerConnections {
     pub(super) fn new(now: Instant) -> Self {
-        Peer { open: None, dialling: None, ending: Vec::new(), redial_at: now, failures: 0 }
+        PeerConnections {
+            open: None,
+            dialling: None,
+            ending: Vec::new(),
+            redial_at: now,
+            failures: 0,
+        }
     }
 
     /// The only connection of which frames are delivered: what is in an older one was sent before.

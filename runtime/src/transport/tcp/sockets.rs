@@ -1,8 +1,8 @@
 //! All connections of a lane: who is at their other ends, and what is sent and read on them.
 
-use super::connection::{Connection, End, Heard, Phase};
-use super::peer::Peer;
-use super::room::Room;
+use super::connection::{ConnectionState, ReadProgress, TcpCloseReason, TcpConnection};
+use super::connection_limit::ConnectionLimit;
+use super::peer::PeerConnections;
 use super::{LaneError, TcpCounters, token};
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
@@ -40,10 +40,10 @@ pub(super) struct Sockets {
     pub(super) registry: Arc<Registry>,
     pub(super) listener: Listener,
     pub(super) counters: Arc<TcpCounters>,
-    pub(super) connections: Vec<Option<Box<Connection>>>,
+    pub(super) connections: Vec<Option<Box<TcpConnection>>>,
     /// The empty places in `connections`.
     free: Vec<usize>,
-    pub(super) peers: Vec<Option<Box<Peer>>>,
+    pub(super) peers: Vec<Option<Box<PeerConnections>>>,
     /// Where the accepted connections within the handshake are, the oldest first.
     pub(super) strangers: BTreeMap<u64, usize>,
     /// How long the handshake on an accepted connection may take.
@@ -58,7 +58,7 @@ pub(super) struct Sockets {
     unread: VecDeque<usize>,
     /// How many events there were that [`Connection`] dates by this count.
     events: u64,
-    pub(super) room: Room,
+    pub(super) limit: ConnectionLimit,
     /// What was just read.
     pub(super) scratch: Box<[u8]>,
 }
@@ -88,7 +88,7 @@ impl Sockets {
             dialling: 0,
             unread: VecDeque::new(),
             events: 0,
-            room: Room::new(connections_max),
+            limit: ConnectionLimit::new(connections_max),
             scratch: vec![0; READ_BYTES].into(),
         }
     }
@@ -104,17 +104,17 @@ impl Sockets {
         self.events
     }
 
-    pub(super) fn connection(&mut self, place: usize) -> Option<&mut Connection> {
+    pub(super) fn connection(&mut self, place: usize) -> Option<&mut TcpConnection> {
         self.connections.get_mut(place)?.as_deref_mut()
     }
 
-    pub(super) fn peer(&mut self, pe: Pe) -> Option<&mut Peer> {
+    pub(super) fn peer(&mut self, pe: Pe) -> Option<&mut PeerConnections> {
         self.peers.get_mut(pe.index())?.as_deref_mut()
     }
 
     /// There is such a PE: it has been called, or has proved itself.
-    pub(super) fn peer_or_new(&mut self, pe: Pe, now: Instant) -> &mut Peer {
-        self.peers[pe.index()].get_or_insert_with(|| Box::new(Peer::new(now)))
+    pub(super) fn peer_or_new(&mut self, pe: Pe, now: Instant) -> &mut PeerConnections {
+        self.peers[pe.index()].get_or_insert_with(|| Box::new(PeerConnections::new(now)))
     }
 
     /// Where the next connection will be.
@@ -123,7 +123,7 @@ impl Sockets {
     }
 
     /// Keeps a connection at the next place.
-    pub(super) fn keep(&mut self, connection: Connection) {
+    pub(super) fn keep(&mut self, connection: TcpConnection) {
         let kept = Some(Box::new(connection));
         match self.free.pop() {
             Some(place) => self.connections[place] = kept,
@@ -146,7 +146,7 @@ impl Sockets {
         connection.used = event;
         let is_taken = connection.send(frame);
         if is_taken.is_err() {
-            self.broke(place);
+            self.connection_broke(place);
         }
         Ok(is_taken.unwrap_or(false))
     }
@@ -160,11 +160,12 @@ impl Sockets {
         // Frames that are still coming on an old connection come before those on a new one.
         let must_wait = !peer.ending.is_empty() || now < peer.redial_at;
         if let Some(place) = dialling {
-            let is_late = |begun: &Connection| now.duration_since(begun.since) > HANDSHAKE_WITHIN;
+            let is_late =
+                |begun: &TcpConnection| now.duration_since(begun.since) > HANDSHAKE_WITHIN;
             match self.connection(place) {
                 Some(begun) if !is_late(begun) => return begun.send(frame).unwrap_or(false),
                 _ => {
-                    self.close(place, End::Broken);
+                    self.close(place, TcpCloseReason::Broken);
                     return false;
                 }
             }
@@ -173,19 +174,19 @@ impl Sockets {
             return false;
         }
         if !self.may_dial(now) {
-            self.wish_to_dial(now);
+            self.want_to_dial(now);
             return false;
         }
         let place = self.next_place();
         let (address, pair) = (self.addresses.of(to), (self.me, to));
         let at = (&*self.registry, token(place));
-        let dialled = Connection::dial(self.key, pair, address, at, event);
+        let dialled = TcpConnection::dial(self.key, pair, address, at, event);
         let mut connection = match dialled {
             Ok(connection) => connection,
             Err(error) if descriptors::is_shortage(&error) => {
                 TcpCounters::count(&self.counters.not_dialled);
                 descriptors::warn_of_shortage("calling another PE", &error);
-                self.room.wish(now);
+                self.limit.want_dial(now);
                 self.refused(&error, now);
                 return false;
             }
@@ -202,7 +203,7 @@ impl Sockets {
         self.keep(connection);
         self.dialling += 1;
         self.peer(to).into_iter().for_each(|peer| peer.dialling = Some(place));
-        self.room.has_dialled();
+        self.limit.has_dialled();
         is_taken
     }
 
@@ -210,10 +211,10 @@ impl Sockets {
     pub(super) fn on_event(&mut self, place: usize, event: &Event) {
         let Some(connection) = self.connection(place) else { return };
         if connection.on_event(event).is_err() {
-            return self.broke(place);
+            return self.connection_broke(place);
         }
         if connection.is_over() {
-            self.close(place, End::Orderly);
+            self.close(place, TcpCloseReason::Orderly);
         } else if event.is_readable() || event.is_read_closed() || event.is_error() {
             self.on_readable(place);
         }
@@ -246,8 +247,8 @@ impl Sockets {
         }
         if self.is_restless() {
             let now = Instant::now();
-            self.dismiss_strangers(now);
-            self.dismiss_ending(now);
+            self.close_late_handshakes(now);
+            self.close_overdue(now);
             self.accept(now);
             self.make_room(now);
         }
@@ -257,11 +258,11 @@ impl Sockets {
     /// Gives a connection its turn. Returns how many frames it brought.
     fn read(&mut self, place: usize, deliver: &mut dyn FnMut(Pe, &[u8])) -> usize {
         let Some(connection) = self.connections[place].as_deref_mut() else { return 0 };
-        if matches!(connection.phase, Phase::Greeting(_)) {
+        if matches!(connection.state, ConnectionState::Greeting(_)) {
             connection.is_unread = false;
-            match connection.greet() {
+            match connection.continue_handshake() {
                 Ok(None) => return 0,
-                Ok(Some(pe)) => self.opened(place, pe),
+                Ok(Some(pe)) => self.connection_opened(place, pe),
                 Err(end) => {
                     self.close(place, end);
                     return 0;
@@ -288,38 +289,42 @@ impl Sockets {
             connection.first_heard.get_or_insert(self.events);
         }
         match heard {
-            Ok(Heard::All) => {}
-            Ok(Heard::Some) => self.on_readable(place),
-            Ok(Heard::Last) => self.heard_last(place),
+            Ok(ReadProgress::All) => {}
+            Ok(ReadProgress::Some) => self.on_readable(place),
+            Ok(ReadProgress::Last) => self.read_to_end(place),
             Err(end) => self.close(place, end),
         }
         frames
     }
 
     /// Closes a connection; what waits on it is lost.
-    pub(super) fn close(&mut self, place: usize, end: End) {
+    pub(super) fn close(&mut self, place: usize, end: TcpCloseReason) {
         let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else {
             return;
         };
         self.release(place);
-        match connection.phase {
-            Phase::Greeting(_) if connection.is_dialled => self.dialling -= 1,
-            Phase::Greeting(_) => drop(self.strangers.remove(&connection.begun)),
-            Phase::Open => {}
-            Phase::Ending { .. } => self.ending.retain(|ending| *ending != place),
+        match connection.state {
+            ConnectionState::Greeting(_) if connection.is_dialled => self.dialling -= 1,
+            ConnectionState::Greeting(_) => drop(self.strangers.remove(&connection.begun)),
+            ConnectionState::Open => {}
+            ConnectionState::Ending { .. } => self.ending.retain(|ending| *ending != place),
         }
         // If it was being closed anyway, that was counted where it was due.
-        let end = if matches!(connection.phase, Phase::Ending { .. }) { End::Orderly } else { end };
+        let end = if matches!(connection.state, ConnectionState::Ending { .. }) {
+            TcpCloseReason::Orderly
+        } else {
+            end
+        };
         match end {
-            End::Orderly => {}
-            End::Broken => TcpCounters::count(&self.counters.broken),
-            End::NoHello => TcpCounters::count(&self.counters.strangers),
-            End::Forged => TcpCounters::count(&self.counters.forged),
-            End::Oversized => TcpCounters::count(&self.counters.oversized),
+            TcpCloseReason::Orderly => {}
+            TcpCloseReason::Broken => TcpCounters::count(&self.counters.broken),
+            TcpCloseReason::NoHandshake => TcpCounters::count(&self.counters.strangers),
+            TcpCloseReason::Forged => TcpCounters::count(&self.counters.forged),
+            TcpCloseReason::Oversized => TcpCounters::count(&self.counters.oversized),
         }
         let Some(peer) = connection.peer.and_then(|pe| self.peer(pe)) else { return };
         peer.remove(place);
-        if end != End::Orderly {
+        if end != TcpCloseReason::Orderly {
             peer.fail(connection.since);
         }
         // What came on the next one has waited for the end of this one.
@@ -342,7 +347,7 @@ impl Sockets {
     pub(super) fn forget(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(pe.index()).and_then(Option::take) else { return };
         let all = peer.ending.into_iter().chain(peer.open).chain(peer.dialling);
-        all.for_each(|place| self.close(place, End::Orderly));
+        all.for_each(|place| self.close(place, TcpCloseReason::Orderly));
     }
 
     /// Whether the system has taken everything.

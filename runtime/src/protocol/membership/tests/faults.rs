@@ -78,10 +78,10 @@ impl Job {
         });
         assert!(machine.dead().starts_with(before.dead()), "{who} forgets");
         assert!(!machine.is_dead(Pe::ROOT));
-        if before.standing() != Standing::Member {
-            assert_eq!(machine.standing(), before.standing());
+        if before.status() != MembershipStatus::Member {
+            assert_eq!(machine.status(), before.status());
         }
-        let expelled = machine.standing() == Standing::Expelled;
+        let expelled = machine.status() == MembershipStatus::Expelled;
         assert_eq!(expelled, machine.is_dead(who));
         let machine = &self.machines[who.index()];
         assert!(self.machines[0].dead().starts_with(machine.dead()), "{who} makes up a death");
@@ -122,7 +122,7 @@ impl Job {
     fn heartbeats(&mut self, one: Pe, other: Pe) {
         for (from, to) in [(one, other), (other, one)] {
             let said = self.machines[from.index()].heartbeat();
-            let speaks = self.machines[from.index()].standing() == Standing::Member;
+            let speaks = self.machines[from.index()].status() == MembershipStatus::Member;
             if speaks && !self.crashed.contains(&from) {
                 self.in_flight.push((from, to, said));
             }
@@ -177,7 +177,8 @@ impl Job {
 
     /// Whether a PE is not there: one that has left or is expelled has closed its port.
     fn is_gone(&self, whom: Pe) -> bool {
-        self.crashed.contains(&whom) || self.machines[whom.index()].standing() != Standing::Member
+        self.crashed.contains(&whom)
+            || self.machines[whom.index()].status() != MembershipStatus::Member
     }
 
     /// A PE looks at another: it is there, or lost.
@@ -200,7 +201,7 @@ impl Job {
                 let machine = &self.machines[me.index()];
                 let living = machine.living();
                 let Some(index) = living.index_of(me) else { continue };
-                if machine.standing() != Standing::Member || living.count() == 1 {
+                if machine.status() != MembershipStatus::Member || living.count() == 1 {
                     continue;
                 }
                 let next = living.at((index + 1) % living.count()).expect("within");
@@ -241,9 +242,9 @@ proptest! {
         }
         for machine in job.survivors() {
             let expected =
-                if list.contains(&machine.me) { Standing::Expelled } else { Standing::Member };
-            prop_assert_eq!(machine.standing(), expected, "{}", machine.me);
-            prop_assert!(machine.standing() != Standing::Member || machine.dead() == list);
+                if list.contains(&machine.me) { MembershipStatus::Expelled } else { MembershipStatus::Member };
+            prop_assert_eq!(machine.status(), expected, "{}", machine.me);
+            prop_assert!(machine.status() != MembershipStatus::Member || machine.dead() == list);
         }
     }
 
@@ -254,7 +255,7 @@ proptest! {
         job.crashed.insert(Pe::ROOT);
         job.calm();
         for machine in job.survivors() {
-            prop_assert_ne!(machine.standing(), Standing::Member, "{}", machine.me);
+            prop_assert_ne!(machine.status(), MembershipStatus::Member, "{}", machine.me);
         }
     }
 

@@ -89,8 +89,8 @@ impl Played {
         self.0.dead().iter().map(|pe| pe.number()).collect()
     }
 
-    fn standing(&self) -> Standing {
-        self.0.standing()
+    fn status(&self) -> MembershipStatus {
+        self.0.status()
     }
 
     /// Nothing that it hears from `from` changes it or makes it speak.
@@ -244,7 +244,7 @@ fn a_pe_in_the_list_leaves_without_a_word() {
     let mut four = Played::new(4, 6);
     four.suspect(ZERO, 2);
     assert_eq!(four.hear(0, bulletin(&[4])), []);
-    assert_eq!(four.standing(), Standing::Expelled);
+    assert_eq!(four.status(), MembershipStatus::Expelled);
     for notice in [accuse(2), bulletin(&[4, 1]), orphaned(2), Notice::Goodbye] {
         four.ignores(1, &notice);
     }
@@ -269,7 +269,7 @@ fn an_accusation_is_repeated_until_a_bulletin_names_the_accused_or_contact_is_ba
     one.suspect(ZERO, 2);
     one.reach(2);
     assert_eq!(one.tick(PATIENCE), (vec![], None));
-    assert_eq!(one.standing(), Standing::Member);
+    assert_eq!(one.status(), MembershipStatus::Member);
 }
 
 #[test]
@@ -277,22 +277,22 @@ fn who_hears_of_a_lost_root_looks_and_leaves_only_for_what_it_sees() {
     let mut four = Played::knowing(4, 7, &[2]);
     // The row from the herald on is 4 5 6 1 3.
     assert_eq!(four.suspect(ZERO, 0), [(5, orphaned(4)), (6, orphaned(4))]);
-    assert_eq!(four.standing(), Standing::Member);
+    assert_eq!(four.status(), MembershipStatus::Member);
     let mut five = Played::knowing(5, 7, &[2]);
     assert_eq!(five.hear(4, orphaned(4)), [(1, orphaned(4)), (3, orphaned(4)), (5, look(0))]);
-    assert_eq!(five.standing(), Standing::Member);
+    assert_eq!(five.status(), MembershipStatus::Member);
     assert_eq!(five.hear(4, orphaned(4)), [(5, look(0))], "passed on already");
     // It reaches the root, and forgets it; the next herald is heard again.
     five.reach(0);
     assert_eq!(five.hear(6, orphaned(6)).last(), Some(&(5, look(0))));
     // It does not: it leaves, and passes on what smaller heralds say.
     assert_eq!(five.lose(0), [(6, orphaned(5)), (1, orphaned(5))]);
-    assert_eq!(five.standing(), Standing::RootLost);
+    assert_eq!(five.status(), MembershipStatus::RootLost);
     five.ignores(4, &orphaned(6));
     // The row from 3 on is 3 4 5 6 1.
     assert_eq!(five.hear(3, orphaned(3)), []);
     assert_eq!(five.hear(3, orphaned(1)), [], "the row from 1 on is 1 3 4 5 6");
-    assert_eq!(five.standing(), Standing::RootLost);
+    assert_eq!(five.status(), MembershipStatus::RootLost);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn senseless_heralds_have_no_effect() {
 fn a_root_judges_though_others_leave() {
     let mut root = Played::new(0, 5);
     root.ignores(2, &Notice::Goodbye);
-    assert_eq!(root.standing(), Standing::Member);
+    assert_eq!(root.status(), MembershipStatus::Member);
     root.lose(3);
     assert_eq!(root.0.dead(), [pe(3)]);
 }
@@ -318,7 +318,7 @@ fn a_goodbye_ends_it_all() {
     let mut one = Played::new(1, 5);
     one.suspect(ZERO, 3);
     assert_eq!(one.hear(2, Notice::Goodbye), []);
-    assert_eq!(one.standing(), Standing::Over { by: pe(2) });
+    assert_eq!(one.status(), MembershipStatus::Over { by: pe(2) });
     assert_eq!(one.tick(PATIENCE * 2), (vec![], None));
     one.ignores(0, &bulletin(&[1]));
 }

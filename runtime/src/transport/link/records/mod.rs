@@ -8,7 +8,7 @@
 //! | `MESSAGE` | a message |
 //! | `ANNOUNCEMENT` | the length and the alignment of an array, and a message that is delivered with it |
 //! | `PIECE` | the next bytes of the array that was announced last |
-//! | `SHELVED` | the number of an array on the lane's [shelf](Shelf), 8 bytes, and its message |
+//! | `HANDED_OVER` | the number of an array on the lane's [hand-off table](ArrayHandoff), 8 bytes, and its message |
 //! | `OFFER` | where the sender has an array in its memory, and its message; see `offers.rs` |
 //! | `FETCHED` | the sender has the oldest array that it was offered |
 //! | `REFUSED` | the sender has none of those that it was offered, nor will it have any |
@@ -20,9 +20,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::offers::Answer;
-use crate::array::{Array, Arriving};
-use crate::transport::Shelf;
+use super::offers::OfferReply;
+use crate::array::{Array, IncomingArray};
+use crate::transport::ArrayHandoff;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ const KIND_SHIFT: u32 = 29;
 const MESSAGE: u32 = 0;
 const ANNOUNCEMENT: u32 = 1;
 const PIECE: u32 = 2;
-const SHELVED: u32 = 3;
+const HANDED_OVER: u32 = 3;
 const OFFER: u32 = 4;
 const FETCHED: u32 = 5;
 const REFUSED: u32 = 6;
@@ -78,8 +78,8 @@ pub(super) fn write_announcement(stream: &mut Vec<u8>, message: &[u8], array: &A
 }
 
 /// Appends a message whose array lies on the shelf, under this number.
-pub(super) fn write_shelved(stream: &mut Vec<u8>, message: &[u8], number: u64) {
-    stream.extend_from_slice(&prefix(SHELVED, NUMBER_BYTES + message.len()));
+pub(super) fn write_handed_over(stream: &mut Vec<u8>, message: &[u8], number: u64) {
+    stream.extend_from_slice(&prefix(HANDED_OVER, NUMBER_BYTES + message.len()));
     stream.extend_from_slice(&number.to_le_bytes());
     stream.extend_from_slice(message);
 }
@@ -96,10 +96,10 @@ pub(super) fn write_offer(stream: &mut Vec<u8>, message: &[u8], offer: &Offer) {
 }
 
 /// Appends what became of an offer.
-pub(super) fn write_answer(stream: &mut Vec<u8>, answer: Answer) {
-    let kind = match answer {
-        Answer::Fetched => FETCHED,
-        Answer::Refused => REFUSED,
+pub(super) fn write_reply(stream: &mut Vec<u8>, reply: OfferReply) {
+    let kind = match reply {
+        OfferReply::Fetched => FETCHED,
+        OfferReply::Refused => REFUSED,
     };
     stream.extend_from_slice(&prefix(kind, 0));
 }
@@ -139,10 +139,10 @@ impl Offer {
 
 /// What a peer has said of arrays that are copied.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Note {
+pub(super) enum CopyRecord {
     /// There is one that belongs to this message.
     Offered(Vec<u8>, Offer),
-    Answered(Answer),
+    Replied(OfferReply),
 }
 
 /// Why a stream cannot be cut any further.
@@ -163,17 +163,17 @@ pub(super) struct Records {
     /// How many bytes of a piece are still to come.
     piece_bytes: usize,
     /// The array that is arriving, and the message that waits for it.
-    arriving: Option<(Vec<u8>, Arriving)>,
+    incoming: Option<(Vec<u8>, IncomingArray)>,
     /// What has not been heeded yet.
-    notes: VecDeque<Note>,
+    copy_records: VecDeque<CopyRecord>,
     /// Where arrays may lie.
-    shelf: Option<Arc<Shelf>>,
+    handoff: Option<Arc<ArrayHandoff>>,
 }
 
 impl Records {
     /// A stream whose arrays may lie there.
-    pub(super) fn new(shelf: Option<Arc<Shelf>>) -> Self {
-        Records { shelf, ..Records::default() }
+    pub(super) fn new(handoff: Option<Arc<ArrayHandoff>>) -> Self {
+        Records { handoff, ..Records::default() }
     }
 
     /// Whether no record has begun without having ended.
@@ -189,8 +189,8 @@ impl Records {
     }
 
     /// The oldest note that has not been taken.
-    pub(super) fn take_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
+    pub(super) fn take_copy_record(&mut self) -> Option<CopyRecord> {
+        self.copy_records.pop_front()
     }
 
     #[cfg(test)]
@@ -241,12 +241,12 @@ impl Records {
     ) -> &'a [u8] {
         let (piece, rest) = bytes.split_at(self.piece_bytes.min(bytes.len()));
         self.piece_bytes -= piece.len();
-        if let Some((_, arriving)) = &mut self.arriving {
-            arriving.take(piece);
+        if let Some((_, incoming)) = &mut self.incoming {
+            incoming.take(piece);
         }
-        if let Some((message, arriving)) = self.arriving.take_if(|(_, array)| array.missing() == 0)
+        if let Some((message, incoming)) = self.incoming.take_if(|(_, array)| array.missing() == 0)
         {
-            deliver(&message, Some(arriving.into_array()));
+            deliver(&message, Some(incoming.into_array()));
         }
         rest
     }
@@ -263,36 +263,36 @@ impl Records {
         match kind {
             MESSAGE => deliver(record, None),
             PIECE => {
-                let missing = self.arriving.as_ref().map_or(0, |(_, array)| array.missing());
+                let missing = self.incoming.as_ref().map_or(0, |(_, array)| array.missing());
                 if bytes > missing {
                     return Err(Malformed::Nonsense);
                 }
                 self.piece_bytes = bytes;
             }
-            SHELVED => {
+            HANDED_OVER => {
                 let (number, message) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
                 let number = u64::from_le_bytes(*number);
-                let array = self.shelf.as_ref().and_then(|shelf| shelf.take(number));
+                let array = self.handoff.as_ref().and_then(|handoff| handoff.take(number));
                 deliver(message, Some(array.ok_or(Malformed::Nonsense)?));
             }
             OFFER => {
                 let (offer, message) = Offer::split(record).ok_or(Malformed::Nonsense)?;
                 array_bytes(offer.bytes, bytes_max)?;
-                self.notes.push_back(Note::Offered(message.to_vec(), offer));
+                self.copy_records.push_back(CopyRecord::Offered(message.to_vec(), offer));
             }
-            FETCHED => self.notes.push_back(Note::Answered(Answer::Fetched)),
-            REFUSED => self.notes.push_back(Note::Answered(Answer::Refused)),
+            FETCHED => self.copy_records.push_back(CopyRecord::Replied(OfferReply::Fetched)),
+            REFUSED => self.copy_records.push_back(CopyRecord::Replied(OfferReply::Refused)),
             ANNOUNCEMENT => {
                 let (bytes, rest) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
                 let (alignment, message) = rest.split_first().ok_or(Malformed::Nonsense)?;
                 let array_bytes = array_bytes(u64::from_le_bytes(*bytes), bytes_max)?;
-                let arriving = Arriving::new(array_bytes, usize::from(*alignment));
-                let arriving = arriving.filter(|_| self.arriving.is_none());
-                let arriving = arriving.ok_or(Malformed::Nonsense)?;
+                let incoming = IncomingArray::new(array_bytes, usize::from(*alignment));
+                let incoming = incoming.filter(|_| self.incoming.is_none());
+                let incoming = incoming.ok_or(Malformed::Nonsense)?;
                 if array_bytes == 0 {
-                    deliver(message, Some(arriving.into_array()));
+                    deliver(message, Some(incoming.into_array()));
                 } else {
-                    self.arriving = Some((message.to_vec(), arriving));
+                    self.incoming = Some((message.to_vec(), incoming));
                 }
             }
             _ => return Err(Malformed::Nonsense),
@@ -327,7 +327,7 @@ fn end_of_record(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Malfor
         None => return Ok(None),
         Some((MESSAGE, length)) => (length, 0),
         Some((ANNOUNCEMENT, length)) => (length, ARRAY_HEAD_BYTES),
-        Some((SHELVED, length)) => (length, NUMBER_BYTES),
+        Some((HANDED_OVER, length)) => (length, NUMBER_BYTES),
         Some((OFFER, length)) => (length, OFFER_BYTES),
         Some(_) => (0, 0),
     };

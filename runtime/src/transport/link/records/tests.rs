@@ -105,9 +105,9 @@ fn what_no_port_writes_is_refused() {
     assert_eq!(cut(&[&two[..], &piece_prefix(5)].concat()), Err(Malformed::Nonsense), "too much");
     assert_eq!(cut(&[&two[..], &two].concat()), Err(Malformed::Nonsense), "two at once");
     assert_eq!(cut(&odd), Err(Malformed::Nonsense), "no such array");
-    let mut shelved = Vec::new();
-    write_shelved(&mut shelved, b"", 1);
-    assert_eq!(cut(&shelved), Err(Malformed::Nonsense), "there is no shelf");
+    let mut handed_over = Vec::new();
+    write_handed_over(&mut handed_over, b"", 1);
+    assert_eq!(cut(&handed_over), Err(Malformed::Nonsense), "there is no handoff");
     assert_eq!(cut(&prefix(ANNOUNCEMENT, 3)), Ok(()));
     assert_eq!(cut(&announcement(vec![0u8; 101].into())), Err(Malformed::TooLong(101)));
 }

@@ -1,9 +1,9 @@
 //! Arrays that are copied from their sender's memory.
 
 use super::*;
-use crate::transport::link::offers::{Answer, Fetches, Offers};
+use crate::transport::link::offers::{Fetches, OfferReply, Offers};
 use crate::transport::link::outbound::Outbound;
-use crate::transport::link::records::{Note, Offer, Records};
+use crate::transport::link::records::{CopyRecord, Offer, Records};
 use ultramarine_topology::{Distance, Topology};
 
 /// So that copying takes several polls.
@@ -55,11 +55,15 @@ fn arrays_are_copied_and_small_messages_overtake_them() {
 fn what_is_refused_is_sent_in_pieces() {
     let (mut outbound, mut buffers) = (Outbound::new((1000, 1 << 30)), Buffers::default());
     for number in 0..2 {
-        outbound.push(b"large", Some((&array(number), Way::Offer)), &mut buffers);
+        outbound.push(b"large", Some((&array(number), ArrayRoute::Offer)), &mut buffers);
     }
-    assert_eq!(outbound.is_answered(Answer::Refused, &mut buffers), Some(2));
+    assert_eq!(outbound.handle_reply(OfferReply::Refused, &mut buffers), Some(2));
     assert!(!outbound.may_offer());
-    assert_eq!(outbound.is_answered(Answer::Fetched, &mut buffers), None, "nothing is offered");
+    assert_eq!(
+        outbound.handle_reply(OfferReply::Fetched, &mut buffers),
+        None,
+        "nothing is offered"
+    );
     let (mut records, mut arrived, mut frame) = (Records::default(), 0, Vec::new());
     while outbound.may_send() {
         frame.clear();
@@ -74,26 +78,30 @@ fn what_is_refused_is_sent_in_pieces() {
         outbound.acknowledge(position, 0, 1000, MS, &mut buffers);
     }
     assert_eq!(arrived, 2);
-    assert!(matches!(records.take_note(), Some(Note::Offered(..))));
+    assert!(matches!(records.take_copy_record(), Some(CopyRecord::Offered(..))));
 }
 
 /// What becomes of an offer that is changed so, and of one after it.
-fn fetched(offers: &mut Offers, change: impl FnOnce(&mut Offer)) -> Option<Answer> {
+fn fetched(offers: &mut Offers, change: impl FnOnce(&mut Offer)) -> Option<OfferReply> {
     let mut offer = offers.add(b"", array(0));
     change(&mut offer);
     let mut fetches = Fetches::default();
     fetches.add(Vec::new(), offer);
-    let answer = fetches.go_on(usize::MAX, &mut |_, found| assert_eq!(found, Some(array(0))));
+    let reply = fetches.go_on(usize::MAX, &mut |_, found| assert_eq!(found, Some(array(0))));
     fetches.add(Vec::new(), offer);
-    assert_eq!(fetches.are_open(), answer == Some(Answer::Fetched), "who refuses once refuses all");
-    answer
+    assert_eq!(
+        fetches.are_open(),
+        reply == Some(OfferReply::Fetched),
+        "who refuses once refuses all"
+    );
+    reply
 }
 
 #[test]
 fn only_what_is_certainly_the_array_is_delivered() {
     let offers = &mut Offers::default();
-    assert_eq!(fetched(offers, |_| {}), Some(Answer::Fetched));
-    let refused = Some(Answer::Refused);
+    assert_eq!(fetched(offers, |_| {}), Some(OfferReply::Fetched));
+    let refused = Some(OfferReply::Refused);
     assert_eq!(fetched(offers, |offer| offer.process = i32::MAX as u32), refused);
     assert_eq!(fetched(offers, |offer| offer.process = 0), refused);
     assert_eq!(fetched(offers, |offer| offer.address = 8), refused);
@@ -112,6 +120,6 @@ fn what_is_dropped_while_it_is_copied_is_not_delivered() {
     // Or its memory might happen to have another content by then.
     let _word = offers.seal();
     drop(offers);
-    let answer = fetches.go_on(usize::MAX, &mut |_, _| panic!("it may be something else by now"));
-    assert_eq!(answer, Some(Answer::Refused));
+    let reply = fetches.go_on(usize::MAX, &mut |_, _| panic!("it may be something else by now"));
+    assert_eq!(reply, Some(OfferReply::Refused));
 }

@@ -154,7 +154,7 @@ fn pes_that_stand_still_do_not_keep_their_room() {
                 refused > 1000
             });
         }
-        deliver_one(&mut lane, Pe::new(3), &mut other, b"there is room");
+        deliver_one(&mut lane, Pe::new(3), &mut other, b"there is limit");
     }
 }
 

@@ -2,7 +2,7 @@
 //! does it, but for the threads.
 
 use super::dice::Dice;
-use super::program::{GAVE_UP, Kind, Place, Program, Spec, Way};
+use super::program::{GAVE_UP, Program, SpawnMode, SpawnPlace, TaskKind, TaskSpec};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_runtime::error::TaskError;
@@ -17,42 +17,42 @@ const LOSSES_MIN: usize = 3;
 
 /// A future on the PE that spawned its task: which child of which running task it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct FutureSlot {
     parent: u64,
     child: usize,
 }
 
 /// A task in the pool.
 #[derive(Clone, Debug)]
-enum Waiting {
+enum QueuedTask {
     /// It has not left this PE yet.
-    Local { slot: Slot, spec: Spec, way: Way },
+    Local { slot: FutureSlot, spec: TaskSpec, mode: SpawnMode },
     /// It is in bytes.
     Guest(Parcel),
 }
 
 /// Something for a worker to do.
 #[derive(Debug)]
-enum Work {
-    Start(Waiting),
+enum WorkerItem {
+    Start(QueuedTask),
     Resume(u64),
 }
 
 /// Who waits for the end of a running task.
 #[derive(Clone, Copy, Debug)]
-enum Origin {
+enum TaskOrigin {
     /// It is the main task.
     Main,
-    Local(Slot),
+    Local(FutureSlot),
     Guest(TaskId),
 }
 
 /// A task that has been started.
 #[derive(Debug)]
 struct Running {
-    origin: Origin,
-    spec: Spec,
-    stages: Vec<Vec<(Spec, Way)>>,
+    origin: TaskOrigin,
+    spec: TaskSpec,
+    stages: Vec<Vec<(TaskSpec, SpawnMode)>>,
     stage: usize,
     /// The values of all children so far.
     values: Vec<Option<u64>>,
@@ -64,7 +64,7 @@ pub(super) enum Effect {
     /// A message goes out.
     Send(Pe, Message),
     /// A task of this PE is to be placed.
-    Place(Pe, Parcel),
+    SpawnPlace(Pe, Parcel),
     /// A worker will have computed for so long, in nanoseconds.
     Compute(u64, u64),
     /// The main task has ended with this value.
@@ -77,7 +77,7 @@ pub(super) enum Effect {
 
 /// The rest of a PE.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct SimulatedHost {
     me: Pe,
     program: Arc<Program>,
     pes: u32,
@@ -85,12 +85,12 @@ pub(super) struct Desk {
     dice: Dice,
     threads: usize,
     busy: usize,
-    ready: VecDeque<Work>,
-    pool: Pool<VecDeque<Waiting>>,
+    ready: VecDeque<WorkerItem>,
+    pool: Pool<VecDeque<QueuedTask>>,
     running: BTreeMap<u64, Running>,
     last_running: u64,
     /// Futures whose tasks are elsewhere.
-    futures: BTreeMap<u64, (Slot, Spec, Way)>,
+    futures: BTreeMap<u64, (FutureSlot, TaskSpec, SpawnMode)>,
     last_future: u64,
     /// Of whom this PE has been told that they are dead.
     pub(super) dead: BTreeSet<Pe>,
@@ -103,7 +103,7 @@ pub(super) struct Desk {
     pub(super) wronged: u32,
 }
 
-impl Desk {
+impl SimulatedHost {
     pub(super) fn new(
         me: Pe,
         pes: u32,
@@ -112,7 +112,7 @@ impl Desk {
         program: Arc<Program>,
         dice: Dice,
     ) -> Self {
-        Desk {
+        SimulatedHost {
             me,
             program,
             pes,
@@ -137,9 +137,9 @@ impl Desk {
     }
 
     /// Starts the main task.
-    pub(super) fn begin(&mut self, children: Vec<(Spec, Way)>) {
-        let (spec, stages) = (Spec::good(0, 0), vec![children]);
-        let main = Running { origin: Origin::Main, spec, stages, stage: 0, values: Vec::new() };
+    pub(super) fn begin(&mut self, children: Vec<(TaskSpec, SpawnMode)>) {
+        let (spec, stages) = (TaskSpec::good(0, 0), vec![children]);
+        let main = Running { origin: TaskOrigin::Main, spec, stages, stage: 0, values: Vec::new() };
         self.running.insert(0, main);
         self.go_on(0);
     }
@@ -156,11 +156,11 @@ impl Desk {
     pub(super) fn dispatch(&mut self) {
         while self.busy < self.threads && !self.is_ending {
             let work = self.ready.pop_front();
-            let work = work.or_else(|| self.pool.select_local().map(Work::Start));
+            let work = work.or_else(|| self.pool.select_local().map(WorkerItem::Start));
             let number = match work {
                 None => return,
-                Some(Work::Resume(number)) => number,
-                Some(Work::Start(waiting)) => match self.start(waiting) {
+                Some(WorkerItem::Resume(number)) => number,
+                Some(WorkerItem::Start(queued_task)) => match self.start(queued_task) {
                     Some(number) => number,
                     None => continue,
                 },
@@ -172,14 +172,16 @@ impl Desk {
         }
     }
 
-    fn start(&mut self, waiting: Waiting) -> Option<u64> {
-        let (origin, spec) = match waiting {
-            Waiting::Local { slot, spec, .. } => (Origin::Local(slot), spec),
-            Waiting::Guest(parcel) if self.dead.contains(&parcel.task.home) => {
+    fn start(&mut self, queued_task: QueuedTask) -> Option<u64> {
+        let (origin, spec) = match queued_task {
+            QueuedTask::Local { slot, spec, .. } => (TaskOrigin::Local(slot), spec),
+            QueuedTask::Guest(parcel) if self.dead.contains(&parcel.task.home) => {
                 self.orphans += 1;
                 return None;
             }
-            Waiting::Guest(parcel) => (Origin::Guest(parcel.task), Spec::decode(&parcel.body)),
+            QueuedTask::Guest(parcel) => {
+                (TaskOrigin::Guest(parcel.task), TaskSpec::decode(&parcel.body))
+            }
         };
         self.started += 1;
         self.last_running += 1;
@@ -193,7 +195,7 @@ impl Desk {
     pub(super) fn computed(&mut self, number: u64) {
         self.busy -= 1;
         let running = &self.running[&number];
-        if running.spec.kind == Kind::Poison {
+        if running.spec.kind == TaskKind::Poison {
             self.effects.push(Effect::Die);
         } else if running.stage == running.stages.len() {
             self.finish(number);
@@ -212,58 +214,58 @@ impl Desk {
         if children.is_empty() {
             return self.resume(number);
         }
-        for ((spec, way), child) in children.into_iter().zip(first..) {
-            self.spawn(Slot { parent: number, child }, spec, way);
+        for ((spec, mode), child) in children.into_iter().zip(first..) {
+            self.spawn(FutureSlot { parent: number, child }, spec, mode);
         }
     }
 
     fn resume(&mut self, number: u64) {
         let running = &self.running[&number];
-        if let Origin::Main = running.origin {
+        if let TaskOrigin::Main = running.origin {
             let value = running.spec.combine(running.values.iter().copied().flatten());
             self.effects.push(Effect::MainEnded(value));
         } else {
-            self.ready.push_back(Work::Resume(number));
+            self.ready.push_back(WorkerItem::Resume(number));
         }
     }
 
-    fn spawn(&mut self, slot: Slot, spec: Spec, way: Way) {
-        let waiting = Waiting::Local { slot, spec, way };
-        match way.place {
-            Place::Within(radius) => {
+    fn spawn(&mut self, slot: FutureSlot, spec: TaskSpec, mode: SpawnMode) {
+        let queued_task = QueuedTask::Local { slot, spec, mode };
+        match mode.place {
+            SpawnPlace::Within(radius) => {
                 let shelf = self.radii.shelf(radius);
-                self.pool.shelf(shelf).push_back(waiting);
+                self.pool.shelf(shelf).push_back(queued_task);
             }
-            Place::At(number) => {
+            SpawnPlace::At(number) => {
                 let to = Pe::new(number % self.pes);
                 if to == self.me {
-                    self.ready.push_back(Work::Start(waiting));
-                } else if let Some(parcel) = self.depart(waiting) {
-                    self.effects.push(Effect::Place(to, parcel));
+                    self.ready.push_back(WorkerItem::Start(queued_task));
+                } else if let Some(parcel) = self.depart(queued_task) {
+                    self.effects.push(Effect::SpawnPlace(to, parcel));
                 }
             }
         }
     }
 
     /// Makes bytes of a task. `None` if nobody waits for it.
-    fn depart(&mut self, waiting: Waiting) -> Option<Parcel> {
-        match waiting {
-            Waiting::Guest(parcel) if self.dead.contains(&parcel.task.home) => {
+    fn depart(&mut self, queued_task: QueuedTask) -> Option<Parcel> {
+        match queued_task {
+            QueuedTask::Guest(parcel) if self.dead.contains(&parcel.task.home) => {
                 self.orphans += 1;
                 None
             }
-            Waiting::Guest(parcel) => Some(parcel),
-            Waiting::Local { slot, spec, way } => {
+            QueuedTask::Guest(parcel) => Some(parcel),
+            QueuedTask::Local { slot, spec, mode } => {
                 self.last_future += 1;
-                self.futures.insert(self.last_future, (slot, spec, way));
-                let radius = match way.place {
-                    Place::Within(radius) => radius,
-                    Place::At(_) => Distance::ZERO,
+                self.futures.insert(self.last_future, (slot, spec, mode));
+                let radius = match mode.place {
+                    SpawnPlace::Within(radius) => radius,
+                    SpawnPlace::At(_) => Distance::ZERO,
                 };
                 Some(Parcel {
                     task: TaskId { home: self.me, future: self.last_future },
                     radius,
-                    supervised: way.is_supervised,
+                    supervised: mode.is_supervised,
                     version: Version::default(),
                     body: spec.encode(),
                 })
@@ -275,11 +277,11 @@ impl Desk {
         let Some(running) = self.running.remove(&number) else { return };
         let value = running.spec.combine(running.values.iter().copied().flatten());
         match running.origin {
-            Origin::Main => {}
-            Origin::Local(slot) => self.settle(slot, value),
+            TaskOrigin::Main => {}
+            TaskOrigin::Local(slot) => self.settle(slot, value),
             // Nobody would hear it any more.
-            Origin::Guest(_) if self.is_ending => {}
-            Origin::Guest(task) => {
+            TaskOrigin::Guest(_) if self.is_ending => {}
+            TaskOrigin::Guest(task) => {
                 let outcome = Ok(Bytes::from(value.to_le_bytes().to_vec()));
                 self.effects.push(Effect::Send(
                     task.home,
@@ -290,7 +292,7 @@ impl Desk {
     }
 
     /// A child has ended.
-    fn settle(&mut self, slot: Slot, value: u64) {
+    fn settle(&mut self, slot: FutureSlot, value: u64) {
         // Its parent may have been dropped at the end of the job.
         let Some(parent) = self.running.get_mut(&slot.parent) else { return };
         parent.values[slot.child] = Some(value);
@@ -299,34 +301,46 @@ impl Desk {
         }
     }
 
-    fn settle_away(&mut self, (slot, spec, way): (Slot, Spec, Way), outcome: Outcome) {
+    fn settle_away(
+        &mut self,
+        (slot, spec, mode): (FutureSlot, TaskSpec, SpawnMode),
+        outcome: Outcome,
+    ) {
         match outcome {
             Ok(Bytes { few: bytes, .. }) => {
                 let bytes = <[u8; 8]>::try_from(&*bytes).expect("a value is one number");
                 self.settle(slot, u64::from_le_bytes(bytes));
             }
-            Err(TaskError::Lost { .. }) if !way.is_supervised => {
+            Err(TaskError::Lost { .. }) if !mode.is_supervised => {
                 // Its parent tries again, but not on a PE that may be dead for good.
-                self.spawn(slot, spec, Way { place: Place::Within(Distance::ONE), ..way });
+                self.spawn(
+                    slot,
+                    spec,
+                    SpawnMode { place: SpawnPlace::Within(Distance::ONE), ..mode },
+                );
             }
-            Err(TaskError::GaveUp { .. }) if spec.kind == Kind::Poison => {
+            Err(TaskError::GaveUp { .. }) if spec.kind == TaskKind::Poison => {
                 self.given_up += 1;
                 self.settle(slot, GAVE_UP);
             }
             // Nobody was left to run it alone: it might have been poison. Its parent tries again.
             Err(TaskError::GaveUp { with, .. }) if with.len() > LOSSES_MIN => {
                 self.wronged += 1;
-                self.spawn(slot, spec, Way { place: Place::Within(Distance::ONE), ..way });
+                self.spawn(
+                    slot,
+                    spec,
+                    SpawnMode { place: SpawnPlace::Within(Distance::ONE), ..mode },
+                );
             }
             Err(error) => {
-                let fault = format!("{way:?} {spec:?} on {} ends with: {error}", self.me);
+                let fault = format!("{mode:?} {spec:?} on {} ends with: {error}", self.me);
                 self.effects.push(Effect::Fault(fault));
             }
         }
     }
 }
 
-impl Host for Desk {
+impl Host for SimulatedHost {
     fn random(&mut self) -> u64 {
         self.dice.next()
     }
@@ -339,18 +353,18 @@ impl Host for Desk {
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {
         let nearest = self.radii.shelf(at_least);
         loop {
-            let waiting = self.pool.select_remote(nearest)?;
-            if let Some(parcel) = self.depart(waiting) {
+            let queued_task = self.pool.select_remote(nearest)?;
+            if let Some(parcel) = self.depart(queued_task) {
                 return Some(parcel);
             }
         }
     }
     fn accept(&mut self, parcel: Parcel) {
         let shelf = self.radii.shelf(parcel.radius);
-        self.pool.shelf(shelf).push_back(Waiting::Guest(parcel));
+        self.pool.shelf(shelf).push_back(QueuedTask::Guest(parcel));
     }
     fn place(&mut self, parcel: Parcel) {
-        self.ready.push_back(Work::Start(Waiting::Guest(parcel)));
+        self.ready.push_back(WorkerItem::Start(QueuedTask::Guest(parcel)));
     }
     fn fill(&mut self, future: u64, outcome: Outcome) {
         // A second result finds no future any more.
@@ -362,7 +376,7 @@ impl Host for Desk {
         format!("task {future}")
     }
     fn hear(&mut self, _: Bytes) {
-        self.effects.push(Effect::Fault("no program here tells anything".to_owned()));
+        self.effects.push(Effect::Fault("no program here is_verbose anything".to_owned()));
     }
     fn failed(&mut self, pe: Pe, reason: String) {
         self.effects.push(Effect::Fault(format!("{pe} gives up: {reason}")));

@@ -17,7 +17,7 @@
 //! before it sends again.
 
 use super::TcpCounters;
-use super::connection::{End, Phase};
+use super::connection::{ConnectionState, TcpCloseReason};
 use super::sockets::Sockets;
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
@@ -27,7 +27,7 @@ pub(super) const ENDING_WITHIN: Duration = Duration::from_secs(5);
 
 impl Sockets {
     /// The handshake on the connection at `place`, with `pe`, is done.
-    pub(super) fn opened(&mut self, place: usize, pe: Pe) {
+    pub(super) fn connection_opened(&mut self, place: usize, pe: Pe) {
         let (now, event) = (Instant::now(), self.event());
         let Some(connection) = self.connection(place) else { return };
         let (is_dialled, begun) = (connection.is_dialled, connection.begun);
@@ -76,7 +76,7 @@ impl Sockets {
     /// Hands the system what waits on a connection that has just been opened.
     fn flush(&mut self, place: usize) {
         if self.connection(place).is_some_and(|connection| connection.flush().is_err()) {
-            self.broke(place);
+            self.connection_broke(place);
         }
     }
 
@@ -96,22 +96,22 @@ impl Sockets {
     /// Closes a connection that leads nowhere any more, once what has come on it is read.
     fn abandon(&mut self, place: usize) {
         if let Some(connection) = self.connection(place) {
-            connection.give_up();
+            connection.drop_waiting();
         }
         self.end(place, Instant::now());
     }
 
     /// Nothing can be sent on this connection. What has come on it counts.
-    pub(super) fn broke(&mut self, place: usize) {
+    pub(super) fn connection_broke(&mut self, place: usize) {
         let Some(connection) = self.connection(place) else { return };
         let (pe, since) = (connection.peer, connection.since);
-        match connection.phase {
-            Phase::Greeting(_) => self.close(place, End::Broken),
-            Phase::Ending { .. } => {
-                connection.give_up();
+        match connection.state {
+            ConnectionState::Greeting(_) => self.close(place, TcpCloseReason::Broken),
+            ConnectionState::Ending { .. } => {
+                connection.drop_waiting();
                 self.on_readable(place);
             }
-            Phase::Open => {
+            ConnectionState::Open => {
                 TcpCounters::count(&self.counters.broken);
                 pe.and_then(|pe| self.peer(pe)).into_iter().for_each(|peer| peer.fail(since));
                 self.abandon(place);
@@ -120,32 +120,34 @@ impl Sockets {
     }
 
     /// The other end says nothing more, and has said all.
-    pub(super) fn heard_last(&mut self, place: usize) {
+    pub(super) fn read_to_end(&mut self, place: usize) {
         let until = Instant::now() + ENDING_WITHIN;
-        if self.connection(place).is_some_and(|connection| matches!(connection.phase, Phase::Open))
+        if self
+            .connection(place)
+            .is_some_and(|connection| matches!(connection.state, ConnectionState::Open))
         {
             self.end(place, until);
         }
         let Some(connection) = self.connection(place) else { return };
         connection.is_unread = false;
-        connection.phase = Phase::Ending { until, is_read: true };
+        connection.state = ConnectionState::Ending { until, is_read: true };
         if connection.is_over() {
-            self.close(place, End::Orderly);
+            self.close(place, TcpCloseReason::Orderly);
         }
     }
 
     /// Closes those of the connections that are being closed for which the time is over.
-    pub(super) fn dismiss_ending(&mut self, now: Instant) {
+    pub(super) fn close_overdue(&mut self, now: Instant) {
         for _ in 0..self.ending.len() {
             let Some(place) = self.ending.pop_front() else { break };
             let is_due = self.connection(place).is_some_and(|connection| {
                 // What is still to be read is given as much time again.
-                matches!(connection.phase, Phase::Ending { until, .. }
+                matches!(connection.state, ConnectionState::Ending { until, .. }
                     if until <= now && !connection.is_unread || until + ENDING_WITHIN <= now)
             });
             self.ending.push_back(place);
             if is_due {
-                self.close(place, End::Orderly);
+                self.close(place, TcpCloseReason::Orderly);
             }
         }
     }

@@ -5,9 +5,9 @@ use ultramarine_topology::Pe;
 
 /// What is cut: from, to; from when, and until when, in nanoseconds.
 #[derive(Debug, Default)]
-pub(super) struct Paths(BTreeMap<(Pe, Pe), (u64, u64)>);
+pub(super) struct BrokenPaths(BTreeMap<(Pe, Pe), (u64, u64)>);
 
-impl Paths {
+impl BrokenPaths {
     pub(super) fn cut(&mut self, from: Pe, to: Pe, since: u64, until: u64) {
         self.0.insert((from, to), (since, until));
     }

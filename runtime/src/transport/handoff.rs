@@ -7,16 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Arrays on their way between the PEs of one process.
 #[derive(Default)]
-pub struct Shelf(Mutex<Arrays>);
+pub struct ArrayHandoff(Mutex<HandoffTable>);
 
 #[derive(Default)]
-struct Arrays {
+struct HandoffTable {
     last: u64,
     by_number: HashMap<u64, Array>,
 }
 
-impl Shelf {
-    fn arrays(&self) -> MutexGuard<'_, Arrays> {
+impl ArrayHandoff {
+    fn arrays(&self) -> MutexGuard<'_, HandoffTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

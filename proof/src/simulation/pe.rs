@@ -1,9 +1,9 @@
 //! A simulated PE.
 
-use super::desk::{Desk, Effect};
+use super::host::{Effect, SimulatedHost};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use ultramarine_runtime::protocol::{Membership, Node, Phase, Standing};
+use ultramarine_runtime::protocol::{Membership, MembershipStatus, Node, Phase};
 use ultramarine_topology::Pe;
 
 /// How long a PE lingers at the end of a job in which somebody has died, in nanoseconds: these are
@@ -13,10 +13,10 @@ const LINGER_MAX_NS: u64 = 500_000_000;
 
 /// A PE, as long as it is there.
 #[derive(Debug)]
-pub(super) struct Processor {
+pub(super) struct SimulatedPe {
     pub(super) node: Node,
     pub(super) membership: Membership,
-    pub(super) desk: Desk,
+    pub(super) host: SimulatedHost,
     /// How many of the dead the membership has told the node.
     pub(super) reported: usize,
     pub(super) is_settled: bool,
@@ -36,12 +36,12 @@ pub(super) struct Processor {
     pub(super) stopped_until: u64,
 }
 
-impl Processor {
-    pub(super) fn new(node: Node, membership: Membership, desk: Desk) -> Self {
-        Processor {
+impl SimulatedPe {
+    pub(super) fn new(node: Node, membership: Membership, host: SimulatedHost) -> Self {
+        SimulatedPe {
             node,
             membership,
-            desk,
+            host,
             reported: 0,
             is_settled: false,
             marked_dead: BTreeSet::new(),
@@ -59,24 +59,24 @@ impl Processor {
     pub(super) fn turn(&mut self, now: u64) -> Vec<Effect> {
         let mut done = Vec::new();
         loop {
-            let due = self.node.tick(Duration::from_nanos(now), self.desk.need(), &mut self.desk);
+            let due = self.node.tick(Duration::from_nanos(now), self.host.need(), &mut self.host);
             self.tick_due = due.map_or(u64::MAX, |due| due.as_nanos() as u64);
-            if self.node.phase() != Phase::Running && !sends(&done) && !sends(&self.desk.effects) {
+            if self.node.phase() != Phase::Running && !sends(&done) && !sends(&self.host.effects) {
                 self.take_leave(now);
             }
-            self.desk.dispatch();
+            self.host.dispatch();
             // A death may leave more to do than a turn may.
-            if self.desk.effects.is_empty() && self.tick_due > now {
+            if self.host.effects.is_empty() && self.tick_due > now {
                 return done;
             }
-            for effect in std::mem::take(&mut self.desk.effects) {
+            for effect in std::mem::take(&mut self.host.effects) {
                 match effect {
-                    Effect::Place(to, parcel) if self.node.phase() == Phase::Running => {
-                        self.node.place(to, parcel, &mut self.desk);
+                    Effect::SpawnPlace(to, parcel) if self.node.phase() == Phase::Running => {
+                        self.node.place(to, parcel, &mut self.host);
                     }
-                    Effect::Place(..) => {}
+                    Effect::SpawnPlace(..) => {}
                     Effect::MainEnded(value) => {
-                        self.node.end(&mut self.desk);
+                        self.node.end(&mut self.host);
                         done.push(Effect::MainEnded(value));
                     }
                     effect => done.push(effect),
@@ -97,13 +97,13 @@ impl Processor {
         } else if self.unacknowledged.is_empty()
             || has_failures && now >= since + LINGER_NS && has_reached_heirs()
         {
-            self.node.take_leave(&mut self.desk);
+            self.node.take_leave(&mut self.host);
         }
     }
 
     /// Leaves whatever others say.
     pub(super) fn let_go(&mut self) {
-        self.node.let_go(&mut self.desk);
+        self.node.let_go(&mut self.host);
         self.is_let_go = true;
     }
 
@@ -111,12 +111,12 @@ impl Processor {
     pub(super) fn may_leave(&self) -> bool {
         let needs_no_answer = self.node.has_failures() || self.is_let_go;
         self.node.phase() == Phase::Released
-            && (needs_no_answer || self.unacknowledged.is_empty() && !sends(&self.desk.effects))
+            && (needs_no_answer || self.unacknowledged.is_empty() && !sends(&self.host.effects))
     }
 
     /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.
     pub(super) fn neighbours(&self, me: Pe) -> BTreeSet<Pe> {
-        if self.membership.standing() != Standing::Member {
+        if self.membership.status() != MembershipStatus::Member {
             return BTreeSet::new();
         }
         let living: Vec<Pe> = self.membership.living().iter().collect();
@@ -130,7 +130,7 @@ impl Processor {
     pub(super) fn mark_dead(&mut self, dead: Pe) {
         self.marked_dead.insert(dead);
         self.unacknowledged.remove(&dead);
-        self.node.mark_dead(dead, &mut self.desk);
+        self.node.mark_dead(dead, &mut self.host);
     }
 }
 

@@ -1,17 +1,17 @@
 //! Who dies, and how the others come to know.
 
-use super::processor::Processor;
-use super::scenario::Mishap;
-use super::world::{Event, Sort, World};
+use super::pe::SimulatedPe;
+use super::scenario::InjectedFault;
+use super::world::{Event, MessageClass, Simulation};
 use std::time::Duration;
-use ultramarine_runtime::protocol::{Membership, Notice, Phase, Standing};
+use ultramarine_runtime::protocol::{Membership, MembershipStatus, Notice, Phase};
 use ultramarine_topology::Pe;
 
-impl World {
-    pub(super) fn befall(&mut self, mishap: Mishap) {
-        match mishap {
-            Mishap::Death(pe) => self.die(pe),
-            Mishap::Stop(pe, ns) => {
+impl Simulation {
+    pub(super) fn inject(&mut self, fault: InjectedFault) {
+        match fault {
+            InjectedFault::Death(pe) => self.die(pe),
+            InjectedFault::Stop(pe, ns) => {
                 let until = self.now + ns;
                 if let Some(pe) = &mut self.pes[pe.index()] {
                     pe.stopped_until = until.max(pe.stopped_until);
@@ -22,26 +22,26 @@ impl World {
                     }
                 }
             }
-            Mishap::SilentDeath(pe) => {
+            InjectedFault::SilentDeath(pe) => {
                 self.silent.insert(pe);
                 self.die(pe);
             }
-            Mishap::Slander { by, whom } => {
+            InjectedFault::Slander { by, whom } => {
                 if self.pes[whom.index()].is_some() {
                     self.report.slandered += 1;
                     self.blind.insert((by, whom));
                     self.begin_to_watch(by, whom, self.now);
                 }
             }
-            Mishap::Cut { from, to, ns } => {
-                self.paths.cut(from, to, self.now, self.now.saturating_add(ns));
+            InjectedFault::Cut { from, to, ns } => {
+                self.broken_paths.cut(from, to, self.now, self.now.saturating_add(ns));
                 for (by, whom) in [(from, to), (to, from)] {
                     if self.watches(by, whom) {
                         self.begin_to_watch(by, whom, self.now);
                     }
                 }
             }
-            Mishap::Overload(ns) => self.overloaded_until = self.now.saturating_add(ns),
+            InjectedFault::Overload(ns) => self.overloaded_until = self.now.saturating_add(ns),
         }
     }
 
@@ -50,15 +50,17 @@ impl World {
         if self.pes[pe.index()].is_some() {
             self.report.deaths += 1;
             self.report.has_root_died |= pe == Pe::ROOT;
-            self.vanish(pe);
+            self.remove(pe);
         }
     }
 
     /// A PE leaves in order, and says so to those who watch it.
     pub(super) fn leave(&mut self, pe: Pe) {
         let Some(leaver) = &self.pes[pe.index()] else { return };
-        let is_in_order =
-            matches!(leaver.membership.standing(), Standing::Member | Standing::Over { .. });
+        let is_in_order = matches!(
+            leaver.membership.status(),
+            MembershipStatus::Member | MembershipStatus::Over { .. }
+        );
         if is_in_order {
             let bulletin = leaver.membership.bulletin();
             for to in self.partners(pe) {
@@ -68,35 +70,35 @@ impl World {
         }
         self.report.left += 1;
         self.report.gone = Duration::from_nanos(self.now);
-        self.vanish(pe);
+        self.remove(pe);
     }
 
     /// A PE hears that it has to leave. At the end of the job it may go in peace.
-    pub(super) fn desert(&mut self, pe: Pe) {
-        let Some(deserter) = &mut self.pes[pe.index()] else { return };
-        if deserter.node.phase() != Phase::Running {
-            return self.with(pe, Processor::let_go);
+    pub(super) fn leave_involuntarily(&mut self, pe: Pe) {
+        let Some(leaver) = &mut self.pes[pe.index()] else { return };
+        if leaver.node.phase() != Phase::Running {
+            return self.with(pe, SimulatedPe::let_go);
         }
-        if deserter.membership.standing() == Standing::Expelled {
+        if leaver.membership.status() == MembershipStatus::Expelled {
             self.report.expelled += 1;
         } else {
             self.report.roots_lost += 1;
-            let could_reach = !self.paths.is_ever_cut(pe, Pe::ROOT)
+            let could_reach = !self.broken_paths.is_ever_cut(pe, Pe::ROOT)
                 && !self.blind.contains(&(pe, Pe::ROOT))
                 && !self.report.has_root_died;
             self.report.misled += u32::from(could_reach && self.pes[0].is_some());
             self.report.unheard += u32::from(could_reach && self.pes[0].is_none());
         }
         self.report.gone = Duration::from_nanos(self.now);
-        self.vanish(pe);
+        self.remove(pe);
     }
 
-    fn vanish(&mut self, pe: Pe) {
+    fn remove(&mut self, pe: Pe) {
         self.cut_off(pe);
         let Some(gone) = self.pes[pe.index()].take() else { return };
         self.report.add(&gone);
         for by in (0..self.report.pes).map(Pe::new) {
-            self.miss(by, pe);
+            self.notice_absence(by, pe);
         }
     }
 
@@ -119,11 +121,11 @@ impl World {
     }
 
     /// If a PE watches one that is gone, it will see that.
-    fn miss(&mut self, by: Pe, gone: Pe) {
+    fn notice_absence(&mut self, by: Pe, gone: Pe) {
         if self.watches(by, gone) {
             let delay = self.dice.within(self.scenario.detection_ns.clone());
             // What it said before it was gone counts.
-            let heard = self.last_arrival(gone, by, Sort::Notice);
+            let heard = self.last_arrival(gone, by, MessageClass::Notice);
             self.begin_to_watch(by, gone, (self.now + delay).max(heard + 1));
         }
     }
@@ -139,14 +141,14 @@ impl World {
     /// the runtime's detector (`detector/sight.rs`).
     fn see(&mut self, by: Pe, whom: Pe, since: u64) {
         let Some(seer) = &self.pes[by.index()] else { return };
-        if seer.membership.standing() != Standing::Member || seer.membership.is_dead(whom) {
+        if seer.membership.status() != MembershipStatus::Member || seer.membership.is_dead(whom) {
             self.watching.remove(&(by, whom));
             return;
         }
         let is_blind = self.blind.contains(&(by, whom));
         let seen = self.pes[whom.index()].as_ref();
         let is_stopped = seen.is_some_and(|pe| self.now < pe.stopped_until);
-        let is_reached = self.paths.is_whole(by, whom, self.now) && !is_blind;
+        let is_reached = self.broken_paths.is_whole(by, whom, self.now) && !is_blind;
         let is_slow = self.now < self.overloaded_until && self.dice.one_in(3);
         let dead_after = self.scenario.dead_after.as_nanos() as u64;
         let (stalled_after, root_after) = (dead_after * 10, dead_after * 10);
@@ -208,9 +210,10 @@ impl World {
         act(&mut pe.membership, now, &mut |to, notice| sent.push((to, notice)));
         let dead = pe.membership.dead()[pe.reported..].to_vec();
         pe.reported += dead.len();
-        pe.desk.dead.extend(&dead);
-        let standing = pe.membership.standing();
-        let is_news = standing != Standing::Member && !std::mem::replace(&mut pe.is_settled, true);
+        pe.host.dead.extend(&dead);
+        let status = pe.membership.status();
+        let is_news =
+            status != MembershipStatus::Member && !std::mem::replace(&mut pe.is_settled, true);
         let patience = pe.membership.clone().tick(now, &mut |_, _| {});
         if at == Pe::ROOT {
             let innocents: Vec<Pe> =
@@ -231,10 +234,10 @@ impl World {
             self.schedule(due.max(self.now + 1), Event::Patience(at));
         }
         let soon = self.now + self.dice.within(0..=1_000_000);
-        match standing {
-            Standing::Over { .. } if is_news => self.schedule(soon, Event::Over(at)),
-            Standing::Expelled | Standing::RootLost if is_news => {
-                self.schedule(soon, Event::Desert(at));
+        match status {
+            MembershipStatus::Over { .. } if is_news => self.schedule(soon, Event::Over(at)),
+            MembershipStatus::Expelled | MembershipStatus::RootLost if is_news => {
+                self.schedule(soon, Event::LeaveInvoluntarily(at));
             }
             _ => {}
         }
@@ -242,7 +245,7 @@ impl World {
             // Its neighbours are others now, who may be gone already.
             let gone = |pe: &Pe| self.pes[pe.index()].is_none();
             let all: Vec<Pe> = (0..self.report.pes).map(Pe::new).filter(gone).collect();
-            all.into_iter().for_each(|gone| self.miss(at, gone));
+            all.into_iter().for_each(|gone| self.notice_absence(at, gone));
         }
         for dead in dead {
             self.schedule(soon, Event::MarkDead { at, dead });
@@ -251,8 +254,8 @@ impl World {
 
     /// A notice goes out; that its receiver is gone, or cannot be reached, shows when it is called.
     fn post_notice(&mut self, from: Pe, to: Pe, notice: Notice) {
-        if self.pes[to.index()].is_some() && self.paths.is_whole(from, to, self.now) {
-            let at = self.arrival(from, to, Sort::Notice);
+        if self.pes[to.index()].is_some() && self.broken_paths.is_whole(from, to, self.now) {
+            let at = self.arrival(from, to, MessageClass::Notice);
             self.schedule(at, Event::Notice { from, to, notice });
         } else if !matches!(notice, Notice::Goodbye) {
             let delay = self.dice.within(10_000..=1_000_000);

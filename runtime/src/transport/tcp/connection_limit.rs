@@ -12,8 +12,8 @@
 //! - A connection is left open for [`HOLD`] at least, so that it is of some use.
 
 use super::TcpCounters;
-use super::connection::{End, Phase};
-use super::settle::ENDING_WITHIN;
+use super::connection::{ConnectionState, TcpCloseReason};
+use super::duplicates::ENDING_WITHIN;
 use super::sockets::Sockets;
 use crate::transport::descriptors;
 use std::io;
@@ -34,42 +34,42 @@ const ENDS_WITHIN: Duration = Duration::from_millis(50);
 const FORCE_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a wish to dial counts that is not repeated. (The link repeats it every millisecond.)
-const WISH_LASTS: Duration = Duration::from_millis(100);
+const DIAL_WANTED_FOR: Duration = Duration::from_millis(100);
 
 /// How long to make do with what there is after the system has refused more.
 const SHORT_FOR: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
-pub(super) struct Room {
+pub(super) struct ConnectionLimit {
     connections_max: usize,
     /// When the system refused a connection, and how many there were.
     short: Option<(Instant, usize)>,
     /// When a dial last found no room.
-    wish: Option<Instant>,
+    dial_wanted_at: Option<Instant>,
     /// If both want the same room: whether a dial gets it, or a caller.
     is_for_dial: bool,
     /// Since when there is no room, and nothing to close for it.
     pressed_since: Option<Instant>,
 }
 
-impl Room {
+impl ConnectionLimit {
     pub(super) fn new(connections_max: usize) -> Self {
-        Room {
+        ConnectionLimit {
             connections_max: connections_max.max(CONNECTIONS_MIN),
             short: None,
-            wish: None,
+            dial_wanted_at: None,
             is_for_dial: false,
             pressed_since: None,
         }
     }
 
     /// A dial found no room.
-    pub(super) fn wish(&mut self, now: Instant) {
-        self.wish = Some(now);
+    pub(super) fn want_dial(&mut self, now: Instant) {
+        self.dial_wanted_at = Some(now);
     }
 
     pub(super) fn has_dialled(&mut self) {
-        (self.wish, self.is_for_dial) = (None, false);
+        (self.dial_wanted_at, self.is_for_dial) = (None, false);
     }
 
     pub(super) fn has_accepted(&mut self) {
@@ -81,33 +81,33 @@ impl Room {
         short.map_or(self.connections_max, |(_, total)| total.clamp(1, self.connections_max))
     }
 
-    fn is_wished(&self, now: Instant) -> bool {
-        self.wish.is_some_and(|at| now.duration_since(at) < WISH_LASTS)
+    fn is_dial_wanted(&self, now: Instant) -> bool {
+        self.dial_wanted_at.is_some_and(|at| now.duration_since(at) < DIAL_WANTED_FOR)
     }
 }
 
 impl Sockets {
     /// Whether one more may be dialled.
     pub(super) fn may_dial(&self, now: Instant) -> bool {
-        let is_for_caller = self.listener.is_called() && !self.room.is_for_dial;
+        let is_for_caller = self.listener.is_called() && !self.limit.is_for_dial;
         self.has_dials_left(now)
-            && self.total() + usize::from(is_for_caller) < self.room.connections_max(now)
+            && self.total() + usize::from(is_for_caller) < self.limit.connections_max(now)
     }
 
     /// Whether one more call may be taken.
     pub(super) fn may_accept(&self, now: Instant) -> bool {
         let is_for_dial =
-            self.room.is_for_dial && self.room.is_wished(now) && self.has_dials_left(now);
+            self.limit.is_for_dial && self.limit.is_dial_wanted(now) && self.has_dials_left(now);
         self.has_hellos_left(now)
-            && self.total() + usize::from(is_for_dial) < self.room.connections_max(now)
+            && self.total() + usize::from(is_for_dial) < self.limit.connections_max(now)
     }
 
     fn has_dials_left(&self, now: Instant) -> bool {
-        self.dialling < (self.room.connections_max(now) / 2).max(1)
+        self.dialling < (self.limit.connections_max(now) / 2).max(1)
     }
 
     fn has_hellos_left(&self, now: Instant) -> bool {
-        self.strangers.len() < (self.room.connections_max(now) / 2).clamp(1, self.strangers_max)
+        self.strangers.len() < (self.limit.connections_max(now) / 2).clamp(1, self.strangers_max)
     }
 
     /// Whether something falls due although epoll may tell of nothing.
@@ -115,51 +115,51 @@ impl Sockets {
         self.listener.is_called()
             || !self.ending.is_empty()
             || !self.strangers.is_empty()
-            || self.room.wish.is_some()
+            || self.limit.dial_wanted_at.is_some()
     }
 
     /// A dial found no room.
-    pub(super) fn wish_to_dial(&mut self, now: Instant) {
-        self.room.wish(now);
+    pub(super) fn want_to_dial(&mut self, now: Instant) {
+        self.limit.want_dial(now);
         self.make_room(now);
     }
 
     /// The system refused a connection.
     pub(super) fn refused(&mut self, error: &io::Error, now: Instant) {
         if descriptors::is_shortage(error) {
-            self.room.short = Some((now, self.total()));
+            self.limit.short = Some((now, self.total()));
             self.make_room(now);
         }
     }
 
     /// Closes what has gone unused for longest if there is no room for what is wanted.
     pub(super) fn make_room(&mut self, now: Instant) {
-        if !self.room.is_wished(now) {
-            self.room.wish = None;
+        if !self.limit.is_dial_wanted(now) {
+            self.limit.dial_wanted_at = None;
         }
-        if self.room.wish.is_some() && !self.has_dials_left(now) {
+        if self.limit.dial_wanted_at.is_some() && !self.has_dials_left(now) {
             self.give_up_a_dial(now);
         }
         let is_called = self.listener.is_called() && self.has_hellos_left(now);
-        let is_wished = self.room.wish.is_some() && self.has_dials_left(now);
+        let is_dial_wanted = self.limit.dial_wanted_at.is_some() && self.has_dials_left(now);
         let wanted = usize::from(is_called && !self.may_accept(now))
-            + usize::from(is_wished && !self.may_dial(now));
+            + usize::from(is_dial_wanted && !self.may_dial(now));
         if wanted == 0 {
-            self.room.pressed_since = None;
+            self.limit.pressed_since = None;
             return;
         }
         let is_soon_gone = |place: &&usize| {
             self.connections[**place].as_ref().is_some_and(|connection| {
-                matches!(connection.phase, Phase::Ending { until, .. }
+                matches!(connection.state, ConnectionState::Ending { until, .. }
                     if until + ENDS_WITHIN > now + ENDING_WITHIN)
             })
         };
         let soon = self.ending.iter().filter(is_soon_gone).count();
         for _ in soon..wanted {
-            let pressed_since = *self.room.pressed_since.get_or_insert(now);
+            let pressed_since = *self.limit.pressed_since.get_or_insert(now);
             let is_forced = now.duration_since(pressed_since) > FORCE_AFTER;
             let Some(place) = self.least_recently_used(now, is_forced) else { return };
-            self.room.pressed_since = None;
+            self.limit.pressed_since = None;
             TcpCounters::count(&self.counters.made_room);
             self.end(place, now + if is_forced { FORCE_AFTER } else { ENDING_WITHIN });
         }
@@ -169,12 +169,12 @@ impl Sockets {
     fn give_up_a_dial(&mut self, now: Instant) {
         let dials = self.connections.iter().enumerate().filter_map(|(place, connection)| {
             let dial = connection.as_deref().filter(|connection| connection.is_dialled)?;
-            matches!(dial.phase, Phase::Greeting(_)).then_some((dial.since, place))
+            matches!(dial.state, ConnectionState::Greeting(_)).then_some((dial.since, place))
         });
         if let Some((since, place)) = dials.min()
             && now.duration_since(since) > FORCE_AFTER
         {
-            self.close(place, End::Broken);
+            self.close(place, TcpCloseReason::Broken);
         }
     }
 
@@ -183,7 +183,7 @@ impl Sockets {
     fn least_recently_used(&self, now: Instant, is_forced: bool) -> Option<usize> {
         let open = self.connections.iter().enumerate().filter_map(|(place, connection)| {
             let connection = connection.as_deref()?;
-            let is_open = matches!(connection.phase, Phase::Open);
+            let is_open = matches!(connection.state, ConnectionState::Open);
             let is_held = now.duration_since(connection.since) < HOLD;
             let is_free = is_forced || connection.is_idle();
             (is_open && is_free && !is_held).then_some((connection.used, place))

@@ -1,6 +1,6 @@
 //! Taking calls, from PEs and from strangers.
 
-use super::connection::{Connection, End};
+use super::connection::{TcpCloseReason, TcpConnection};
 use super::sockets::Sockets;
 use super::{TcpCounters, token};
 use crate::handshake::{Handshake, Purpose};
@@ -36,11 +36,11 @@ impl Sockets {
         let handshake = Handshake::accept(self.key, Purpose::Lane, self.me, pes);
         let (place, event) = (self.next_place(), self.event());
         let at = (&*self.registry, token(place));
-        match Connection::new(stream, handshake, at, event) {
+        match TcpConnection::new(stream, handshake, at, event) {
             Ok(connection) => {
                 self.keep(connection);
                 self.strangers.insert(event, place);
-                self.room.has_accepted();
+                self.limit.has_accepted();
             }
             Err(_) => TcpCounters::count(&self.counters.broken),
         }
@@ -48,7 +48,7 @@ impl Sockets {
 
     /// Closes the connections whose handshake has not ended in time: the oldest of them after less
     /// if others are waiting.
-    pub(super) fn dismiss_strangers(&mut self, now: Instant) {
+    pub(super) fn close_late_handshakes(&mut self, now: Instant) {
         while let Some((_, &place)) = self.strangers.first_key_value() {
             let is_pressed = self.listener.is_called() && !self.may_accept(now);
             let within = if is_pressed {
@@ -60,7 +60,7 @@ impl Sockets {
             if now.duration_since(stranger.since) <= within {
                 return;
             }
-            self.close(place, End::NoHello);
+            self.close(place, TcpCloseReason::NoHandshake);
         }
     }
 }

@@ -6,57 +6,57 @@ use ultramarine_topology::Pe;
 
 /// The open cases, by the accused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Docket(BTreeMap<Pe, Case>);
+pub(super) struct AccusationTable(BTreeMap<Pe, AccusedPe>);
 
 /// What is said about one PE.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Case {
+struct AccusedPe {
     /// By the accuser.
-    accusers: BTreeMap<Pe, Claim>,
+    accusers: BTreeMap<Pe, AccuserClaim>,
     /// The root has reached the accused since an accuser began to insist.
     is_reached: bool,
 }
 
 /// What one PE says about another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Claim {
+struct AccuserClaim {
     insists: bool,
     /// When to forget it, unless it is repeated.
     until: Duration,
 }
 
 /// What an accusation comes to.
-pub(super) struct Hearing {
+pub(super) struct AccusationOutcome {
     /// This PE was not accused before.
     pub(super) is_first: bool,
     /// The root reaches the accused, and the accuser does not.
     pub(super) is_path_broken: bool,
 }
 
-impl Docket {
+impl AccusationTable {
     /// Somebody accuses a PE. Without a mutant's `trusts_old`, what the root saw before counts only
     /// for an accuser that has insisted before.
-    pub(super) fn hear(
+    pub(super) fn add(
         &mut self,
         accuser: Pe,
         (accused, insists): (Pe, bool),
         until: Duration,
         trusts_old: bool,
-    ) -> Hearing {
+    ) -> AccusationOutcome {
         let is_first = !self.0.contains_key(&accused);
-        let case = self.0.entry(accused).or_default();
-        let former = case.accusers.insert(accuser, Claim { insists, until });
+        let accused_pe = self.0.entry(accused).or_default();
+        let former = accused_pe.accusers.insert(accuser, AccuserClaim { insists, until });
         let has_insisted = former.is_some_and(|former| former.insists);
         if insists && !has_insisted && !trusts_old {
-            case.is_reached = false;
+            accused_pe.is_reached = false;
         }
-        Hearing { is_first, is_path_broken: insists && case.is_reached }
+        AccusationOutcome { is_first, is_path_broken: insists && accused_pe.is_reached }
     }
 
     /// The root has contact with this PE.
     pub(super) fn reached(&mut self, pe: Pe) {
-        if let Some(case) = self.0.get_mut(&pe) {
-            case.is_reached = true;
+        if let Some(accused_pe) = self.0.get_mut(&pe) {
+            accused_pe.is_reached = true;
         }
     }
 
@@ -69,32 +69,33 @@ impl Docket {
 
     /// How many PEs this one accuses, or is accused by.
     fn out_of_contact(&self, pe: Pe) -> usize {
-        let accusers = self.0.get(&pe).into_iter().flat_map(|case| case.accusers.keys().copied());
-        let accused = self.0.iter().filter(|(_, case)| case.accusers.contains_key(&pe));
+        let accusers =
+            self.0.get(&pe).into_iter().flat_map(|accused_pe| accused_pe.accusers.keys().copied());
+        let accused = self.0.iter().filter(|(_, accused_pe)| accused_pe.accusers.contains_key(&pe));
         accusers.chain(accused.map(|(accused, _)| *accused)).collect::<BTreeSet<_>>().len()
     }
 
     /// This PE is dead: returns who accused it, and forgets whom it accused.
     pub(super) fn close(&mut self, pe: Pe) -> Vec<Pe> {
-        let case = self.0.remove(&pe).unwrap_or_default();
-        self.0.values_mut().for_each(|case| {
-            case.accusers.remove(&pe);
+        let accused_pe = self.0.remove(&pe).unwrap_or_default();
+        self.0.values_mut().for_each(|accused_pe| {
+            accused_pe.accusers.remove(&pe);
         });
-        self.0.retain(|_, case| !case.accusers.is_empty());
-        case.accusers.into_keys().collect()
+        self.0.retain(|_, accused_pe| !accused_pe.accusers.is_empty());
+        accused_pe.accusers.into_keys().collect()
     }
 
     /// Drops what has not been repeated.
     pub(super) fn forget(&mut self, now: Duration) {
-        self.0.retain(|_, case| {
-            case.accusers.retain(|_, claim| now < claim.until);
-            !case.accusers.is_empty()
+        self.0.retain(|_, accused_pe| {
+            accused_pe.accusers.retain(|_, claim| now < claim.until);
+            !accused_pe.accusers.is_empty()
         });
     }
 
     /// When there is something to forget.
     pub(super) fn due(&self) -> Option<Duration> {
-        let claims = self.0.values().flat_map(|case| case.accusers.values());
+        let claims = self.0.values().flat_map(|accused_pe| accused_pe.accusers.values());
         claims.map(|claim| claim.until).min()
     }
 }

@@ -1,0 +1,143 @@
+//! What a run, or many of them, came to.
+
+use super::pe::SimulatedPe;
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+/// What happened in a run.
+#[derive(Clone, Debug, Default)]
+pub struct RunReport {
+    /// How many PEs there were.
+    pub pes: u32,
+    /// How many tasks were started, some of them several times.
+    pub tasks: u64,
+    /// How many PEs died.
+    pub deaths: u32,
+    /// How many were suspected while they lived.
+    pub slandered: u32,
+    /// How many PEs left since the others held them for dead.
+    pub expelled: u32,
+    /// How many were expelled while they lived.
+    pub innocents: u32,
+    /// How many left since they had lost the root.
+    pub roots_lost: u32,
+    /// How many of these had a root that they reached.
+    pub misled: u32,
+    /// How many of these had a root that had left in order, and did not hear so.
+    pub unheard: u32,
+    /// Whether the root died.
+    pub has_root_died: bool,
+    /// How many left in order.
+    pub left: u32,
+    /// How many waited for the end of the job in vain, until their patience was over.
+    pub late: u32,
+    /// How many poison tasks were given up.
+    pub poisons: u32,
+    /// How many others were given up, since hardly anybody was left.
+    pub wronged: u32,
+    /// How many copies of lost tasks were made.
+    pub replicas: u64,
+    /// How many tasks were dropped, since their supervisor had died.
+    pub orphans: u64,
+    /// When the main task ended.
+    pub took: Duration,
+    /// When the last PE left.
+    pub gone: Duration,
+    /// How many events there were.
+    pub events: u64,
+}
+
+impl RunReport {
+    pub(super) fn add(&mut self, pe: &SimulatedPe) {
+        let statistics = pe.node.statistics();
+        self.tasks += pe.host.started;
+        self.replicas += statistics.replicas;
+        self.orphans += statistics.orphans + pe.host.orphans;
+        self.poisons += pe.host.given_up;
+        self.wronged += pe.host.wronged;
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct SimulatedRun {
+    /// Its seed.
+    pub seed: u64,
+    /// What happened.
+    pub report: RunReport,
+    /// What is wrong with it, if it did not come to its end, or not with the right result.
+    pub fault: Option<String>,
+}
+
+impl Display for SimulatedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SimulatedRun { seed, report, fault } = self;
+        let fault = fault.as_deref().unwrap_or("all is well");
+        write!(
+            f,
+            "seed {seed}: {fault}\n  {report:?}\n  to see it again: \
+             cargo run -p ultramarine-proof -- simulate --seed {seed} --runs 1 --tell"
+        )
+    }
+}
+
+/// What many runs came to.
+#[derive(Clone, Debug, Default)]
+pub struct RunTotals {
+    /// How many runs.
+    pub runs: u64,
+    /// How many of them were not as they must be.
+    pub faults: u64,
+    /// How many PEs there were.
+    pub pes: u64,
+    /// How many tasks were started.
+    pub tasks: u64,
+    /// How many PEs died.
+    pub deaths: u64,
+    /// How many left since the others held them for dead.
+    pub expelled: u64,
+    /// How many copies of lost tasks were made.
+    pub replicas: u64,
+    /// How many tasks were dropped, since their supervisor had died.
+    pub orphans: u64,
+    /// How many poison tasks were given up.
+    pub poisons: u64,
+    /// How many other tasks were given up, since hardly anybody was left.
+    pub wronged: u64,
+    /// In how many runs somebody waited for the end in vain, until its patience was over.
+    pub late: u64,
+    /// In how many runs somebody did not hear that the root had left in order.
+    pub unheard: u64,
+}
+
+impl RunTotals {
+    /// Counts one more run.
+    pub fn add(&mut self, run: &SimulatedRun) {
+        let report = &run.report;
+        self.runs += 1;
+        self.faults += u64::from(run.fault.is_some());
+        self.pes += u64::from(report.pes);
+        self.tasks += report.tasks;
+        self.deaths += u64::from(report.deaths);
+        self.expelled += u64::from(report.expelled);
+        self.replicas += report.replicas;
+        self.orphans += report.orphans;
+        self.poisons += u64::from(report.poisons);
+        self.wronged += u64::from(report.wronged);
+        self.late += u64::from(report.late > 0);
+        self.unheard += u64::from(report.unheard > 0);
+    }
+}
+
+impl Display for RunTotals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RunTotals { runs, faults, pes, deaths, expelled, .. } = self;
+        writeln!(f, "{runs} runs, {faults} faults")?;
+        writeln!(f, "{pes} PEs: {deaths} died, {expelled} were expelled")?;
+        let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
+        writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
+        writeln!(f, "{poisons} poison tasks given up, and {wronged} others when nobody was left")?;
+        let RunTotals { late, unheard, .. } = self;
+        write!(f, "{late} runs ended late, {unheard} with a goodbye of the root unheard")
+    }
+}

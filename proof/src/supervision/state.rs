@@ -1,0 +1,58 @@
+//! A state of the search.
+
+use super::host::{PeState, PooledTask};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_runtime::protocol::{Message, Outcome};
+
+/// Everything at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// By PE; `None`: it is gone.
+    pub(super) actors: Vec<Option<Arc<PeState>>>,
+    /// What is on its way, by sender and receiver, in the order of sending.
+    pub(super) wires: Vec<VecDeque<Message>>,
+    /// A set of PEs: those that have died, or are held for dead and will leave.
+    pub(super) doomed: u32,
+    /// By PE: the set of those of whose death it has heard.
+    pub(super) heard: Vec<u32>,
+    /// A set of PEs: those whose last FISH has been answered, after their death.
+    pub(super) spent: u32,
+    pub(super) hops: u32,
+    /// How each task has ended.
+    pub(super) ends: Vec<Option<Outcome>>,
+}
+
+impl State {
+    /// Whether all futures have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ends.iter().all(Option::is_some)
+    }
+
+    /// The tasks in a PE's pool.
+    pub(super) fn pool(&self, pe: u32) -> impl Iterator<Item = &PooledTask> {
+        let actor = self.actors.get(pe as usize).into_iter().flatten();
+        actor.flat_map(|actor| &actor.shelves).flatten()
+    }
+
+    /// Whether this PE has heard of the deaths of these.
+    pub(super) fn has_heard_of(&self, mut dead: impl Iterator<Item = u32>, pe: u32) -> bool {
+        dead.all(|dead| has(self.heard[pe as usize], dead))
+    }
+}
+
+/// What every task comes to.
+pub(super) fn value() -> Bytes {
+    Bytes::from(vec![42])
+}
+
+/// The set of this PE alone.
+pub(super) fn set(pe: u32) -> u32 {
+    1 << pe
+}
+
+/// Whether this PE is in the set.
+pub(super) fn has(pes: u32, pe: u32) -> bool {
+    pes & set(pe) != 0
+}
