@@ -23,6 +23,7 @@ pub mod error;
 pub mod executor;
 pub mod handshake;
 mod numbered;
+mod os_memory;
 pub mod plain;
 pub mod protocol;
 pub mod settings;

@@ -35,7 +35,7 @@ const MPI_FILES: [&str; 3] = ["runtime/src/transport/mpi*", "launch/*", "example
 /// Where `unsafe` may be written.
 const UNSAFE_FILES: [&str; 4] = [
     "runtime/src/code.rs",
-    "runtime/src/transport/link/foreign.rs",
+    "runtime/src/os_memory.rs",
     "runtime/src/transport/mpi*",
     "launch/src/guard/sys.rs",
 ];

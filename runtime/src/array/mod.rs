@@ -11,7 +11,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::transport::link::prefer_huge_pages;
+use crate::os_memory::prefer_huge_pages;
 use bytemuck::Pod;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};

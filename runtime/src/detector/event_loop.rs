@@ -4,10 +4,11 @@ use super::clock::RunningClock;
 use super::close_reason::CloseReason;
 use super::connection::{Received, SealedConnection};
 use super::counters::{DetectorCounters, count};
+use super::event::FailureEvent;
 use super::peer::{DialRole, PeerView};
 use super::reachability::{ContactLimits, DialPace, LossReason};
 use super::rings::HostRings;
-use super::{DetectorCommand, DetectorSettings, FailureEvent, unless_interrupted};
+use super::settings::DetectorSettings;
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::protocol::{Membership, MembershipStatus};
@@ -50,6 +51,13 @@ const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
 /// The longest sleep of one that has nothing to do.
 const SLEEP_MAX: Duration = Duration::from_mins(1);
+
+/// What the thread is asked to do.
+pub(super) enum DetectorCommand {
+    Suspect(Pe),
+    Goodbye,
+    Stop,
+}
 
 /// What is agreed on at start-up.
 pub(super) struct JobInfo {
@@ -419,5 +427,13 @@ impl Drop for EventLoop {
         if std::thread::panicking() {
             (self.report)(FailureEvent::Expelled);
         }
+    }
+}
+
+/// The error of a poll that was only interrupted is none.
+fn unless_interrupted(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        result => result,
     }
 }

@@ -46,6 +46,7 @@ mod clock;
 mod close_reason;
 mod connection;
 mod counters;
+mod event;
 mod event_loop;
 mod frame;
 mod notices;
@@ -55,15 +56,15 @@ mod rings;
 mod settings;
 
 pub use counters::DetectorCounters;
+pub use event::FailureEvent;
 pub use settings::DetectorSettings;
 
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::transport::{LaneError, port_range};
-use event_loop::EventLoop;
+use event_loop::{DetectorCommand, EventLoop};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, mpsc};
@@ -93,36 +94,6 @@ impl DetectorEndpoint {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
-}
-
-/// What a detector has to say to its PE.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FailureEvent {
-    /// These have died since the last such event. All PEs hear of all the dead, in the same
-    /// order.
-    Dead(Vec<Pe>),
-    /// The others hold this PE for dead. It has to leave; nothing that it does counts any more.
-    /// It is the last event.
-    Expelled,
-    /// The root is gone, and with it the job. It is the last event.
-    RootLost {
-        /// How this PE came to know.
-        reason: String,
-    },
-    /// A PE said goodbye, so the job has ended, though this PE may have missed it. After it come
-    /// only PEs that are gone: they have died, or left without being heard. Nobody agrees on that
-    /// any more.
-    JobOver {
-        /// Who said it.
-        by: Pe,
-    },
-}
-
-/// What the thread is asked to do.
-enum DetectorCommand {
-    Suspect(Pe),
-    Goodbye,
-    Stop,
 }
 
 /// A running detector.
@@ -213,13 +184,5 @@ impl Drop for Detector {
             self.order(DetectorCommand::Stop);
             self.join();
         }
-    }
-}
-
-/// The error of a poll that was only interrupted is none.
-fn unless_interrupted(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-        result => result,
     }
 }

@@ -3,10 +3,12 @@
 use super::close_reason::CloseReason;
 use super::connection::SealedConnection;
 use super::counters::{add, count};
+use super::event::FailureEvent;
 use super::event_loop::EventLoop;
 use super::peer::{ConnectionPurpose, DialRole, PeerView};
 use super::reachability::{ContactLimits, LastContact, Reachability};
-use super::{DetectorSettings, FailureEvent, rings::Partners};
+use super::rings::Partners;
+use super::settings::DetectorSettings;
 use crate::protocol::{Membership, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;

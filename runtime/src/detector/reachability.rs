@@ -20,7 +20,7 @@
 //! stopped one for all of `stalled_after`, or three on an old system; if there are more, its host
 //! falls silent earlier.
 
-use super::DetectorSettings;
+use super::settings::DetectorSettings;
 use std::fmt;
 use std::time::Duration;
 use ultramarine_topology::Pe;

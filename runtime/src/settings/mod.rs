@@ -1,5 +1,6 @@
 //! Everything about the runtime that a user may set, with its default.
 
+mod error;
 mod value;
 
 pub use crate::detector::DetectorSettings;
@@ -8,8 +9,10 @@ pub use crate::protocol::settings::MAX_REPLICAS;
 pub use crate::transport::PortSettings;
 use crate::transport::tcp;
 pub use crate::transport::tcp::CONNECTIONS_MIN;
+pub use error::SettingsError;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+pub use value::PREFIX;
 use value::{SettingProblem, SettingValue, variable_of};
 
 /// The settings of one PE.
@@ -55,29 +58,6 @@ pub struct Settings {
     pub start_deadline: Duration,
     /// Seed of this PE's random choices; `None` (the default): a different one each time.
     pub seed: Option<u64>,
-}
-
-/// A setting that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// There is no such setting.
-    #[error("{name} is not a setting; the settings are {known}")]
-    Unknown {
-        /// What was taken for a setting, or for a setting's environment variable.
-        name: String,
-        /// The settings, or their environment variables.
-        known: String,
-    },
-    /// The value is not of the setting's type.
-    #[error("{name} = `{value}`: {reason}")]
-    Value {
-        /// The setting, or the environment variable.
-        name: String,
-        /// What it was to be.
-        value: String,
-        /// What it should look like.
-        reason: String,
-    },
 }
 
 /// Names each setting once: how it is called, and which field it is.
@@ -127,9 +107,6 @@ settings! {
     "start_deadline" => start_deadline,
     "seed" => seed,
 }
-
-/// What every setting's environment variable begins with.
-pub const PREFIX: &str = "ULTRAMARINE_";
 
 /// The most worker threads of a PE: far more than a host has, and few enough to start.
 pub const THREADS_MAX: usize = 1024;

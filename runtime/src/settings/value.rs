@@ -1,8 +1,11 @@
 //! Reading the value of one setting, and saying what is wrong with it.
 
-use super::{PREFIX, SettingsError};
+use super::error::SettingsError;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// What every setting's environment variable begins with.
+pub const PREFIX: &str = "ULTRAMARINE_";
 
 /// What is wrong with a setting, before it is said by which name it was given.
 pub(super) struct SettingProblem {

@@ -3,7 +3,7 @@
 //! The limit is `RLIMIT_NOFILE`, which `ulimit -n` shows: each process has a soft one, which
 //! counts, and a hard one, up to which it may raise the soft one.
 
-use super::LaneError;
+use super::error::{LaneError, hint};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -76,25 +76,6 @@ pub fn demand(needed: u64) -> Result<(), LaneError> {
 /// Whether the system has refused something for lack of descriptors.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
-}
-
-/// What to add to the system's words, which do not say what to do.
-pub(crate) fn hint(error: &io::Error) -> String {
-    match Errno::from_io_error(error) {
-        Some(Errno::MFILE) => {
-            let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-            format!(
-                ": out of file descriptors (RLIMIT_NOFILE is {limit}). Raise the limit with `ulimit -n` \
-                 before the start, or open fewer files at a time"
-            )
-        }
-        Some(Errno::NFILE) => {
-            ": the host is out of file descriptors (fs.file-max limits them). Run \
-                               fewer processes on it, or ask its administrator for more"
-                .to_owned()
-        }
-        _ => String::new(),
-    }
 }
 
 /// Warns if the system refused something for lack of descriptors, but not all the time.

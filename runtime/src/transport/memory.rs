@@ -22,7 +22,9 @@
 //! sleep on the frame. Ringing takes the mutex that the sleeper holds from (a) until it waits, so
 //! the notification cannot fall between the check and the wait.
 
-use super::{ArrayHandoff, Lane, LaneError, Sleeper};
+use super::error::LaneError;
+use super::handoff::ArrayHandoff;
+use super::lane::{Lane, Sleeper};
 use crossbeam_queue::ArrayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! Listening on a port of a range.
 
-use super::LaneError;
+use super::error::LaneError;
 use mio::net::TcpListener;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};

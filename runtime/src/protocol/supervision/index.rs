@@ -1,6 +1,6 @@
 //! Finding records by what they say: which may be lost with a PE, and which wait for a thief.
 
-use super::{Location, Record};
+use super::record::{Location, Record};
 use crate::numbered::Numbered;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

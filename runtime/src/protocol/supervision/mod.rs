@@ -59,63 +59,18 @@
 //! The price: while only lost tasks are left to do, their supervisor does none of them.
 
 mod index;
+mod record;
+
+pub use self::record::Location;
 
 pub(super) use self::index::Suspicion;
 
 use self::index::Index;
-use super::message::{Bytes, Parcel, TaskId, Version};
+use self::record::{Backup, Record};
+use super::message::{Parcel, TaskId, Version};
 use crate::numbered::Numbered;
-use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use ultramarine_topology::{Distance, Pe};
-
-/// Where a task is, as far as its home knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Location {
-    /// It waits or runs there.
-    At(Pe),
-    /// It was handed on, and may be on either PE or between them.
-    InTransit {
-        /// Who handed it on.
-        from: Pe,
-        /// Who is to get it.
-        to: Pe,
-    },
-    /// The last copy is lost, and the next one waits at home for a thief.
-    Lost,
-}
-
-/// What home knows about a task that is away.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Record {
-    version: Version,
-    location: Location,
-    /// How far from home it may go.
-    radius: Distance,
-    /// If it is supervised. (Of the others there can be millions, placed and not yet done.)
-    backup: Option<Box<Backup>>,
-}
-
-/// What home runs a task again from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Backup {
-    body: Bytes,
-    /// The PEs that the former copies were lost with, each once.
-    lost_with: Vec<Pe>,
-}
-
-impl Backup {
-    fn of(body: Bytes) -> Self {
-        Backup { body, lost_with: Vec::new() }
-    }
-}
-
-impl Record {
-    /// How many PEs it was lost with.
-    fn losses(&self) -> usize {
-        self.backup.as_ref().map_or(0, |backup| backup.lost_with.len())
-    }
-}
 
 /// What becomes of a task that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Why a port cannot do what was asked.
 
-use super::LaneError;
+use crate::transport::error::LaneError;
 use ultramarine_topology::Pe;
 
 /// Why a [`Port`](super::Port) cannot do what was asked.

@@ -3,7 +3,7 @@
 use super::buffers::Buffers;
 use super::records::{CopyRecord, Malformed, Records};
 use crate::array::Array;
-use crate::transport::ArrayHandoff;
+use crate::transport::handoff::ArrayHandoff;
 use std::sync::Arc;
 
 /// Where the peer's stream stands.

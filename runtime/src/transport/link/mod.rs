@@ -42,7 +42,6 @@ mod buffers;
 mod counters;
 mod credit;
 mod error;
-mod foreign;
 mod frame;
 mod inbound;
 mod offers;
@@ -58,11 +57,13 @@ mod tests;
 
 pub use counters::{LinkCounters, Progress, Silence};
 pub use error::LinkError;
-pub(crate) use foreign::prefer_huge_pages;
 pub use settings::PortSettings;
 
-use super::{ArrayHandoff, Connections, Lane, LaneError, Sleeper};
+use super::error::LaneError;
+use super::handoff::ArrayHandoff;
+use super::lane::{Connections, Lane, Sleeper};
 use crate::array::Array;
+use crate::os_memory;
 use buffers::Buffers;
 use credit::Budget;
 use frame::HEADER_BYTES;
@@ -154,7 +155,7 @@ impl Port {
     /// arrays within a process that is not needed.
     pub fn has_neighbours(&mut self, neighbours: Ball) {
         if self.settings.single_copy && neighbours.len() > 1 {
-            foreign::allow_reading();
+            os_memory::allow_reading();
             self.neighbours = Some(neighbours);
         }
     }
@@ -315,6 +316,20 @@ impl Port {
     /// Large arrays that have been sent, to be dropped where no message waits for that.
     pub fn take_discarded(&mut self) -> Vec<Array> {
         std::mem::take(&mut self.resources.buffers.discarded)
+    }
+
+    /// The peers that have not acknowledged, for one more
+    /// [`resend_after`](PortSettings::resend_after), what the lane took for them. Each is told
+    /// once for each such time.
+    pub fn take_silences(&mut self) -> Vec<Silence> {
+        std::mem::take(&mut self.silences.silent)
+    }
+
+    /// Whether the lane seems to be stuck: a peer has been silent for longer than
+    /// [`resends_max`](PortSettings::resends_max) resends, or the lane has taken nothing for as
+    /// long. Told once for each such time; another lane begins anew.
+    pub fn take_stuck(&mut self) -> bool {
+        std::mem::take(&mut self.silences.is_stuck)
     }
 
     /// Whether everything sent has been acknowledged (messages to oneself: delivered), no

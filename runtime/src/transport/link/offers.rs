@@ -11,9 +11,9 @@
 //! it is the array. Nor is another process, which has the number of one that has ended, taken for
 //! it.
 
-use super::foreign;
-use super::records::Offer;
+use super::records::{Offer, OfferReply};
 use crate::array::{Array, IncomingArray};
+use crate::os_memory;
 use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -141,14 +141,6 @@ impl Drop for Seal {
     }
 }
 
-/// What became of an offer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum OfferReply {
-    Fetched,
-    /// It cannot be copied, nor can any other.
-    Refused,
-}
-
 /// What a peer has offered.
 #[derive(Default)]
 pub(super) struct Fetches {
@@ -205,7 +197,7 @@ impl Offer {
         let mut seal = [0; 8];
         let done = self.bytes - array.missing() as u64;
         let part = array.next(part_bytes);
-        let copied = foreign::read(
+        let copied = os_memory::read(
             process,
             [(self.address.wrapping_add(done), part), (self.seal_address, &mut seal)],
         );

@@ -14,10 +14,10 @@
 //! whole. It is never copied: a piece refers to it.
 
 use super::buffers::Buffers;
-use super::offers::{OfferReply, Offers};
-use super::records::{self, PREFIX_BYTES};
+use super::offers::Offers;
+use super::records::{self, OfferReply, PREFIX_BYTES};
 use crate::array::Array;
-use crate::transport::ArrayHandoff;
+use crate::transport::handoff::ArrayHandoff;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;

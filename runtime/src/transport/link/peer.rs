@@ -8,7 +8,7 @@ use super::offers::Fetches;
 use super::outbound::{AckOutcome, Outbound};
 use super::records::{CopyRecord, Malformed};
 use crate::array::Array;
-use crate::transport::ArrayHandoff;
+use crate::transport::handoff::ArrayHandoff;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,17 +3,18 @@
 //! Neither is an error, since the port cannot know the cause: it asks others to look. A peer may be
 //! slow or dead, which the watch finds out; or the lane may be stuck.
 
-use super::{Port, PortSettings, Silence};
+use super::counters::Silence;
+use super::settings::PortSettings;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
 /// What has not been told yet.
 #[derive(Default)]
 pub(super) struct SilenceMonitor {
-    silent: Vec<Silence>,
+    pub(super) silent: Vec<Silence>,
     /// Since when the lane has taken nothing although something waits.
     refused_since: Option<Duration>,
-    is_stuck: bool,
+    pub(super) is_stuck: bool,
 }
 
 impl SilenceMonitor {
@@ -40,21 +41,5 @@ impl SilenceMonitor {
     pub(super) fn lane_has_refused(&mut self, now: Duration, settings: &PortSettings) {
         let since = *self.refused_since.get_or_insert(now);
         self.is_stuck |= now.saturating_sub(since) > settings.patience();
-    }
-}
-
-impl Port {
-    /// The peers that have not acknowledged, for one more
-    /// [`resend_after`](PortSettings::resend_after), what the lane took for them. Each is told
-    /// once for each such time.
-    pub fn take_silences(&mut self) -> Vec<Silence> {
-        std::mem::take(&mut self.silences.silent)
-    }
-
-    /// Whether the lane seems to be stuck: a peer has been silent for longer than
-    /// [`resends_max`](PortSettings::resends_max) resends, or the lane has taken nothing for as
-    /// long. Told once for each such time; another lane begins anew.
-    pub fn take_stuck(&mut self) -> bool {
-        std::mem::take(&mut self.silences.is_stuck)
     }
 }

@@ -4,8 +4,9 @@
 //! a process has died it may hang all the same.
 #![allow(unsafe_code)]
 
-use super::{FrameQueues, LaneError, PUMP_FRAMES_MAX};
-use crate::transport::Pump;
+use super::queues::FrameQueues;
+use crate::transport::error::LaneError;
+use crate::transport::lane::Pump;
 use mpi::ffi;
 use mpi::raw::{AsRaw, FromRaw};
 use mpi::topology::SimpleCommunicator;
@@ -14,6 +15,12 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_topology::{Pe, Topology};
+
+/// Frames that one round of pumping receives.
+const PUMP_FRAMES_MAX: usize = 64;
+
+/// Nothing more is received while this many frames wait for a poll.
+const INCOMING_FRAMES_MAX: usize = 1024;
 
 /// A frame longer than this was not sent by this program, and is not received.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
@@ -233,7 +240,7 @@ impl MpiCalls {
 
 impl Pump for MpiCalls {
     fn pump(&mut self) -> bool {
-        if self.queues.incoming.len() >= super::INCOMING_FRAMES_MAX {
+        if self.queues.incoming.len() >= INCOMING_FRAMES_MAX {
             return false;
         }
         self.round().unwrap_or_else(|error| {

@@ -11,15 +11,17 @@
 //! may call, one at a time. `&mut self` sees to that.
 
 mod calls;
+mod queues;
 mod version;
 
-use super::{Lane, LaneError, Pump, Sleeper};
+use super::error::LaneError;
+use super::lane::{Lane, Pump, Sleeper};
 pub use calls::CommDup;
 use calls::MpiCalls;
-use crossbeam_queue::{ArrayQueue, SegQueue};
 use mpi::topology::{Communicator, SimpleCommunicator};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use queues::FrameQueues;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
@@ -33,17 +35,8 @@ const FRAME_BYTES_OF_MPICH: usize = (8 << 10) - 64;
 /// Frames towards one PE that MPI has not completed; the next one waits.
 const SENDS_PER_PEER_MAX: u32 = 64;
 
-/// Buffers kept for the next frames.
-const SPARE_BUFFERS_MAX: usize = 128;
-
 /// Frames that one poll delivers.
 const POLL_FRAMES_MAX: usize = 64;
-
-/// Frames that one round of pumping receives.
-const PUMP_FRAMES_MAX: usize = 64;
-
-/// Nothing more is received while this many frames wait for a poll.
-const INCOMING_FRAMES_MAX: usize = 1024;
 
 /// The lane of a job that MPI connects.
 pub struct MpiLane {
@@ -53,42 +46,6 @@ pub struct MpiLane {
     sleeper: Arc<CondvarSleeper>,
 }
 
-/// What lies between the lane and the calls.
-struct FrameQueues {
-    outgoing: SegQueue<(Pe, Vec<u8>)>,
-    incoming: SegQueue<(Pe, Vec<u8>)>,
-    /// Empty buffers.
-    spare: ArrayQueue<Vec<u8>>,
-    /// How many frames have not left, in all and towards each PE.
-    unsent: AtomicUsize,
-    unsent_to: Box<[AtomicU32]>,
-    has_failed: AtomicBool,
-    failure: Mutex<Option<LaneError>>,
-}
-
-impl FrameQueues {
-    fn buffer(&self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    fn give_back(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        // A full store of spares simply lets this one go.
-        let _ = self.spare.push(buffer);
-    }
-
-    /// MPI is done with a frame.
-    fn has_left(&self, to: Pe, frame: Vec<u8>) {
-        self.unsent_to[to.index()].fetch_sub(1, Ordering::Relaxed);
-        self.unsent.fetch_sub(1, Ordering::Release);
-        self.give_back(frame);
-    }
-
-    fn failure(&self) -> MutexGuard<'_, Option<LaneError>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl MpiLane {
     /// The lane over a communicator of its own, in which the processes have the launcher's ranks.
     ///
@@ -96,15 +53,7 @@ impl MpiLane {
     ///
     /// If MPI was initialised for one thread only.
     pub fn new(comm: SimpleCommunicator, topology: Arc<Topology>) -> Result<Self, LaneError> {
-        let queues = Arc::new(FrameQueues {
-            outgoing: SegQueue::new(),
-            incoming: SegQueue::new(),
-            spare: ArrayQueue::new(SPARE_BUFFERS_MAX),
-            unsent: AtomicUsize::new(0),
-            unsent_to: (0..comm.size()).map(|_| AtomicU32::new(0)).collect(),
-            has_failed: AtomicBool::new(false),
-            failure: Mutex::new(None),
-        });
+        let queues = Arc::new(FrameQueues::new(comm.size() as usize));
         let calls = Some(MpiCalls::new(comm, topology, queues.clone())?);
         let is_mpich = mpi::environment::library_version()
             .is_ok_and(|version| version.contains("MPICH") || version.contains("Intel(R) MPI"));

@@ -1,8 +1,8 @@
 //! Taking calls, from PEs and from strangers.
 
-use super::connection::{TcpCloseReason, TcpConnection};
+use super::connection::{TcpCloseReason, TcpConnection, token};
+use super::counters::TcpCounters;
 use super::sockets::Sockets;
-use super::{TcpCounters, token};
 use crate::handshake::{Handshake, Purpose};
 use mio::net::TcpStream;
 use std::time::{Duration, Instant};

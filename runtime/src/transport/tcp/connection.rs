@@ -1,6 +1,5 @@
 //! One connection: a handshake, then frames, both ways.
 
-use super::FRAME_BYTES_MAX;
 use crate::handshake::{CHALLENGE_BYTES, HELLO_BYTES, Handshake, HandshakeError, JobKey, Purpose};
 use crate::transport::frame_splitter::FrameSplitter;
 use mio::event::Event;
@@ -11,6 +10,14 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Instant;
 use ultramarine_topology::Pe;
+
+/// The longest frame, in bytes.
+pub(super) const FRAME_BYTES_MAX: usize = 64 << 10;
+
+/// The token of the connection at this place.
+pub(super) fn token(place: usize) -> Token {
+    Token(place + 1)
+}
 
 /// How many bytes wait, per connection, for the system to take them: enough for several frames.
 const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -268,18 +275,6 @@ impl TcpConnection {
             }
         }
         Ok(ReadProgress::Some)
-    }
-}
-
-#[cfg(test)]
-impl super::sockets::Sockets {
-    /// Ends all connections in the middle of a frame.
-    pub(super) fn break_connections(&mut self) {
-        for connection in self.connections.iter_mut().flatten() {
-            // One that the other end has ended already is as good as broken.
-            let _ = connection.stream.write_all(&[9, 0]);
-            let _ = connection.stream.shutdown(Shutdown::Both);
-        }
     }
 }
 

@@ -16,8 +16,8 @@
 //! meanwhile are delivered after those on the older one: the link takes a gap for a loss, and waits
 //! before it sends again.
 
-use super::TcpCounters;
 use super::connection::{ConnectionState, TcpCloseReason};
+use super::counters::TcpCounters;
 use super::sockets::Sockets;
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;

@@ -25,6 +25,7 @@ mod connection;
 mod connection_limit;
 mod counters;
 mod duplicates;
+mod make_room;
 mod peer;
 mod sleeper;
 mod sockets;
@@ -35,9 +36,12 @@ pub use crate::handshake::JobKey;
 pub use connection_limit::CONNECTIONS_MIN;
 pub use counters::TcpCounters;
 
+use super::error::LaneError;
+use super::lane::{Connections, Lane, Sleeper};
 use super::listener::Listener;
-use super::{Connections, Lane, LaneError, Sleeper, descriptors, port_range};
+use super::{descriptors, port_range};
 use crate::addresses::Addresses;
+use connection::FRAME_BYTES_MAX;
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
 use sleeper::PollSleeper;
@@ -49,9 +53,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use ultramarine_topology::Pe;
-
-/// The longest frame, in bytes.
-const FRAME_BYTES_MAX: usize = 64 << 10;
 
 /// How many readiness events are taken at once.
 const EVENTS_MAX: usize = 256;
@@ -72,11 +73,6 @@ pub fn connections_max(lanes: u64) -> usize {
     let left = descriptors::left();
     let for_lanes = left.saturating_sub(LEFT_TO_OTHERS_MIN.max(left / 4));
     usize::try_from(for_lanes / lanes.max(1)).unwrap_or(usize::MAX).max(CONNECTIONS_MIN)
-}
-
-/// The token of the connection at this place.
-fn token(place: usize) -> Token {
-    Token(place + 1)
 }
 
 /// Where a PE can be called, before it knows where the others can be.

@@ -1,7 +1,7 @@
 //! Sleeping until a socket has something, or somebody calls.
 
-use super::LaneError;
-use crate::transport::Sleeper;
+use crate::transport::error::LaneError;
+use crate::transport::lane::Sleeper;
 use mio::Registry;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::OwnedFd;

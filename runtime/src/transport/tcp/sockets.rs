@@ -1,12 +1,13 @@
 //! All connections of a lane: who is at their other ends, and what is sent and read on them.
 
-use super::connection::{ConnectionState, ReadProgress, TcpCloseReason, TcpConnection};
+use super::connection::{ConnectionState, ReadProgress, TcpCloseReason, TcpConnection, token};
 use super::connection_limit::ConnectionLimit;
+use super::counters::TcpCounters;
 use super::peer::PeerConnections;
-use super::{LaneError, TcpCounters, token};
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
 use crate::transport::descriptors;
+use crate::transport::error::LaneError;
 use crate::transport::listener::Listener;
 use mio::Registry;
 use mio::event::Event;

@@ -20,9 +20,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::offers::OfferReply;
 use crate::array::{Array, IncomingArray};
-use crate::transport::ArrayHandoff;
+use crate::transport::handoff::ArrayHandoff;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -135,6 +134,14 @@ impl Offer {
             (u32::from_le_bytes(*process), numbers);
         Some((Offer { process, address, bytes, seal_address, seal, alignment }, message))
     }
+}
+
+/// What became of an offer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OfferReply {
+    Fetched,
+    /// It cannot be copied, nor can any other.
+    Refused,
 }
 
 /// What a peer has said of arrays that are copied.

@@ -1,9 +1,9 @@
 //! Arrays that are copied from their sender's memory.
 
 use super::*;
-use crate::transport::link::offers::{Fetches, OfferReply, Offers};
+use crate::transport::link::offers::{Fetches, Offers};
 use crate::transport::link::outbound::Outbound;
-use crate::transport::link::records::{CopyRecord, Offer, Records};
+use crate::transport::link::records::{CopyRecord, Offer, OfferReply, Records};
 use ultramarine_topology::{Distance, Topology};
 
 /// So that copying takes several polls.

@@ -374,3 +374,14 @@ fn a_port_above_survives_broken_connections() {
     let dialled = |counters: &Arc<TcpCounters>| counters.dialled.load(Ordering::Relaxed);
     assert!(counters.iter().map(dialled).sum::<u64>() >= 2);
 }
+
+impl Sockets {
+    /// Ends all connections in the middle of a frame.
+    fn break_connections(&mut self) {
+        for connection in self.connections.iter_mut().flatten() {
+            // One that the other end has ended already is as good as broken.
+            let _ = connection.stream.write_all(&[9, 0]);
+            let _ = connection.stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 
 /// Lets all processes of this user read our memory, where a security module (Yama) would let only
 /// our ancestors do so.
-pub(super) fn allow_reading() {
+pub(crate) fn allow_reading() {
     // It fails where there is no such module, and nothing to allow.
     let _ = set_ptracer(PTracer::Any);
 }
@@ -23,7 +23,7 @@ pub(super) fn allow_reading() {
 ///
 /// There is no such process, it has no such memory, or may not be read; or this system has no such
 /// call.
-pub(super) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> io::Result<()> {
+pub(crate) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> io::Result<()> {
     let bytes = copies.iter().map(|(_, into)| into.len()).sum::<usize>();
     let pairs = copies.map(|(address, into)| {
         let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
