@@ -3,9 +3,9 @@
 //! Home forgets the task at once, so that nothing depends on the message. A task that is just being
 //! handed on by another PE is cancelled when the one that gets it says so.
 
-use super::ending::Phase;
 use super::message::Message;
 use super::node::{Host, Node};
+use super::phase::Phase;
 use std::collections::BTreeMap;
 use ultramarine_topology::Pe;
 

@@ -1,67 +1,12 @@
 //! Fishing: how a PE asks for work, and what it gives to others (SymGridPar2 §4.2).
 
-use super::ending::Phase;
+use super::fish_state::{FishState, nearest_company};
 use super::message::{Fish, Message, Need, Parcel};
 use super::node::{Host, Node};
-use super::settings::FishingSettings;
+use super::phase::Phase;
 use super::victim::{first_victim, next_victim};
 use std::time::Duration;
-use ultramarine_topology::{Pe, Topology};
-
-/// Where this PE's search for work stands.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Fishing {
-    fish: FishState,
-    /// How much work was needed at the last tick.
-    need: Need,
-    /// The number of the last FISH cast.
-    serial: u64,
-    /// Index among the radii of the ball that the next FISH searches first.
-    search_radius: usize,
-    /// The longest wait after the next NOWORK.
-    delay: Duration,
-    /// How much work was needed when the last FISH was cast.
-    need_sent: Need,
-    /// Since the last success it has not yet asked anew for being in greater need than that.
-    may_ask_anew: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum FishState {
-    /// Nothing is under way.
-    Resting,
-    /// A FISH was cast `at` and is waited for `until`.
-    Out { at: Duration, until: Duration },
-    /// The last FISH was in vain; the next may go out `until` then.
-    BackingOff { until: Duration },
-}
-
-impl Fishing {
-    pub(super) fn new(topology: &Topology, me: Pe, settings: &FishingSettings) -> Self {
-        Fishing {
-            fish: FishState::Resting,
-            need: Need::Ahead,
-            serial: 0,
-            search_radius: nearest_company(topology, me),
-            delay: settings.min_fish_delay,
-            need_sent: Need::Ahead,
-            may_ask_anew: true,
-        }
-    }
-
-    /// How much this PE needs work now. What was asked for ahead of time is mostly refused, and the
-    /// waits grow; a PE that runs dry then does not sit them out, but asks anew: once for each
-    /// success, since on a slow network many that are dry must not fill it with their questions.
-    /// (UTS T3L on two PEs: 2.90 s instead of 3.11, and no more FISHes.)
-    fn note_need(&mut self, need: Need, settings: &FishingSettings) {
-        self.need = need;
-        let is_waiting = matches!(self.fish, FishState::BackingOff { .. });
-        if is_waiting && self.may_ask_anew && need > self.need_sent {
-            (self.fish, self.may_ask_anew) = (FishState::Resting, false);
-            self.delay = settings.min_fish_delay;
-        }
-    }
-}
+use ultramarine_topology::Pe;
 
 impl Node {
     /// Works off losses, and goes fishing if it is time to. To be called once in a turn. `need`:
@@ -314,10 +259,4 @@ impl Node {
 pub(super) fn fair(queued: usize, fish: &Fish) -> usize {
     let more_than_thief = queued.saturating_sub(fish.queued as usize);
     if fish.need >= Need::Starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 }
-}
-
-/// Index among the radii of the smallest ball around `me` that holds anyone else.
-fn nearest_company(topology: &Topology, me: Pe) -> usize {
-    let radii = topology.radii();
-    (0..radii.len()).find(|i| topology.ball(me, radii[*i]).len() > 1).unwrap_or(radii.len())
 }

@@ -31,10 +31,13 @@
 
 mod cancelling;
 mod ending;
+mod fish_state;
 mod fishing;
+mod losses;
 pub mod membership;
 pub mod message;
 pub mod node;
+mod phase;
 pub mod pool;
 mod recovery;
 pub mod settings;
@@ -44,10 +47,10 @@ mod telling;
 pub mod victim;
 
 pub use cancelling::CANCELLED_AT_ONCE;
-pub use ending::Phase;
 pub use membership::{Living, Membership, MembershipStatus, Notice};
 pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
 pub use node::{Host, Node};
+pub use phase::Phase;
 pub use pool::{Pool, Radii, Shelf};
 pub use settings::{FishingSettings, ProtocolSettings};
 pub use statistics::{Histogram, Statistics, Traffic, Upkeep};

@@ -1,9 +1,9 @@
 //! The state machine of one PE.
 
-use super::ending::{Ending, Phase};
-use super::fishing::Fishing;
+use super::fish_state::Fishing;
+use super::losses::Losses;
 use super::message::{Bytes, Fish, Message, Outcome, Parcel, Version};
-use super::recovery::Losses;
+use super::phase::{Ending, Phase};
 use super::settings::ProtocolSettings;
 use super::statistics::Statistics;
 use super::supervision::{Location, Supervision, SupervisionMutant};

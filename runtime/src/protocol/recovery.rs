@@ -7,29 +7,11 @@ use super::node::{Host, Node};
 use super::supervision::{LossOutcome, Suspicion};
 use super::victim::first_victim;
 use crate::error::TaskError;
-use std::collections::VecDeque;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
-/// What of a PE's losses is still to be worked off.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Losses {
-    /// The dead of whose tasks some may still be to be lost, in the order of their deaths.
-    dead: VecDeque<Pe>,
-    /// How many tasks may still be lost in this turn.
-    left: usize,
-    /// Since when a task that was lost twice has waited, or since one was placed.
-    suspects_since: Option<Duration>,
-}
-
 /// A task that was lost twice waits for so long at most for a PE that has nothing else.
 const SUSPECTS_WAIT: Duration = Duration::from_secs(2);
-
-impl Losses {
-    pub(super) fn new(per_turn: usize) -> Self {
-        Losses { dead: VecDeque::new(), left: per_turn, suspects_since: None }
-    }
-}
 
 impl Node {
     /// The tasks of this PE that may be lost with that one are lost, as many as this turn may lose.

@@ -9,9 +9,9 @@
 //!
 //! [`Topology::branches`]: ultramarine_topology::Topology::branches
 
-use super::ending::Phase;
 use super::message::{Bytes, Message};
 use super::node::{Host, Node};
+use super::phase::Phase;
 use std::ops::Range;
 use ultramarine_topology::Pe;
 
