@@ -11,9 +11,9 @@
 //! - **Running** a task takes one step, at any time while it waits in the pool. A PE that takes
 //!   longer for it is one whose task is not stolen in the meantime.
 //! - **Deaths**: a PE may die at any moment. Who has died is heard of by each of the others at any
-//!   later moment, in any order, independently of the others. With
-//!   false accusations (`SupervisionCase::accused_live_on`), they may also hear of it before; the PE goes on
-//!   as long as it likes, and then leaves.
+//!   later moment, in any order, independently of the others. With false accusations
+//!   (`SupervisionCase::accused_live_on`), they may also hear of it before; the PE goes on as long
+//!   as it likes, and then leaves.
 //!
 //! The search ends because everything is bounded: the number of [deaths](SupervisionCase::deaths),
 //! and the number of [steps](SupervisionCase::hops) that copies make between PEs other than their

@@ -1,12 +1,12 @@
-//! The time that the detector's thread has lived through.
+//! The time during which the detector's thread was able to run.
 
 use std::time::{Duration, Instant};
 
-/// Time that passes only while the thread runs, or sleeps as long as it meant to. A process that
-/// was stopped, or got no core, has not waited for the others: what they said meanwhile is still to
-/// be read. So all deadlines are in this time.
+/// Time that passes only while the thread runs, or sleeps for as long as it asked. A process that
+/// was stopped, or got no core, has not waited for the others: what they sent meanwhile is still
+/// unread. So all deadlines are in this time.
 pub(super) struct RunningClock {
-    /// How much later than asked for a sleep may end without being a stall.
+    /// How much later than asked a sleep may end without counting as a stall.
     slack: Duration,
     last: Instant,
     lived: Duration,
@@ -17,13 +17,13 @@ impl RunningClock {
         RunningClock { slack, last: now, lived: Duration::ZERO }
     }
 
-    /// The time lived through since the beginning.
+    /// The time since the start, without stalls.
     pub(super) fn now(&self) -> Duration {
         self.lived
     }
 
-    /// It is `now`, after a sleep of at most `asked` and what was done before it. Returns whether
-    /// the thread stood still for longer than that.
+    /// Says that it is `now`, after some work and a sleep of at most `asked`. Returns whether the
+    /// thread stood still for longer than that.
     pub(super) fn advance(&mut self, now: Instant, asked: Duration) -> bool {
         let passed = now.saturating_duration_since(self.last);
         let at_most = asked.saturating_add(self.slack);

@@ -4,22 +4,28 @@ use super::counters::{DetectorCounters, count};
 use crate::handshake::HandshakeError;
 use std::io::{self, ErrorKind};
 
-/// Why a connection is at its end.
+/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// It is not needed any more.
     NotNeeded,
     /// The other end closed it, between two frames.
     Closed,
+    /// The system reports that it broke.
     Broken,
-    /// Nobody listens there.
+    /// No process listens at that address.
     Refused,
-    /// It is this host that could not go on.
+    /// This host could not go on.
     LocalFailure,
+    /// It did not begin with a HELLO for this PE.
     Stranger,
+    /// A proof or a seal is wrong.
     Forged,
+    /// It ended within a frame.
     Truncated,
+    /// It announced a frame over the limit.
     Oversized,
+    /// A frame with a right seal could not be decoded.
     Garbled,
 }
 

@@ -1,4 +1,4 @@
-//! One connection: a handshake, then sealed notices, both ways.
+//! One connection of the detector: a handshake, then sealed notices in both directions.
 
 use super::close_reason::CloseReason;
 use super::frame::{NoticeReader, frame_bytes_max, seal};
@@ -12,29 +12,29 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How often one connection is read in a round, so that all get their turn.
+/// The most reads from one connection in a round, so that all connections get their turn.
 const ROUND_READS_MAX: usize = 16;
 
-/// How much may wait for a peer that does not read, in bytes, beside the longest frame.
+/// The most that may wait for a peer that does not read, in bytes, beside the longest frame.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
 pub(super) struct SealedConnection {
     pub(super) stream: TcpStream,
-    /// Who is, or should be, at the other end; `None` while that is unknown.
+    /// The PE that is, or should be, at the other end; `None` while it is unknown.
     pub(super) peer: Option<Pe>,
     pub(super) is_dialled: bool,
     /// When it was begun, or last carried anything but a heartbeat.
     pub(super) used: Duration,
-    /// The system has the connection, not only the wish for one.
+    /// The system has made the connection.
     is_connected: bool,
     session: SessionState,
     reader: NoticeReader,
-    /// How many notices have been sent.
+    /// The number of notices sent.
     sent: u64,
-    /// What the system has not taken yet.
+    /// Bytes that the system has not taken yet.
     waiting: Vec<u8>,
     waiting_bytes_max: usize,
-    /// Nothing more is to be sent, once all that waits has been.
+    /// Nothing more is sent after the bytes that wait.
     is_ending: bool,
 }
 
@@ -43,7 +43,7 @@ enum SessionState {
     Open(Session),
 }
 
-/// What came by a connection.
+/// What was received on a connection.
 #[derive(Default)]
 pub(super) struct Received {
     /// The handshake is done, and this PE is at the other end.
@@ -51,7 +51,7 @@ pub(super) struct Received {
     pub(super) notices: Vec<Notice>,
     /// There may be more to read.
     pub(super) is_more: bool,
-    /// The other host has just taken the call.
+    /// The other host has just accepted the call.
     pub(super) is_answered: bool,
 }
 
@@ -75,7 +75,7 @@ impl SealedConnection {
         Ok(connection)
     }
 
-    /// Takes a call.
+    /// Accepts a call.
     pub(super) fn accepted(
         stream: TcpStream,
         key: JobKey,
@@ -90,7 +90,7 @@ impl SealedConnection {
     }
 
     fn new(stream: TcpStream, handshake: Handshake, pes: u32, now: Duration) -> Self {
-        // Without it a notice may wait for the one before to be acknowledged; it still arrives.
+        // If this fails, a notice may wait until the one before is acknowledged. It still arrives.
         let _ = stream.set_nodelay(true);
         SealedConnection {
             stream,
@@ -115,7 +115,7 @@ impl SealedConnection {
         self.waiting.is_empty()
     }
 
-    /// Something happened to the socket.
+    /// Handles an event of the socket.
     pub(super) fn on_event(
         &mut self,
         event: &Event,
@@ -138,7 +138,7 @@ impl SealedConnection {
         self.flush()
     }
 
-    /// Reads what has come, up to a bound.
+    /// Reads what has arrived, up to a limit.
     pub(super) fn read(
         &mut self,
         scratch: &mut [u8],
@@ -157,7 +157,7 @@ impl SealedConnection {
         self.flush()
     }
 
-    /// What it means that nothing more comes.
+    /// Why the connection is closed, now that the other end has ended its direction.
     fn end(&self) -> CloseReason {
         match &self.session {
             SessionState::Greeting(_) if self.is_dialled => CloseReason::Broken,
@@ -180,7 +180,8 @@ impl SealedConnection {
         self.reader.take(session, bytes, &mut heard.notices)
     }
 
-    /// Puts a notice behind those that wait. Only on a connection that is open.
+    /// Queues a notice, and hands the system what waits. Does nothing unless the connection is
+    /// open.
     pub(super) fn send(&mut self, notice: &Notice) -> Result<(), CloseReason> {
         let SessionState::Open(session) = &self.session else { return Ok(()) };
         if self.is_ending {
@@ -195,10 +196,10 @@ impl SealedConnection {
         self.flush()
     }
 
-    /// Ends what this end says once all that waits is said; the other end may go on.
+    /// Ends this direction once all that waits is sent. The other end may go on sending.
     pub(super) fn end_sending(&mut self) {
         self.is_ending = true;
-        // A failure means that the other end is gone, which reading will tell.
+        // A failure means that the other end is gone, which the next read finds out.
         let _ = self.flush();
     }
 

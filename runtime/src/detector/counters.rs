@@ -1,35 +1,35 @@
-//! What a detector has seen.
+//! The detector's counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a detector has seen since it was started. Kept by its thread, readable from anywhere.
+/// What a detector has counted since its start. Its thread writes them; any thread may read them.
 #[derive(Default, Debug)]
 pub struct DetectorCounters {
-    /// Connections made to others, handshake and all.
+    /// Connections that this PE dialled and whose handshake was completed.
     pub dialled: AtomicU64,
-    /// Connections taken from others, handshake and all.
+    /// Connections that this PE accepted and whose handshake was completed.
     pub accepted: AtomicU64,
-    /// Connections dialled again because one broke.
+    /// Dials after a connection that broke.
     pub redials: AtomicU64,
     /// Connections with other PEs that broke.
     pub broken: AtomicU64,
-    /// Calls that were refused: nobody listens there any more.
+    /// Calls that were refused: no process listens there any more.
     pub refused: AtomicU64,
-    /// Connections closed because they did not say the right hello, or not all of the handshake in
-    /// time.
+    /// Connections closed because they did not begin with the right HELLO, or did not complete the
+    /// handshake in time.
     pub strangers: AtomicU64,
-    /// Connections closed because of a proof or a seal that was wrong: somebody does not know the
-    /// job's key, or says again what was said before.
+    /// Connections closed because of a wrong proof or seal: the other end does not know the job's
+    /// key, or repeats earlier frames.
     pub forged: AtomicU64,
     /// Connections that ended in the middle of a frame.
     pub truncated: AtomicU64,
     /// Connections closed because they announced a frame over the limit.
     pub oversized: AtomicU64,
-    /// Connections closed because a frame, though rightly sealed, could not be read.
+    /// Connections closed because a frame with a right seal could not be decoded.
     pub garbled: AtomicU64,
-    /// Times that a connection could not be accepted, for lack of descriptors, say.
+    /// Failures to accept a connection, for lack of file descriptors, for example.
     pub not_accepted: AtomicU64,
-    /// Times that this host could not dial, for lack of descriptors, say.
+    /// Failures of this host to dial, for lack of file descriptors, for example.
     pub not_dialled: AtomicU64,
     /// Heartbeats sent, on all connections together.
     pub heartbeats_sent: AtomicU64,
@@ -39,13 +39,13 @@ pub struct DetectorCounters {
     pub notices_sent: AtomicU64,
     /// Other notices received.
     pub notices_received: AtomicU64,
-    /// Times that this detector had no contact with a PE for a while.
+    /// Times that this detector suspected a PE.
     pub suspicions: AtomicU64,
-    /// Times that it lost a PE for good, as it saw it.
+    /// Times that this detector lost a PE for good.
     pub losses: AtomicU64,
-    /// PEs that it reported dead.
+    /// PEs that this detector reported dead.
     pub dead: AtomicU64,
-    /// Times that its thread did not run for so long that it forgave the others the time.
+    /// Stalls: its thread did not run for so long that the time does not count against others.
     pub stalls: AtomicU64,
 }
 

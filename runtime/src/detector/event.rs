@@ -2,25 +2,25 @@
 
 use ultramarine_topology::Pe;
 
-/// What a detector has to say to its PE.
+/// What a detector tells its PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureEvent {
-    /// These have died since the last such event. All PEs hear of all the dead, in the same
-    /// order.
+    /// These PEs have died since the last event of this kind. All PEs hear of the same deaths, in
+    /// the same order.
     Dead(Vec<Pe>),
-    /// The others hold this PE for dead. It has to leave; nothing that it does counts any more.
-    /// It is the last event.
+    /// The other PEs have declared this PE dead. It must leave: nothing that it does counts any
+    /// more. This is the last event.
     Expelled,
-    /// The root is gone, and with it the job. It is the last event.
+    /// The root is gone, and with it the job. This is the last event.
     RootLost {
-        /// How this PE came to know.
+        /// How this PE found out.
         reason: String,
     },
-    /// A PE said goodbye, so the job has ended, though this PE may have missed it. After it come
-    /// only PEs that are gone: they have died, or left without being heard. Nobody agrees on that
-    /// any more.
+    /// A PE said goodbye, so the job has ended, although this PE may not have heard of the end yet.
+    /// After this event come only `Dead` events, for PEs that have died or have left unheard. PEs
+    /// do not agree on those any more.
     JobOver {
-        /// Who said it.
+        /// The PE that said goodbye.
         by: Pe,
     },
 }

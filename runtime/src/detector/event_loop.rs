@@ -1,4 +1,5 @@
-//! The detector's thread: sleeps until something comes or is due, reads, judges, and sleeps again.
+//! The detector's thread: sleeps until something arrives or is due, reads, assesses the PEs that it
+//! watches, and sleeps again.
 
 use super::clock::RunningClock;
 use super::close_reason::CloseReason;
@@ -27,39 +28,40 @@ pub(super) const WAKER: Token = Token(1);
 /// Connections are numbered from here, and no number is used twice.
 const CONNECTION_MIN: usize = 2;
 
-/// How many readiness events are taken at once.
+/// The number of readiness events taken at once.
 const EVENTS_MAX: usize = 256;
 
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// How many connections one round accepts.
+/// The most connections that one round accepts.
 const ROUND_ACCEPTS_MAX: usize = 64;
 
-/// How many connections may be within the handshake at a time; one more, and the oldest goes.
+/// The most accepted connections that may be in their handshake; for one more, the oldest is
+/// closed.
 const STRANGERS_MAX: usize = 256;
 
-/// How long the handshake of one that called may take.
+/// How long the handshake of an accepted connection may take.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long those that have never been heard have at least, from the start on: their processes may
-/// still be starting.
+/// How long a PE that has never been heard is not suspected, from the detector's start on: its
+/// process may still be starting.
 const START_GRACE: Duration = Duration::from_secs(5);
 
 /// How long a goodbye may take.
 const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
-/// The longest sleep of one that has nothing to do.
+/// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_mins(1);
 
-/// What the thread is asked to do.
+/// A command to the detector's thread.
 pub(super) enum DetectorCommand {
     Suspect(Pe),
     Goodbye,
     Stop,
 }
 
-/// What is agreed on at start-up.
+/// What the PEs agree on at start-up.
 pub(super) struct JobInfo {
     pub(super) me: Pe,
     pub(super) topology: Arc<Topology>,
@@ -74,24 +76,24 @@ pub(super) struct EventLoop {
     pub(super) membership: Membership,
     pub(super) peers: BTreeMap<Pe, PeerView>,
     pub(super) connections: BTreeMap<usize, SealedConnection>,
-    /// How many of the dead have been reported.
+    /// The number of dead PEs that have been reported.
     pub(super) reported: usize,
     /// The last event has been reported.
     pub(super) has_reported_last: bool,
     /// Why this PE has lost the root.
     pub(super) root_loss: Option<LossReason>,
-    /// Until when to say goodbye, once that has been asked for.
+    /// Until when to say goodbye, once the PE has asked for that.
     pub(super) leaving_until: Option<Duration>,
     pub(super) counters: Arc<DetectorCounters>,
     pub(super) report: Box<dyn Fn(FailureEvent) + Send>,
     pub(super) clock: RunningClock,
-    /// Connections that ended while something else was being done, and why.
+    /// Connections that have ended and are still to be removed, and why they ended.
     pub(super) ended: Vec<(usize, CloseReason)>,
     poll: Poll,
     listener: Listener,
-    /// Connections accepted and within the handshake; the oldest first.
+    /// Accepted connections in their handshake, the oldest first.
     strangers: BTreeSet<usize>,
-    /// Connections of which one round has not read all.
+    /// Connections that one round has not read to the end.
     unread: BTreeSet<usize>,
     next_connection: usize,
     next_heartbeat: Duration,
@@ -146,8 +148,8 @@ impl EventLoop {
             }
             let asked = self.sleep();
             if let Err(error) = unless_interrupted(self.poll.poll(&mut events, Some(asked))) {
-                // It cannot watch any more; to the others it looks like a crash. So this PE must
-                // leave.
+                // It cannot watch any more, which looks like a crash to the other PEs. So this PE
+                // must leave.
                 tracing::error!("the detector cannot wait for its connections: {error}");
                 return (self.report)(FailureEvent::Expelled);
             }
@@ -170,7 +172,7 @@ impl EventLoop {
         self.clock.now()
     }
 
-    /// Reads what has come and takes calls.
+    /// Reads what has arrived and accepts calls.
     fn read_events(&mut self, events: &Events) {
         for number in std::mem::take(&mut self.unread) {
             self.read_connection(number, None);
@@ -188,9 +190,9 @@ impl EventLoop {
         self.settle_ended();
     }
 
-    /// Something happened on a connection, or it has not been read to its end.
+    /// Reads a connection that has an event, or that has not been read to the end.
     fn read_connection(&mut self, number: usize, event: Option<&Event>) {
-        // What such a one still holds is read when it is settled.
+        // `settle_ended` reads what an ended connection still holds.
         if self.ended.iter().any(|(ended, _)| *ended == number) {
             return;
         }
@@ -214,7 +216,7 @@ impl EventLoop {
         }
     }
 
-    /// What was heard before a connection ended counts.
+    /// Acts on what was received, also if the connection has ended since.
     fn handle_received(&mut self, number: usize, heard: Received) {
         if let Some(pe) = heard.opened {
             self.strangers.remove(&number);
@@ -226,11 +228,11 @@ impl EventLoop {
         }
     }
 
-    /// Removes the connections that have ended, and does what follows from it.
+    /// Removes the connections that have ended, and acts on their ends.
     pub(super) fn settle_ended(&mut self) {
         while let Some((number, end)) = self.ended.pop() {
             let Some(connection) = self.connections.get_mut(&number) else { continue };
-            // If it was writing that failed, something may still be there to be read.
+            // If writing failed, there may still be something to read.
             let mut heard = Received::default();
             if connection.is_open() {
                 let _ = connection.read(&mut self.scratch, &mut heard);
@@ -238,7 +240,7 @@ impl EventLoop {
             self.handle_received(number, heard);
             let Some(mut connection) = self.connections.remove(&number) else { continue };
             let _ = self.poll.registry().deregister(&mut connection.stream);
-            // A connection that ends within its handshake was a stranger's.
+            // An accepted connection that ends in its handshake was a stranger's.
             let is_stranger = self.strangers.remove(&number) && end == CloseReason::Broken;
             let end = if is_stranger { CloseReason::Stranger } else { end };
             self.connection_lost(number, &connection, end);
@@ -270,7 +272,7 @@ impl EventLoop {
         }
     }
 
-    /// Gives a connection a number, if the system can watch it.
+    /// Registers a connection with the system and gives it a number. `None` if the system refuses.
     fn keep(&mut self, mut connection: SealedConnection) -> Option<usize> {
         let number = self.next_connection;
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -280,7 +282,7 @@ impl EventLoop {
         Some(number)
     }
 
-    /// Dials those that are due.
+    /// Dials the PEs that are due.
     fn dial_due(&mut self) {
         let (now, settings) = (self.now(), self.job.settings);
         let is_due = |(pe, peer): &(&Pe, &PeerView)| {
@@ -308,7 +310,7 @@ impl EventLoop {
         }
     }
 
-    /// Looks at all that are watched, and lets the agreement ask again.
+    /// Assesses all PEs that are watched, and lets membership repeat its accusations.
     fn assess_all(&mut self) {
         if self.membership.status() != MembershipStatus::Member || self.leaving_until.is_some() {
             return;
@@ -321,13 +323,13 @@ impl EventLoop {
         });
     }
 
-    /// How long those that have never been heard have at least.
+    /// How long a PE that has never been heard is not suspected.
     pub(super) fn grace(&self) -> Duration {
         START_GRACE.max(self.job.settings.dead_after)
     }
 
-    /// Sends heartbeats, when they are due, to those that are watched: one each, and none to those
-    /// with whom there only happens to be a connection.
+    /// Sends one heartbeat to each PE that is watched, when that is due. A PE that only happens to
+    /// have a connection gets none.
     fn send_heartbeats(&mut self) {
         let now = self.now();
         if now < self.next_heartbeat {
@@ -336,7 +338,7 @@ impl EventLoop {
         self.next_heartbeat = now.saturating_add(self.job.settings.heartbeat);
         let beat = self.membership.heartbeat();
         for peer in self.peers.values().filter(|peer| peer.is_watched()) {
-            // One that has not taken the last heartbeat needs no other.
+            // A connection that has not taken the last heartbeat needs no other.
             let is_ready = |number: &&usize| {
                 self.connections.get(number).is_some_and(|c| c.is_open() && c.is_flushed())
             };
@@ -349,7 +351,8 @@ impl EventLoop {
         }
     }
 
-    /// Closes what has no end of its own, and forgets those of whom there is nothing to remember.
+    /// Closes handshakes that take too long and connections that nobody uses, and forgets PEs about
+    /// which there is nothing to remember.
     fn clean_up(&mut self) {
         let now = self.now();
         let is_over = |since: Duration, limit| now.saturating_sub(since) > limit;
@@ -367,7 +370,7 @@ impl EventLoop {
         self.peers.retain(|_, peer| !peer.is_idle());
     }
 
-    /// How long there is nothing to do unless something comes.
+    /// How long there is nothing to do unless something arrives.
     fn sleep(&self) -> Duration {
         let now = self.now();
         if !self.unread.is_empty() || self.listener.is_ready() {
@@ -395,7 +398,7 @@ impl EventLoop {
         wake_at.saturating_sub(now)
     }
 
-    /// Does what it was told. Returns whether to go on.
+    /// Runs the PE's commands. Returns whether to go on.
     fn run_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
@@ -407,7 +410,7 @@ impl EventLoop {
         }
     }
 
-    /// Whether the goodbye has been said to all.
+    /// Whether goodbye has been said to all, or the time for it is over.
     fn is_done(&self) -> bool {
         let Some(until) = self.leaving_until else { return false };
         let is_waiting = |peer: &PeerView| {
@@ -421,7 +424,7 @@ impl EventLoop {
     }
 }
 
-/// Whatever ends this thread, its PE must not go on as if nobody had died since.
+/// If this thread panics, its PE must leave: it would not hear of deaths any more.
 impl Drop for EventLoop {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -430,7 +433,7 @@ impl Drop for EventLoop {
     }
 }
 
-/// The error of a poll that was only interrupted is none.
+/// The result of a poll; an interruption is no error.
 fn unless_interrupted(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),

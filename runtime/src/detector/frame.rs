@@ -1,8 +1,9 @@
 //! Notices ↔ sealed frames.
 //!
-//! A frame is its length as a little-endian `u32`, a notice, and the seal of that notice under the
-//! connection's own key and its number in the conversation. So what is forged, recorded elsewhere,
-//! repeated, left out or reordered ends the connection and has no other effect.
+//! A frame is its length as a little-endian `u32`, a notice, and a seal. The seal depends on the
+//! notice, the connection's own key, and the notice's number in the conversation. So a frame that
+//! is forged, recorded elsewhere, repeated, left out or reordered ends the connection, and has no
+//! other effect.
 
 use super::close_reason::CloseReason;
 use crate::handshake::{SEAL_BYTES, Session};
@@ -10,13 +11,13 @@ use crate::protocol::Notice;
 use crate::transport::frame_splitter::FrameSplitter;
 use crate::wire;
 
-/// The longest frame in a job of this many PEs, without its length, in bytes: a list of all of them
-/// fits.
+/// The longest frame in a job of this many PEs, without its length field, in bytes. A list of all
+/// PEs fits.
 pub(super) fn frame_bytes_max(pes: u32) -> usize {
     32 + SEAL_BYTES + pes as usize * 5
 }
 
-/// The whole frame of a notice; `None` if it cannot be encoded, which none of ours is.
+/// The frame of a notice; `None` if the notice cannot be encoded, which does not happen.
 pub(super) fn seal(session: &Session, number: u64, notice: &Notice) -> Option<Vec<u8>> {
     let text = wire::encode(notice).ok()?;
     let mut frame = Vec::with_capacity(4 + text.len() + SEAL_BYTES);
@@ -26,11 +27,11 @@ pub(super) fn seal(session: &Session, number: u64, notice: &Notice) -> Option<Ve
     Some(frame)
 }
 
-/// What the other end of a connection says, being read.
+/// Reads the frames that the other end of a connection sends.
 pub(super) struct NoticeReader {
     incoming: FrameSplitter,
     bytes_max: usize,
-    /// How many frames have come.
+    /// The number of frames that have arrived.
     number: u64,
 }
 
@@ -43,13 +44,13 @@ impl NoticeReader {
         }
     }
 
-    /// Whether what has come ends with a whole frame.
+    /// Whether the bytes so far end with a whole frame.
     pub(super) fn is_at_boundary(&self) -> bool {
         self.incoming.is_at_boundary()
     }
 
-    /// Takes the next bytes, and adds the notices that they complete. After an error nothing more
-    /// may be taken.
+    /// Takes the next bytes, and adds the notices that they complete to `notices`. After an error
+    /// no more bytes may be taken.
     pub(super) fn take(
         &mut self,
         session: &Session,
@@ -73,7 +74,7 @@ impl NoticeReader {
     }
 }
 
-/// The notice of a frame without its length.
+/// The notice of a frame (without its length field), if its seal is right.
 fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, CloseReason> {
     let (text, seal) = frame.split_last_chunk::<SEAL_BYTES>().ok_or(CloseReason::Forged)?;
     if !session.holds(number, text, seal) {

@@ -1,24 +1,25 @@
-//! The detector: notices when another PE of the job is gone, and agrees with the others on who is.
+//! The failure detector: notices when another PE of the job is gone, and agrees with the other PEs
+//! on which PEs are dead.
 //!
-//! It has a port and a thread of its own, beside whatever carries the job's messages, so that
-//! neither bulk data nor a library that hangs is in its way. It must never know what a task is.
+//! It has its own TCP port and its own thread, apart from whatever carries the job's messages. So
+//! neither bulk data nor a library that hangs can delay it. It must never know what a task is.
 //!
-//! - **Watching.** Each PE shares connections with a few others (`watch.rs`). Both ends send
-//!   heartbeats, and both judge. If a process is killed, its system closes the connection; the
-//!   other end dials again at once, and if that is refused, the PE is gone. If a PE falls silent,
-//!   it is dialled again and again. While its host takes the calls it has only stalled, and has
-//!   [`stalled_after`](DetectorSettings::stalled_after); if the host does not answer either, it has
-//!   [`dead_after`](DetectorSettings::dead_after) (`sight.rs`).
-//! - **Agreeing.** A PE that loses another does not decide: it tells the root, which looks for
-//!   itself. The rules are those of the [agreement](crate::protocol::membership), whose notices the
-//!   detector carries, on the connections that are there or on new ones. Its events come out of
-//!   `report`.
-//! - **Slow is not dead.** What has come is read before anybody is judged. While this thread itself
-//!   does not run, because its process is stopped or gets no core, no time passes for the others
-//!   (`clock.rs`). Those that have never been heard, because their job is only starting, have
-//!   longer. If it is this host that cannot dial, no other is blamed.
+//! - **Watching.** Each PE shares connections with a few others (`rings.rs`). Both ends send
+//!   heartbeats and watch each other. If a process is killed, its system closes the connection. The
+//!   other end dials again at once; if that is refused, the PE is gone. A PE that falls silent is
+//!   dialled again and again. While its host accepts the calls, it has only stalled, and is lost
+//!   after [`stalled_after`](DetectorSettings::stalled_after); if its host does not answer either,
+//!   after [`dead_after`](DetectorSettings::dead_after) (`reachability.rs`).
+//! - **Agreeing.** A PE that loses another does not decide that it is dead. It tells the root,
+//!   which looks for itself. The rules are those of [membership](crate::protocol::membership); the
+//!   detector carries its notices, on existing connections or on new ones. The resulting
+//!   [events](FailureEvent) go to `report`.
+//! - **Slow is not dead.** The detector reads everything that has arrived before it judges any PE.
+//!   While its own thread does not run, because its process is stopped or gets no core, no time
+//!   passes for the others (`clock.rs`). A PE that has never been heard gets more time, since its
+//!   process may still be starting. If this host cannot dial, no other host is blamed.
 //! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after
-//!   it is sealed (`frame.rs`). Anything else is closed and counted, without effect.
+//!   it is sealed (`frame.rs`). Any other connection is closed and counted, and has no effect.
 //!
 //! ```no_run
 //! use std::sync::{Arc, mpsc};
@@ -27,7 +28,7 @@
 //! use ultramarine_topology::{Pe, Topology};
 //! # fn exchange(own: std::net::SocketAddr) -> (Vec<std::net::SocketAddr>, JobKey) { panic!() }
 //! let endpoint = DetectorEndpoint::bind("127.0.0.1".parse()?, None)?;
-//! // The addresses of all and the key are agreed on at start-up.
+//! // All PEs agree on the addresses and on the key at start-up.
 //! let (addresses, key) = exchange(endpoint.address());
 //! let topology = Arc::new(Topology::flat(addresses.len() as u32));
 //! let (sender, events) = mpsc::channel();
@@ -71,7 +72,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use ultramarine_topology::{Pe, Topology};
 
-/// Where a PE's detector can be called, before it knows where the others can be.
+/// The address at which a PE's detector can be called, before it knows those of the others.
 #[derive(Debug)]
 pub struct DetectorEndpoint {
     listener: TcpListener,
@@ -79,12 +80,12 @@ pub struct DetectorEndpoint {
 }
 
 impl DetectorEndpoint {
-    /// Listens on the first free one of these ports of this address, or on one that the system
-    /// chooses. From now on until the detector's end a call of another is not refused.
+    /// Listens on the first of these ports that is free, or on a port that the system chooses. From
+    /// now on until the detector's end, calls of other PEs are not refused.
     ///
     /// # Errors
     ///
-    /// If the address is not this host's, or no port is free.
+    /// The address is not one of this host, or no port is free.
     pub fn bind(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> Result<Self, LaneError> {
         let (listener, address) = port_range::listen(ip, ports)?;
         Ok(DetectorEndpoint { listener, address })
@@ -108,13 +109,12 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Starts the detector of PE `me`, in a job whose PEs have these addresses and
-    /// this key. Its events go to `report`, called on the detector's thread,
-    /// which it must not hold up.
+    /// Starts the detector of PE `me`, in a job whose PEs have these addresses and this key. The
+    /// detector's thread calls `report` with each event; `report` must not block.
     ///
     /// # Errors
     ///
-    /// If there is not an address for each PE, or the system refuses a thread or what is needed to
+    /// There is not an address for each PE, or the system refuses a thread or what is needed to
     /// wait for sockets.
     pub fn start(
         me: Pe,
@@ -144,35 +144,35 @@ impl Detector {
         Ok(Detector { commands: sender, waker, counters, thread: Some(thread) })
     }
 
-    /// Has the detector look at a PE that seems silent to somebody else. It is given up only if the
-    /// detector loses it, too.
+    /// Makes the detector look at a PE that seems silent to another part of this PE. The PE is lost
+    /// only if the detector cannot reach it either.
     pub fn suspect(&self, pe: Pe) {
         self.order(DetectorCommand::Suspect(pe));
     }
 
-    /// Leaves in order: tells those with whom it shares a connection that the job is over, so that
-    /// its end is no death, and ends the thread. Takes half a second at most. (If it was expelled
-    /// or has lost the root, it says no goodbye, but gets that last news out.)
+    /// Leaves in order: tells the PEs to which it has a connection that the job is over, so that
+    /// they do not take its end for a death, and ends the thread. Takes at most 500 ms. (A PE that
+    /// was expelled or has lost the root says no goodbye, but still sends its last notices.)
     pub fn goodbye(mut self) -> Arc<DetectorCounters> {
         self.order(DetectorCommand::Goodbye);
         self.join();
         Arc::clone(&self.counters)
     }
 
-    /// What this detector sees.
+    /// This detector's counters.
     pub fn counters(&self) -> Arc<DetectorCounters> {
         Arc::clone(&self.counters)
     }
 
     fn order(&self, command: DetectorCommand) {
-        // A thread that has ended takes no orders; and a failure to wake it is a late answer.
+        // A thread that has ended takes no commands. If it is not woken, it answers later.
         let _ = self.commands.send(command);
         let _ = self.waker.wake();
     }
 
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // If it panicked, it has said so, and the others see a crash.
+            // A panic has been reported already, and the other PEs see a crash.
             let _: Result<(), _> = thread.join();
         }
     }

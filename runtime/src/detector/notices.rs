@@ -1,4 +1,5 @@
-//! What the detector's thread makes of what it hears, and how its news gets out.
+//! What the detector's thread does about connections and notices, and how it sends notices and
+//! reports events.
 
 use super::close_reason::CloseReason;
 use super::connection::SealedConnection;
@@ -13,15 +14,15 @@ use crate::protocol::{Membership, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How many open connections there may be with one PE; one more, and the oldest goes.
+/// The most open connections with one PE; for one more, the oldest is closed.
 const OPEN_MAX: usize = 2;
 
-/// How many may be on their way to it. One that falls silent is dialled every 100 to 400 ms by
-/// default, so that an answer may take two seconds and more: on a network that is full it does.
+/// The most dials to one PE that are under way. A silent PE is dialled every 100 to 400 ms by
+/// default, so an answer may take two seconds and more, as it does on a network that is full.
 const DIALLED_MAX: usize = 20;
 
 impl EventLoop {
-    /// A handshake is done.
+    /// The handshake with `pe` is done.
     pub(super) fn connection_opened(&mut self, number: usize, pe: Pe) {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(&number) else { return };
@@ -33,7 +34,7 @@ impl EventLoop {
         peer.contact = LastContact::at(now);
         peer.is_met = true;
         peer.dial_at = None;
-        // Those still on their way are not needed any more.
+        // Dials that are still under way are not needed any more.
         let is_open =
             |number: &usize| self.connections.get(number).is_some_and(SealedConnection::is_open);
         let (mut open, spare): (Vec<_>, Vec<_>) =
@@ -43,7 +44,7 @@ impl EventLoop {
         self.ended.extend(spare.into_iter().map(|number| (number, CloseReason::NotNeeded)));
         let waiting = std::mem::take(&mut peer.outbox);
         self.limit_connections(pe);
-        // What both know is compared at once.
+        // A heartbeat at once, to compare what both PEs know.
         let first = [self.membership.heartbeat()];
         for notice in first.into_iter().chain(waiting) {
             self.send(pe, notice);
@@ -56,7 +57,7 @@ impl EventLoop {
         }
     }
 
-    /// A notice has come.
+    /// Handles a notice that has arrived.
     pub(super) fn handle_notice(&mut self, number: usize, pe: Pe, notice: Notice) {
         let now = self.now();
         if let Some(peer) = self.peers.get_mut(&pe) {
@@ -79,7 +80,7 @@ impl EventLoop {
         }
         let is_farewell = notice == Notice::Goodbye;
         self.with_membership(|membership, out| membership.handle(now, pe, notice, out));
-        // The root judges on, but its owner should know.
+        // The root goes on as the judge, but its PE should know.
         if is_farewell
             && self.job.me == Pe::ROOT
             && !std::mem::replace(&mut self.has_reported_last, true)
@@ -88,7 +89,7 @@ impl EventLoop {
         }
     }
 
-    /// A connection is no more.
+    /// A connection has been removed.
     pub(super) fn connection_lost(
         &mut self,
         number: usize,
@@ -103,18 +104,18 @@ impl EventLoop {
         self.follow_up_close(pe, end);
     }
 
-    /// A PE could not even be dialled.
+    /// A PE could not be dialled at all.
     pub(super) fn dial_failed(&mut self, pe: Pe, end: CloseReason) {
         end.count(&self.counters);
         let (now, heartbeat) = (self.now(), self.job.settings.heartbeat);
         if let Some(peer) = self.peers.get_mut(&pe) {
-            // It stands for the connection that was not made.
+            // No connection has this number: it stands for the one that was not made.
             peer.note_closed(usize::MAX, now, heartbeat);
         }
         self.follow_up_close(pe, end);
     }
 
-    /// What the end of a connection says about the PE at its other end.
+    /// Acts on what the end of a connection says about the PE at its other end.
     fn follow_up_close(&mut self, pe: Pe, end: CloseReason) {
         let now = self.now();
         let is_dead = self.membership.is_dead(pe);
@@ -136,7 +137,7 @@ impl EventLoop {
                 peer.purpose = ConnectionPurpose::None;
                 peer.outbox.clear();
             }
-            // It says nothing about the other PE, for better or for worse.
+            // That says nothing about the other PE.
             CloseReason::LocalFailure => peer.postpone(now),
             _ => {}
         }
@@ -145,18 +146,18 @@ impl EventLoop {
         }
     }
 
-    /// The link has had no answer of a PE for a while.
+    /// Looks at a PE that has not answered the link for a while.
     pub(super) fn probe_for_link(&mut self, pe: Pe) {
         self.probe(pe, self.job.settings.dead_after / 4);
     }
 
-    /// Somebody has had no contact with a PE for half of the time that it has.
+    /// Looks at a PE that another PE has not reached for half of `dead_after`.
     fn probe_for_membership(&mut self, pe: Pe) {
         let DetectorSettings { heartbeat, dead_after, .. } = self.job.settings;
         self.probe(pe, (dead_after / 2).saturating_sub(heartbeat / 2));
     }
 
-    /// Finds out whether a PE can be reached.
+    /// Begins to find out whether a PE can be reached.
     fn probe(&mut self, pe: Pe, head_start: Duration) {
         let now = self.now();
         let exists = pe != self.job.me && pe.number() < self.job.topology.pes();
@@ -166,14 +167,14 @@ impl EventLoop {
         }
     }
 
-    /// Tells the agreement what is seen of a PE, if that is news.
+    /// Tells membership what is seen of a PE, if that has changed.
     pub(super) fn assess(&mut self, pe: Pe) {
         let (now, grace, settings) = (self.now(), self.grace(), self.job.settings);
         let limits = ContactLimits::of(self.job.me, pe, &settings);
         let Some(peer) = self.peers.get_mut(&pe).filter(|peer| peer.is_wanted()) else { return };
         if peer.purpose == ConnectionPurpose::News {
             if now.saturating_sub(peer.contact.last()) >= settings.dead_after {
-                // It cannot be told.
+                // It cannot be told that it is dead.
                 peer.purpose = ConnectionPurpose::None;
                 peer.outbox.clear();
             }
@@ -211,7 +212,7 @@ impl EventLoop {
         }
     }
 
-    /// Closes what there is too much of with one PE.
+    /// Closes the oldest connection with a PE if there are too many.
     pub(super) fn limit_connections(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         let is_open =
@@ -226,7 +227,7 @@ impl EventLoop {
         }
     }
 
-    /// Lets the agreement do something, sends what it says, and reports what it found.
+    /// Runs `act` on the membership, sends its notices, and reports what has changed.
     pub(super) fn with_membership(
         &mut self,
         act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice)),
@@ -242,7 +243,7 @@ impl EventLoop {
         self.report_changes();
     }
 
-    /// Sends a notice now or as soon as there is a connection.
+    /// Sends a notice now, or as soon as there is a connection.
     fn send_or_queue(&mut self, to: Pe, notice: Notice) {
         let now = self.now();
         let peer = self.peers.entry(to).or_insert_with(|| PeerView::new(now));
@@ -250,7 +251,7 @@ impl EventLoop {
             .connections
             .iter()
             .any(|number| self.connections.get(number).is_some_and(SealedConnection::is_open));
-        // One that is dead and has a connection was told so on it.
+        // A dead PE that has a connection was told on it that it is dead.
         let is_dismissed = self.membership.is_dead(to) && !peer.connections.is_empty();
         if has_open {
             self.send(to, notice);
@@ -259,8 +260,8 @@ impl EventLoop {
         }
     }
 
-    /// Sends a notice on every open connection with a PE: mostly there is one, and of several one
-    /// may lead nowhere any more. Hearing a notice twice does no harm.
+    /// Sends a notice on every open connection with a PE. Mostly there is one; of several, one may
+    /// be broken already. To hear a notice twice does no harm.
     fn send(&mut self, to: Pe, notice: Notice) {
         let now = self.now();
         let Some(peer) = self.peers.get(&to) else { return };
@@ -290,7 +291,7 @@ impl EventLoop {
         }
     }
 
-    /// Reports what the agreement has found since the last time, and acts on it.
+    /// Reports what has changed in the membership since the last time, and acts on it.
     fn report_changes(&mut self) {
         let newly: Vec<Pe> = self.membership.dead()[self.reported..].to_vec();
         let status = self.membership.status();
@@ -329,7 +330,8 @@ impl EventLoop {
         }
     }
 
-    /// Tells one that is dead, if it lives after all, and listens to it no more.
+    /// Tells a PE that is in the list of the dead that it is, in case that it lives after all, and
+    /// sends it nothing more.
     fn notify_dead(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         peer.mark_dead();
@@ -337,17 +339,17 @@ impl EventLoop {
         for number in &peer.connections {
             let Some(connection) = self.connections.get_mut(number) else { continue };
             if connection.is_open() {
-                // If that fails, it is as good as told.
+                // If that fails, it is gone.
                 let _ = connection.send(&bulletin);
                 connection.end_sending();
             } else {
-                // One more is dialled for the news; these only hold descriptors.
+                // A new dial carries the list; these only hold descriptors.
                 self.ended.push((*number, CloseReason::NotNeeded));
             }
         }
     }
 
-    /// Finds out with whom to share connections from now on: with nobody, once this PE cannot go
+    /// Finds out with which PEs to share connections from now on. With none, once this PE cannot go
     /// on.
     pub(super) fn update_partners(&mut self) {
         let (now, dead_after) = (self.now(), self.job.settings.dead_after);
@@ -369,12 +371,12 @@ impl EventLoop {
         }
     }
 
-    /// Begins to say goodbye.
+    /// Begins to say goodbye to all PEs, which may take this long.
     pub(super) fn take_leave(&mut self, within: Duration) {
         let now = self.now();
         self.leaving_until = Some(now.saturating_add(within));
         for peer in self.peers.values_mut() {
-            // Also those that should have called: they must not find the door closed.
+            // Also the PEs that should have dialled: they must not be refused.
             if peer.role != DialRole::None && peer.connections.is_empty() {
                 peer.dial_at = Some(now);
             }
@@ -383,12 +385,12 @@ impl EventLoop {
         all.into_iter().for_each(|pe| self.say_goodbye(pe));
     }
 
-    /// Whether this PE is of the job, which may have ended.
+    /// Whether this PE belongs to the job, which may have ended.
     pub(super) fn is_in_order(&self) -> bool {
         matches!(self.membership.status(), MembershipStatus::Member | MembershipStatus::Over { .. })
     }
 
-    /// Says goodbye to one, if there is a connection and anything to say.
+    /// Says goodbye to a PE, if there is an open connection with it.
     fn say_goodbye(&mut self, pe: Pe) {
         let is_in_order = self.is_in_order();
         let Some(peer) = self.peers.get_mut(&pe) else { return };
@@ -398,7 +400,8 @@ impl EventLoop {
             .any(|number| self.connections.get(number).is_some_and(SealedConnection::is_open));
         if is_in_order && has_open && !self.membership.is_dead(pe) {
             peer.needs_no_goodbye = true;
-            // Who hears that the job is over judges no more, and might wait for one that is dead.
+            // A PE that hears that the job is over loses no PE any more. It would wait for the dead
+            // that it does not know.
             if !self.membership.dead().is_empty() {
                 self.send(pe, self.membership.bulletin());
             }

@@ -1,7 +1,7 @@
-//! What one detector sees of another PE: whether there is contact, and when there is none.
+//! What one detector sees of another PE: whether it is in contact, suspected or lost.
 //!
-//! Two things can be seen. The PE itself is **heard** when a frame of its detector comes. Its host
-//! **answers** when a connection to the detector's port is made: the system does that for a process
+//! Two things can be seen. A PE is **heard** when a frame of its detector arrives. Its host
+//! **answers** when a connection to the detector's port is made: the system makes it for a process
 //! that is stopped or gets no core, and refuses it once the process is gone. So
 //!
 //! | heard | host | the PE | is lost |
@@ -11,21 +11,21 @@
 //! | no | refuses | is gone | at once |
 //! | no | silent | cannot be reached | after `dead_after` |
 //!
-//! One that is not heard is dialled again and again: a lost packet, or a connection that has ended
-//! unnoticed, is no proof. At a loss of 30 % each way one dial in two fails, and all that are made
-//! before `dead_after` once in fifty; the heartbeats on its connection fail besides.
+//! A PE that is not heard is dialled again and again: a lost packet, or a connection that has ended
+//! unnoticed, proves nothing. At a loss of 30 % each way one dial in two fails, and all dials
+//! before `dead_after` fail once in fifty; the heartbeats on its connection must fail as well.
 //!
-//! The calls that a stopped process does not take pile up at its host, which answers no more than
-//! `net.core.somaxconn` of them (4,096; 128 before Linux 5.4). So a hundred PEs may look at a
-//! stopped one for all of `stalled_after`, or three on an old system; if there are more, its host
-//! falls silent earlier.
+//! Calls that a stopped process does not accept pile up at its host, which answers no more than
+//! `net.core.somaxconn` of them (4,096; 128 before Linux 5.4). So a hundred PEs can dial a stopped
+//! PE for all of `stalled_after`, or three on an old system. If there are more, its host falls
+//! silent earlier.
 
 use super::settings::DetectorSettings;
 use std::fmt;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How much longer than the root a PE waits before it insists: the root is to decide first.
+/// How much longer than the root a PE waits before it insists, so that the root decides first.
 const INSIST_AFTER: Duration = Duration::from_millis(300);
 
 /// What a detector sees of a PE.
@@ -37,7 +37,7 @@ pub(super) enum Reachability {
 }
 
 impl Reachability {
-    /// Whether both are the same, for whatever reason.
+    /// Whether both are the same kind, whatever the reason for a loss.
     pub(super) fn is_same_kind(self, other: Reachability) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
@@ -78,28 +78,29 @@ pub(super) struct LastContact {
 }
 
 impl LastContact {
-    /// Both at this moment.
+    /// The PE was heard, and its host answered, at this moment.
     pub(super) fn at(now: Duration) -> Self {
         LastContact { heard: now, answered: now, is_refused: false }
     }
 
-    /// Its host answers.
+    /// The PE's host answers.
     pub(super) fn answer(&mut self, now: Duration) {
         (self.answered, self.is_refused) = (now, false);
     }
 
-    /// The last sign of any kind.
+    /// When the PE or its host last gave a sign.
     pub(super) fn last(&self) -> Duration {
         self.heard.max(self.answered)
     }
 
-    /// Whether there was contact after this moment. Of the root only what it says itself counts.
+    /// Whether there was contact after this moment. For the root only frames count, not an answer
+    /// of its host.
     pub(super) fn is_after(&self, moment: Duration, limits: &ContactLimits) -> bool {
         let last = if limits.suspect.unreached.is_some() { self.last() } else { self.heard };
         last > moment && !self.is_refused
     }
 
-    /// What these contacts mean now. Before `grace` no PE is suspected.
+    /// What these contacts mean now. Before `grace` is over, no PE is suspected.
     pub(super) fn reachability(
         &self,
         now: Duration,
@@ -124,7 +125,7 @@ impl LastContact {
         }
     }
 
-    /// When that may change next, if nothing comes.
+    /// When that may change next, if nothing arrives.
     pub(super) fn next_limit(
         &self,
         now: Duration,
@@ -142,14 +143,14 @@ impl LastContact {
     }
 }
 
-/// How long a silence may last; `None`: for ever.
+/// How long a silence may last; `None`: without limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SilenceLimits {
     pub(super) unreached: Option<Duration>,
     pub(super) unheard: Option<Duration>,
 }
 
-/// When a PE is suspected, and when it is lost.
+/// How long a silence may last until a PE is suspected, and until it is lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ContactLimits {
     pub(super) suspect: SilenceLimits,
@@ -157,7 +158,7 @@ pub(super) struct ContactLimits {
 }
 
 impl ContactLimits {
-    /// How patient PE `me` is with `pe`.
+    /// The limits by which PE `me` assesses `pe`.
     pub(super) fn of(me: Pe, pe: Pe, settings: &DetectorSettings) -> Self {
         let DetectorSettings { dead_after, .. } = *settings;
         let stalled_after = settings.stalled_after.max(dead_after);
@@ -179,22 +180,22 @@ impl ContactLimits {
     }
 }
 
-/// How a PE is dialled that has fallen silent.
+/// How often a silent PE is dialled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DialPace {
     /// How long after the last contact the dialling begins.
     pub(super) after: Duration,
-    /// How long after the first dial the second comes. Each further one waits longer by as much,
-    /// and at least for as long as answers take of late: when a network is full, dialling must not
-    /// keep it so.
+    /// The time from the first dial to the second. It grows by as much for each further dial, and
+    /// is at least the time that answers took recently: when a network is full, dialling must not
+    /// keep it full.
     pub(super) every: Duration,
-    /// The longest that one dial comes after the other.
+    /// The longest time between two dials.
     pub(super) every_max: Duration,
 }
 
 impl DialPace {
-    /// Dense enough that the loss of packets is not mistaken for silence. All may have to look at
-    /// the root at once, so it is dialled ten times less often.
+    /// Often enough that lost packets are not mistaken for silence. The root is dialled ten times
+    /// less often, since all PEs may have to look at it at once.
     pub(super) fn towards(pe: Pe, settings: &DetectorSettings) -> Self {
         let every = (settings.heartbeat / 2).min(settings.dead_after / 20);
         let every = if pe == Pe::ROOT { every * 10 } else { every };

@@ -1,36 +1,36 @@
-//! Who watches whom.
+//! Which PEs watch each other.
 //!
-//! Two kinds of rings, both of the living: the PEs of each host, and the hosts. A PE calls the next
-//! on its host, and one on the next host, the one at its own place there (counted round, if that
-//! host has fewer). Over one connection both ends watch each other. So
+//! There are two kinds of rings, both of living PEs: the PEs of each host, and the hosts. A PE
+//! dials the next PE on its host, and one PE on the next host: the one at its own position there
+//! (counted round, if that host has fewer PEs). The two ends of a connection watch each other. So
 //!
-//! - each PE calls at most two others, and is called by one on its own host and by its share of
-//!   another host's;
-//! - each PE is watched by somebody on another host, if there is one: when a host falls silent, all
-//!   its PEs are missed at the same time;
-//! - all the living are connected, which [the agreement](crate::protocol::membership) relies on.
+//! - each PE dials at most two others, and is dialled by one PE on its own host and by its share of
+//!   another host's PEs;
+//! - each PE is watched from another host, if there is one: when a host falls silent, all its PEs
+//!   are missed at the same time;
+//! - all living PEs are connected, which [membership](crate::protocol::membership) relies on.
 //!
-//! If two PEs would call each other, the one with the smaller number does.
+//! If two PEs would dial each other, the one with the smaller number does.
 
 use crate::protocol::Living;
 use std::collections::BTreeMap;
 use ultramarine_topology::{Label, LevelKind, Pe, Topology};
 
-/// The PEs of each host. A place that names no host counts as one.
+/// The PEs of each host. A place that names no host counts as a host.
 #[derive(Debug)]
 pub(super) struct HostRings {
-    /// By the smallest number on them; each by number.
+    /// A row for each host, ordered by its smallest PE; each row is ordered by number.
     rows: Vec<Vec<Pe>>,
-    /// By PE: which of the rows it is in.
+    /// The row of each PE.
     row_of: Vec<usize>,
 }
 
-/// Those with whom a PE shares a connection.
+/// The PEs with which a PE shares a connection.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Partners {
-    /// It has to call these.
+    /// It dials these.
     pub(super) calls: Vec<Pe>,
-    /// These have to call it.
+    /// These dial it.
     pub(super) called_by: Vec<Pe>,
 }
 
@@ -53,7 +53,7 @@ impl HostRings {
         HostRings { rows, row_of }
     }
 
-    /// The partners of `me` among the living; it has none unless it is one of them itself.
+    /// The partners of `me` among the living PEs. It has none if it is not one of them.
     pub(super) fn partners(&self, me: Pe, living: &Living) -> Partners {
         let mut partners = Partners::default();
         if !living.contains(me) {
@@ -73,7 +73,7 @@ impl HostRings {
         partners
     }
 
-    /// The next on the host and one on the next host; `me` must live.
+    /// The next PE on the host, and one on the next host; `me` must live.
     fn callees(&self, me: Pe, living: &Living) -> Vec<Pe> {
         let own = self.row(self.row_of[me.index()], living);
         let Some(place) = own.iter().position(|pe| *pe == me) else { return Vec::new() };
@@ -87,7 +87,8 @@ impl HostRings {
         callees
     }
 
-    /// Of whom `me` is a callee: the one before it on the host, and those on the host before.
+    /// The PEs that have `me` as a callee: the one before it on its host, and its share of those on
+    /// the host before.
     fn callers(&self, me: Pe, living: &Living) -> Vec<Pe> {
         let own = self.row(self.row_of[me.index()], living);
         let Some(place) = own.iter().position(|pe| *pe == me) else { return Vec::new() };
@@ -100,7 +101,8 @@ impl HostRings {
         callers
     }
 
-    /// The nearest other host on which somebody lives, going round by this many hosts at a time.
+    /// The living PEs of the nearest other host that has any, going round by `step` hosts at a
+    /// time.
     fn neighbour(&self, me: Pe, living: &Living, step: usize) -> Option<Vec<Pe>> {
         let count = self.rows.len();
         let own = self.row_of[me.index()];
@@ -140,7 +142,7 @@ mod tests {
         assert_eq!(partners(0, &[]), (vec![1, 3], vec![2]));
         assert_eq!(partners(4, &[]), (vec![5], vec![1, 3]));
         assert_eq!(partners(0, &[Pe::new(3)]), (vec![1, 4], vec![2]));
-        // The host 1 has only 4 left, which all of host 0 call, except that 4 calls 0, too.
+        // On the second host only PE 4 is left. All of the first host dial it; it would dial PE 0.
         let dead = [Pe::new(3), Pe::new(5)];
         assert_eq!(partners(4, &dead), (vec![], vec![0, 1, 2]));
         assert_eq!(partners(2, &dead), (vec![0, 4], vec![1]));

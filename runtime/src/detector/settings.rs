@@ -1,22 +1,22 @@
-//! The times of the detector.
+//! The detector's time limits.
 
 use std::time::Duration;
 
-/// How fast a detector notices. All PEs of a job use the same.
+/// How fast a dead PE is noticed. All PEs of a job use the same settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DetectorSettings {
-    /// How often a PE says that it lives to those that it watches, and that watch it. More than
-    /// zero; default 200 ms.
+    /// The time between two heartbeats of a PE to the PEs that it watches, and that watch it. More
+    /// than zero; default 200 ms.
     pub heartbeat: Duration,
-    /// How long a host may give no answer before its PEs are held for dead. At least two
+    /// How long a host may give no answer before its PEs are declared dead. At least two
     /// heartbeats; default 2 s. (The end of a process is noticed at once, whatever this is.)
     pub dead_after: Duration,
-    /// How long a PE may say nothing while its host still answers: the process is stopped, or gets
-    /// no core. Not less than `dead_after`, which counts if it is longer; default 30 s.
+    /// How long a PE may be silent while its host still answers: its process is stopped, or gets
+    /// no core. If it is shorter than `dead_after`, `dead_after` counts. Default 30 s.
     pub stalled_after: Duration,
-    /// How long the root may be silent, for whatever reason, before the others leave. A wrong
-    /// event on the root costs the job. Not less than `dead_after`, which counts if it is longer;
-    /// default 30 s.
+    /// How long the root may be silent, for whatever reason, before the other PEs leave. It is
+    /// long, since a mistake about the root costs the job. If it is shorter than `dead_after`,
+    /// `dead_after` counts. Default 30 s.
     pub root_after: Duration,
 }
 

@@ -1,28 +1,28 @@
-//! The numbers that govern fishing and supervision.
+//! The settings of fishing and supervision.
 
 use std::time::Duration;
 
-/// What governs a [`Node`](super::Node).
+/// The settings of a [`Node`](super::Node).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolSettings {
     /// How a PE asks for work and when it gives some away.
     pub fishing: FishingSettings,
-    /// How many times a lost task is tried again before it is given up. Default 5.
+    /// The number of times that a lost task is run again before it is given up. Default 5.
     pub max_replicas: u32,
-    /// How many lost tasks a PE works off in one turn: those that a death costs, and those that it
-    /// runs itself since no other PE is left. At least 1. Default [`LOSSES_PER_TURN`].
+    /// The number of lost tasks that a PE handles in one turn: tasks lost with a PE, and tasks that
+    /// it runs itself because no other PE is left. At least 1; default [`LOSSES_PER_TURN`].
     pub losses_per_turn: usize,
-    /// Breaks a rule of the protocol, to see that the proofs notice.
+    /// A rule of the protocol to leave out, to see that the proofs notice.
     #[cfg(feature = "mutants")]
     pub mutant: Option<super::supervision::SupervisionMutant>,
 }
 
-/// How many times a lost task is tried again, unless set otherwise. Generous, since a task that
-/// lives as long as the job can be on many PEs that die without being the cause.
+/// The number of times that a lost task is run again, unless set otherwise. It is generous: a task
+/// that lives as long as the job can be on many PEs that die without being the cause.
 pub const MAX_REPLICAS: u32 = 5;
 
-/// How many lost tasks a PE works off in one turn, unless set otherwise. Of a million lost tasks,
-/// 256 took 0.27 ms (median) and 0.8 ms at most, on two busy cores; `longest_turn` in
+/// The number of lost tasks that a PE handles in one turn, unless set otherwise. Of a million lost
+/// tasks, 256 took 0.27 ms (median) and 0.8 ms at most, on two busy cores; `longest_turn` in
 /// `protocol/tests/losses.rs` measures it.
 pub const LOSSES_PER_TURN: usize = 128;
 
@@ -39,27 +39,29 @@ impl ProtocolSettings {
     }
 }
 
-/// How a PE asks for work and when it gives some away.
+/// How a PE asks for work and when it gives some away (SymGridPar2 §4.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FishingSettings {
-    /// Low-water mark: with this many waiting tasks or fewer the PE goes fishing, so that the steal
+    /// Low-water mark: a PE with this many waiting tasks or fewer goes fishing, so that the steal
     /// overlaps the last local work. Default: the number of its worker threads.
     pub max_fish: usize,
-    /// A victim keeps at least this many waiting tasks, unless the thief is starving: then the
-    /// victim, which has something running, gives its last one. (Otherwise the last task of a
-    /// job could bounce between two busy PEs, or wait on one while another stands idle.)
-    /// Default: the number of its worker threads.
+    /// The number of waiting tasks that a victim keeps at least. To a starving thief a victim that
+    /// has something running gives its last task all the same. (Otherwise the last task of a job
+    /// could bounce between two busy PEs, or wait on one while another is idle.) Default: the
+    /// number of its worker threads.
     pub min_sched: usize,
     /// The shortest wait after NOWORK. Default 20 µs.
     pub min_fish_delay: Duration,
-    /// The longest wait after NOWORK; the wait is random and its mean doubles up to this.
-    /// Default 20 ms: the fishing of idle PEs is then no load.
+    /// The longest wait after NOWORK; not less than `min_fish_delay`. The wait is random, and its
+    /// mean doubles up to this. Default 20 ms: the fishing of idle PEs is then no load.
     pub max_fish_delay: Duration,
-    /// How long an unanswered FISH counts as being on its way. Default 250 ms.
+    /// How long a PE waits for the answer to a FISH before it casts another. More than zero;
+    /// default 250 ms.
     pub fish_deadline: Duration,
-    /// How many times a FISH is passed on before the last victim answers NOWORK. Default 7.
+    /// The number of times that a FISH is passed on before the last victim answers NOWORK. Default
+    /// 7.
     pub max_hops: u8,
-    /// How many tasks one SCHEDULE carries at most. Default 32.
+    /// The most tasks in one SCHEDULE; at least 1. Default 32.
     pub schedule_tasks_max: usize,
     /// A SCHEDULE takes no further task once its tasks' bodies have reached this many bytes.
     /// Default 4 KiB.

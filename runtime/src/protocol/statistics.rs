@@ -1,50 +1,52 @@
-//! What is counted: per distance, because that is what locality is about.
+//! Counters, kept by distance, because locality is a matter of distance.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use ultramarine_topology::Distance;
 
-/// What one PE, or after [`merge`](Statistics::merge) several, did so far.
+/// The counters of one PE, or after [`merge`](Statistics::merge) of several PEs, since the start of
+/// the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Tasks started, wherever they came from.
+    /// Tasks that this PE has started, wherever they came from.
     pub tasks: u64,
-    /// Tasks placed here from another PE.
+    /// Tasks that other PEs have placed here.
     pub placed: u64,
-    /// FISHes that nobody answered before their deadline, or in whose way a PE died.
+    /// FISHes that were not answered before their deadline, or that a dead PE may have had.
     pub fishes_lost: u64,
-    /// NOTIFYs sent by this PE, which handed on tasks of others.
+    /// NOTIFYs sent: this PE handed on tasks of other PEs.
     pub notifies: u64,
-    /// ACKs sent by this PE, which got tasks from others than their homes.
+    /// ACKs sent: this PE got tasks from PEs that are not their homes.
     pub acks: u64,
-    /// Copies of supervised tasks of this PE that were made because the ones before were lost.
+    /// New copies of this PE's supervised tasks, made because earlier copies were lost.
     pub replicas: u64,
-    /// Unsupervised tasks of this PE that were given up because they may have been lost.
+    /// Unsupervised tasks of this PE that ended with an error because they may have been lost.
     pub lost: u64,
-    /// Tasks dropped by this PE because their home had died.
+    /// Tasks that this PE dropped because their home had died.
     pub orphans: u64,
-    /// Fishing and stealing by distance, ascending.
+    /// Fishing and stealing by distance, the smallest distance first.
     pub by_distance: Vec<Traffic>,
-    /// From casting a FISH to receiving its SCHEDULE.
+    /// The time from casting a FISH to receiving its SCHEDULE.
     pub steal_latency: Histogram,
-    /// What it took to find the others and to keep in touch with them, on all PEs together.
+    /// The cost of finding the other PEs and staying connected with them: the sum over all PEs.
     pub upkeep: Upkeep,
-    /// Of each figure in `upkeep`, the greatest that any one PE has.
+    /// The same: of each figure the greatest that any one PE has.
     pub upkeep_most: Upkeep,
 }
 
-/// What a PE that is a process does to find the others and to keep in touch with them. Zeros where
-/// PEs are threads of one process.
+/// The cost of finding the other PEs and staying connected with them, for a PE that is a process.
+/// All zeros where PEs are threads of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upkeep {
-    /// Bytes that it sent while the job was made up, to rank 0, or from there to all; what the
-    /// library that carried them added is not known.
+    /// Bytes sent at start-up, to rank 0, or by rank 0 to all. What the MPI library adds to them is
+    /// not known.
     pub bootstrap_sent_bytes: u64,
-    /// Bytes that it received: a few for each PE; on rank 0 what all others sent, too.
+    /// Bytes received at start-up: a few for each PE, and on rank 0 also what all others sent.
     pub bootstrap_received_bytes: u64,
-    /// TCP connections that it has made, handshake and all, to watch others or to send by.
+    /// TCP connections that this PE has made, to watch others or to send frames. One counts when
+    /// its handshake is done.
     pub connections_opened: u64,
-    /// TCP connections that others have made to it.
+    /// TCP connections that other PEs have made to this one. One counts when its handshake is done.
     pub connections_accepted: u64,
 }
 
@@ -61,7 +63,7 @@ impl Upkeep {
     }
 }
 
-/// What went on between PEs at one distance.
+/// Fishing and stealing between this PE and the PEs at one distance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// The distance between the two PEs concerned.
@@ -95,7 +97,7 @@ impl Statistics {
         Statistics { by_distance: distances.iter().map(row).collect(), ..Self::default() }
     }
 
-    /// The row of a distance; a distance that the job's hierarchy lacks counts in the last row.
+    /// The row of a distance. A distance that the job's hierarchy lacks counts in the last row.
     pub(super) fn at(&mut self, distance: Distance) -> &mut Traffic {
         let last = self.by_distance.len() - 1;
         let row = self.by_distance.partition_point(|t| t.distance < distance).min(last);
@@ -131,7 +133,8 @@ impl Statistics {
     }
 }
 
-/// Durations counted in buckets an eighth of a power of two wide: quantiles are right to 12.5 %.
+/// Durations, counted in buckets that are an eighth of a power of two wide: quantiles are right to
+/// 12.5 %.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Bucket `8 * e + m` counts durations of `(8 + m) * 2^(e - 3)` nanoseconds and more.
@@ -151,7 +154,7 @@ impl Histogram {
         self.buckets[bucket] += 1;
     }
 
-    /// How many durations were counted.
+    /// The number of durations counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -171,7 +174,7 @@ impl Histogram {
             .map(|(at, _)| at)
     }
 
-    /// The non-empty buckets: their lower bound and how many durations they counted.
+    /// The non-empty buckets: the lower bound and the count of each.
     pub fn rows(&self) -> impl Iterator<Item = (Duration, u64)> {
         self.buckets.iter().enumerate().filter(|(_, n)| **n > 0).map(|(bucket, n)| {
             let (exponent, eighth) = (bucket / 8, bucket as u64 % 8);

@@ -1,24 +1,24 @@
 //! What is wrong with a setting, in words for the person who gave it.
 
-/// A setting that cannot be.
+/// A setting that does not exist, or that cannot have the value given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// There is no such setting.
     #[error("{name} is not a setting; the settings are {known}")]
     Unknown {
-        /// What was taken for a setting, or for a setting's environment variable.
+        /// The name given: a setting's, or an environment variable's.
         name: String,
-        /// The settings, or their environment variables.
+        /// The names of all settings, or of their environment variables.
         known: String,
     },
-    /// The value is not of the setting's type.
+    /// The value is not of the setting's type, or not in its range.
     #[error("{name} = `{value}`: {reason}")]
     Value {
-        /// The setting, or the environment variable.
+        /// The setting, or its environment variable.
         name: String,
-        /// What it was to be.
+        /// The value given.
         value: String,
-        /// What it should look like.
+        /// What is wrong with it, or what is expected.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Everything about the runtime that a user may set, with its default.
+//! All settings of the runtime, with their defaults.
 
 mod error;
 mod value;
@@ -19,48 +19,49 @@ use value::{SettingProblem, SettingValue, variable_of};
 ///
 /// Each field can be set in the program, or by an environment variable: `ULTRAMARINE_` and the
 /// field's name in capitals, such as `ULTRAMARINE_MAX_HOPS=3` or `ULTRAMARINE_SPIN=100us`.
-/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most a day; sizes are bytes.
+/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most a day. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Worker threads of this PE, from 1 to 1024. Default: the cores that the PE may use.
+    /// The number of worker threads, from 1 to 1024. Default: the cores that the PE may use.
     pub threads: usize,
-    /// How work is asked for and given away.
+    /// How a PE asks for work and gives it away.
     pub fishing: FishingSettings,
-    /// How many times a lost supervised task is tried again before it is given up. Default 5.
+    /// The number of times that a lost supervised task is run again before it is given up. Default
+    /// 5.
     pub max_replicas: u32,
     /// How messages are carried.
     pub port: PortSettings,
-    /// How many connections over TCP a PE has with others at the same time, at least 2.
-    /// For one more the PE closes the one that was used least recently, and
-    /// dials again when it needs to. `None` (the default): what the process may have open
-    /// (`RLIMIT_NOFILE`) beside what it has open when the job begins; a quarter of that, and at
-    /// least 10, is left to the program and the detector.
+    /// The most TCP connections that a PE has with others at the same time; at least 2. To make
+    /// another, the PE closes the one that it used least recently, and dials again when it needs
+    /// it. `None` (the default): the number of files that the process may still open
+    /// (`RLIMIT_NOFILE`) when the job begins, less a quarter, or at least 10, for the program and
+    /// the detector.
     pub connections_max: Option<u64>,
-    /// How fast it is noticed that a PE is gone.
+    /// How fast a dead PE is noticed.
     pub detector: DetectorSettings,
-    /// How long a worker without work looks for some, polling hard, before it sleeps. Default
-    /// 100 µs: a few steals' time.
+    /// How long a worker without work polls for some, without a pause, before it sleeps. Default
+    /// 100 µs, the time of a few steals.
     pub spin: Duration,
-    /// How long messages may lie while all workers are inside long tasks and nothing has come for a
-    /// while. Default 5 ms; on the root never more than 2 ms. (Waking costs a worker that shares
-    /// its core about 8 µs: every millisecond took 0.8 % of SumEuler's time, every 5 ms takes
-    /// 0.2 %.)
+    /// The longest that a message waits while all workers are inside long tasks and nothing has
+    /// arrived for a while. Default 5 ms; on the root at most 2 ms. (Waking costs a worker that
+    /// shares its core about 8 µs: every millisecond took 0.8 % of SumEuler's time, every 5 ms
+    /// takes 0.2 %.)
     pub poll_interval_max: Duration,
     /// How long a task may block its thread, waiting inside a call without computing, before that
     /// is reported, once. More than zero; default 10 s.
     pub blocked_after: Duration,
-    /// How long the end of a job waits for PEs to take leave, and at most 2 s of that
-    /// for tasks that still run. Default 60 s: longer than it takes to find out that a PE is
-    /// dead or stalled. (Where 250 other programs share two cores, twelve PEs take up to 40 s.)
+    /// How long the end of a job waits for PEs to leave, and at most 2 s of that for tasks that
+    /// still run. Default 60 s, longer than it takes to find out that a PE is dead or stalled.
+    /// (Where 250 other programs share two cores, twelve PEs take up to 40 s.)
     pub shutdown_grace: Duration,
-    /// How long a process waits for the others of its job to start, before it says so and ends.
-    /// More than zero; default 60 s.
+    /// How long a process waits for the other processes of its job to start, before it reports
+    /// that and ends. More than zero; default 60 s.
     pub start_deadline: Duration,
-    /// Seed of this PE's random choices; `None` (the default): a different one each time.
+    /// The seed of this PE's random choices. `None` (the default): a different one each time.
     pub seed: Option<u64>,
 }
 
-/// Names each setting once: how it is called, and which field it is.
+/// Lists each setting once: its name and its field.
 macro_rules! settings {
     ($($name:literal => $($field:ident).+),+ $(,)?) => {
         const NAMES: &[&str] = &[$($name),+];
@@ -108,23 +109,23 @@ settings! {
     "seed" => seed,
 }
 
-/// The most worker threads of a PE: far more than a host has, and few enough to start.
+/// The most worker threads of a PE: far more than a host has cores, and few enough to start.
 pub const THREADS_MAX: usize = 1024;
 
-/// The longest that a setting can make anything last: a day.
+/// The longest duration of any setting: a day.
 pub const DURATION_MAX: Duration = Duration::from_hours(24);
 
-/// The longest that the end of a job waits for tasks that still run.
+/// How long the end of a job waits at most for tasks that still run.
 pub const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
 
-/// The least that `message_bytes_max` can be: a message of the runtime's own fits, with a task of
-/// some size.
+/// The least `message_bytes_max`, in bytes: the runtime's own messages fit, and a task of some
+/// size.
 pub const MESSAGE_BYTES_MIN: usize = 4 << 10;
 
-/// How many messages of the greatest length fit into the backlog, unless that is set.
+/// The number of messages of the greatest length that fit into the backlog, unless that is set.
 const BACKLOG_MESSAGES: usize = 4;
 
-/// The most that `message_bytes_max` can be: lengths travel in 32 bits.
+/// The greatest `message_bytes_max`, in bytes: lengths are sent as 32-bit numbers.
 pub const MESSAGE_BYTES_MAX: usize = u32::MAX as usize;
 
 impl Settings {
@@ -146,14 +147,15 @@ impl Settings {
         }
     }
 
-    /// The defaults for `threads` worker threads (or `ULTRAMARINE_THREADS`), changed by those of
-    /// `variables` that begin with [`PREFIX`], and then by `changes`, which are named as the fields
-    /// are. Names in `others`, in capitals, belong to somebody else.
+    /// The defaults for `threads` worker threads (or `ULTRAMARINE_THREADS`), changed first by the
+    /// environment `variables` that begin with [`PREFIX`], then by `changes`, whose names are those
+    /// of the fields. Variables named in `others` (in capitals, without the prefix) are not
+    /// settings of the runtime and are skipped.
     ///
     /// # Errors
     ///
-    /// A name that is no setting, a value that is none of its setting, or all of them together make
-    /// no sense; in which order they are given does not matter.
+    /// A name is not a setting, a value does not fit its setting, or the settings contradict each
+    /// other. Their order does not matter.
     pub fn from_texts(
         threads: usize,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -190,20 +192,20 @@ impl Settings {
             port.backlog_bytes_max = port.backlog_bytes_max.max(messages);
         }
         settings.check().map_err(|problem| {
-            // It is named as it was given.
+            // The error names the setting as the user did.
             let from_variable = is_in(&ours, &problem.name) && !is_in(changes, &problem.name);
             if from_variable { by_variable(problem) } else { plain(problem) }
         })?;
         Ok(settings)
     }
 
-    /// The limit on the connections of each of the `lanes` over TCP that this process has.
+    /// The most connections of each of the `lanes` over TCP in this process.
     pub fn connections_max(&self, lanes: u64) -> usize {
         self.connections_max.map_or_else(|| tcp::connections_max(lanes), |given| given as usize)
     }
 
-    /// Those of the link between two PEs, which must not give up a PE that its watch does not give
-    /// up.
+    /// The settings of the link between two PEs. It must not give up a PE sooner than the detector
+    /// does.
     pub(crate) fn patient_port(&self) -> PortSettings {
         let least =
             2 * self.detector.dead_after.as_nanos() / self.port.resend_after.as_nanos().max(1);
@@ -211,7 +213,7 @@ impl Settings {
         PortSettings { resends_max, ..self.port }
     }
 
-    /// Whether the settings make sense together.
+    /// Checks that each setting is in its range, and that they do not contradict each other.
     fn check(&self) -> Result<(), SettingProblem> {
         let Settings { threads, fishing, port, detector, .. } = self;
         let demand = |holds: bool, name: &str, value: String, reason: &str| {

@@ -1,4 +1,4 @@
-//! Reading the value of one setting, and saying what is wrong with it.
+//! Parses the value of one setting, and says what is wrong with it.
 
 use super::error::SettingsError;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What every setting's environment variable begins with.
 pub const PREFIX: &str = "ULTRAMARINE_";
 
-/// What is wrong with a setting, before it is said by which name it was given.
+/// What is wrong with a setting, before the name by which the user gave it is known.
 pub(super) struct SettingProblem {
     pub(super) name: String,
     /// The value and what is wrong with it; `None` where there is no such setting.
@@ -23,7 +23,7 @@ impl SettingProblem {
         SettingProblem { name: name.to_owned(), wrong: Some((value.to_owned(), reason.to_owned())) }
     }
 
-    /// The error, with settings called so; these are the known ones.
+    /// The error, in which `call` makes the names of settings; `known` are all settings.
     pub(super) fn named(self, call: fn(&str) -> String, known: &[&str]) -> SettingsError {
         let name = call(&self.name);
         if let Some((value, reason)) = self.wrong {
@@ -39,7 +39,7 @@ pub(super) fn variable_of(name: &str) -> String {
     format!("{PREFIX}{}", name.to_ascii_uppercase())
 }
 
-/// A type that a setting can have.
+/// A type of settings.
 pub(super) trait SettingValue: Sized {
     fn parse(name: &str, text: &str) -> Result<Self, SettingProblem>;
 }

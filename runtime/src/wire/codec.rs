@@ -2,12 +2,12 @@
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::enc::write::Writer;
-use bincode::error::EncodeError;
+use bincode::error::{DecodeError, EncodeError};
 use serde::{Serialize, de::DeserializeOwned};
 use std::ops::Deref;
 
-/// No value may decode to more than this many bytes in memory (which can be eight times those on
-/// the wire): so a length in a corrupt message cannot make the decoder allocate without bound.
+/// No value may decode to more than this many bytes in memory, which can be eight times its bytes
+/// on the wire. So a length in a corrupt message cannot make the decoder allocate without bound.
 const DECODED_BYTES_MAX: usize = 16 << 30;
 
 const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODED_BYTES_MAX>> =
@@ -16,18 +16,56 @@ const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODED_BYTES_MAX>> =
 /// Why a value could not be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The value's own `Serialize` refused, or its type is one that the format cannot express.
-    #[error("encoding failed: {0}")]
-    Encode(#[from] bincode::error::EncodeError),
+    /// The value's own `Serialize` failed, or the format cannot express its type.
+    #[error("encoding failed: {}", encoding_problem(.0))]
+    Encode(#[from] EncodeError),
     /// The bytes are not the encoding of such a value.
-    #[error("decoding failed: {0}")]
-    Decode(#[from] bincode::error::DecodeError),
+    #[error("decoding failed: {}", decoding_problem(.0))]
+    Decode(#[from] DecodeError),
     /// The bytes begin with the encoding of such a value, and go on.
     #[error("decoding failed: {0} bytes are left over")]
     LeftOver(usize),
 }
 
+/// What is wrong, in words: the library itself prints its error as Rust code.
+fn encoding_problem(error: &EncodeError) -> String {
+    use bincode::serde::EncodeError::SequenceMustHaveLength;
+    match error {
+        EncodeError::OtherString(reason) => reason.clone(),
+        EncodeError::Serde(SequenceMustHaveLength) => {
+            "a sequence or a map does not say its length (`flatten` has this effect)".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What is wrong, in words: the library itself prints its error as Rust code.
+fn decoding_problem(error: &DecodeError) -> String {
+    match error {
+        DecodeError::OtherString(reason) => reason.clone(),
+        DecodeError::UnexpectedEnd { additional } => {
+            format!("the bytes end too early: at least {additional} more are expected")
+        }
+        DecodeError::LimitExceeded => {
+            format!("it would take more than {DECODED_BYTES_MAX} bytes of memory")
+        }
+        DecodeError::Utf8 { inner } => format!("a text is not UTF-8: {inner}"),
+        DecodeError::InvalidBooleanValue(byte) => format!("{byte} is not a boolean"),
+        DecodeError::InvalidCharEncoding(_) => "a character is not UTF-8".to_owned(),
+        DecodeError::Serde(_) => {
+            "its `Deserialize` asks for the type of what comes next, which the bytes do not say \
+             (`untagged`, `tag` and `flatten` have this effect)"
+                .to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
 /// The value's bytes.
+///
+/// # Errors
+///
+/// [`WireError::Encode`].
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::new();
     encode_into(value, &mut bytes)?;
@@ -35,12 +73,20 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 }
 
 /// Appends the value's bytes.
+///
+/// # Errors
+///
+/// [`WireError::Encode`]; some of the value's bytes may have been appended.
 pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     encode_within(usize::MAX, value, bytes).map(|_| ())
 }
 
-/// Appends the value's bytes, if they are not more than `room`. Whether they are not; otherwise it
-/// is only some of them.
+/// Appends the value's bytes and returns `true` if they are at most `room`. Otherwise returns
+/// `false`, and only some of the bytes are appended.
+///
+/// # Errors
+///
+/// [`WireError::Encode`].
 pub fn encode_within<T: Serialize>(
     room: usize,
     value: &T,
@@ -55,9 +101,9 @@ pub fn encode_within<T: Serialize>(
     }
 }
 
-/// Bytes to which more can be appended.
+/// A buffer to which bytes can be appended.
 pub trait ByteSink: Deref<Target = [u8]> {
-    /// Appends these.
+    /// Appends these bytes.
     fn append(&mut self, bytes: &[u8]);
 }
 
@@ -68,8 +114,8 @@ impl ByteSink for Vec<u8> {
     }
 }
 
-/// Grows as it is written to, up to a limit. (The library's own way through `std::io::Write` takes
-/// twice the time.)
+/// Appends to a buffer, up to a limit. (The library's own way through `std::io::Write` takes twice
+/// the time.)
 struct LimitedWriter<'a, B> {
     bytes: &'a mut B,
     bytes_max: usize,
@@ -89,12 +135,20 @@ impl<B: ByteSink> Writer for LimitedWriter<'_, B> {
 }
 
 /// The value that these bytes, all of them, stand for.
+///
+/// # Errors
+///
+/// [`WireError::Decode`], or [`WireError::LeftOver`] if the value is shorter.
 pub fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
     let value = decode_first(&mut bytes)?;
     if bytes.is_empty() { Ok(value) } else { Err(WireError::LeftOver(bytes.len())) }
 }
 
-/// The value that the first of these bytes stand for. The others are left.
+/// The value that the first of these bytes stand for. The others are left in `bytes`.
+///
+/// # Errors
+///
+/// [`WireError::Decode`].
 pub fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
     let (value, used) = bincode::serde::decode_from_slice(bytes, CONFIG)?;
     *bytes = &bytes[used..];
@@ -170,6 +224,20 @@ mod tests {
         let mut bytes = vec![6, 0, 0, 253];
         bytes.extend(u64::MAX.to_le_bytes());
         assert!(decode::<Message>(&bytes).is_err());
+    }
+
+    #[test]
+    fn errors_are_told_in_words() {
+        let text = |error: WireError| error.to_string();
+        let early = decode::<u64>(&[]).unwrap_err();
+        assert_eq!(
+            text(early),
+            "decoding failed: the bytes end too early: at least 1 more are expected"
+        );
+        let boolean = decode::<bool>(&[7]).unwrap_err();
+        assert_eq!(text(boolean), "decoding failed: 7 is not a boolean");
+        let odd = decode::<std::num::NonZeroU8>(&[0]).unwrap_err();
+        assert!(!text(odd).contains("OtherString"), "the program's own words");
     }
 
     #[test]

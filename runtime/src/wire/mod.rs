@@ -1,7 +1,6 @@
-//! Values ↔ bytes: the protocol's messages, and the users' arguments and results.
+//! Values ↔ bytes: the protocol's messages, and the program's arguments and results.
 //!
-//! `codec` is the only file that knows the encoding. It has size limits and never trusts a
-//! length that it read.
+//! Only `codec.rs` knows the encoding. It limits sizes, and it trusts no length that it reads.
 
 mod codec;
 

@@ -7,63 +7,64 @@ use super::reachability::{ContactLimits, DialPace, LastContact, LossReason, Reac
 use crate::protocol::Notice;
 use std::time::Duration;
 
-/// How long to wait before dialling again after an attempt that failed; doubles with each, up to a
+/// How long to wait before dialling again after a failed attempt; doubles with each, up to a
 /// heartbeat. The first attempt after a connection that lasted is made at once.
 const REDIAL_AFTER_MIN: Duration = Duration::from_millis(1);
 
-/// Who of two that watch each other calls.
+/// Which of two PEs that watch each other dials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DialRole {
-    /// I do.
+    /// This PE does.
     Dialler,
-    /// The other does, and I if it has not for half of the time in which it must be heard.
+    /// The other PE does; this PE too if the other has not for half of `dead_after`.
     Acceptor,
-    /// We do not watch each other.
+    /// They do not watch each other.
     None,
 }
 
-/// What a connection with a PE would be for.
+/// What a connection with a PE is needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionPurpose {
-    /// To hear of each other.
+    /// To exchange heartbeats and notices.
     Contact,
-    /// To tell it that it is in the list of the dead.
+    /// To tell the PE that it is in the list of the dead.
     News,
-    /// Nothing: it has said goodbye, or has been told all that there is to tell.
+    /// Nothing: the PE has said goodbye, or has been told everything.
     None,
 }
 
+/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct PeerView {
     pub(super) role: DialRole,
-    /// When it was last heard and when its host last answered, or when I began to wait for that.
+    /// When the PE was last heard and when its host last answered, or since when that is awaited.
     pub(super) contact: LastContact,
-    /// What I see of it, as the agreement knows.
+    /// What this detector last told membership about the PE.
     pub(super) reachability: Reachability,
-    /// Since when to look at it, whether or not we watch each other: until it has been heard.
+    /// Since when to look at the PE until it is heard, watched or not.
     probed_since: Option<Duration>,
-    /// The agreement waits for contact after this moment.
+    /// Membership waits for contact after this moment.
     asked: Option<Duration>,
-    /// It has been heard at all.
+    /// The PE has been heard at least once.
     pub(super) is_met: bool,
-    /// It has fallen silent while its host answers, and the log says so.
+    /// The PE has fallen silent while its host answers, and the log says so.
     pub(super) is_stalled: bool,
     pub(super) purpose: ConnectionPurpose,
-    /// When to dial it, if there is a reason to and no connection.
+    /// When to dial the PE, if there is a reason to and no connection.
     pub(super) dial_at: Option<Duration>,
-    /// When it was last dialled.
+    /// When the PE was last dialled.
     dialled: Duration,
-    /// How often it was dialled since the last contact.
+    /// The number of dials since the last contact.
     dials: u32,
-    /// How long its host took to answer of late.
+    /// How long the PE's host took to answer recently.
     answer_time: Duration,
-    /// How many connections in a row came to nothing.
+    /// The number of connections in a row that failed.
     pub(super) failures: u32,
-    /// What waits for a connection: at most one bulletin, and nothing twice.
+    /// Notices that wait for a connection: at most one bulletin, and none twice.
     pub(super) outbox: Vec<Notice>,
-    /// All connections with it, open or not yet.
+    /// The numbers of all connections with the PE, open or not yet.
     pub(super) connections: Vec<usize>,
-    /// It need not be told goodbye any more: it has been, or it is gone.
+    /// The PE has been told goodbye, or is gone.
     pub(super) needs_no_goodbye: bool,
 }
 
@@ -89,23 +90,23 @@ impl PeerView {
         }
     }
 
-    /// Whether it matters that it answers.
+    /// Whether an answer of the PE matters.
     pub(super) fn is_wanted(&self) -> bool {
         self.purpose != ConnectionPurpose::None && (self.is_watched() || !self.outbox.is_empty())
     }
 
-    /// Whether it matters for more than what waits for it.
+    /// Whether it matters for more than the notices that wait for it.
     pub(super) fn is_watched(&self) -> bool {
         let is_suspect = self.reachability != Reachability::InContact;
         self.role != DialRole::None || self.probed_since.is_some() || is_suspect
     }
 
-    /// Whether there is nothing left to remember.
+    /// Whether there is nothing left to remember about the PE.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_watched() && self.outbox.is_empty() && self.connections.is_empty()
     }
 
-    /// From now on we watch each other so.
+    /// From now on the two PEs watch each other in this role.
     pub(super) fn watch(&mut self, role: DialRole, now: Duration, dead_after: Duration) {
         if role == DialRole::None || self.role != DialRole::None {
             self.role = role;
@@ -121,8 +122,8 @@ impl PeerView {
         }
     }
 
-    /// The agreement, or the link, asks whether there is contact. One that is not watched has been
-    /// out of sight so far, and counts as unreached for `head_start` already.
+    /// Membership, or the link, asks whether there is contact. A PE that is not watched counts as
+    /// unreached for `head_start` already.
     pub(super) fn probe(&mut self, now: Duration, head_start: Duration) {
         if !self.is_watched() {
             self.contact = LastContact::at(now.saturating_sub(head_start));
@@ -134,7 +135,7 @@ impl PeerView {
         self.asked.get_or_insert(now);
     }
 
-    /// Looks whether there is contact. Returns what the agreement does not know yet.
+    /// Assesses whether there is contact. Returns the result if membership does not know it yet.
     pub(super) fn assess(
         &mut self,
         now: Duration,
@@ -166,12 +167,12 @@ impl PeerView {
         is_news.then_some(reachability)
     }
 
-    /// Whether to dial it now.
+    /// Whether to dial the PE now.
     pub(super) fn is_to_be_dialled(&self, now: Duration, pace: &DialPace) -> bool {
         self.is_wanted() && self.dial_due(pace).is_some_and(|due| due <= now)
     }
 
-    /// When to dial it: as agreed, or since it is silent.
+    /// When to dial the PE: as scheduled, or because it is silent.
     fn dial_due(&self, pace: &DialPace) -> Option<Duration> {
         let is_probed = self.is_watched()
             && self.purpose == ConnectionPurpose::Contact
@@ -182,13 +183,13 @@ impl PeerView {
         [self.dial_at, is_probed.then_some(probe_at)].into_iter().flatten().min()
     }
 
-    /// It is being dialled.
+    /// The PE is being dialled.
     pub(super) fn note_dial(&mut self, now: Duration) {
         (self.dial_at, self.dialled) = (None, now);
         self.dials += 1;
     }
 
-    /// When something is to be done about it.
+    /// When something is due about this PE.
     pub(super) fn due(
         &self,
         now: Duration,
@@ -204,7 +205,7 @@ impl PeerView {
         [self.dial_due(pace), limit].into_iter().flatten().min()
     }
 
-    /// It is in the list of the dead: it matters only that it hears so.
+    /// The PE is in the list of the dead: all that matters is that it hears so.
     pub(super) fn mark_dead(&mut self) {
         self.role = DialRole::None;
         if self.purpose == ConnectionPurpose::Contact {
@@ -214,7 +215,7 @@ impl PeerView {
         self.reachability = Reachability::InContact;
     }
 
-    /// Puts a notice where it waits for a connection.
+    /// Queues a notice until there is a connection.
     pub(super) fn queue(&mut self, notice: Notice, now: Duration) {
         if !self.is_wanted() {
             self.contact = LastContact::at(now);
@@ -231,7 +232,7 @@ impl PeerView {
         }
     }
 
-    /// Its host answers a dial that was begun then.
+    /// The PE's host answers a dial that began at `begun`.
     pub(super) fn note_answer(&mut self, now: Duration, begun: Duration) {
         self.contact.answer(now);
         self.dials = 0;
@@ -240,21 +241,21 @@ impl PeerView {
         self.answer_time = took.min((self.answer_time + took) / 2);
     }
 
-    /// It was heard.
+    /// The PE was heard.
     pub(super) fn note_heard(&mut self, now: Duration) {
         self.contact = LastContact::at(now);
         self.is_met = true;
         (self.dials, self.failures) = (0, 0);
     }
 
-    /// This host could not dial it, so that nothing was seen of it.
+    /// This host could not dial, which says nothing about the PE: its silence begins anew.
     pub(super) fn postpone(&mut self, now: Duration) {
         self.contact = LastContact::at(now);
         self.asked = self.asked.map(|_| now);
         self.probed_since = self.probed_since.map(|_| now);
     }
 
-    /// A connection with it is no more.
+    /// A connection with the PE has ended.
     pub(super) fn note_closed(&mut self, connection: usize, now: Duration, heartbeat: Duration) {
         self.connections.retain(|other| *other != connection);
         if self.connections.is_empty() && self.is_wanted() {

@@ -2,32 +2,34 @@
 
 use std::time::Duration;
 
-/// The limits of a [`Port`](super::Port). All PEs of a job use the same.
+/// The limits of a [`Port`](super::Port). All PEs of a job use the same settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortSettings {
-    /// The longest message, and the longest array that belongs to one, in bytes. (A message alone
-    /// is never longer than 512 MiB.) Default 256 MiB.
+    /// The longest message, and the longest array that belongs to a message, in bytes; from 4 KiB
+    /// to 4 GiB - 1. (A message without its array is at most 512 MiB long.) Default 256 MiB.
     pub message_bytes_max: usize,
-    /// How much may be in flight towards a peer without being acknowledged, in frames of full
-    /// length; at least 1. Default 1024.
+    /// The most that may be in flight towards one peer without an acknowledgement, in frames of
+    /// full length; at least 1. Default 1024.
     pub window_frames: u32,
-    /// How much all peers together may have in flight towards this PE, in bytes, apart from one
-    /// frame of each (4 KiB over MPI, else 64 KiB). Default 64 MiB.
+    /// The most that all peers together may have in flight towards this PE, in bytes, apart from
+    /// one frame of each (4 KiB over MPI, else 64 KiB). Default 64 MiB.
     pub credit_bytes_max: usize,
-    /// How much may wait for one peer in the port, sent or not, until it is acknowledged, in bytes;
-    /// a message that is longer waits there alone. What does not fit waits in the order in which it
-    /// was sent, so a program that sends more than the network takes needs the memory for it.
-    /// Default 1 GiB, or four times `message_bytes_max` if that is more.
+    /// The most that the port keeps for one peer until it is acknowledged, sent or not, in bytes. A
+    /// longer message is kept there alone. Further messages wait outside of the port, in order, so
+    /// a program that sends more than the network carries needs the memory for them. Default 1 GiB,
+    /// or four times `message_bytes_max` if that is more.
     pub backlog_bytes_max: usize,
-    /// Whether PEs of one host copy large arrays straight from each other's memory, where the host
-    /// lets them: they try, and else send them like everything else. (The system call is
-    /// `process_vm_readv`, which MPI libraries call CMA.) Default true.
+    /// Whether PEs of one host copy large arrays straight from each other's memory. Where the host
+    /// does not allow that, arrays are sent in pieces. (The system call is `process_vm_readv`,
+    /// which MPI libraries call CMA.) Default true.
     pub single_copy: bool,
-    /// How long to wait for an acknowledgement before sending again, and asking the watch to look
-    /// at the peer. Lanes that lose nothing (`memory`) do neither. Default 1 s.
+    /// How long to wait for an acknowledgement before sending again, and asking the detector to
+    /// look at the peer. Lanes that lose nothing (`memory`) do neither. More than zero; default
+    /// 1 s.
     pub resend_after: Duration,
-    /// How many times to send again before the lane is held for stuck, if nobody has found the peer
-    /// dead by then: the job goes over to the fallback lane, if it has one. Default 30.
+    /// The number of times to send again before the lane counts as stuck, if the peer has not been
+    /// declared dead by then. The job then goes over to the fallback lane, if it has one. Default
+    /// 30.
     pub resends_max: u32,
 }
 
@@ -46,12 +48,12 @@ impl Default for PortSettings {
 }
 
 impl PortSettings {
-    /// The same, where each value outside its range becomes the nearest one within.
+    /// The same settings, where each value outside its range becomes the nearest one within.
     pub(super) fn within_range(self) -> Self {
         PortSettings { window_frames: self.window_frames.max(1), ..self }
     }
 
-    /// How long a lane may take nothing, or a peer be silent, before the lane is held for stuck.
+    /// How long a lane may take nothing, or a peer be silent, before the lane counts as stuck.
     pub(crate) fn patience(&self) -> Duration {
         self.resend_after.saturating_mul(self.resends_max)
     }

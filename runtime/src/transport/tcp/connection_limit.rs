@@ -1,5 +1,5 @@
-//! The limit on a lane's connections, and what is remembered about requests beyond it. The rules are
-//! in `make_room.rs`.
+//! The limit on a lane's connections, and what is remembered about requests beyond it. The rules
+//! are in `make_room.rs`.
 
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 //! A process may open a limited number of files. So a lane keeps at most `connections_max`
 //! connections, and fewer for a while after the system has refused one. If one more is wanted, that
 //! which has gone unused for longest, among those on which nothing is under way, is [closed in
-//! order](super::duplicates); it is dialled again when it is needed. Three rules keep a crowd of PEs
-//! that all want more than they may have going:
+//! order](super::duplicates); it is dialled again when it is needed. Three rules keep a crowd of
+//! PEs that all want more than they may have going:
 //!
 //! - Dials take at most half of the room until they have come through, and callers within the
 //!   handshake the other half: else all might dial, and none would have room to answer.
