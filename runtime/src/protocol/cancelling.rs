@@ -1,7 +1,7 @@
-//! Cancelling tasks that are away: one message to each PE that has some.
+//! Cancels tasks that are away, with one message to each PE that has some of them.
 //!
-//! Home forgets the task at once, so that nothing depends on the message. A task that is just being
-//! handed on by another PE is cancelled when the one that gets it says so.
+//! Home forgets the tasks at once, so that nothing depends on the message. If another PE is just
+//! handing a task on, the task is cancelled when its receiver sends ACK.
 
 use super::message::Message;
 use super::node::{Host, Node};
@@ -9,12 +9,11 @@ use super::phase::Phase;
 use std::collections::BTreeMap;
 use ultramarine_topology::Pe;
 
-/// How many are cancelled with one call at most, and so with one message.
+/// The most tasks that one call, and so one message, can cancel.
 pub const CANCELLED_AT_ONCE: usize = 8192;
 
 impl Node {
-    /// The results of these tasks of this PE are not wanted any more: at most
-    /// [`CANCELLED_AT_ONCE`].
+    /// Cancels these tasks of this PE, at most [`CANCELLED_AT_ONCE`].
     pub fn cancel(&mut self, futures: Vec<u64>, host: &mut impl Host) {
         self.has_cancelled = true;
         let mut by_pe: BTreeMap<Pe, Vec<u64>> = BTreeMap::new();
@@ -30,7 +29,8 @@ impl Node {
         }
     }
 
-    /// A PE says that it has a task. If it was cancelled on its way there, it is now.
+    /// The PE `there` has sent ACK for a task. If home has cancelled it meanwhile, that PE must
+    /// drop it.
     pub(super) fn cancel_unknown(&self, future: u64, there: Pe, host: &mut impl Host) {
         let may_tell = self.has_cancelled && self.phase() == Phase::Running;
         if may_tell && !self.supervision.knows(future) {

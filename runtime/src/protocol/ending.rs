@@ -1,11 +1,11 @@
 //! How a job ends.
 //!
-//! While nobody has died the end is orderly. SHUTDOWN goes down the tree of the PEs; FAREWELL
-//! comes up once all below have said it and all that a PE sent has arrived; when the root has heard
-//! from all, no message is on its way anywhere, and RELEASE goes down.
+//! As long as no PE has died, the end is orderly. SHUTDOWN goes down the tree of the PEs. A PE
+//! sends FAREWELL up the tree once all PEs below it have, and all that it sent has arrived. When
+//! the root has heard from all, no message is on its way anywhere, and RELEASE goes down the tree.
 //!
-//! Once somebody has died there is nothing to be orderly about: SHUTDOWN goes down the tree of the
-//! living, and each PE leaves as soon as it knows that its SHUTDOWNs have arrived.
+//! After a death, SHUTDOWN goes down the tree of the living PEs, and each PE leaves as soon as it
+//! knows that its SHUTDOWNs have arrived.
 
 use super::membership::Living;
 use super::message::Message;
@@ -14,7 +14,8 @@ use super::phase::Phase;
 use ultramarine_topology::Pe;
 
 impl Node {
-    /// The main task has ended. Called on the root by its owner, elsewhere by a message.
+    /// Ends the job on this PE: the main task has ended. The owner calls this on the root;
+    /// elsewhere SHUTDOWN does.
     pub fn end(&mut self, host: &mut impl Host) {
         if self.ending.phase != Phase::Running {
             return;
@@ -24,9 +25,9 @@ impl Node {
         self.ending.farewells_awaited = self.pass_down(&Message::Shutdown, host);
     }
 
-    /// Takes leave, once all below in the tree have. To be called while the job is ending,
-    /// whenever everything that this PE sent has arrived: so the root's release means that no
-    /// message is on its way anywhere.
+    /// Sends FAREWELL, once all PEs below in the tree have. The owner calls this while the job is
+    /// ending, whenever everything that this PE sent has arrived. So when the root sends RELEASE,
+    /// no message is on its way anywhere.
     pub fn take_leave(&mut self, host: &mut impl Host) {
         if self.ending.phase != Phase::Ending {
             return;
@@ -50,7 +51,7 @@ impl Node {
         self.pass_down(&Message::Release, host);
     }
 
-    /// Leaves whatever others say: they have left, or do not answer.
+    /// Leaves without waiting for the others: they have left, or do not answer.
     pub fn let_go(&mut self, host: &mut impl Host) {
         if self.ending.phase == Phase::Ending {
             self.release(host);
@@ -61,21 +62,21 @@ impl Node {
         self.ending.farewells_awaited = self.ending.farewells_awaited.saturating_sub(1);
     }
 
-    /// Somebody has died while PEs took leave of each other. Those above whom the tree has broken
-    /// may not have heard of the end yet.
+    /// A PE has died while the job ends: sends SHUTDOWN again, down the tree of the living. The PEs
+    /// below the dead one may not have heard of the end yet.
     pub(super) fn end_anew(&mut self, host: &mut impl Host) {
         if self.ending.phase == Phase::Ending {
             self.pass_down(&Message::Shutdown, host);
         }
     }
 
-    /// Sends a message to the children in the tree of the living. Returns how many those are.
+    /// Sends a message to the children in the tree of the living PEs. Returns their number.
     fn pass_down(&self, message: &Message, host: &mut impl Host) -> usize {
         let living = self.living();
         living.children(self.me).map(|child| host.send(child, message.clone())).count()
     }
 
-    /// Those who hear of the end from this PE.
+    /// The PEs that hear of the end from this PE.
     pub fn children(&self) -> Vec<Pe> {
         self.living().children(self.me).collect()
     }

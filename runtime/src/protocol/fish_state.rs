@@ -5,31 +5,31 @@ use super::settings::FishingSettings;
 use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
-/// Where this PE's search for work stands.
+/// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fishing {
     pub(super) fish: FishState,
-    /// How much work was needed at the last tick.
+    /// How much this PE needed work at the last tick.
     pub(super) need: Need,
     /// The number of the last FISH cast.
     pub(super) serial: u64,
-    /// Index among the radii of the ball that the next FISH searches first.
+    /// The ball that the next FISH searches first: its index among the radii.
     pub(super) search_radius: usize,
     /// The longest wait after the next NOWORK.
     pub(super) delay: Duration,
-    /// How much work was needed when the last FISH was cast.
+    /// How much this PE needed work when it cast the last FISH.
     pub(super) need_sent: Need,
-    /// Since the last success it has not yet asked anew for being in greater need than that.
+    /// Since the last success the PE has not yet cut a wait short because its need grew.
     pub(super) may_ask_anew: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum FishState {
-    /// Nothing is under way.
+    /// No FISH is under way.
     Resting,
-    /// A FISH was cast `at` and is waited for `until`.
+    /// A FISH was cast at `at`; its answer is awaited until `until`.
     Out { at: Duration, until: Duration },
-    /// The last FISH was in vain; the next may go out `until` then.
+    /// The last FISH found nothing; the next may be cast at `until`.
     BackingOff { until: Duration },
 }
 
@@ -46,10 +46,10 @@ impl Fishing {
         }
     }
 
-    /// How much this PE needs work now. What was asked for ahead of time is mostly refused, and the
-    /// waits grow; a PE that runs dry then does not sit them out, but asks anew: once for each
-    /// success, since on a slow network many that are dry must not fill it with their questions.
-    /// (UTS T3L on two PEs: 2.90 s instead of 3.11, and no more FISHes.)
+    /// Notes how much this PE needs work now. FISHes that are cast ahead of time mostly find
+    /// nothing, and the waits between them grow. A PE that runs out of work then does not wait, but
+    /// casts a FISH at once: once for each success, so that many PEs without work do not fill a
+    /// slow network with FISHes. (UTS T3L on two PEs: 2.90 s instead of 3.11, and no more FISHes.)
     pub(super) fn note_need(&mut self, need: Need, settings: &FishingSettings) {
         self.need = need;
         let is_waiting = matches!(self.fish, FishState::BackingOff { .. });
@@ -60,7 +60,7 @@ impl Fishing {
     }
 }
 
-/// Index among the radii of the smallest ball around `me` that holds anyone else.
+/// The smallest ball around `me` that holds another PE: its index among the radii.
 pub(super) fn nearest_company(topology: &Topology, me: Pe) -> usize {
     let radii = topology.radii();
     (0..radii.len()).find(|i| topology.ball(me, radii[*i]).len() > 1).unwrap_or(radii.len())

@@ -9,9 +9,8 @@ use std::time::Duration;
 use ultramarine_topology::Pe;
 
 impl Node {
-    /// Works off losses, and goes fishing if it is time to. To be called once in a turn. `need`:
-    /// how much this PE needs work. Returns when to call again at the latest, whatever else happens
-    /// until then.
+    /// Handles losses, and goes fishing if it is time to. The owner calls this once in each turn;
+    /// `need` says how much this PE needs work. Returns when to call again at the latest.
     pub fn tick(&mut self, now: Duration, need: Need, host: &mut impl Host) -> Option<Duration> {
         if self.phase() != Phase::Running {
             return None;
@@ -42,7 +41,7 @@ impl Node {
         [fishing_due, suspects_due].into_iter().flatten().min()
     }
 
-    /// Sends out a FISH.
+    /// Casts a FISH.
     fn cast(&mut self, now: Duration, host: &mut impl Host) {
         let Some(victim) = self.find_victim(host) else { return };
         self.fishing.serial += 1;
@@ -56,7 +55,7 @@ impl Node {
         host.send(victim, Message::Fish(Fish { thief, serial, hops_left, need, queued }));
     }
 
-    /// Somebody in the ball that is to be searched next, or in a wider one if all in it are dead.
+    /// A random PE in the ball to search next, or in a wider one if all others in it are dead.
     fn find_victim(&mut self, host: &mut impl Host) -> Option<Pe> {
         for _ in 0..self.topology.radii().len() {
             let radius = *self.topology.radii().get(self.fishing.search_radius)?;
@@ -73,7 +72,7 @@ impl Node {
     /// Gives the thief work, or passes the FISH on, or ends it.
     pub(super) fn handle_fish(&mut self, fish: Fish, host: &mut impl Host) {
         if self.phase() != Phase::Running {
-            // The thief is about to hear it, too; and a PE that leaves says nothing after.
+            // The thief is about to hear that the job ends. A PE sends nothing after FAREWELL.
             return;
         }
         let thief = fish.thief;
@@ -91,13 +90,13 @@ impl Node {
         }
     }
 
-    /// Gives the thief tasks, if there are any to spare: small ones several at once, but never so
-    /// many that the thief would then have more than this PE (or they would come back at once), and
-    /// of a problem that is being divided only the largest part.
+    /// Gives the thief tasks, if there are any to spare. Several at once, but never so many that
+    /// the thief would then have more than this PE (they would come back at once); of a problem
+    /// that is being divided only the largest part.
     fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
         let queued = host.queued();
         let is_starving = fish.need >= Need::Starving;
-        // If some worker here has nothing to do either, it is about to take what is there.
+        // A worker here that has nothing to do is about to take what is there.
         let last = is_starving && self.fishing.need == Need::Ahead;
         let kept = if last { 0 } else { self.settings.fishing.min_sched };
         let wanted = fair(queued, fish).min(queued.saturating_sub(kept));
@@ -105,10 +104,10 @@ impl Node {
         let mut is_enough = false;
         let given = self.give(fish, wanted, host, |_, host| {
             let parcel = if is_enough { None } else { host.take(distance) }?;
-            // With more of them, what is left here would soon be done, and these fished back: for
-            // Fibonacci numbers on two PEs that took a tenth of the time.
+            // If more were given away, the rest here would soon be done, and this PE would fish
+            // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
             is_enough = host.took_a_part();
-            // What was lost once goes neither to the root nor to its supervisor.
+            // A task that was lost once goes neither to the root nor to its supervisor.
             let spared = [Pe::ROOT, parcel.task.home].contains(&fish.thief);
             if spared && parcel.version.replica > 0 {
                 host.accept(parcel);
@@ -119,7 +118,7 @@ impl Node {
         host.puts_off(fish) || given > 0
     }
 
-    /// Gives the thief a task that was put off for its FISH.
+    /// Gives the thief a task whose encoding took a while (see [`Host::puts_off`]).
     pub fn hand_over(&mut self, fish: &Fish, parcel: Parcel, host: &mut impl Host) {
         if self.dead.contains(&fish.thief) {
             return host.accept(parcel);
@@ -128,7 +127,7 @@ impl Node {
         self.give(fish, 1, host, |_, _| parcel.take());
     }
 
-    /// Sends the thief at most this many tasks of those that `next` yields. Returns how many.
+    /// Sends the thief at most `wanted` of the tasks that `next` yields. Returns their number.
     pub(super) fn give<H: Host>(
         &mut self,
         fish: &Fish,
@@ -146,7 +145,7 @@ impl Node {
             given += 1;
             bytes += parcel.bytes();
             if bytes > bytes_max && !tasks.is_empty() {
-                // A large one behind small ones goes by itself.
+                // A large task behind small ones gets a SCHEDULE for itself.
                 host.send(thief, Message::Schedule { serial, tasks: std::mem::take(&mut tasks) });
             }
             tasks.push(parcel);
@@ -157,7 +156,7 @@ impl Node {
         given
     }
 
-    /// A task is about to leave this PE: its home has to know.
+    /// Tells a task's home that the task is about to leave this PE.
     fn hand_on(&mut self, parcel: &mut Parcel, to: Pe, host: &mut impl Host) {
         let home = parcel.task.home;
         if home == self.me {
@@ -170,7 +169,7 @@ impl Node {
         host.send(home, Message::Notify { future, version, to });
     }
 
-    /// Takes in stolen tasks. Also when the FISH had been given up: a task is never dropped.
+    /// Takes stolen tasks, also if their FISH was given up before: a task is never dropped.
     pub(super) fn handle_schedule(
         &mut self,
         now: Duration,
@@ -195,7 +194,7 @@ impl Node {
         }
     }
 
-    /// Puts a stolen task into the pool, if anybody waits for it.
+    /// Puts a stolen task into the pool, unless its home is dead or has replaced it.
     fn take_in(&mut self, from: Pe, mut parcel: Parcel, host: &mut impl Host) {
         let home = parcel.task.home;
         if home == self.me {
@@ -214,7 +213,7 @@ impl Node {
         host.accept(parcel);
     }
 
-    /// Somebody has died, who may have had this PE's FISH.
+    /// A PE has died that may have had this PE's FISH: the FISH counts as lost.
     pub(super) fn release_fish(&mut self) {
         if let FishState::Out { .. } = self.fishing.fish {
             self.statistics.fishes_lost += 1;
@@ -222,7 +221,7 @@ impl Node {
         }
     }
 
-    /// The next FISH searches a wider ball, or after the widest the smallest again.
+    /// Lets the next FISH search a wider ball, or after the widest the smallest again.
     fn reach_further(&mut self) {
         self.fishing.search_radius = if self.fishing.search_radius + 1 < self.topology.radii().len()
         {
@@ -232,7 +231,7 @@ impl Node {
         };
     }
 
-    /// Waits for a random time before the next FISH, which will search a wider ball.
+    /// Waits for a random time before the next FISH, which searches a wider ball.
     pub(super) fn handle_no_work(
         &mut self,
         now: Duration,
@@ -254,8 +253,8 @@ impl Node {
     }
 }
 
-/// How many of `queued` tasks the thief may have: not so many that it would then have more than
-/// its victim.
+/// The number of `queued` tasks that the thief may get, so that it does not have more than its
+/// victim then.
 pub(super) fn fair(queued: usize, fish: &Fish) -> usize {
     let more_than_thief = queued.saturating_sub(fish.queued as usize);
     if fish.need >= Need::Starving { more_than_thief.div_ceil(2) } else { more_than_thief / 2 }

@@ -1,17 +1,17 @@
-//! What of the losses that deaths cost a PE is still to be worked off.
+//! Losses that are still to be handled after deaths.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// What of a PE's losses is still to be worked off.
+/// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Losses {
-    /// The dead of whose tasks some may still be to be lost, in the order of their deaths.
+    /// The dead PEs with which tasks may still be to be lost, in the order of their deaths.
     pub(super) dead: VecDeque<Pe>,
-    /// How many tasks may still be lost in this turn.
+    /// The number of tasks that may still be lost in this turn.
     pub(super) left: usize,
-    /// Since when a task that was lost twice has waited, or since one was placed.
+    /// Since when a task that was lost twice has waited, or since the last such task was placed.
     pub(super) suspects_since: Option<Duration>,
 }
 

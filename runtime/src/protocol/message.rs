@@ -1,4 +1,4 @@
-//! Everything that one PE can say to another.
+//! Everything that one PE can send to another.
 
 use crate::array::Array;
 use crate::error::TaskError;
@@ -13,23 +13,23 @@ use ultramarine_topology::{Distance, Pe};
 /// A message of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// A thief asks for work; travels from victim to victim.
+    /// A thief asks for work. Passed on from victim to victim.
     Fish(Fish),
-    /// A victim hands tasks to the thief.
+    /// A victim gives tasks to the thief.
     Schedule {
         /// The FISH that this answers.
         serial: u64,
         /// At least one task.
         tasks: Vec<Parcel>,
     },
-    /// The last victim asked has nothing for the thief either.
+    /// The last victim has nothing for the thief either.
     NoWork {
         /// The FISH that this answers.
         serial: u64,
     },
-    /// A task placed here by `spawn_at`: it runs before anything stealable.
+    /// A task placed here by `spawn_at`. It runs before all tasks that can be stolen.
     Place(Parcel),
-    /// The same for a task that runs before all others: a question of the runtime's own.
+    /// A task placed here by the runtime itself, to ask for something. It runs before all others.
     Ask(Parcel),
     /// A victim tells a task's home that it is about to hand the task on.
     Notify {
@@ -37,10 +37,10 @@ pub enum Message {
         future: u64,
         /// The copy of the task, and its steps so far, this one included.
         version: Version,
-        /// Who gets it; the sender had it.
+        /// The PE that gets the task; the sender had it.
         to: Pe,
     },
-    /// A thief tells a task's home that it has the task. (Not if it has it from home itself.)
+    /// A thief tells a task's home that it has the task. (Not if the task came from home itself.)
     Ack {
         /// The future's number at the addressee, which is the task's home.
         future: u64,
@@ -54,44 +54,44 @@ pub enum Message {
         /// Its value, or why there is none.
         outcome: Outcome,
     },
-    /// The results of these tasks, whose home is the sender, are not wanted any more.
+    /// The sender, home of these tasks, does not want their results any more.
     Cancel {
         /// The futures' numbers at the sender.
         futures: Vec<u64>,
     },
-    /// A message of the program's for these PEs, of which the addressee is one: it tells the
-    /// others. There is no reply.
+    /// A message of the program for these PEs. The addressee is one of them, and passes the message
+    /// on to the others. There is no reply.
     Tell {
-        /// Their numbers.
+        /// The numbers of the PEs.
         pes: Range<u32>,
-        /// What to do when it is heard: code and argument.
+        /// The code to run and its argument.
         body: Bytes,
     },
-    /// A PE cannot go on; told to the root, which ends the job with this reason.
+    /// The sender cannot go on. Sent to the root, which ends the job with this reason.
     Failed {
         /// What happened, in words.
         reason: String,
     },
-    /// The main task has ended: start nothing more. Goes down the tree from the root.
+    /// The main task has ended: start no more tasks. Goes down the tree from the root.
     Shutdown,
-    /// The sender and all below it in the tree will send no more messages. Goes up the tree.
+    /// The sender and all PEs below it in the tree will send no more messages. Goes up the tree.
     Farewell,
-    /// Nobody will send any more messages: leave. Goes down the tree.
+    /// No PE will send any more messages: leave. Goes down the tree.
     Release,
 }
 
 /// A thief's request for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fish {
-    /// Who wants work.
+    /// The PE that wants work.
     pub thief: Pe,
     /// The thief's number for this request.
     pub serial: u64,
-    /// How many more times it may be passed on.
+    /// How many more times the FISH may be passed on.
     pub hops_left: u8,
-    /// How much it wants it.
+    /// How much the thief needs work.
     pub need: Need,
-    /// How many tasks wait in the thief's pool.
+    /// The number of tasks that wait in the thief's pool.
     pub queued: u64,
 }
 
@@ -109,17 +109,17 @@ pub enum Need {
 /// The value of a task in bytes, or why there is none.
 pub type Outcome = Result<Bytes, TaskError>;
 
-/// Bytes that the protocol carries and never looks into.
+/// Bytes that the protocol carries and never reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bytes {
-    /// Copied with each clone.
+    /// The first bytes; each clone copies them.
     pub few: SmallBytes,
-    /// Shared by all clones.
+    /// The bytes after them, if any; all clones share them.
     pub many: Option<Array>,
 }
 
 impl Bytes {
-    /// How many they are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.few.len() + self.many.as_ref().map_or(0, |array| array.bytes().len())
     }
@@ -136,21 +136,20 @@ impl<B: Into<SmallBytes>> From<B> for Bytes {
     }
 }
 
-/// Bytes that need no memory of their own as long as they are as few as those of most tasks: a
-/// reference to the code, and 16 bytes of arguments. (For a placed task that saves two allocations
-/// of five.)
+/// Bytes that need no allocation as long as they are as few as those of most tasks: a reference to
+/// the code, and 16 bytes of arguments. (For a placed task that saves two allocations of five.)
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct SmallBytes(SmallVec<[u8; SmallBytes::IN_LINE]>);
 
 impl Clone for SmallBytes {
     fn clone(&self) -> Self {
-        // The library's own way is byte by byte.
+        // The library's own clone copies byte by byte.
         SmallBytes(SmallVec::from_slice(&self.0))
     }
 }
 
 impl SmallBytes {
-    /// How many need no memory of their own.
+    /// This many bytes, or fewer, need no allocation.
     pub const IN_LINE: usize = 32;
 }
 
@@ -199,45 +198,45 @@ impl<'de> Deserialize<'de> for SmallBytes {
     }
 }
 
-/// Names a task in the whole job, by its future.
+/// Names a task uniquely in the job, by its future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskId {
     /// The PE that spawned the task and holds its future.
     pub home: Pe,
-    /// The number of that future there.
+    /// The number of that future on its home.
     pub future: u64,
 }
 
-/// Which copy of a task is spoken of, and when in its travels: what tells the news about a task
-/// from what is outdated.
+/// Which copy of a task a message is about, and how many steps the copy had made by then. So home
+/// can tell news about a task from outdated messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version {
-    /// How many copies were lost before this one.
+    /// The number of copies that were lost before this one.
     pub replica: u32,
-    /// How many steps this copy has made: it grows when the copy leaves a PE, and when it arrives.
+    /// The number of steps that this copy has made: one when it leaves a PE, one when it arrives.
     pub age: u32,
 }
 
 /// A task on its way between PEs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parcel {
-    /// Which task it is.
+    /// The task's name.
     pub task: TaskId,
-    /// How far from its home it may go.
+    /// How far from its home the task may go.
     pub radius: Distance,
-    /// Whether its home keeps a copy, to have it run again should this one be lost.
+    /// Whether the task's home keeps a copy, and runs it again if this one is lost.
     pub supervised: bool,
-    /// Which copy this is.
+    /// Which copy this is, and its steps so far.
     pub version: Version,
-    /// Its code and argument.
+    /// The task's code and argument.
     pub body: Bytes,
 }
 
 impl Parcel {
-    /// What the rest of a parcel takes at most when it is encoded, in bytes.
+    /// The most bytes that the encoding of a parcel adds to its body.
     const OVERHEAD_BYTES: usize = 50;
 
-    /// Its length on the wire, in bytes; at most so much.
+    /// An upper bound of the parcel's length on the wire, in bytes.
     pub fn bytes(&self) -> usize {
         self.body.len() + Self::OVERHEAD_BYTES
     }
@@ -247,7 +246,8 @@ impl Message {
     /// An array of this many bytes or more is sent beside its message, a smaller one in it.
     pub const ARRAY_BYTES_MIN: usize = 4 << 10;
 
-    /// What can be sent beside the message. Several tasks that share a message are small.
+    /// The body whose array can be sent beside the message. (Several tasks that share a message are
+    /// small.)
     fn body(&mut self) -> Option<&mut Bytes> {
         match self {
             Message::Schedule { tasks, .. } => match &mut tasks[..] {
@@ -260,7 +260,7 @@ impl Message {
         }
     }
 
-    /// Whether it has a value that may be sent beside it: other messages that are sent later may
+    /// Whether the message has a value that may be sent beside it. Messages that are sent later may
     /// then arrive earlier.
     pub fn may_be_overtaken(&self) -> bool {
         match self {
@@ -270,20 +270,20 @@ impl Message {
         }
     }
 
-    /// Takes the array out that is to be sent beside the message, if there is one.
+    /// Takes out the array that is to be sent beside the message, if there is one.
     pub fn take_array(&mut self) -> Option<Array> {
         let is_long = |array: &mut Array| array.bytes().len() >= Self::ARRAY_BYTES_MIN;
         self.body()?.many.take_if(is_long)
     }
 
-    /// Puts an array back that came beside the message. Whether it belongs to such a message.
+    /// Puts back an array that arrived beside the message. Returns whether such a message has one.
     pub fn put_array(&mut self, array: Array) -> bool {
         let place = self.body().filter(|body| body.many.is_none());
         place.is_some_and(|body| body.many.replace(array).is_none())
     }
 
-    /// Whether it speaks only of PEs that a job of `pes` PEs has. Any other is the work of a
-    /// defect, and is not to be handled.
+    /// Whether the message names only PEs that a job of `pes` PEs has. Any other message comes from
+    /// a defect and must not be handled.
     pub fn is_of_a_job_of(&self, pes: u32) -> bool {
         let knows = |pe: Pe| pe.number() < pes;
         match self {

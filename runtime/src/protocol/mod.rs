@@ -1,4 +1,4 @@
-//! One PE's part in the job, as a state machine: messages in, messages out (SymGridPar2 §4.2).
+//! The protocol: one PE as a state machine, messages in, messages out (SymGridPar2 §4.2).
 //!
 //! ```text
 //!  thief                     victim without work            victim with work
@@ -10,24 +10,28 @@
 //!    |<------ NOWORK                     the thief waits, longer each time
 //! ```
 //!
-//! There are no threads, clocks, sockets, files or global state here: [`Node`] is driven by
-//! its owner, which passes in the time and stands for the rest of the PE as its [`Host`]. So
-//! the same code runs under MPI, in tests that play several nodes by hand, and in a simulator.
+//! There are no threads, clocks, sockets, files or global state here. The owner of a [`Node`]
+//! drives it: it passes in the time, and stands for the rest of the PE as its [`Host`]. So the
+//! same code runs under MPI, in tests that play several nodes by hand, and in a simulator.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`message`] | everything that one PE can say to another |
+//! | [`message`] | everything that one PE can send to another |
 //! | [`pool`] | which task is chosen: for a worker at home, for a thief far away |
 //! | [`node`] | the state machine: what each message does, and each death |
-//! | `fishing` | asking for work, giving it, passing on the requests of others |
+//! | `fishing` | asking for work, giving it, passing on the FISHes of others |
+//! | `fish_state` | where a PE's search for work stands |
 //! | [`supervision`] | where this PE's own tasks are, and which must be run again |
-//! | `recovery` | who runs those again, and when one is given up |
-//! | `telling` | what one PE tells many |
-//! | `ending` | SHUTDOWN, FAREWELL, RELEASE: how all leave |
-//! | [`membership`] | who is dead, and how all come to know the same |
-//! | [`victim`] | whom to ask for work, and to whom to pass on a FISH |
-//! | [`settings`] | the numbers that govern it |
-//! | [`statistics`] | what is counted, by distance |
+//! | `recovery` | which PE runs a lost task again, and when a task is given up |
+//! | `losses` | losses that are still to be handled |
+//! | `cancelling` | cancelling tasks that are away |
+//! | `telling` | one PE sends the same message to many |
+//! | `ending` | SHUTDOWN, FAREWELL, RELEASE: how all PEs leave |
+//! | `phase` | how far the job is |
+//! | [`membership`] | which PEs are dead, and how all PEs agree on that |
+//! | [`victim`] | which PE to ask for work, and to which to pass on a FISH |
+//! | [`settings`] | the settings |
+//! | [`statistics`] | the counters, by distance |
 
 mod cancelling;
 mod ending;

@@ -18,50 +18,51 @@ use ultramarine_topology::{Distance, Pe, Topology};
 pub trait Host {
     /// A uniformly random number.
     fn random(&mut self) -> u64;
-    /// Sends a message; it arrives after all that were sent to the same PE before.
+    /// Sends a message. It arrives after all messages that were sent to the same PE before.
     fn send(&mut self, to: Pe, message: Message);
-    /// How many tasks wait in the pool.
+    /// The number of tasks that wait in the pool.
     fn queued(&self) -> usize;
     /// Takes from the pool the task for a thief at distance `at_least`
     /// (see [`Pool::select_remote`](super::Pool::select_remote)).
     fn take(&mut self, at_least: Distance) -> Option<Parcel>;
-    /// Whether the task taken last is part of a problem that is being divided here: those behind it
-    /// are parts of parts, ever smaller, so that it alone is worth about as much as all of them.
+    /// Whether the task taken last is a part of a problem that is being divided here. The tasks
+    /// behind it are parts of parts, ever smaller, so that it alone is worth about as much as all
+    /// of them.
     fn took_a_part(&self) -> bool {
         false
     }
-    /// Whether there is a task for this FISH that [`take`](Self::take) did not return because it
-    /// takes a while to make bytes of it. It is not in the pool any more, and is to be [handed
-    /// over](Node::hand_over) then.
+    /// Whether there is a task for this FISH that [`take`](Self::take) did not return because its
+    /// encoding takes a while. The host has taken it from the pool, and calls
+    /// [`Node::hand_over`] once it is encoded.
     fn puts_off(&mut self, _: &Fish) -> bool {
         false
     }
-    /// Puts a task that was stolen into the pool.
+    /// Puts a stolen task into the pool.
     fn accept(&mut self, parcel: Parcel);
     /// Runs a task that was placed here, before those in the pool.
     fn place(&mut self, parcel: Parcel);
-    /// Runs a task that was asked of this PE, before all others.
+    /// Runs a task by which the runtime of another PE asks for something, before all others.
     fn ask(&mut self, parcel: Parcel) {
         self.place(parcel);
     }
-    /// Does what this PE was told.
+    /// Runs the code of a [message of the program](Message::Tell).
     fn hear(&mut self, body: Bytes);
-    /// Does not run these tasks of another PE's, if they are here; stops those that run.
+    /// Drops these tasks of the PE `home` if they are here, and stops those that run.
     fn cancel(&mut self, _home: Pe, _futures: Vec<u64>) {}
     /// Ends the future with this number, if it has not ended yet.
     fn fill(&mut self, future: u64, outcome: Outcome);
-    /// The name of the function of the task whose future has this number, for people to read.
+    /// The name of the function of the task whose future has this number, for error messages.
     fn name(&self, future: u64) -> String;
-    /// Some PE cannot go on: the job must end with this reason. Called on the root only.
+    /// The PE `pe` cannot go on: the job must end with this reason. Called on the root only.
     fn failed(&mut self, pe: Pe, reason: String);
     /// Starts no more tasks.
     fn shut_down(&mut self);
 }
 
-/// One PE of the protocol.
+/// The state machine of one PE. See the [protocol](super).
 ///
-/// Two are equal, and have the same hash, if they will do the same from now on: what was counted
-/// makes no difference.
+/// Two nodes are equal, and have the same hash, if they will behave the same from now on. Their
+/// counters make no difference.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(super) me: Pe,
@@ -71,7 +72,7 @@ pub struct Node {
     pub(super) fishing: Fishing,
     pub(super) supervision: Supervision,
     pub(super) losses: Losses,
-    /// Who has died, as far as this PE was told.
+    /// The PEs that have died, as far as this PE was told.
     pub(super) dead: BTreeSet<Pe>,
     /// Whether it has cancelled any task.
     pub(super) has_cancelled: bool,
@@ -79,7 +80,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A PE that has nothing to do yet.
+    /// A PE that has no tasks yet.
     pub fn new(me: Pe, topology: Arc<Topology>, settings: ProtocolSettings) -> Self {
         Node {
             me,
@@ -100,17 +101,17 @@ impl Node {
         self.ending.phase
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Whether this PE was told that anybody has died.
+    /// Whether this PE was told of any death.
     pub fn has_failures(&self) -> bool {
         !self.dead.is_empty()
     }
 
-    /// Takes in a message. What the dead have sent is not heard any more.
+    /// Handles a message. A message from a dead PE is dropped.
     pub fn handle(&mut self, now: Duration, from: Pe, message: Message, host: &mut impl Host) {
         if self.dead.contains(&from) {
             return;
@@ -142,7 +143,7 @@ impl Node {
             Message::Failed { reason } if self.phase() == Phase::Running => {
                 host.failed(from, reason);
             }
-            // The job is ending as it is.
+            // The job is ending already.
             Message::Failed { .. } => {}
             Message::Shutdown => self.end(host),
             Message::Farewell => self.handle_farewell(),
@@ -153,13 +154,13 @@ impl Node {
         }
     }
 
-    /// Places a task of this PE on another, which runs it before all that it might steal. Should
-    /// that PE die, anybody may run the task.
+    /// Places a task of this PE on another, which runs it before all tasks that can be stolen. If
+    /// that PE dies and the task is supervised, any PE may run it.
     pub fn place(&mut self, to: Pe, parcel: Parcel, host: &mut impl Host) {
         self.send_task(to, parcel, Message::Place, host);
     }
 
-    /// The same for a task that is to run before all others there.
+    /// The same for a task of the runtime itself, which runs before all others there.
     pub fn ask(&mut self, to: Pe, parcel: Parcel, host: &mut impl Host) {
         self.send_task(to, parcel, Message::Ask, host);
     }
@@ -183,8 +184,8 @@ impl Node {
         }
     }
 
-    /// A PE has died: what it had is lost, and nothing more is expected of it. If it had much, part
-    /// of that is lost only in the next [ticks](Node::tick).
+    /// Marks a PE as dead: the tasks that it had are lost, and its messages are dropped from now
+    /// on. If it had many tasks, some of them are handled only in the next [ticks](Node::tick).
     pub fn mark_dead(&mut self, pe: Pe, host: &mut impl Host) {
         if pe == self.me || !self.dead.insert(pe) {
             return;
@@ -194,7 +195,7 @@ impl Node {
         self.lose_all(pe, host);
     }
 
-    /// Hears where a task of this PE is. If that is with the dead, it is lost.
+    /// Records where a task of this PE is. If that is on its way to a dead PE, the task is lost.
     fn handle_news(
         &mut self,
         future: u64,
@@ -219,7 +220,7 @@ impl Node {
         }
     }
 
-    /// Whether this rule is left out.
+    /// Whether the feature `mutants` leaves out this rule.
     #[cfg(feature = "mutants")]
     fn is_mutant(&self, mutant: SupervisionMutant) -> bool {
         self.settings.mutant == Some(mutant)

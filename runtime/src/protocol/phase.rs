@@ -5,10 +5,10 @@
 pub enum Phase {
     /// Tasks run.
     Running,
-    /// The main task has ended; PEs take leave.
+    /// The main task has ended; PEs leave.
     Ending,
-    /// All PEs have taken leave: nothing will arrive any more. Or somebody has died, and this PE
-    /// need not wait for others any more.
+    /// This PE may leave. All PEs have sent FAREWELL, so nothing will arrive any more; or a PE has
+    /// died, and this one need not wait for others.
     Released,
 }
 
@@ -16,7 +16,7 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ending {
     pub(super) phase: Phase,
-    /// Children in the tree of PEs that have not taken leave yet.
+    /// The number of children in the tree that have not sent FAREWELL yet.
     pub(super) farewells_awaited: usize,
     pub(super) said_farewell: bool,
 }

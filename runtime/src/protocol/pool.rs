@@ -1,29 +1,29 @@
-//! Which task is chosen (SymGridPar2 §4.2).
+//! The pool of tasks, and which task is chosen next (SymGridPar2 §4.2).
 //!
 //! A pool has one shelf for each radius that the job's hierarchy tells apart.
 //!
-//! - Chosen for a worker at home: the smallest radius, of these the youngest task. Small radii
-//!   mean small tasks, and the youngest task's data is the warmest.
-//! - Chosen for a thief at distance `d`: the smallest radius not below `d`, of these the oldest
-//!   task. In a divide-and-conquer program the oldest is the largest, so it is worth the way.
+//! - A worker of this PE gets a task of the smallest radius, and of these the youngest. Small radii
+//!   mean small tasks, and the youngest task's data is most likely in the cache.
+//! - A thief at distance `d` gets a task of the smallest radius not below `d`, and of these the
+//!   oldest. In a divide-and-conquer program the oldest task is the largest, and worth the way.
 //!
-//! The policy stands here once; what a shelf is made of is the owner's choice: a `VecDeque` in
+//! The policy is written here once. The owner chooses what a shelf is made of: a `VecDeque` in
 //! tests and simulations, lock-free deques shared by threads in the executor.
 
 use std::collections::VecDeque;
 use ultramarine_topology::{Distance, Topology};
 
-/// The tasks of one radius, in the order in which they came.
+/// The tasks of one radius, in the order of their arrival.
 pub trait Shelf {
-    /// What stands on the shelf.
+    /// The type of the tasks.
     type Task;
-    /// Takes the task that came last.
+    /// Takes the task that arrived last.
     fn take_youngest(&mut self) -> Option<Self::Task>;
-    /// Takes the task that came first.
+    /// Takes the task that arrived first.
     fn take_oldest(&mut self) -> Option<Self::Task>;
-    /// How many there are.
+    /// The number of tasks.
     fn len(&self) -> usize;
-    /// Whether there are none.
+    /// Whether there are no tasks.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -44,7 +44,7 @@ impl<T> Shelf for VecDeque<T> {
 
 /// The radii that make a difference in a job, ascending from 0.
 ///
-/// Any radius has the same ball as the largest of these not above it, so that one stands for it.
+/// Any other radius has the same ball as the largest of these below it, which stands for it.
 #[derive(Clone, Debug)]
 pub struct Radii(Box<[Distance]>);
 
@@ -54,7 +54,7 @@ impl Radii {
         Radii(topology.radii().into())
     }
 
-    /// How many shelves a pool has.
+    /// The number of shelves of a pool.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -70,7 +70,7 @@ impl Radii {
     }
 }
 
-/// The tasks of a PE that have not been started.
+/// The tasks of a PE that have not started.
 #[derive(Debug)]
 pub struct Pool<S> {
     /// By radius, ascending as in [`Radii`].
@@ -88,22 +88,22 @@ impl<S: Shelf> Pool<S> {
         &mut self.shelves[index]
     }
 
-    /// The task that a worker of this PE should run next.
+    /// Takes the task that a worker of this PE should run next.
     pub fn select_local(&mut self) -> Option<S::Task> {
         self.shelves.iter_mut().find_map(S::take_youngest)
     }
 
-    /// The task that a thief should get whose distance is the radius of shelf `nearest`.
+    /// Takes the task for a thief whose distance is the radius of shelf `nearest`.
     pub fn select_remote(&mut self, nearest: usize) -> Option<S::Task> {
         self.shelves[nearest..].iter_mut().find_map(S::take_oldest)
     }
 
-    /// How many tasks wait.
+    /// The number of tasks.
     pub fn len(&self) -> usize {
         self.shelves.iter().map(S::len).sum()
     }
 
-    /// Whether none waits.
+    /// Whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.shelves.iter().all(S::is_empty)
     }

@@ -1,5 +1,5 @@
-//! What becomes of tasks that were lost: who runs them again, and when they are given up. The
-//! rules, and why, are with [supervision](super::supervision).
+//! Lost tasks: which PE runs them again, and when they are given up. The rules and their reasons
+//! are in [`supervision`](super::supervision).
 
 use super::fishing::fair;
 use super::message::{Fish, Message, Need};
@@ -10,17 +10,18 @@ use crate::error::TaskError;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
-/// A task that was lost twice waits for so long at most for a PE that has nothing else.
+/// How long a task that was lost twice waits at most for a PE that has nothing else to do.
 const SUSPECTS_WAIT: Duration = Duration::from_secs(2);
 
 impl Node {
-    /// The tasks of this PE that may be lost with that one are lost, as many as this turn may lose.
+    /// Loses the tasks of this PE that may have been lost with `with`, as many as this turn may.
     pub(super) fn lose_all(&mut self, with: Pe, host: &mut impl Host) {
         self.losses.dead.push_back(with);
         self.lose_more(host);
     }
 
-    /// Loses what is still to be lost, as much as this turn may. Whether that was not all.
+    /// Loses the tasks that are still to be lost, as many as this turn may. Returns whether some
+    /// are left.
     fn lose_more(&mut self, host: &mut impl Host) -> bool {
         while let Some(with) = self.losses.dead.front().copied() {
             let Some(future) = self.supervision.first_with(with) else {
@@ -36,14 +37,14 @@ impl Node {
         false
     }
 
-    /// Works off losses, as many as a turn may. Whether there is more to do, in the next turn.
+    /// Handles losses, as many as a turn may. Returns whether some are left for the next turn.
     pub(super) fn work_off_losses(&mut self, host: &mut impl Host) -> bool {
         let is_more_lost = self.lose_more(host);
         self.losses.left = self.settings.losses_per_turn;
         is_more_lost | self.recover_alone(host)
     }
 
-    /// A task of this PE was lost with that one.
+    /// Loses one task of this PE: it waits for a thief as a new replica, or ends with an error.
     pub(super) fn lose(&mut self, future: u64, with: Pe, host: &mut impl Host) {
         match self.supervision.lose(future, with, self.settings.max_replicas) {
             LossOutcome::Recovered => self.statistics.replicas += 1,
@@ -55,8 +56,8 @@ impl Node {
         }
     }
 
-    /// Gives the thief tasks of this PE that were lost: one alone if it was lost twice, and then
-    /// only to a thief that has nothing else.
+    /// Gives the thief lost tasks of this PE. A task that was lost twice goes alone, and only to a
+    /// thief that has nothing else to do.
     pub(super) fn share_lost(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
         let waiting = self.supervision.waiting();
         if waiting == 0 || fish.thief == Pe::ROOT {
@@ -75,9 +76,9 @@ impl Node {
             }) > 0
     }
 
-    /// Places one of the tasks that were lost twice on any PE but the root, if they have waited in
-    /// vain for one that has nothing else: in a job that has much to do there may be none. When the
-    /// next is placed.
+    /// Places one of the tasks that were lost twice on a random PE other than the root, if they
+    /// have waited too long for a PE that has nothing else to do: in a busy job there may be none.
+    /// Returns when the next is placed.
     pub(super) fn place_suspect(
         &mut self,
         now: Duration,
@@ -108,8 +109,8 @@ impl Node {
     }
 
     /// Runs the lost tasks of this PE here, if no other PE is left that could, as many as a turn
-    /// may take. What was lost twice even while it ran alone is given up instead: it would take
-    /// this PE, too, and all other tasks with it. Whether there is more to do.
+    /// may. A task that was lost twice even while it ran alone is given up instead: it would kill
+    /// this PE too, and all other tasks with it. Returns whether some are left.
     fn recover_alone(&mut self, host: &mut impl Host) -> bool {
         if self.supervision.waiting() == 0 {
             return false;
@@ -124,7 +125,7 @@ impl Node {
                 if *radii.end() == Distance::ONE {
                     give_up(future, self.supervision.give_up(future), host);
                 } else {
-                    // Somebody further away may try it first.
+                    // A PE further away may try it first.
                     self.supervision.unbind(future);
                 }
             } else {
@@ -134,7 +135,7 @@ impl Node {
         true
     }
 
-    /// The largest radius within which no PE is left but this one and the root.
+    /// The largest radius within which no other PE but the root is left.
     fn alone_within(&self) -> Distance {
         let is_left = |pe: Pe| ![self.me, Pe::ROOT].contains(&pe) && !self.dead.contains(&pe);
         let has_company = |radius: &&Distance| {

@@ -1,11 +1,11 @@
-//! What one PE tells many, without a reply.
+//! One PE sends the same message to many PEs; there is no reply.
 //!
-//! It goes down a tree that follows the hierarchy: each PE that hears it for several gives the
-//! [branches](Topology::branches) below it to one PE each. So all of `n` PEs have heard it after
-//! about log2 `n` steps, and no PE sends more messages than that.
+//! The message goes down a tree that follows the hierarchy: a PE that receives it for a range of
+//! PEs sends it to one PE of each [branch](Topology::branches). So all of `n` PEs have it after
+//! about log2 `n` steps, and no PE sends it more often than that.
 //!
-//! Those that are dead are left out. If a PE dies while it has others to tell, these do not hear
-//! it: what all must know in any case is for the results of tasks to carry.
+//! Dead PEs are left out. If a PE dies before it has passed the message on, the PEs below it do not
+//! get it. What all PEs must know in any case belongs into the results of tasks.
 //!
 //! [`Topology::branches`]: ultramarine_topology::Topology::branches
 
@@ -16,8 +16,8 @@ use std::ops::Range;
 use ultramarine_topology::Pe;
 
 impl Node {
-    /// Tells these PEs something, this one too if it is one of them. While the job ends, nothing is
-    /// told any more.
+    /// Sends `body` to these PEs, and runs it here too if this PE is one of them. Does nothing
+    /// while the job ends.
     pub fn tell(&self, pes: Range<u32>, body: Bytes, host: &mut impl Host) {
         if self.phase() != Phase::Running {
             return;
@@ -31,7 +31,7 @@ impl Node {
         host.hear(body);
     }
 
-    /// Tells the first of these PEs that lives, which tells the others.
+    /// Sends it to the first of these PEs that lives, which passes it on to the others.
     fn tell_through_one(&self, pes: Range<u32>, body: Bytes, host: &mut impl Host) {
         let first = pes.clone().map(Pe::new).find(|pe| !self.dead.contains(pe));
         if let Some(first) = first {

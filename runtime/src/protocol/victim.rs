@@ -1,17 +1,17 @@
-//! Whom to ask for work, and to whom to pass on a FISH that one cannot answer.
+//! Which PE to ask for work, and to which PE to pass on a FISH.
 //!
-//! A thief first asks somebody near. A FISH that was passed on never comes nearer to the thief
-//! again: it searches one ring around the thief after the other, outwards. Nobody asks the dead.
+//! A thief first asks a PE nearby. A FISH that is passed on never comes nearer to the thief again:
+//! it searches one ring around the thief after the other, outwards. Dead PEs are never asked.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use ultramarine_topology::{Distance, Pe, Topology};
 
-/// One in this many FISHes skips a ring that it could still search, so that the nearest ring is
-/// favoured but does not keep a FISH for all its hops.
+/// One in this many FISHes skips a ring that it could still search. So the nearest ring is
+/// favoured, but does not keep a FISH for all its hops.
 const SKIP_ONE_IN: u64 = 4;
 
-/// A random living PE, other than `me`, in the ball around `me`. `None` if there is no other.
+/// A random living PE other than `me` in the ball around `me`; `None` if there is none.
 pub fn first_victim(
     topology: &Topology,
     dead: &BTreeSet<Pe>,
@@ -24,7 +24,7 @@ pub fn first_victim(
 }
 
 /// A random living PE `v`, neither `me` nor `thief`, with `d(v, thief) ≥ d(me, thief)`, mostly in
-/// the nearest ring around the thief that has one. `None` if there is none.
+/// the nearest ring around the thief that has one; `None` if there is none.
 pub fn next_victim(
     topology: &Topology,
     dead: &BTreeSet<Pe>,
@@ -36,7 +36,7 @@ pub fn next_victim(
     let nearest = radii.partition_point(|r| *r < topology.distance(me, thief));
     let ring = |level: usize, random: &mut dyn FnMut() -> u64| {
         let inner = topology.ball(thief, radii[level - 1]).numbers();
-        // In the outer rings I am inside the hole already.
+        // In the outer rings `me` is inside the hole already.
         let myself = if inner.contains(&me.number()) { 0..0 } else { me.number()..me.number() + 1 };
         pick(topology.ball(thief, radii[level]).numbers(), inner, myself, dead, random)
     };
@@ -50,7 +50,7 @@ pub fn next_victim(
     found
 }
 
-/// A random PE in `all` but neither in `hole` nor in `other`, nor dead.
+/// A random living PE in `all` that is neither in `hole` nor in `other`.
 fn pick(
     all: Range<u32>,
     hole: Range<u32>,
@@ -68,7 +68,7 @@ fn pick(
     };
     let removed = holes.iter().map(|h| h.end - h.start).sum::<u32>() + dead().count() as u32;
     let candidates = (all.end - all.start).checked_sub(removed).filter(|n| *n > 0)?;
-    // The living are counted from below; each hole at or below the number moves it up.
+    // Counts the living from below: each hole at or below the number moves it up.
     let mut number = all.start + (random() % u64::from(candidates)) as u32;
     let mut holes = holes.iter().cloned().peekable();
     let mut dead = dead().map(|n| n..n + 1).peekable();

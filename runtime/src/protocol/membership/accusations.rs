@@ -1,31 +1,39 @@
-//! The accusations that the root looks into.
+//! Accusations: the accuser's record of one, and the root's table of all that it has heard.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// The open cases, by the accused.
+/// An accusation that the root has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Accusation {
+    pub(super) insists: bool,
+    /// When to repeat it.
+    pub(super) again_at: Duration,
+}
+
+/// The accusations that the root looks into, by the accused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct AccusationTable(BTreeMap<Pe, AccusedPe>);
 
-/// What is said about one PE.
+/// The accusations of one PE.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct AccusedPe {
-    /// By the accuser.
+    /// What each accuser says.
     accusers: BTreeMap<Pe, AccuserClaim>,
     /// The root has reached the accused since an accuser began to insist.
     is_reached: bool,
 }
 
-/// What one PE says about another.
+/// What one accuser says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct AccuserClaim {
     insists: bool,
-    /// When to forget it, unless it is repeated.
+    /// When to forget the accusation unless it is repeated.
     until: Duration,
 }
 
-/// What an accusation comes to.
+/// What follows from an accusation.
 pub(super) struct AccusationOutcome {
     /// This PE was not accused before.
     pub(super) is_first: bool,
@@ -34,8 +42,8 @@ pub(super) struct AccusationOutcome {
 }
 
 impl AccusationTable {
-    /// Somebody accuses a PE. Without a mutant's `trusts_old`, what the root saw before counts only
-    /// for an accuser that has insisted before.
+    /// Adds an accusation. What the root saw before counts only for an accuser that has insisted
+    /// before (unless `trusts_old`, which is a mutant).
     pub(super) fn add(
         &mut self,
         accuser: Pe,
@@ -60,14 +68,14 @@ impl AccusationTable {
         }
     }
 
-    /// Which of two that do not reach each other has lost contact with more PEs; of equals the one
-    /// with the greater number.
+    /// Of two PEs that do not reach each other, the one that has lost contact with more PEs; of
+    /// equals the one with the greater number.
     pub(super) fn who_leaves(&self, one: Pe, other: Pe) -> Pe {
         let key = |pe: Pe| (self.out_of_contact(pe), pe);
         key(one).max(key(other)).1
     }
 
-    /// How many PEs this one accuses, or is accused by.
+    /// The number of PEs that this one accuses, or that accuse it.
     fn out_of_contact(&self, pe: Pe) -> usize {
         let accusers =
             self.0.get(&pe).into_iter().flat_map(|accused_pe| accused_pe.accusers.keys().copied());
@@ -75,7 +83,7 @@ impl AccusationTable {
         accusers.chain(accused.map(|(accused, _)| *accused)).collect::<BTreeSet<_>>().len()
     }
 
-    /// This PE is dead: returns who accused it, and forgets whom it accused.
+    /// Removes a PE that is dead. Returns the PEs that accused it, and forgets its own accusations.
     pub(super) fn close(&mut self, pe: Pe) -> Vec<Pe> {
         let accused_pe = self.0.remove(&pe).unwrap_or_default();
         self.0.values_mut().for_each(|accused_pe| {
@@ -85,7 +93,7 @@ impl AccusationTable {
         accused_pe.accusers.into_keys().collect()
     }
 
-    /// Drops what has not been repeated.
+    /// Forgets accusations that have not been repeated.
     pub(super) fn forget(&mut self, now: Duration) {
         self.0.retain(|_, accused_pe| {
             accused_pe.accusers.retain(|_, claim| now < claim.until);
@@ -93,7 +101,7 @@ impl AccusationTable {
         });
     }
 
-    /// When there is something to forget.
+    /// When an accusation is to be forgotten.
     pub(super) fn due(&self) -> Option<Duration> {
         let claims = self.0.values().flat_map(|accused_pe| accused_pe.accusers.values());
         claims.map(|claim| claim.until).min()

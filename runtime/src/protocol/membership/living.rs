@@ -1,11 +1,11 @@
-//! The PEs that live, in a row and as trees.
+//! The living PEs, in a row and as trees.
 
 use ultramarine_topology::Pe;
 
-/// The living PEs of a job, as seen by somebody who knows these dead.
+/// The living PEs of a job, as seen by a PE that knows these dead.
 ///
-/// News go down a binary tree over them, so that they reach everybody in O(log n) steps: the
-/// children of the one at index `i` of the row are those at `2 i + 1` and `2 i + 2`.
+/// News goes down a binary tree over them, so that it reaches all in O(log n) steps: the children
+/// of the PE at index `i` of the row are those at `2 i + 1` and `2 i + 2`.
 ///
 /// ```
 /// use ultramarine_runtime::protocol::Living;
@@ -23,7 +23,8 @@ pub struct Living {
 }
 
 impl Living {
-    /// Those of `pes` PEs that are not dead. Whom the job does not have is left out.
+    /// The PEs of a job of `pes` that are not dead. Numbers in `dead` that the job does not have
+    /// are ignored.
     pub fn new(pes: u32, dead: &[Pe]) -> Self {
         let mut dead: Vec<_> = dead.iter().map(|pe| pe.number()).filter(|n| *n < pes).collect();
         dead.sort_unstable();
@@ -31,12 +32,12 @@ impl Living {
         Living { pes, dead }
     }
 
-    /// How many there are.
+    /// The number of living PEs.
     pub fn count(&self) -> u32 {
         self.pes - self.dead.len() as u32
     }
 
-    /// Whether this PE is of the job and lives.
+    /// Whether the job has this PE, and it lives.
     pub fn contains(&self, pe: Pe) -> bool {
         pe.number() < self.pes && self.dead.binary_search(&pe.number()).is_err()
     }
@@ -46,18 +47,18 @@ impl Living {
         (0..self.pes).map(Pe::new).filter(|pe| self.contains(*pe))
     }
 
-    /// Where in the row a PE is; `None` unless it is there.
+    /// The index of a PE in the row; `None` if it is not there.
     pub fn index_of(&self, pe: Pe) -> Option<u32> {
         let below = self.dead.binary_search(&pe.number()).err()?;
         (pe.number() < self.pes).then_some(pe.number() - below as u32)
     }
 
-    /// Who is at this place in the row, if the row is that long.
+    /// The PE at this index of the row; `None` if the row is shorter.
     pub fn at(&self, index: u32) -> Option<Pe> {
         if index >= self.count() {
             return None;
         }
-        // The dead before it are those with at most `index` living below them.
+        // The dead before it are those with at most `index` living PEs below them.
         let (mut low, mut high) = (0, self.dead.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -70,18 +71,18 @@ impl Living {
         Some(Pe::new(index + low as u32))
     }
 
-    /// Who is below `pe` in the tree that begins with the first of the row, the root.
+    /// The children of `pe` in the tree that begins with the first of the row, the root.
     pub fn children(&self, pe: Pe) -> impl Iterator<Item = Pe> + '_ {
         let indices = self.index_of(pe).map(below).into_iter().flatten();
         indices.filter_map(|index| self.at(index))
     }
 
-    /// Who is above `pe` in that tree; `None` for the first, and for whom is not in it.
+    /// The parent of `pe` in that tree; `None` for the root, and for a PE that is not in it.
     pub fn parent(&self, pe: Pe) -> Option<Pe> {
         self.at(self.index_of(pe)?.checked_sub(1)? / 2)
     }
 
-    /// Who is below `pe` in the tree that begins with `herald`, goes on behind it in the row and
+    /// The children of `pe` in the tree that begins with `herald`, goes on behind it in the row and
     /// round to its beginning, and leaves out the root.
     pub fn herald_children(&self, herald: Pe, pe: Pe) -> Vec<Pe> {
         let others = self.count().saturating_sub(1);

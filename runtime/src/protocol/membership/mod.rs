@@ -1,4 +1,4 @@
-//! Who is dead: the part of one PE in the agreement about it, as a state machine.
+//! Membership: how the PEs agree on which of them are dead. One PE's part, as a state machine.
 //!
 //! ```text
 //!  any PE              the root                        the tree of the living
@@ -17,77 +17,77 @@
 //! which supervision needs (`SymGridPar2` §5.3, `HdpH-RS` §4.6: a message is lost only if its
 //! sender or its receiver is dead; here that is made true by expelling those that are cut off).
 //!
-//! Hearsay convicts no PE. An accusation makes the judge look, and the news that the root is lost
-//! makes each PE look. (SWIM, Das et al. 2002, has others ping a suspect before it is given up;
-//! Lifeguard, Dadgar et al. 2018, distrusts the accuser that may be slow itself.)
+//! No PE is declared dead on hearsay: an accusation makes the root look for itself, and the news
+//! that the root is lost makes each PE look. (SWIM, Das et al. 2002, has others ping a suspect
+//! first; Lifeguard, Dadgar et al. 2018, distrusts an accuser that may itself be slow.)
 //!
 //! # Rules
 //!
 //! The owner (the detector) says what this PE sees for itself: [`suspect`](Membership::suspect)
 //! when contact with a PE fails, [`lose`](Membership::lose) when it has failed for good,
-//! [`reach`](Membership::reach) when it is there. It looks at those whom it is told to:
-//! [`Notice::Look`] sent to oneself.
+//! [`reach`](Membership::reach) when it is there. A [`Notice::Look`] that this PE sends to itself
+//! tells the owner to look at a PE.
 //!
 //! - A PE that **suspects** another accuses it at the root, and again from time to time until a
 //!   bulletin names it or contact is back. It **insists** once it has lost the other for good.
-//! - The root **looks** at the accused, and asks a witness to look at both. It adds to its list
-//!   whom it has lost itself. It sends the whole list down the tree, to the accusers and to the
-//!   accused.
+//! - The root **looks** at the accused, and asks a witness to look at both. It adds a PE to its
+//!   list if it has lost it itself. It sends the whole list down the tree, to the accusers and to
+//!   the accused.
 //! - If the root reaches the accused, and the accuser still insists, the path between the two is
 //!   broken. The job needs all paths, so **one of the two leaves**: the one that has lost contact
-//!   with more PEs, else the one with the greater number. The root has to reach the accused *after*
+//!   with more PEs, else the one with the greater number. The root must reach the accused *after*
 //!   it has heard the accuser insist: what it saw before may be outdated.
 //! - A PE that **learns** something from a bulletin passes its list on down the tree that follows
-//!   from that list. A bulletin with nothing new ends there; bulletins can overtake each other,
+//!   from that list. A bulletin with nothing new ends there. Bulletins may overtake each other,
 //!   because each holds the whole list.
-//! - What comes **from the dead** is dropped and answered with the list. A PE that finds itself in
-//!   it is [`Expelled`](MembershipStatus::Expelled) and says nothing more.
-//! - A PE that suspects **the root** tells all as a herald: ORPHANED goes down a tree that begins
-//!   with the herald. Each PE that hears it looks at the root itself. It leaves when it has lost
-//!   the root itself, and only then. With several heralds at once, each PE passes on the first that
-//!   it hears, and after that only those with smaller numbers: so the tree of the smallest is
-//!   complete. (If each PE passed on only the first, a PE could be left out of all the trees.)
-//! - [`Notice::Known`], how many dead one knows of, is what a **heartbeat** says. A PE that hears
-//!   from one that knows less sends it the list.
-//! - A PE that leaves in order says GOODBYE, and one that hears that knows that the job is over.
+//! - A notice **from a dead PE** is dropped and answered with the list. A PE that finds itself in
+//!   the list is [`Expelled`](MembershipStatus::Expelled) and sends nothing more.
+//! - A PE that suspects **the root** is a *herald*: it sends ORPHANED down a tree that begins with
+//!   itself. Each PE that hears it looks at the root, and leaves only when it has lost the root
+//!   itself. With several heralds at once, each PE passes on the first that it hears, and after
+//!   that only those with smaller numbers: so the tree of the smallest is complete. (If each PE
+//!   passed on only the first, a PE could be left out of all the trees.)
+//! - A **heartbeat** is [`Notice::Known`]: how many dead PEs the sender knows of. A PE that hears
+//!   from a PE that knows less sends it the list.
+//! - A PE that leaves in order says GOODBYE, and a PE that hears it knows that the job is over.
 //!   (The root knows that by itself, and judges until its own end.)
 //!
-//! # Who leaves wrongly, at most
+//! # How many living PEs leave, at most
 //!
-//! A PE that lives is in the list only if the root lost contact with it, or if it is one end of a
-//! path that both the root and the other end's own eyes say is broken. So each broken path costs at
-//! most one PE, and a PE that no other has lost for good never leaves. A PE leaves for want of the
-//! root only if it has lost the root itself.
+//! A living PE is in the list only if the root lost contact with it, or if it is one end of a path
+//! that is broken: the root reaches it, and the other end has lost it for good. So each broken path
+//! costs at most one PE, and a PE that no other has lost for good never leaves. A PE leaves because
+//! of the root only if it has lost the root itself.
 //!
 //! # No two living PEs disagree for ever
 //!
-//! The trees are there for speed; a PE in them can die with the news in its hands. What makes sure
-//! is the ring: PEs watch each other such that those which a PE does not know to be dead form rings
-//! (all of a host, and the hosts), and send each other heartbeats. Say that nothing is declared any
-//! more, no more paths break, messages between two living PEs whose path is whole arrive when they
-//! are sent often enough, the root lives, and X lives and is a member. The next one in X's ring, as
-//! X sees it, is Y.
+//! The trees are there for speed; a PE in a tree can die before it passes the news on. The rings
+//! make sure: the PEs that a PE does not know to be dead form rings (the PEs of a host, and the
+//! hosts), in which PEs watch each other and exchange heartbeats. Say that no more PEs are declared
+//! dead, no more paths break, messages between two living PEs whose path is whole arrive when they
+//! are sent often enough, the root lives, and X lives and is a member. Let Y be the next PE in X's
+//! ring, as X sees it.
 //!
 //! 1. If Y is dead, X loses it sooner or later, and accuses it until it has a list that names Y:
 //!    the root looks, and loses Y as well. That happens at most once for each PE, so after some
-//!    time all those are alive. If Y lives and the path is broken, the root reaches Y and X
+//!    time each such Y is alive. If Y lives and the path is broken, the root reaches Y and X
 //!    insists, so one of the two leaves. After some time all paths between neighbours are whole.
-//! 2. X and Y then tell each other what they know, and the one who knows more sends its list.
+//! 2. X and Y then tell each other how much they know, and the one that knows more sends its list.
 //!    So after some time they know the same. (If one knows the other to be dead, it answers so, and
 //!    the other leaves: it was not a member that stays.)
 //! 3. X and Y have the same list, hence the same rings. So what holds for X holds for Y and on
-//!    along the rings, for all that X does not know to be dead, and the root is one of them. They
-//!    all have the root's list.
+//!    along the rings, for all PEs that X does not know to be dead, and the root is one of them.
+//!    They all have the root's list.
 //!
-//! If the root is dead, its neighbours in the ring lose it and leave, with or without a tree. The
-//! neighbours of those suspect them in turn. A PE that accuses looks at the root, too, and so loses
-//! it and leaves as well.
+//! If the root is dead, its neighbours in the ring lose it and leave, with or without a tree. Their
+//! neighbours suspect them in turn. A PE that accuses another looks at the root as well, so it
+//! loses the root and leaves too.
 //!
 //! # Using it
 //!
-//! There are no clocks, threads or sockets: the owner passes in the time, since any common
-//! beginning, and a function that sends. Messages may be lost, doubled and reordered. Time only
-//! serves to ask again and to forget, so a checker can leave it at zero.
+//! There are no clocks, threads or sockets: the owner passes in the time (since any fixed moment)
+//! and a function that sends. Messages may be lost, doubled and reordered. Time only serves to
+//! repeat and to forget, so a model checker can leave it at zero.
 //!
 //! ```
 //! use std::time::Duration;
@@ -119,12 +119,12 @@ pub use living::Living;
 pub use mutant::MembershipMutant;
 pub use notice::{MembershipStatus, Notice};
 
-use accusations::AccusationTable;
+use accusations::{Accusation, AccusationTable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// One PE's part in the agreement. See the [module](self).
+/// One PE's view of the membership. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Membership {
     me: Pe,
@@ -133,35 +133,27 @@ pub struct Membership {
     status: MembershipStatus,
     /// In the order of declaration: a beginning of the root's list.
     dead: Vec<Pe>,
-    /// By the accused: my accusations without an answer. Empty unless I am a member, and on the
-    /// root.
+    /// This PE's accusations without an answer, by the accused. Empty on the root, and unless this
+    /// PE is a member.
     accusations: BTreeMap<Pe, Accusation>,
-    /// On the root: whom others accuse.
+    /// On the root: the accusations of other PEs.
     heard_accusations: AccusationTable,
-    /// The smallest herald whose news I passed on.
+    /// The smallest herald whose news this PE passed on.
     herald: Option<Pe>,
-    /// Breaks a rule, to see that the proofs notice.
+    /// A rule to leave out, to see that the proofs notice.
     #[cfg(feature = "mutants")]
     pub mutant: Option<MembershipMutant>,
-}
-
-/// What I told the root and have no answer to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Accusation {
-    insists: bool,
-    /// When to say it again.
-    again_at: Duration,
 }
 
 /// How often an accusation is repeated within `patience`.
 const REPEATS: u32 = 8;
 
 impl Membership {
-    /// A member of a job of `pes` PEs, in which nobody is dead yet. Accusations are repeated eight
+    /// A member of a job of `pes` PEs, in which no PE is dead yet. Accusations are repeated eight
     /// times within `patience`; the root forgets one that has not been repeated for that long.
     ///
     /// # Panics
-    /// When the job has no PE `me`.
+    /// The job has no PE `me`.
     pub fn new(me: Pe, pes: u32, patience: Duration) -> Self {
         assert!(me.number() < pes, "a job of {pes} PEs has no {me}");
         Membership {
@@ -178,38 +170,38 @@ impl Membership {
         }
     }
 
-    /// All that this PE knows to be dead, in the order in which the root declared them. The list
-    /// only grows; the root is never in it.
+    /// All PEs that this one knows to be dead, in the order in which the root declared them. The
+    /// list only grows; the root is never in it.
     pub fn dead(&self) -> &[Pe] {
         &self.dead
     }
 
-    /// Whether this PE knows that one to be dead.
+    /// Whether this PE knows that `pe` is dead.
     pub fn is_dead(&self, pe: Pe) -> bool {
         self.dead.contains(&pe)
     }
 
-    /// Where this PE stands.
+    /// Whether this PE is a member, or why it is not any more.
     pub fn status(&self) -> MembershipStatus {
         self.status
     }
 
-    /// Those that this PE does not know to be dead.
+    /// The PEs that this one does not know to be dead.
     pub fn living(&self) -> Living {
         Living::new(self.pes, &self.dead)
     }
 
-    /// What this PE's heartbeats say.
+    /// This PE's heartbeat.
     pub fn heartbeat(&self) -> Notice {
         Notice::Known { dead: self.dead.len() as u32 }
     }
 
-    /// The whole list.
+    /// The whole list of the dead, as a notice.
     pub fn bulletin(&self) -> Notice {
         Notice::Bulletin { dead: self.dead.clone() }
     }
 
-    /// Contact with `pe` fails, as this PE sees for itself. It may come back.
+    /// The owner has no contact with `pe` at the moment. It may come back.
     pub fn suspect(&mut self, now: Duration, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         if !self.concerns(pe) {
             return;
@@ -223,7 +215,7 @@ impl Membership {
         }
     }
 
-    /// This PE has lost `pe` for good, as it sees for itself.
+    /// The owner has lost `pe` for good.
     pub fn lose(&mut self, now: Duration, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         if !self.concerns(pe) {
             return;
@@ -238,7 +230,7 @@ impl Membership {
         }
     }
 
-    /// This PE has contact with `pe`, or is not interested any more.
+    /// The owner has contact with `pe`.
     pub fn reach(&mut self, pe: Pe) {
         self.accusations.remove(&pe);
         self.heard_accusations.reached(pe);
@@ -260,8 +252,8 @@ impl Membership {
         out(self.me, Notice::Look { pe: Pe::ROOT });
     }
 
-    /// Something arrived. What cannot be (who speaks of PEs that the job does not have, or of a
-    /// list that is not the root's) has no effect.
+    /// Handles a notice. One that names PEs that the job does not have, or a list that is not the
+    /// root's, has no effect.
     pub fn handle(
         &mut self,
         now: Duration,
@@ -274,7 +266,7 @@ impl Membership {
         }
         match self.status {
             MembershipStatus::Member => {}
-            // A smaller herald's news must be passed on, see above.
+            // The news of a smaller herald must be passed on, see above.
             MembershipStatus::RootLost => {
                 if let Notice::Orphaned { herald } = notice
                     && !self.is_dead(from)
@@ -304,7 +296,7 @@ impl Membership {
             }
             Notice::Bulletin { dead } => self.learn(dead, out),
             Notice::Orphaned { herald } => self.handle_herald(herald, out),
-            // The root knows itself whether the job is over, and judges until its own end.
+            // The root itself knows whether the job is over, and judges until its own end.
             Notice::Goodbye if self.me == Pe::ROOT => {}
             Notice::Goodbye => {
                 self.status = MembershipStatus::Over { by: from };
@@ -313,8 +305,7 @@ impl Membership {
         }
     }
 
-    /// Repeats what has no answer, and forgets what is not repeated. Returns when this is
-    /// [`due`](Self::due) again.
+    /// Repeats and forgets accusations. Returns when this is [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
         for (pe, accusation) in &mut self.accusations {
             if now >= accusation.again_at {
@@ -326,13 +317,13 @@ impl Membership {
         self.due()
     }
 
-    /// When to call [`tick`](Self::tick) at the latest; `None` if there is nothing to wait for.
+    /// When to call [`tick`](Self::tick) at the latest, if there is a reason to.
     pub fn due(&self) -> Option<Duration> {
         let again_at = self.accusations.values().map(|accusation| accusation.again_at);
         again_at.chain(self.heard_accusations.due()).min()
     }
 
-    /// A PE that lives accuses `pe`.
+    /// A living PE accuses `pe`.
     fn handle_accusation(
         &mut self,
         now: Duration,
@@ -372,7 +363,7 @@ impl Membership {
         }
     }
 
-    /// The next PE in the row that is a party to nothing.
+    /// The next PE in the row that is neither the root nor one of these two.
     fn witness(&self, accuser: Pe, accused: Pe) -> Option<Pe> {
         let living = self.living();
         let place = living.index_of(accused)?;
@@ -381,7 +372,7 @@ impl Membership {
         (1..living.count().min(4)).filter_map(next).find(is_free)
     }
 
-    /// On the root: this PE is dead from now on.
+    /// On the root: declares a PE dead.
     fn declare_dead(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         self.dead.push(pe);
         let living = self.living();
@@ -392,7 +383,7 @@ impl Membership {
         told.into_iter().for_each(|to| out(to, self.bulletin()));
     }
 
-    /// Takes in a list, if it goes on where mine ends, and passes it on.
+    /// Takes over a list if it continues this PE's own, and passes it on.
     fn learn(&mut self, dead: Vec<Pe>, out: &mut dyn FnMut(Pe, Notice)) {
         let goes_on = dead.len() > self.dead.len() && dead.starts_with(&self.dead);
         let exists = |pe: &Pe| *pe != Pe::ROOT && pe.number() < self.pes;
@@ -413,9 +404,9 @@ impl Membership {
         self.living().children(self.me).for_each(|child| out(child, self.bulletin()));
     }
 
-    /// A PE says that the root does not answer it.
+    /// A herald says that the root does not answer it.
     fn handle_herald(&mut self, herald: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        // The root knows better, and a herald that is not in the tree cannot begin it.
+        // The root knows better, and a herald that is not in the tree cannot begin one.
         if self.me == Pe::ROOT || herald == Pe::ROOT || !self.living().contains(herald) {
             return;
         }
@@ -433,7 +424,7 @@ impl Membership {
         self.pass_on(self.me, out);
     }
 
-    /// Passes a herald's news on, unless I have done so for one as small.
+    /// Passes a herald's news on, unless this PE has done so for a herald as small.
     fn pass_on(&mut self, herald: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         let living = self.living();
         if self.herald.is_some_and(|former| former <= herald) || !living.contains(herald) {
@@ -443,5 +434,17 @@ impl Membership {
         living.herald_children(herald, self.me).into_iter().for_each(|child| {
             out(child, Notice::Orphaned { herald });
         });
+    }
+
+    /// Whether this rule is left out.
+    #[cfg(feature = "mutants")]
+    fn is_mutant(&self, mutant: MembershipMutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    #[allow(clippy::unused_self, reason = "as with the feature")]
+    fn is_mutant(&self, _: MembershipMutant) -> bool {
+        false
     }
 }

@@ -1,54 +1,55 @@
-//! What PEs say to each other about who lives, and where each of them stands.
+//! The messages of the membership protocol, and the status of a PE in it.
 
 use serde::{Deserialize, Serialize};
 use ultramarine_topology::Pe;
 
-/// What PEs say to each other about who lives.
+/// A message of the membership protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Notice {
-    /// The sender lives, and knows this many dead.
+    /// A heartbeat: the sender lives, and knows of this many deaths.
     Known {
         /// The length of its list.
         dead: u32,
     },
     /// To the root: the sender has no contact with this PE.
     Accuse {
-        /// Who does not answer.
+        /// The PE that does not answer.
         pe: Pe,
-        /// The sender has lost it for good.
+        /// Whether the sender has lost it for good.
         insists: bool,
     },
-    /// From the root to a witness, or to oneself: see whether this PE can be reached.
+    /// From the root to a witness, or from a PE to itself: find out whether this PE can be reached.
     Look {
-        /// At whom to look.
+        /// The PE to look at.
         pe: Pe,
     },
-    /// All that the sender knows to be dead.
+    /// All PEs that the sender knows to be dead.
     Bulletin {
-        /// In the order in which the root declared them.
+        /// The dead, in the order in which the root declared them.
         dead: Vec<Pe>,
     },
-    /// The root does not answer somebody: see for yourself.
+    /// The root does not answer the herald: look at the root yourself.
     Orphaned {
-        /// Who found out.
+        /// The PE that found out.
         herald: Pe,
     },
     /// The sender leaves because the job is over.
     Goodbye,
 }
 
-/// Where a PE stands, as it sees it. It begins as a member, and each of the others is for ever.
+/// Whether a PE is a member of the job, as it sees it. It begins as a member; each other status is
+/// final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MembershipStatus {
     /// It belongs to the job.
     Member,
-    /// The others hold it for dead; it has to leave.
+    /// The root has declared it dead; it must leave.
     Expelled,
-    /// It has lost the root, and cannot go on without.
+    /// It has lost the root, and must leave.
     RootLost,
     /// The job has ended.
     Over {
-        /// Who said so first.
+        /// The PE that said so first.
         by: Pe,
     },
 }

@@ -1,4 +1,5 @@
-//! Finding records by what they say: which may be lost with a PE, and which wait for a thief.
+//! Finds records by their location: those that may be lost with a PE, and those that wait for a
+//! thief.
 
 use super::record::{Location, Record};
 use crate::numbered::Numbered;
@@ -7,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use ultramarine_topology::{Distance, Pe};
 
-/// How much speaks for it that a lost task kills its hosts.
+/// How likely it is that a lost task kills its hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::protocol) enum Suspicion {
-    /// It was lost once at most.
+    /// It was lost at most once.
     Low,
-    /// It was lost twice or thrice, and goes alone to a PE that has nothing else.
+    /// It was lost two or three times. It goes alone to a PE that has nothing else to do.
     Medium,
-    /// It was lost twice or more while it was alone, and is not run by its supervisor.
+    /// It was lost twice or more while it was alone. Its supervisor does not run it.
     High,
 }
 
 impl Suspicion {
-    /// After this many losses. (Once alone is not enough: of 200 jobs in which processes were
-    /// killed at random two gave up a task that was innocent.)
+    /// The suspicion after this many losses. (One loss while it was alone is not enough for `High`:
+    /// of 200 jobs in which processes were killed at random, two gave up a harmless task.)
     fn after(losses: usize) -> Self {
         match losses {
             0 | 1 => Suspicion::Low,
@@ -30,11 +31,12 @@ impl Suspicion {
     }
 }
 
-/// The records by PE, and those of lost tasks by who may take them. Each operation takes O(log n).
+/// The records by PE, and those of lost tasks by suspicion and radius. Each operation takes
+/// O(log n).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Index {
     me: Pe,
-    /// Each task under each PE that its location names, apart from home itself.
+    /// Each task under each PE that its location names, except home itself.
     named: BTreeMap<Pe, Numbered<()>>,
     /// The tasks whose next copy waits here for a thief.
     lost: BTreeSet<(Suspicion, Distance, u64)>,
@@ -68,7 +70,7 @@ impl Index {
         }
     }
 
-    /// The other PEs with which a task is lost that is there.
+    /// The other PEs with which a task at this location is lost.
     fn names(&self, location: Location) -> impl Iterator<Item = Pe> + use<> {
         let me = self.me;
         let named = match location {

@@ -1,5 +1,5 @@
-//! Where a PE's own tasks are, and which of them must be run again (SymGridPar2 §5.3; HdpH-RS
-//! §7.3, "passive").
+//! Supervision: where a PE's own tasks are, and which of them must be run again (SymGridPar2 §5.3;
+//! HdpH-RS §7.3, "passive").
 //!
 //! A task has a *home*, the PE that spawned it and holds its future. While it is away, its home
 //! keeps a record: which copy counts, how many steps it has made (its *age*), and where it is.
@@ -14,49 +14,52 @@
 //!    |<--------------------------- RESULT |     no record
 //! ```
 //!
-//! - Each step makes the task older by one. Home believes only what is older than what it knows,
-//!   of the copy that counts: messages from different PEs overtake each other.
-//! - When a PE dies, every task whose record names it is *lost*: at that PE, from it or to it.
-//!   A record that comes to name a PE already known to be dead makes the task lost, too.
-//! - What is lost and supervised is run again: a new replica, of which home keeps the bytes. What
-//!   is lost and not supervised ends with an error.
-//! - When home itself hands the task out there is neither NOTIFY nor ACK. Home writes the record
-//!   down itself; the way from home to the thief loses nothing while both live; and if home dies,
-//!   nobody waits for the task.
+//! - Each step makes the task older by one. Messages from different PEs overtake each other, so
+//!   home believes a message only if it is about the copy that counts, and its age is greater than
+//!   the recorded one.
+//! - When a PE dies, every task whose record names it is *lost*: tasks at that PE, from it or to
+//!   it. A record that comes to name a PE already known to be dead makes its task lost as well.
+//! - A lost task that is supervised is run again, as a new replica made from the bytes that home
+//!   keeps. A lost task that is not supervised ends with an error.
+//! - When home itself hands the task out, there is neither NOTIFY nor ACK: home writes the record
+//!   itself. The way from home to the thief loses nothing while both live; and if home dies, no PE
+//!   waits for the task.
 //!
 //! # Why nothing is lost unnoticed
 //!
 //! Let `m` be the greatest age recorded for the copy that counts. Either the copy is where the
-//! record says, at a PE or between two; or it has made step `m + 1`. The PE that made that step is
-//! named by record `m`, and it told home, before anything else. If home never hears of it, that PE
-//! is dead; and then record `m` names a dead PE, and home runs the task again. If home does hear of
-//! it, there is a greater age recorded, and the argument begins anew.
+//! record says, at a PE or between two; or it has made step `m + 1`. Record `m` names the PE that
+//! made that step, and that PE told home before anything else. If home never hears of the step,
+//! that PE is dead; then record `m` names a dead PE, and home runs the task again. If home hears of
+//! it, a greater age is recorded, and the argument begins again.
 //!
 //! # A death that costs many tasks
 //!
 //! A PE may die with a million tasks. To lose them all at once would keep the engine from its
 //! messages for a second. So home loses at most `losses_per_turn` of them in a turn, and goes on in
-//! the next. Meanwhile the record of a task that is still to be lost names a dead PE. That is
-//! harmless: such a record does what every record does. If there is a newer step to hear of, it
-//! comes from a living PE, which has the task or has handed it on; the record then names those, and
-//! is not lost with the dead any more. If a result comes, the record goes. If neither comes, its
-//! turn comes. No record comes to name a PE known to be dead without being lost at once. So all
-//! that is still to be lost is what the index has under the dead PE, and that only shrinks.
+//! the next turn. Meanwhile the record of a task that is still to be lost names a dead PE. That is
+//! harmless, since such a record works like any other. If there is a newer step, a living PE that
+//! has the task or has handed it on reports it; the record then names that PE, and is not lost with
+//! the dead one any more. If a result arrives, the record goes. Otherwise the record is lost in
+//! some later turn. No record comes to name a PE known to be dead without being lost at once. So
+//! the records still to be lost are those that the index has under the dead PE, and they only
+//! become fewer.
 //!
-//! Loss, news, result and the choice of a task for a thief each take O(log n) for n records.
+//! A loss, a message, a result, and the choice of a task for a thief each take O(log n) for n
+//! records.
 //!
 //! # Tasks that kill their hosts
 //!
-//! A copy of a lost task is never run by its supervisor, nor by the root, while anybody else could
-//! do it: it may be the task itself that kills. What was lost twice goes alone to a PE where
-//! nothing else runs or waits, so that it can do no more harm to others. In a job that has much to
-//! do there may be no such PE: then one such task is placed on some PE every two seconds. When more
-//! than `max_replicas` PEs have died with it, it is given up; or when nobody but the supervisor and
-//! the root is left, if it was lost twice even while it was alone. If somebody is left, but not
-//! within its radius, it goes further instead. (So a job needs four PEs beside the root to find
-//! such a task out before it gets there.)
+//! The task itself may be what kills its hosts. So while any other PE can run a copy of a lost
+//! task, neither its supervisor nor the root runs it. A task that was lost twice goes alone to a PE
+//! where nothing else runs or waits, so that it does no more harm to other tasks. In a busy job
+//! there may be no such PE: then one such task is placed on a random PE every two seconds. A task
+//! is given up when more than `max_replicas` PEs have died with it. It is also given up when only
+//! the supervisor and the root are left, if it was lost twice even while it was alone. If other PEs
+//! are left, but none within its radius, the radius is lifted instead. (So a job needs four PEs
+//! beside the root to find such a task out before it gets there.)
 //!
-//! The price: while only lost tasks are left to do, their supervisor does none of them.
+//! The price: while only lost tasks are left to do, their supervisor runs none of them.
 
 mod index;
 mod record;
@@ -72,14 +75,14 @@ use crate::numbered::Numbered;
 use std::ops::RangeInclusive;
 use ultramarine_topology::{Distance, Pe};
 
-/// What becomes of a task that was lost.
+/// What happens to a task that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LossOutcome {
     /// Another copy waits for a thief.
     Recovered,
-    /// Nobody supervised it.
+    /// The task is not supervised, and ends with an error.
     Unsupervised,
-    /// It was lost too often, with these PEs.
+    /// The task was lost too often, with these PEs, and is given up.
     TooOften(Vec<Pe>),
 }
 
@@ -87,9 +90,9 @@ pub(super) enum LossOutcome {
 /// notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SupervisionMutant {
-    /// A record that comes to name a PE known to be dead is left at that.
+    /// A record that comes to name a PE known to be dead does not make the task lost.
     ForgetsTheDead,
-    /// Outdated news is believed.
+    /// Home believes outdated messages.
     IgnoresAge,
 }
 
@@ -128,7 +131,7 @@ impl Supervision {
         Some(record)
     }
 
-    /// A task of this PE leaves it, `from` here `to` there.
+    /// Records that a task of this PE leaves it, from `from` to `to`.
     pub(super) fn record_departure(&mut self, parcel: &mut Parcel, from: Pe, to: Pe) {
         parcel.version.age += 1;
         let Parcel { task, radius, supervised, version, ref body } = *parcel;
@@ -140,7 +143,7 @@ impl Supervision {
         }
     }
 
-    /// A supervised task of this PE was meant for one that is dead: it waits for a thief.
+    /// Records a supervised task that was placed on a dead PE: it waits for a thief.
     pub(super) fn record_waiting(&mut self, parcel: Parcel) {
         let Parcel { task, radius, version, body, .. } = parcel;
         let (location, backup) = (Location::Lost, Some(Box::new(Backup::of(body))));
@@ -148,7 +151,7 @@ impl Supervision {
         self.insert(task.future, record);
     }
 
-    /// A task of this PE comes back to it as stolen work. Whether it still counts.
+    /// Records that a task of this PE comes back as stolen work. Returns whether this copy counts.
     pub(super) fn record_return(&mut self, parcel: &mut Parcel) -> bool {
         let version = Version { age: parcel.version.age + 1, ..parcel.version };
         let me = self.me;
@@ -166,7 +169,8 @@ impl Supervision {
         counts
     }
 
-    /// Takes note of where a task is said to be, unless that is outdated. Whether it was news.
+    /// Records where a task is said to be, unless that is outdated. Returns whether it was
+    /// recorded.
     pub(super) fn record_news(
         &mut self,
         future: u64,
@@ -185,19 +189,18 @@ impl Supervision {
         is_news.unwrap_or(false)
     }
 
-    /// The first task, in the order in which they were spawned, of those that may be lost with
-    /// this PE.
+    /// Of the tasks that may be lost with this PE, the one that was spawned first.
     pub(super) fn first_with(&self, pe: Pe) -> Option<u64> {
         self.index.first_with(pe)
     }
 
-    /// This task was lost with that PE.
+    /// Records that this task was lost with the PE `with`.
     pub(super) fn lose(&mut self, future: u64, with: Pe, max_replicas: u32) -> LossOutcome {
         let lost = self.change(future, |record| {
             record.version = Version { replica: record.version.replica + 1, age: 0 };
             record.location = Location::Lost;
             let lost_with = &mut record.backup.as_mut()?.lost_with;
-            // Some other PE, which had not heard of the death yet, may have sent it another copy.
+            // A PE that had not heard of the death yet may have sent the dead PE another copy.
             if !lost_with.contains(&with) {
                 lost_with.push(with);
             }
@@ -215,27 +218,28 @@ impl Supervision {
         }
     }
 
-    /// Lets thieves from anywhere take a lost task.
+    /// Lifts the radius of a lost task: any thief may take it.
     pub(super) fn unbind(&mut self, future: u64) {
         self.change(future, |record| record.radius = Distance::ONE);
     }
 
-    /// Gives a task up. The PEs that its copies were lost with.
+    /// Gives a task up. Returns the PEs with which its copies were lost.
     pub(super) fn give_up(&mut self, future: u64) -> Vec<Pe> {
         let backup = self.remove(future).and_then(|record| record.backup);
         backup.map(|backup| backup.lost_with).unwrap_or_default()
     }
 
-    /// The task has ended: what else is heard of it does not matter.
+    /// Forgets a task that has ended: further messages about it do not matter.
     pub(super) fn forget(&mut self, future: u64) {
         self.remove(future);
     }
 
-    /// The task is not wanted any more. Where it is, if it is known to be on another PE.
+    /// Forgets a task that is not wanted any more. Returns the other PE that has it, if that is
+    /// known.
     pub(super) fn cancel(&mut self, future: u64) -> Option<Pe> {
         match self.remove(future)?.location {
             Location::At(pe) => Some(pe),
-            // What this PE sent it gets before what it sends now.
+            // That PE gets the task before the message that this PE sends now.
             Location::InTransit { from, to } if from == self.me => Some(to),
             Location::InTransit { .. } | Location::Lost => None,
         }
@@ -246,13 +250,13 @@ impl Supervision {
         self.away.get(future).is_some()
     }
 
-    /// How many tasks wait for a thief.
+    /// The number of lost tasks that wait for a thief.
     pub(super) fn waiting(&self) -> usize {
         self.index.lost()
     }
 
-    /// The lost task to take next of those that are so suspicious and have such a radius: the
-    /// smallest radius, of these the oldest task.
+    /// The lost task to take next, among those of this suspicion and these radii: one of the
+    /// smallest radius, and of these the oldest.
     pub(super) fn first_lost(
         &self,
         suspicion: Suspicion,
@@ -261,7 +265,7 @@ impl Supervision {
         self.index.first_lost(suspicion, radii)
     }
 
-    /// Takes the next copy of that task.
+    /// Takes the next copy of that task, to be run or given away.
     pub(super) fn recover(
         &mut self,
         suspicion: Suspicion,

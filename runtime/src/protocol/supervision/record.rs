@@ -1,41 +1,42 @@
-//! What home knows about one of its tasks that is away.
+//! What home knows about one of its tasks while it is away.
 
 use crate::protocol::message::{Bytes, Version};
 use serde::{Deserialize, Serialize};
 use ultramarine_topology::{Distance, Pe};
 
-/// Where a task is, as far as its home knows.
+/// Where a task is, as its home knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Location {
-    /// It waits or runs there.
+    /// It waits or runs on this PE.
     At(Pe),
     /// It was handed on, and may be on either PE or between them.
     InTransit {
-        /// Who handed it on.
+        /// The PE that handed it on.
         from: Pe,
-        /// Who is to get it.
+        /// The PE that gets it.
         to: Pe,
     },
-    /// The last copy is lost, and the next one waits at home for a thief.
+    /// The last copy is lost, and the next copy waits at home for a thief.
     Lost,
 }
 
-/// What home knows about a task that is away.
+/// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Record {
     pub(super) version: Version,
     pub(super) location: Location,
     /// How far from home it may go.
     pub(super) radius: Distance,
-    /// If it is supervised. (Of the others there can be millions, placed and not yet done.)
+    /// If the task is supervised. (There can be millions of others, placed and not yet done, whose
+    /// records must be small.)
     pub(super) backup: Option<Box<Backup>>,
 }
 
-/// What home runs a task again from.
+/// What home needs to run a task again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Backup {
     pub(super) body: Bytes,
-    /// The PEs that the former copies were lost with, each once.
+    /// The PEs with which former copies were lost, each once.
     pub(super) lost_with: Vec<Pe>,
 }
 
@@ -46,7 +47,7 @@ impl Backup {
 }
 
 impl Record {
-    /// How many PEs it was lost with.
+    /// The number of PEs with which copies were lost.
     pub(super) fn losses(&self) -> usize {
         self.backup.as_ref().map_or(0, |backup| backup.lost_with.len())
     }
