@@ -1,7 +1,7 @@
-//! File descriptors: how many this process may open, and what to say when there are none left.
+//! File descriptors: how many this process may open, and what to say when none is left.
 //!
-//! The limit is `RLIMIT_NOFILE`, which `ulimit -n` shows: each process has a soft one, which
-//! counts, and a hard one, up to which it may raise the soft one.
+//! The limit is `RLIMIT_NOFILE`, which `ulimit -n` shows. Each process has a soft limit, which
+//! counts, and a hard limit, up to which it may raise the soft one.
 
 use super::error::{LaneError, hint};
 use rustix::io::Errno;
@@ -10,22 +10,22 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many descriptors a process is taken to need beside its connections with other PEs. The
-/// detector takes most: up to twenty calls are on their way to each PE that does not answer.
+/// The number of descriptors that a process needs beside its connections with other PEs. Most are
+/// for the detector: up to twenty dials are under way to each PE that does not answer.
 pub const APART: u64 = 512;
 
 /// The limit is raised no further than this. Some hosts have a hard limit of 10^9, and some
 /// programs that a job may start go through all numbers below the soft one.
 const RAISED_MAX: u64 = 1 << 20;
 
-/// How many a process is taken to have open if the system does not say.
+/// The number of open descriptors to assume if the system does not say.
 const OPEN_GUESS: u64 = 64;
 
-/// How often a shortage is warned of, at most.
+/// The shortest time between two warnings of a shortage.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// Raises the soft limit as far as the hard one allows, unless it is enough for `needed`
-/// descriptors already. Returns the soft limit then; `None`: there is none.
+/// Raises the soft limit as far as the hard one allows, unless it already allows `needed`
+/// descriptors. Returns the resulting soft limit; `None`: there is no limit.
 pub fn raise(needed: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let soft = current?;
@@ -37,20 +37,20 @@ pub fn raise(needed: u64) -> Option<u64> {
     Some(if is_raised { raised } else { soft })
 }
 
-/// How many more descriptors this process may open.
+/// The number of further descriptors that this process may open.
 pub fn left() -> u64 {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return u64::MAX };
     limit.saturating_sub(open_below(limit))
 }
 
-/// How many are open whose numbers are below the limit. The limit is on the numbers: a process may
-/// have inherited more from a launcher that had a higher one.
+/// The number of open descriptors whose numbers are below the limit. The limit applies to the
+/// numbers: a process may have inherited greater ones from a launcher with a higher limit.
 fn open_below(limit: u64) -> u64 {
     let is_below = |name: &std::ffi::OsStr| {
         name.to_str().and_then(|name| name.parse::<u64>().ok()).is_some_and(|fd| fd < limit)
     };
     match std::fs::read_dir("/proc/self/fd") {
-        // The folder itself is one of them while it is being read.
+        // One of them is the folder itself, while it is being read.
         Ok(files) => {
             let open = files.flatten().filter(|file| is_below(&file.file_name())).count();
             (open as u64).saturating_sub(1)
@@ -60,10 +60,10 @@ fn open_below(limit: u64) -> u64 {
     }
 }
 
-/// Makes sure, before the job begins, that there are this many left.
+/// Checks, before the job begins, that this many descriptors are free.
 ///
 /// # Errors
-/// There are fewer.
+/// Fewer are free.
 pub fn demand(needed: u64) -> Result<(), LaneError> {
     let left = left();
     if left >= needed {
@@ -73,12 +73,12 @@ pub fn demand(needed: u64) -> Result<(), LaneError> {
     Err(LaneError::Descriptors { limit, left, needed, enough: limit - left + needed })
 }
 
-/// Whether the system has refused something for lack of descriptors.
+/// Whether the system refused something for lack of descriptors.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Warns if the system refused something for lack of descriptors, but not all the time.
+/// Warns if the system refused something for lack of descriptors, at most every 10 s.
 pub(crate) fn warn_of_shortage(doing: &str, error: &io::Error) {
     static WARNED: Mutex<Option<Instant>> = Mutex::new(None);
     if !is_shortage(error) {

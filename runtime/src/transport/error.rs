@@ -11,23 +11,23 @@ pub enum LaneError {
     /// The job has no such PE.
     #[error("{0} does not exist in this job")]
     NoSuchPe(Pe),
-    /// A PE of this process is no longer there. Told once to each that sends to it.
-    #[error("{0} has left the job before its end; what it said itself stands above")]
+    /// A PE of this process has ended. Each PE that sends to it gets this error once.
+    #[error("{0} has left the job before its end; its own message stands above")]
     HasLeft(Pe),
-    /// A frame longer than the lane carries; a defect of the layer above.
+    /// A frame is longer than the lane carries: a defect of the layer above.
     #[error("a frame of {bytes} bytes is longer than the {limit} bytes that the lane carries")]
     FrameTooLong {
-        /// Its length.
+        /// The frame's length, in bytes.
         bytes: usize,
-        /// What the lane carries.
+        /// The longest frame that the lane carries, in bytes.
         limit: usize,
     },
     /// The operating system refused a socket operation.
     #[error("{doing}: {source}{}", hint(.source))]
     Io {
-        /// What was being done, and towards whom.
+        /// What this PE was doing, and with which address.
         doing: String,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
     /// This process may not open as many files as it must.
@@ -36,19 +36,19 @@ pub enum LaneError {
          are needed. Raise it with `ulimit -n {enough}` (or more) before the start"
     )]
     Descriptors {
-        /// How many it may have.
+        /// The number of descriptors that the process may have.
         limit: u64,
-        /// How many are left.
+        /// The number of them that are free.
         left: u64,
-        /// How many must be left.
+        /// The number that must be free.
         needed: u64,
         /// The limit that would be enough.
         enough: u64,
     },
-    /// Every port that may be used is in use.
+    /// Every port of the range is in use.
     #[error(
         "no port to listen for PEs on: all from {first} to {last} are taken on {ip}; \
-         give a wider range, as in --ports 40000-40100: each process takes two"
+         give a wider range, as in --ports 40000-40100: each process takes two ports"
     )]
     NoPort {
         /// The address to listen on.
@@ -63,12 +63,12 @@ pub enum LaneError {
     Mpi {
         /// The MPI function.
         call: &'static str,
-        /// What `MPI_Error_string` says of its code.
+        /// What `MPI_Error_string` says about the code.
         message: String,
     },
 }
 
-/// What to add to the system's words, which do not say what to do.
+/// What to do about a lack of file descriptors, which the system's error does not say.
 pub(super) fn hint(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE) => {

@@ -1,13 +1,12 @@
-//! Cutting what comes on a connection back into the frames, each behind its length, that were put
-//! into it: the frames.
+//! Splits a stream of bytes into frames, each of which stands behind its length.
 
-/// Bytes of a frame's length in front of it, a little-endian `u32`.
+/// The length in front of each frame is a little-endian `u32`.
 pub(crate) const PREFIX_BYTES: usize = 4;
 
 /// A buffer that has held a frame longer than this, in bytes, is given back to the allocator.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
-/// A stream that is being cut.
+/// A stream that is being split.
 #[derive(Default)]
 pub(crate) struct FrameSplitter {
     /// The beginning of a frame (with its length) whose end has not arrived yet. Grows with the
@@ -15,7 +14,7 @@ pub(crate) struct FrameSplitter {
     partial: Vec<u8>,
 }
 
-/// A frame whose length, in bytes, is over the limit. The stream cannot be cut any further.
+/// A frame's length, in bytes, is over the limit. The stream cannot be split any further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLong(pub(super) usize);
 
@@ -25,7 +24,7 @@ impl FrameSplitter {
         self.partial.is_empty()
     }
 
-    /// Takes the stream's next bytes and hands on each frame that they complete. A frame that lies
+    /// Takes the stream's next bytes and delivers each frame that they complete. A frame that lies
     /// within `bytes` is not copied.
     pub(crate) fn split(
         &mut self,
@@ -47,7 +46,7 @@ impl FrameSplitter {
         Ok(())
     }
 
-    /// Adds to the frame in `partial`, and returns the bytes that are not part of it.
+    /// Adds to the frame in `partial`. Returns the bytes that are not part of it.
     fn complete<'a>(
         &mut self,
         mut bytes: &'a [u8],

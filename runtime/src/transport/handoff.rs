@@ -1,5 +1,5 @@
-//! Arrays that PEs of one process leave for each other: only the number under which one lies has to
-//! travel.
+//! How PEs of one process hand arrays to each other: the array stays in a table, and only its
+//! number is sent.
 
 use crate::array::Array;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ impl ArrayHandoff {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts an array there. The number under which it lies.
+    /// Puts an array into the table. Returns its number.
     pub fn put(&self, array: Array) -> u64 {
         let mut arrays = self.arrays();
         arrays.last += 1;
@@ -29,7 +29,7 @@ impl ArrayHandoff {
         number
     }
 
-    /// Takes the array that lies under this number, if it has not been taken.
+    /// Takes the array with this number out of the table; `None` if it has been taken already.
     pub fn take(&self, number: u64) -> Option<Array> {
         self.arrays().by_number.remove(&number)
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// A way for frames to go from PE to PE. Frames between one pair of PEs arrive in the order in
-/// which they were sent, or not at all.
+/// Carries frames from PE to PE. Frames between one pair of PEs arrive in the order in which they
+/// were sent, or not at all.
 pub trait Lane: Send {
     /// `"mpi"`, `"tcp"` or `"memory"`.
     fn name(&self) -> &'static str;
@@ -15,61 +15,67 @@ pub trait Lane: Send {
     /// The longest frame that the lane carries, in bytes.
     fn frame_bytes_max(&self) -> usize;
 
-    /// Whether [`send`](Lane::send) may take a frame: making one that it refuses takes time. May
-    /// err.
+    /// Whether [`send`](Lane::send) will probably take a frame; making one that it refuses costs
+    /// time.
     fn has_room(&self, _: Pe) -> bool {
         true
     }
 
-    /// Hands a frame to the lane, which may take its memory and leave other, empty memory in its
-    /// place. `Ok(false)`: the lane is full towards `to`, try again after a [`poll`](Lane::poll).
+    /// Hands a frame to the lane, which may take its memory and leave an empty buffer in its place.
+    /// `Ok(false)`: the lane is full towards `to`; try again after a [`poll`](Lane::poll).
+    ///
+    /// # Errors
+    ///
+    /// There is no such PE, the frame is too long, or the lane failed.
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError>;
 
-    /// Hands every frame that has arrived (at most a bounded number, so that the caller gets on)
-    /// to `deliver`, and pushes frames on that are still on their way out. Never blocks. Returns
-    /// how many frames were delivered.
+    /// Hands the frames that have arrived to `deliver`, up to a limit, and sends frames that still
+    /// wait. Never blocks. Returns the number of frames delivered.
+    ///
+    /// # Errors
+    ///
+    /// The lane failed.
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError>;
 
-    /// Drops what still waits to go to a PE that is dead.
+    /// Drops the frames that wait for a dead PE.
     fn forget(&mut self, _: Pe) {}
 
     /// Whether everything handed to [`send`](Lane::send) has left this PE.
     fn is_flushed(&mut self) -> bool;
 
-    /// The part of the lane that may not come back from a call, if it has one. Taken once, by
-    /// the thread that will see to it that frames move: without pumping none does.
+    /// The part of the lane that makes calls which may never return, if it has one. It is taken
+    /// once, by the code that calls it from then on; without it no frame moves.
     fn take_pump(&mut self) -> Option<Box<dyn Pump>> {
         None
     }
 
-    /// Whether it delivers every frame that it takes, once and undamaged, for as long as there are
-    /// PEs to deliver to. Then nothing is ever sent again.
+    /// Whether the lane delivers every frame that it takes, once and undamaged, as long as the
+    /// receiver lives. Then the link never sends anything again.
     fn is_lossless(&self) -> bool {
         false
     }
 
-    /// How many connections it has made and taken so far; a lane without connections has none.
+    /// The numbers of connections made so far. Zeros for a lane without connections.
     fn connections(&self) -> Connections {
         Connections::default()
     }
 
-    /// Where arrays lie that one PE has for another, if the lane connects PEs of one process.
+    /// The table by which PEs hand arrays to each other, if the lane connects PEs of one process.
     fn handoff(&self) -> Option<Arc<ArrayHandoff>> {
         None
     }
 
-    /// What a thread sleeps in while there is nothing to do. May be called at any time; the
-    /// sleeper outlives the lane harmlessly.
+    /// Where a thread sleeps while there is nothing to do. The sleeper may outlive the lane.
     fn sleeper(&self) -> Arc<dyn Sleeper>;
 }
 
-/// How many TCP connections there have been, those that have ended included. One counts when its
-/// handshake is done.
+/// The numbers of TCP connections that were made, including those that have ended. A connection
+/// counts when its handshake is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
-    /// To others.
+    /// Dialled by this PE.
     pub opened: u64,
-    /// From others.
+    /// Accepted by this PE.
     pub accepted: u64,
 }
 
@@ -81,24 +87,24 @@ impl std::ops::Add for Connections {
     }
 }
 
-/// Calls into a foreign library that may hang, kept apart from the [`Lane`] so that the thread that
+/// Makes calls into a library that may hang. It is apart from the [`Lane`], so that a thread that
 /// holds the lane never waits for them.
 pub trait Pump: Send {
-    /// Moves frames between the lane's queues and the library, up to a bound. Returns whether any
-    /// moved. What goes wrong, the lane says.
+    /// Moves frames between the lane's queues and the library, up to a limit. Returns whether any
+    /// frame moved. The lane reports errors.
     fn pump(&mut self) -> bool;
 }
 
 /// Lets one thread sleep while another may be polling the lane.
 pub trait Sleeper: Send + Sync {
-    /// Returns after `at_most`, or earlier when somebody called [`wake`](Sleeper::wake) (also
-    /// just before) or, if [`wakes_on_traffic`](Sleeper::wakes_on_traffic), when a frame arrives.
-    /// May return early for no reason.
+    /// Returns after `at_most`, or earlier when a thread calls [`wake`](Sleeper::wake) (also just
+    /// before) or, if [`wakes_on_traffic`](Sleeper::wakes_on_traffic), when a frame arrives. May
+    /// return early for no reason.
     fn sleep(&self, at_most: Duration);
 
     /// Ends the sleep of the thread in [`sleep`](Sleeper::sleep), or else the next one.
     fn wake(&self);
 
-    /// Whether an arriving frame ends the sleep; if not, the sleeper must poll from time to time.
+    /// Whether an arriving frame ends the sleep. If not, the thread must poll from time to time.
     fn wakes_on_traffic(&self) -> bool;
 }

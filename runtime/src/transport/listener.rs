@@ -1,15 +1,15 @@
-//! A port on which others call, as seen by a thread that epoll tells of the calls.
+//! A listening socket, for a thread that epoll tells of calls.
 
 use super::descriptors;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind};
 
-/// Takes calls. Since epoll tells of them only once, it remembers whether there may be more.
+/// Accepts calls. Epoll tells of a call only once, so this remembers whether there may be more.
 pub(crate) struct Listener {
     socket: TcpListener,
     is_called: bool,
-    /// The system could not give us the last call, for lack of descriptors, say.
+    /// The system refused the last call, for lack of file descriptors, for example.
     is_short: bool,
 }
 
@@ -24,7 +24,7 @@ impl Listener {
         Ok(Listener { socket, is_called: true, is_short: false })
     }
 
-    /// There are calls.
+    /// Notes that there are calls.
     pub(crate) fn on_call(&mut self) {
         self.is_called = true;
     }
@@ -34,7 +34,7 @@ impl Listener {
         self.is_called
     }
 
-    /// Whether there may be calls that can be taken at once. After an error that takes a while.
+    /// Whether there may be calls that can be accepted at once; not after an error.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_called && !self.is_short
     }
@@ -42,7 +42,7 @@ impl Listener {
     /// The next call, if there is one.
     ///
     /// # Errors
-    /// The system cannot give it to us now: callers wait, and are to be tried again later.
+    /// The system refuses it now. Callers wait; try again later.
     pub(crate) fn accept(&mut self) -> io::Result<Option<TcpStream>> {
         self.is_short = false;
         match self.socket.accept() {
@@ -52,7 +52,7 @@ impl Listener {
                     self.is_called = false;
                     Ok(None)
                 }
-                // There may be others behind it.
+                // There may be other calls behind it.
                 ErrorKind::Interrupted | ErrorKind::ConnectionAborted => Ok(None),
                 _ => {
                     descriptors::warn_of_shortage("taking a call from another PE", &error);

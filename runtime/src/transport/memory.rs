@@ -1,14 +1,14 @@
 //! The lane between PEs that are threads of one process.
 //!
 //! Each PE has one inbox, a bounded lock-free queue, into which all others push. Frames of one
-//! sender leave it in the order in which they entered. The buffers in which frames travel go back
-//! to the PE that filled them, so a steady flow allocates nothing. Arrays lie on a shelf, where the
-//! receiver takes them.
+//! sender leave it in the order in which they entered. The buffers of frames go back to the PE that
+//! filled them, so a steady flow allocates nothing. Arrays are [handed over](ArrayHandoff) without
+//! being copied.
 //!
 //! # Sleeping
 //!
-//! A frame rings the receiver's bell, and that must cost next to nothing while the receiver is
-//! awake, yet never be missed by one that is falling asleep. The bell is one atomic:
+//! A frame rings the receiver's bell. That must cost next to nothing while the receiver is awake,
+//! and a receiver that is falling asleep must never miss it. The bell is one atomic:
 //!
 //! ```text
 //! sender                          sleeper
@@ -17,10 +17,10 @@
 //! (3) if bell is Asleep: ring     (c) if the inbox is empty: wait while the bell is Asleep
 //! ```
 //!
-//! Both fences are sequentially consistent, so one of them comes first. If the sender's does, (c)
-//! sees the frame. If the sleeper's does, (3) sees `Asleep`. Either way the sleeper does not
-//! sleep on the frame. Ringing takes the mutex that the sleeper holds from (a) until it waits, so
-//! the notification cannot fall between the check and the wait.
+//! Both fences are sequentially consistent, so one of them comes first. If the sender's fence does,
+//! (c) sees the frame. If the sleeper's fence does, (3) sees `Asleep`. Either way the sleeper does
+//! not sleep while the frame waits. Ringing takes the mutex that the sleeper holds from (a) until it
+//! waits, so the notification cannot fall between the check and the wait.
 
 use super::error::LaneError;
 use super::handoff::ArrayHandoff;
@@ -34,18 +34,18 @@ use ultramarine_topology::Pe;
 /// The longest frame, in bytes.
 const FRAME_BYTES_MAX: usize = 64 << 10;
 
-/// How many frames an inbox holds.
+/// The most frames in an inbox.
 const INBOX_FRAMES_MAX: usize = 1024;
 
-/// How many empty buffers wait for their next use, per PE and in the whole network: 256 MiB at most
-/// where there are not thousands of PEs.
+/// The most empty buffers that wait for their next use, per PE and in the whole network: at most
+/// 256 MiB, unless there are thousands of PEs.
 const SPARE_BUFFERS_MAX: usize = 64;
 const SPARE_BUFFERS_IN_ALL: usize = 4096;
 
-/// How many frames one poll delivers at most.
+/// The most frames that one poll delivers.
 const POLL_FRAMES_MAX: usize = 256;
 
-/// The lanes of a job of `pes` PEs in this process; the index is the PE's number.
+/// The lanes of a job of `pes` PEs in this process, by the PE's number.
 pub fn network(pes: u32) -> Vec<MemoryLane> {
     let spare = (SPARE_BUFFERS_IN_ALL / pes.max(1) as usize).clamp(1, SPARE_BUFFERS_MAX);
     let inboxes: Arc<[Arc<MemoryInbox>]> =
@@ -63,7 +63,7 @@ pub struct MemoryLane {
     handoff: Arc<ArrayHandoff>,
 }
 
-/// What others see of a PE.
+/// The part of a PE that the others share.
 struct MemoryInbox {
     inbox: ArrayQueue<(Pe, Vec<u8>)>,
     /// Empty buffers for this PE's next frames.
@@ -74,11 +74,11 @@ struct MemoryInbox {
     rung: Condvar,
 }
 
-/// Nobody sleeps.
+/// No thread sleeps.
 const QUIET: u8 = 0;
-/// Somebody sleeps, or is about to.
+/// A thread sleeps, or is about to.
 const ASLEEP: u8 = 1;
-/// The sleep, or else the next one, is over.
+/// The bell was rung: the sleep, or else the next one, is over.
 const RUNG: u8 = 2;
 
 impl MemoryInbox {
@@ -104,7 +104,7 @@ impl Lane for MemoryLane {
     }
 
     fn has_room(&self, to: Pe) -> bool {
-        // One that has left takes no frame, but that is to be told.
+        // A PE that has left takes no frame, but `send` must report that.
         let has_room =
             |to: &Arc<MemoryInbox>| !to.inbox.is_full() || to.has_left.load(Ordering::Relaxed);
         self.inboxes.get(to.index()).is_none_or(has_room)
@@ -138,7 +138,7 @@ impl Lane for MemoryLane {
         {
             deliver(from, &frame);
             frame.clear();
-            // A full store of spares simply lets this one go.
+            // If there are enough spare buffers, this one is dropped.
             let _ = self.inboxes[from.index()].spare.push(frame);
             frames += 1;
         }
@@ -171,15 +171,15 @@ impl Drop for MemoryLane {
 impl Sleeper for MemoryInbox {
     fn sleep(&self, at_most: Duration) {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Fails if the bell was rung, and then the wait is over before it begins.
+        // Fails if the bell was rung before; then there is no wait.
         let _ = self.bell.compare_exchange(QUIET, ASLEEP, Ordering::SeqCst, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if self.inbox.is_empty() {
             let is_asleep = |(): &mut ()| self.bell.load(Ordering::SeqCst) == ASLEEP;
-            // Whether the time is up or the bell was rung makes no difference.
+            // It makes no difference whether the time is over or the bell was rung.
             drop(self.rung.wait_timeout_while(guard, at_most, is_asleep));
         }
-        // Not a mere store: what the one who rang did before must be visible to the one that
+        // Not a mere store: what the ringing thread did before must be visible to the thread that
         // returns.
         self.bell.swap(QUIET, Ordering::SeqCst);
     }

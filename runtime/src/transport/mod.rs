@@ -8,7 +8,7 @@
 //!   channel of messages of any length up to a limit: it cuts and joins messages, numbers,
 //!   acknowledges, checks and resends frames.
 //!
-//! There is no thread in here. The thread that makes progress calls [`Port::poll`]; a thread that
+//! There are no threads here. The thread that makes progress calls [`Port::poll`]; a thread that
 //! has nothing to do sleeps in the lane's [`Sleeper`].
 
 pub mod descriptors;

@@ -1,4 +1,4 @@
-//! Listening on a port of a range.
+//! Listens on the first free port of a range.
 
 use super::error::LaneError;
 use mio::net::TcpListener;
@@ -6,13 +6,13 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-/// How many calls may wait for a process that is stopped or gets no core: the host answers no more
-/// of them, and would be held for silent. Linux allows 4,096 since 5.4 and 128 before
+/// The most calls that may wait for a process that is stopped or gets no core. The host does not
+/// answer further calls, and would count as silent. Linux allows 4,096 since 5.4 and 128 before
 /// (`net.core.somaxconn`). Each PE that looks at a silent one calls 1.25 times a second by default,
 /// for up to 30 s.
 const CALLS_WAITING_MAX: i32 = 4096;
 
-/// Listens on the first free one of these ports, or on one that the system chooses.
+/// Listens on the first of these ports that is free, or on a port that the system chooses.
 pub(crate) fn listen(
     ip: IpAddr,
     ports: Option<RangeInclusive<u16>>,
@@ -24,7 +24,7 @@ pub(crate) fn listen(
         match TcpListener::bind(wanted) {
             Ok(listener) => {
                 let address = listener.local_addr().map_err(io)?;
-                // Once more: the library asks for 128.
+                // The library has asked the system for only 128.
                 rustix::net::listen(&listener, CALLS_WAITING_MAX)
                     .map_err(|error| io(error.into()))?;
                 return Ok((listener, address));
@@ -45,7 +45,7 @@ mod tests {
 
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    /// A port that is taken, with its taker.
+    /// A port that is in use, with the listener that uses it.
     fn taken() -> (std::net::TcpListener, u16) {
         let listener = std::net::TcpListener::bind((LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
