@@ -19,8 +19,8 @@
 //!
 //! Both fences are sequentially consistent, so one of them comes first. If the sender's fence does,
 //! (c) sees the frame. If the sleeper's fence does, (3) sees `Asleep`. Either way the sleeper does
-//! not sleep while the frame waits. Ringing takes the mutex that the sleeper holds from (a) until it
-//! waits, so the notification cannot fall between the check and the wait.
+//! not sleep while the frame waits. Ringing takes the mutex that the sleeper holds from (a) until
+//! it waits, so the notification cannot fall between the check and the wait.
 
 use super::error::LaneError;
 use super::handoff::ArrayHandoff;

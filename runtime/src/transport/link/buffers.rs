@@ -1,33 +1,33 @@
-//! Buffers that streams share: a stream that is empty owns none, so what a port keeps after a burst
-//! does not grow with the number of peers.
+//! Buffers that all streams of a port share. An empty stream owns no buffer, so the memory that a
+//! port keeps after a burst does not grow with the number of peers.
 
 use crate::array::Array;
 
-/// A larger buffer, in bytes, goes back to the allocator.
+/// A buffer larger than this, in bytes, goes back to the allocator.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 
-/// How much all free buffers may hold together, in bytes.
+/// The most bytes that all free buffers may hold together.
 pub(super) const POOL_BYTES_MAX: usize = 8 << 20;
 
-/// How many free buffers there may be.
+/// The most free buffers.
 const POOL_BUFFERS_MAX: usize = 256;
 
-/// An array from this size on, in bytes, is dropped apart from the port: that can take 0.2 ms a
-/// MiB, for which all messages would wait.
+/// An array of this size or more, in bytes, is dropped outside of the port: dropping can take 0.2
+/// ms for each MiB, and all messages would wait for it.
 const LARGE_BYTES: usize = 1 << 20;
 
 /// The free buffers of a port.
 #[derive(Default)]
 pub(super) struct Buffers {
     free: Vec<Vec<u8>>,
-    /// What they hold together.
+    /// The bytes that they hold together.
     bytes: usize,
-    /// Large arrays that are done with.
+    /// Large arrays that are not needed any more.
     pub(super) discarded: Vec<Array>,
 }
 
 impl Buffers {
-    /// An empty buffer; the one given back last, as it is the likeliest to be in the cache.
+    /// An empty buffer: the one given back last, which is most likely in the cache.
     pub(super) fn take(&mut self) -> Vec<u8> {
         let buffer = self.free.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();
@@ -45,7 +45,7 @@ impl Buffers {
         }
     }
 
-    /// Drops an array, or leaves that to the port's owner, who takes those that are large.
+    /// Drops an array, or keeps it for the port's owner to drop if it is large.
     pub(super) fn discard(&mut self, array: Array) {
         if array.bytes().len() >= LARGE_BYTES {
             self.discarded.push(array);

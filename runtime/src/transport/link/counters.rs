@@ -1,12 +1,12 @@
-//! What a port has seen.
+//! The counters of a port.
 
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// What a [`Port`](super::Port) has seen since it was made.
+/// What a [`Port`](super::Port) has counted since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LinkCounters {
-    /// Messages accepted by [`send`](super::Port::send), those to oneself included.
+    /// Messages accepted by [`send`](super::Port::send), including those of a PE to itself.
     pub messages_sent: u64,
     /// Messages delivered.
     pub messages_received: u64,
@@ -26,7 +26,8 @@ pub struct LinkCounters {
     pub duplicates: u64,
     /// Frames dropped because bytes before theirs were missing.
     pub gaps: u64,
-    /// Frames dropped because they were damaged, misdirected, or said what cannot be.
+    /// Frames dropped because they were damaged or misdirected, or acknowledged bytes that were
+    /// never sent.
     pub corrupt: u64,
     /// Messages announced with a length over the limit.
     pub oversized: u64,
@@ -43,7 +44,7 @@ pub struct Progress {
     pub frames_received: usize,
     /// Frames handed to the lane.
     pub frames_sent: usize,
-    /// Whether frames came or went behind which more is to come or to go, or arrays are being
+    /// Whether more of a stream is to follow the frames that came or went, or arrays are being
     /// copied.
     pub is_streaming: bool,
 }
@@ -60,6 +61,6 @@ impl Progress {
 pub struct Silence {
     /// The peer.
     pub pe: Pe,
-    /// For how long, at least.
+    /// How long it has been silent, at least.
     pub lasting: Duration,
 }

@@ -1,21 +1,20 @@
-//! Receive credit: how much all peers together may have in flight towards this port.
+//! Receive credit: limits how much all peers together may have in flight towards this port.
 //!
-//! Each peer may always have one frame in flight. What it sends beyond that, it borrows from the
-//! port's budget. Each frame says how many bytes wait behind it, so the port lends a peer no more
-//! than the peer can use; an acknowledgement carries the loan to the peer. A loan is a position in
-//! the peer's stream and never goes back, so a lost or late frame does no harm. As the bytes arrive
-//! the loan shrinks to nothing: a peer that has sent everything owes nothing, and nothing has to be
-//! called back.
+//! Each peer may always have one frame in flight. For more it borrows from the port's budget. Each
+//! frame says how many bytes wait behind it, so the port lends a peer no more than it can use; an
+//! acknowledgement carries the loan to the peer. A loan is a position in the peer's stream and
+//! never goes back, so a lost or late frame does no harm. As the bytes arrive, the loan shrinks to
+//! nothing: a peer that has sent everything owes nothing, and no loan is ever called back.
 //!
-//! The peers that wait for credit get equal shares. A peer that finds the budget lent out goes on
+//! Peers that wait for credit get equal shares. A peer that finds the whole budget lent out goes on
 //! with one frame for each acknowledgement.
 
 /// What a port lends to its peers.
 pub(super) struct Budget {
     bytes: u64,
-    /// How much is lent at the moment; not more than `bytes`.
+    /// The bytes that are lent at the moment; not more than `bytes`.
     lent: u64,
-    /// How many peers have more to send than the frame that each may always send.
+    /// The number of peers that have more to send than the one frame that is always allowed.
     borrowers: u64,
 }
 
@@ -24,13 +23,13 @@ pub(super) struct Budget {
 pub(super) struct Loan {
     /// The peer may send its stream up to this position.
     limit: u64,
-    /// How much of the budget it takes.
+    /// The part of the budget that it takes, in bytes.
     lent: u64,
     is_borrower: bool,
 }
 
 impl Loan {
-    /// What the peer may send beyond `position`, apart from the frame that it always may.
+    /// How many bytes the peer may send beyond `position`, apart from the one frame.
     pub(super) fn credit(&self, position: u64) -> u32 {
         self.limit.saturating_sub(position).try_into().unwrap_or(u32::MAX)
     }
@@ -41,7 +40,8 @@ impl Budget {
         Budget { bytes: bytes as u64, lent: 0, borrowers: 0 }
     }
 
-    /// The peer's stream has arrived up to `position`, and at least `waiting` bytes come after.
+    /// Adapts a loan: the peer's stream has arrived up to `position`, and at least `waiting` bytes
+    /// come after it.
     pub(super) fn renew(
         &mut self,
         loan: &mut Loan,
@@ -67,7 +67,7 @@ impl Budget {
         self.lent = others + loan.lent;
     }
 
-    /// The peer will send nothing more.
+    /// Ends a loan: the peer sends nothing more.
     pub(super) fn end(&mut self, loan: &mut Loan) {
         let loan = std::mem::take(loan);
         self.lent -= loan.lent;

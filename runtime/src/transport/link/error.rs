@@ -1,9 +1,9 @@
-//! Why a port cannot do what was asked.
+//! Why a port cannot send or receive.
 
 use crate::transport::error::LaneError;
 use ultramarine_topology::Pe;
 
-/// Why a [`Port`](super::Port) cannot do what was asked.
+/// Why a [`Port`](super::Port) cannot send or receive.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// A message given to [`send`](super::Port::send) is too long.
@@ -12,9 +12,9 @@ pub enum LinkError {
          send less at a time, or raise `message_bytes_max`"
     )]
     TooLongToSend {
-        /// Where it was to go.
+        /// The receiver.
         to: Pe,
-        /// Its length.
+        /// The length of the message or its array, in bytes.
         bytes: usize,
         /// The limit, in bytes.
         limit: usize,
@@ -25,17 +25,19 @@ pub enum LinkError {
          give all PEs of the job the same `message_bytes_max`"
     )]
     MessageTooLong {
-        /// Who announced it.
+        /// The sender.
         from: Pe,
-        /// Its length.
+        /// The length that it announced, in bytes.
         bytes: usize,
         /// The limit, in bytes.
         limit: usize,
     },
-    /// A peer sent what no port writes.
-    #[error("{from} sent what is no message: see that all PEs of the job run the same program")]
+    /// A peer sent bytes that no port writes.
+    #[error(
+        "{from} sent bytes that are not a message: make sure that all PEs run the same program"
+    )]
     Malformed {
-        /// Who sent it.
+        /// The sender.
         from: Pe,
     },
     /// The lane failed.

@@ -1,14 +1,14 @@
-//! What a frame looks like on a lane.
+//! The layout of a frame on a lane.
 //!
 //! ```text
 //! 0         8           16              24       28        32
 //! | checksum | sequence | acknowledged | credit | waiting | bytes of the stream ... |
 //! ```
 //!
-//! All numbers are little endian. Positions are 64 bits wide, so none ever wraps in the life of a
-//! job; amounts are 32 bits wide, and a larger one is sent as the largest.
-//! The checksum covers what follows it and, through its seed, who sent the frame to whom: a frame
-//! that a lane delivers to the wrong PE, or under the wrong name, is as corrupt as a flipped bit.
+//! All numbers are little endian. Positions are 64 bits wide, so none wraps in the life of a job.
+//! Amounts are 32 bits wide; a larger amount is sent as the largest number. The checksum covers the
+//! bytes that follow it and, through its seed, sender and receiver: a frame that a lane delivers to
+//! the wrong PE, or under the wrong name, is as corrupt as one with a flipped bit.
 
 use ultramarine_topology::Pe;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -18,16 +18,17 @@ pub(super) const HEADER_BYTES: usize = 32;
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// What a frame says beside the bytes that it carries.
+/// A frame's header, without the checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Header {
     /// The position in the sender's stream of the frame's first byte.
     pub(super) sequence: u64,
     /// The sender has every byte of the receiver's stream before this position.
     pub(super) acknowledged: u64,
-    /// How many bytes the receiver may send beyond `acknowledged`, though one frame it always may.
+    /// The number of bytes that the receiver may send beyond `acknowledged`; one frame is always
+    /// allowed.
     pub(super) credit: u32,
-    /// How many bytes of the sender's stream come after those of this frame.
+    /// The number of bytes of the sender's stream that come after those of this frame.
     pub(super) waiting: u32,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame that arrived at `to`, allegedly from `from`. `None`: it is not one.
+    /// Reads a frame that arrived at `to`, as the lane says from `from`. `None`: it is corrupt.
     pub(super) fn decode(from: Pe, to: Pe, bytes: &'a [u8]) -> Option<Self> {
         let (checksum, covered) = bytes.split_first_chunk::<CHECKSUM_BYTES>()?;
         let (sequence, rest) = covered.split_first_chunk()?;
@@ -60,14 +61,14 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Begins a frame over `out`, which keeps its capacity: the payload is to be appended, and then the
-/// frame [sealed](seal).
+/// Begins a frame in `out`, whose old contents are dropped. The caller appends the payload, and
+/// then [seals](seal) the frame.
 pub(super) fn begin(out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&[0; HEADER_BYTES]);
 }
 
-/// Writes the header in front of the payload of a frame that was [begun](begin).
+/// Writes header and checksum in front of the payload of a frame that was [begun](begin).
 pub(super) fn seal(frame: &mut [u8], (from, to): (Pe, Pe), header: Header) {
     frame[8..16].copy_from_slice(&header.sequence.to_le_bytes());
     frame[16..24].copy_from_slice(&header.acknowledged.to_le_bytes());

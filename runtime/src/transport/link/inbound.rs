@@ -1,4 +1,4 @@
-//! The receiving half of one pair: the peer's stream, which arrives in order or not at all.
+//! The receiving half of one pair: the peer's stream, which is taken in order or not at all.
 
 use super::buffers::Buffers;
 use super::records::{CopyRecord, Malformed, Records};
@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::transport::handoff::ArrayHandoff;
 use std::sync::Arc;
 
-/// Where the peer's stream stands.
+/// The peer's stream.
 #[derive(Default)]
 pub(super) struct Inbound {
     /// Every byte of the stream before this position has arrived.
@@ -17,16 +17,16 @@ pub(super) struct Inbound {
 /// What became of a frame's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PayloadOutcome {
-    /// At least one of them was new, and they came next in the stream.
+    /// At least one byte was new, and they came next in the stream.
     New,
-    /// All of them were here already.
+    /// All bytes had arrived before.
     Duplicate,
     /// Bytes before them are missing.
     Gap,
 }
 
 impl Inbound {
-    /// A stream whose arrays may lie there.
+    /// A stream whose arrays may be handed over in this table.
     pub(super) fn new(handoff: Option<Arc<ArrayHandoff>>) -> Self {
         Inbound { position: 0, records: Records::new(handoff) }
     }
@@ -36,7 +36,7 @@ impl Inbound {
         self.records.buffer_bytes()
     }
 
-    /// What the peer has said of arrays that are copied, the oldest first.
+    /// The oldest record about arrays that are copied.
     pub(super) fn take_copy_record(&mut self) -> Option<CopyRecord> {
         self.records.take_copy_record()
     }
@@ -45,8 +45,8 @@ impl Inbound {
         self.position
     }
 
-    /// Takes the bytes of the stream that begin at `sequence`, which need not be cut where an
-    /// earlier transmission of them was, and hands on every message that they complete.
+    /// Takes the bytes of the stream that begin at `sequence`, and delivers every message that they
+    /// complete. They may be cut elsewhere than in an earlier transmission.
     pub(super) fn take(
         &mut self,
         sequence: u64,

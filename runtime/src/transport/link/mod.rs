@@ -1,24 +1,24 @@
 //! A reliable first-in-first-out channel between every two PEs, above any [`Lane`].
 //!
-//! Towards each peer a [`Port`] keeps one stream of bytes, in which every message stands behind
-//! its length, and the pieces of large arrays between them (`records.rs`).
-//! [`flush`](Port::flush) cuts the stream into frames, many small messages to a frame
-//! or many frames to an array; the receiving port puts the frames together again. Each
-//! frame carries its position in the stream, the position up to which the other direction has
-//! arrived, and a checksum. What is not acknowledged for a while is sent again, from there on
-//! (go-back-N); what arrives twice, out of order or damaged is dropped and counted.
+//! Towards each peer a [`Port`] keeps one stream of bytes. In the stream every message stands
+//! behind its length, and the pieces of large arrays stand between messages (`records/`).
+//! [`flush`](Port::flush) cuts the stream into frames, with many small messages in one frame, or
+//! one array in many frames; the receiving port puts the stream together again. Each frame carries
+//! its position in the stream, the position up to which the other direction has arrived, and a
+//! checksum. Bytes that are not acknowledged for a while are sent again, with all that follow them
+//! (go-back-N). Frames that arrive twice, out of order or damaged are dropped and counted.
 //!
-//! A peer on the same host is told where a large array lies, and copies it from there
+//! A peer on the same host gets the address of a large array, and copies the array from there
 //! (`offers.rs`).
 //!
-//! How much may be in flight is bounded twice: towards each peer by a window, and towards a
-//! receiver by the credit that it gives to all who send to it (`credit.rs`).
+//! Two limits bound the bytes in flight: a window for each peer, and the credit that a receiver
+//! gives to its senders (`credit.rs`).
 //!
-//! Because positions count bytes and not frames, a port can [change its lane](Port::switch_lane)
-//! between any two frames, also for one with shorter frames, and nothing is lost or doubled.
+//! Positions count bytes, not frames. So a port can [change its lane](Port::switch_lane) between
+//! any two frames, also to a lane with shorter frames, and nothing is lost or doubled.
 //!
 //! A port owns no thread and no clock: the caller passes in the time since any fixed moment. It
-//! must never know what a message means, nor who is alive: it only says who is silent.
+//! must never know what a message means, nor which PE is alive: it only reports silent peers.
 //!
 //! ```
 //! use std::time::Duration;
@@ -77,37 +77,36 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Ball, Pe};
 
-/// What is done with each message that arrives: from whom, the message, and its array if it has
-/// one.
+/// Called with each message that arrives: its sender, its bytes, and its array if it has one.
 pub type Deliver<'a> = dyn FnMut(Pe, &[u8], Option<Array>) + 'a;
 
 /// One PE's end of the channels to all others. See the [module](self).
 pub struct Port {
     me: Pe,
     lane: Box<dyn Lane>,
-    /// Where arrays lie for PEs of this process.
+    /// The table by which PEs of this process hand over arrays.
     handoff: Option<Arc<ArrayHandoff>>,
-    /// The PEs that may be able to read our memory.
+    /// The PEs that may be able to read this process's memory.
     neighbours: Option<Ball>,
     settings: PortSettings,
     limits: StreamLimits,
     counters: LinkCounters,
     resources: PortResources,
     silences: SilenceMonitor,
-    /// The streams, made when first needed.
+    /// The streams of each peer, made when first needed.
     peers: Vec<Option<Box<PeerStreams>>>,
-    /// The peers for whom a frame can go out now; those, and only those, have `is_ready` set.
+    /// The peers to which a frame can be sent now. Those, and only those, have `is_ready` set.
     ready: Vec<Pe>,
-    /// The peers for whom something may fall due; those, and only those, have `is_timed` set.
+    /// The peers for which something may fall due. Those, and only those, have `is_timed` set.
     timed: Vec<Pe>,
-    /// The peers that have offered arrays which we have not copied yet, whose turn it is first.
+    /// The peers that have offered arrays that are still to be copied, in the order of their turns.
     fetched: VecDeque<Pe>,
     part_size: PartSize,
     /// Nothing falls due before this moment.
     due: Duration,
-    /// Messages to oneself, until the next poll.
+    /// Messages of this PE to itself, until the next poll.
     own: VecDeque<(Vec<u8>, Option<Array>)>,
-    /// How long they are together, in bytes.
+    /// The length of those messages together, in bytes.
     own_bytes: usize,
     /// The frame being written.
     frame: Vec<u8>,
@@ -120,7 +119,7 @@ impl Port {
     ///
     /// # Panics
     ///
-    /// If the lane's frames have no room for anything but a frame's header (32 bytes).
+    /// The lane's frames have room for nothing but a frame's header (32 bytes).
     pub fn new(me: Pe, pes: u32, lane: Box<dyn Lane>, settings: PortSettings) -> Port {
         let settings = settings.within_range();
         Port {
@@ -150,9 +149,9 @@ impl Port {
         }
     }
 
-    /// Says which PEs run on the same host. They are to copy large arrays straight from our memory,
-    /// if [`PortSettings::single_copy`] is set and the host lets them. Over a lane that carries
-    /// arrays within a process that is not needed.
+    /// Says which PEs run on the same host. They copy large arrays straight from this process's
+    /// memory, if [`PortSettings::single_copy`] is set and the host allows it. A lane within one
+    /// process does not need that.
     pub fn has_neighbours(&mut self, neighbours: Ball) {
         if self.settings.single_copy && neighbours.len() > 1 {
             os_memory::allow_reading();
@@ -160,15 +159,15 @@ impl Port {
         }
     }
 
-    /// Appends a message to the stream towards `to`; the next [`poll`](Self::poll) or
-    /// [`flush`](Self::flush) sends it. A message to oneself is delivered by the next `poll`; one
-    /// to a peer that was [closed](Self::close) goes nowhere.
+    /// Appends a message to the stream towards `to`. The next [`poll`](Self::poll) or
+    /// [`flush`](Self::flush) sends it. A message of this PE to itself is delivered by the next
+    /// `poll`; a message to a [closed](Self::close) peer is dropped.
     ///
-    /// An array that belongs to it is not copied, and other messages to the same peer need not wait
-    /// for it: those that are sent later may be delivered earlier.
+    /// The message's array is not copied. Other messages to the same peer do not wait for it, so
+    /// messages that are sent later may be delivered earlier.
     ///
     /// `Ok(false)`: too much is waiting for that PE already. Nothing was queued; try again after a
-    /// `poll` in which it has acknowledged some. A message always fits where nothing waits.
+    /// `poll` in which the peer has acknowledged some. If nothing waits, a message always fits.
     ///
     /// # Errors
     ///
@@ -229,9 +228,9 @@ impl Port {
         Ok(true)
     }
 
-    /// Takes what has arrived, hands every complete message to `deliver`, in order, and sends what
-    /// is to be sent: queued messages, acknowledgements, and what has waited for an
-    /// acknowledgement too long. `now` is the time since any fixed moment; it must not go back.
+    /// Reads what has arrived, hands every complete message to `deliver`, in order, and sends
+    /// queued messages, acknowledgements, and bytes that have waited for an acknowledgement too
+    /// long. `now` is the time since any fixed moment; it must not go back.
     ///
     /// # Errors
     ///
@@ -269,12 +268,12 @@ impl Port {
         }
     }
 
-    /// Goes on with another lane: everything that is not acknowledged is sent again over it. What
-    /// the old lane still delivers, it delivers no more.
+    /// Goes on with another lane, over which everything that is not acknowledged is sent again. The
+    /// old lane is dropped, with the frames that it still holds.
     ///
     /// # Panics
     ///
-    /// If the lane's frames have no room for anything but a frame's header (32 bytes).
+    /// The lane's frames have room for nothing but a frame's header (32 bytes).
     pub fn switch_lane(&mut self, lane: Box<dyn Lane>) {
         self.limits = limits(&*lane, &self.settings);
         self.handoff = lane.handoff();
@@ -289,14 +288,14 @@ impl Port {
         }
     }
 
-    /// Has the lane make its connection with a PE anew; what is lost with the old one is sent
-    /// again.
+    /// Makes the lane drop its connection with a PE and make a new one. Frames that are lost with
+    /// the old one are sent again.
     pub fn reconnect(&mut self, pe: Pe) {
         self.lane.forget(pe);
     }
 
-    /// Ends the channel to a PE that is dead: what waits for it is dropped, and whatever it may
-    /// still send, and is sent to it, is dropped from now on.
+    /// Ends the channel to a dead PE: drops what waits for it, and from now on everything that it
+    /// sends or that is sent to it.
     pub fn close(&mut self, pe: Pe) {
         if let Some(slot) = self.peers.get_mut(pe.index()) {
             let peer = slot.get_or_insert_with(|| {
@@ -307,33 +306,33 @@ impl Port {
         self.lane.forget(pe);
     }
 
-    /// Whether these PEs have acknowledged everything that they were sent.
+    /// Whether these PEs have acknowledged everything that was sent to them.
     pub fn has_reached(&self, pes: impl IntoIterator<Item = Pe>) -> bool {
         let peer = |pe: Pe| self.peers.get(pe.index()).and_then(Option::as_ref);
         pes.into_iter().filter_map(peer).all(|peer| peer.outbound.is_empty())
     }
 
-    /// Large arrays that have been sent, to be dropped where no message waits for that.
+    /// Large arrays that have been sent. The caller drops them where no message waits for that.
     pub fn take_discarded(&mut self) -> Vec<Array> {
         std::mem::take(&mut self.resources.buffers.discarded)
     }
 
-    /// The peers that have not acknowledged, for one more
-    /// [`resend_after`](PortSettings::resend_after), what the lane took for them. Each is told
-    /// once for each such time.
+    /// The peers that have not acknowledged anything for one more
+    /// [`resend_after`](PortSettings::resend_after), although the lane took frames for them. Each
+    /// is reported once for each such time.
     pub fn take_silences(&mut self) -> Vec<Silence> {
         std::mem::take(&mut self.silences.silent)
     }
 
     /// Whether the lane seems to be stuck: a peer has been silent for longer than
     /// [`resends_max`](PortSettings::resends_max) resends, or the lane has taken nothing for as
-    /// long. Told once for each such time; another lane begins anew.
+    /// long. Reported once for each such time; a new lane starts from the beginning.
     pub fn take_stuck(&mut self) -> bool {
         std::mem::take(&mut self.silences.is_stuck)
     }
 
-    /// Whether everything sent has been acknowledged (messages to oneself: delivered), no
-    /// acknowledgement is owed, and the lane has let go of everything. For an orderly shutdown.
+    /// Whether everything sent has been acknowledged (messages to this PE itself: delivered), no
+    /// acknowledgement is owed, and the lane holds no frames. For an orderly shutdown.
     pub fn is_idle(&mut self) -> bool {
         let peers = &self.peers;
         let is_idle = |pe: &Pe| peers[pe.index()].as_ref().is_none_or(|peer| peer.is_idle());
@@ -345,15 +344,15 @@ impl Port {
             && self.lane.is_flushed()
     }
 
-    /// The moment, in the caller's time, at which [`poll`](Self::poll) should be called although
-    /// nothing arrives. It may turn out that nothing is due then.
+    /// When, in the caller's time, to call [`poll`](Self::poll) although nothing arrives. It may
+    /// turn out that nothing is due then.
     pub fn next_deadline(&self) -> Option<Duration> {
         let is_resting = self.own.is_empty() && self.fetched.is_empty();
         let due = if is_resting { self.due } else { Duration::ZERO };
         (due < Duration::MAX).then_some(due)
     }
 
-    /// The lane's sleeper; another one after [`switch_lane`](Self::switch_lane).
+    /// The lane's sleeper; after [`switch_lane`](Self::switch_lane) that of the new lane.
     pub fn sleeper(&self) -> Arc<dyn Sleeper> {
         self.lane.sleeper()
     }
@@ -363,12 +362,12 @@ impl Port {
         self.lane.name()
     }
 
-    /// The connections of the lane; after [`switch_lane`](Self::switch_lane) those of the new one.
+    /// The lane's connections; after [`switch_lane`](Self::switch_lane) those of the new lane.
     pub fn connections(&self) -> Connections {
         self.lane.connections()
     }
 
-    /// What its streams' buffers hold, those in use and those kept.
+    /// The capacity of all buffers of streams, in use and kept, in bytes.
     #[cfg(test)]
     fn buffer_bytes(&self) -> usize {
         let of = |peer: &PeerStreams| peer.outbound.buffer_bytes() + peer.inbound.buffer_bytes();
@@ -376,7 +375,7 @@ impl Port {
         peers + self.resources.buffers.bytes()
     }
 
-    /// What this port has seen since it was made.
+    /// This port's counters.
     pub fn counters(&self) -> LinkCounters {
         self.counters
     }

@@ -1,15 +1,15 @@
-//! Large arrays that a peer on the same host copies out of our memory.
+//! Large arrays that a peer on the same host copies out of the sender's memory.
 //!
-//! The stream says only where such an array lies (`OFFER`). The peer copies it from there, a part
-//! at each poll so that other messages are not held up, and then says so (`FETCHED`): one copy, and
-//! none by us. Where it cannot (not every container allows it), it says that too (`REFUSED`). Then
-//! this array goes the way of all others, in pieces, and so do all later ones.
+//! The stream says only where such an array lies (`OFFER`). The peer copies it from there, one part
+//! at each poll so that other messages do not wait, and then says so (`FETCHED`): one copy in all,
+//! and none by the sender. A peer that cannot copy (not every container allows it) says that
+//! (`REFUSED`). Then this array is sent in pieces, and so are all later ones.
 //!
-//! We may drop an array that the peer is still copying, if we hold the peer for dead. So each
-//! sender has a *seal*, a word of its memory that it changes before it drops anything, and the peer
-//! copies the seal after every part: while the seal is what the offer says, what was copied before
-//! it is the array. Nor is another process, which has the number of one that has ended, taken for
-//! it.
+//! A sender that believes the peer dead may drop an array that the peer is still copying. So each
+//! sender has a *seal*, a word of its memory that it changes before it drops anything. The peer
+//! copies the seal after every part: as long as the seal is what the offer says, the bytes copied
+//! before it are those of the array. For the same reason another process that has got the process
+//! number of the sender is not taken for it.
 
 use super::records::{Offer, OfferReply};
 use crate::array::{Array, IncomingArray};
@@ -27,7 +27,7 @@ pub(super) const OFFERED_BYTES_MIN: usize = 64 << 10;
 /// it, and twice as much each time that there are none.
 pub(super) struct PartSize {
     part_bytes: usize,
-    /// How many messages there were when it was looked at last.
+    /// The number of messages at the last poll.
     messages: u64,
 }
 
@@ -35,7 +35,7 @@ impl PartSize {
     const SLOWEST_BYTES: usize = 16 << 10;
     const FASTEST_BYTES: usize = 256 << 10;
 
-    /// How much to copy now, given how many messages there have been in all.
+    /// How much to copy now, in bytes, given the number of messages so far.
     pub(super) fn next(&mut self, messages: u64) -> usize {
         let is_quiet = messages == self.messages;
         self.messages = messages;
@@ -54,20 +54,20 @@ impl Default for PartSize {
     }
 }
 
-/// What a peer may copy out of our memory.
+/// The arrays that a peer may copy out of this process's memory.
 #[derive(Default)]
 pub(super) struct Offers {
     /// Dropped before the arrays are.
     seal: Option<Seal>,
     /// The oldest first, each with the message that it belongs to.
     open: VecDeque<(Vec<u8>, Array)>,
-    /// How long their arrays are together.
+    /// The length of their arrays together, in bytes.
     bytes: usize,
     is_refused: bool,
 }
 
 impl Offers {
-    /// Whether the peer has not said that it cannot copy them.
+    /// Whether the peer may be able to copy arrays: it has refused none.
     pub(super) fn are_welcome(&self) -> bool {
         !self.is_refused
     }
@@ -76,18 +76,18 @@ impl Offers {
         self.bytes
     }
 
-    /// How many there are.
+    /// The number of open offers.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// The seal's word, which outlives it then.
+    /// The seal's word, which then outlives the seal.
     #[cfg(test)]
     pub(super) fn seal(&self) -> Option<Arc<AtomicU64>> {
         self.seal.as_ref().map(|seal| seal.word.clone())
     }
 
-    /// Keeps an array until the peer has it. What to tell the peer.
+    /// Keeps an array until the peer has it. Returns the offer to send.
     pub(super) fn add(&mut self, message: &[u8], array: Array) -> Offer {
         let seal = self.seal.get_or_insert_with(Seal::new);
         let bytes = array.bytes();
@@ -104,14 +104,14 @@ impl Offers {
         offer
     }
 
-    /// The peer has the oldest, which is returned if there was any.
+    /// The peer has the oldest array: removes and returns it. `None` if there is none.
     pub(super) fn take_fetched(&mut self) -> Option<Array> {
         let (_, array) = self.open.pop_front()?;
         self.bytes -= array.bytes().len();
         Some(array)
     }
 
-    /// The peer takes none. Those that it was offered, to be sent in another way.
+    /// The peer takes no arrays: removes and returns all that it was offered, to be sent in pieces.
     pub(super) fn withdraw_all(&mut self) -> VecDeque<(Vec<u8>, Array)> {
         self.is_refused = true;
         self.bytes = 0;
@@ -119,7 +119,7 @@ impl Offers {
     }
 }
 
-/// A word that says whether everything offered is still there.
+/// A word that says whether all arrays offered are still there.
 struct Seal {
     word: Arc<AtomicU64>,
     value: u64,
@@ -127,7 +127,7 @@ struct Seal {
 
 impl Seal {
     fn new() -> Seal {
-        // Not found anywhere else.
+        // A random number that no other process has.
         let value = RandomState::new().hash_one(0) | 1;
         Seal { word: Arc::new(AtomicU64::new(value)), value }
     }
@@ -136,17 +136,17 @@ impl Seal {
 impl Drop for Seal {
     fn drop(&mut self) {
         self.word.store(0, Ordering::SeqCst);
-        // The memory of an array may have other contents only after that.
+        // The memory of an array may change only after that.
         fence(Ordering::SeqCst);
     }
 }
 
-/// What a peer has offered.
+/// The arrays that a peer has offered.
 #[derive(Default)]
 pub(super) struct Fetches {
     /// The oldest first, each with the message that it belongs to.
     open: VecDeque<(Vec<u8>, Offer)>,
-    /// As much as there is of the oldest.
+    /// The part of the oldest that has been copied.
     incoming: Option<IncomingArray>,
     is_refusing: bool,
 }
@@ -162,8 +162,8 @@ impl Fetches {
         !self.open.is_empty()
     }
 
-    /// Copies the next part of the oldest, and delivers it if it is the last part. What to answer,
-    /// if anything.
+    /// Copies the next part of the oldest array, and delivers the array if that was the last part.
+    /// Returns the reply to send, if any.
     pub(super) fn go_on(
         &mut self,
         part_bytes: usize,
@@ -184,12 +184,12 @@ impl Fetches {
 }
 
 impl Offer {
-    /// Memory for the array. `None`: there is no such array.
+    /// Memory for the array; `None` if no array has this length and alignment.
     fn begin(&self) -> Option<IncomingArray> {
         IncomingArray::new(usize::try_from(self.bytes).ok()?, usize::from(self.alignment))
     }
 
-    /// Copies the next bytes. Whether they are those of the array.
+    /// Copies the next bytes. Returns whether they are those of the array.
     fn copy_part(&self, array: &mut IncomingArray, part_bytes: usize) -> bool {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else {
             return false;

@@ -1,17 +1,17 @@
-//! The sending half of one pair: our stream towards the peer, kept until it is acknowledged.
+//! The sending half of one pair: the stream towards the peer, kept until it is acknowledged.
 //!
 //! ```text
-//!      acknowledged          sent            laid        end
+//!      acknowledged          sent          appended      end
 //!           |--- in flight ----|---------------|--- arrays that wait ---|
 //!                    `sent` goes back to `acknowledged` when silence lasts too long
 //! ```
 //!
-//! Positions count bytes of the stream, not frames, so what was sent in frames of one size can be
-//! sent again in frames of another.
+//! Positions count bytes of the stream, not frames, so bytes that were sent in frames of one size
+//! can be sent again in frames of another.
 //!
-//! Messages are laid down in the stream as they come. A large array is laid down piece by piece,
-//! the next when most of the last has been sent, so that no message has to wait behind it as a
-//! whole. It is never copied: a piece refers to it.
+//! Messages are appended to the stream as they come. A large array is appended piece by piece, each
+//! when most of the last has been sent, so that no message waits behind the whole array. The array
+//! is never copied: a piece refers to it.
 
 use super::buffers::Buffers;
 use super::offers::Offers;
@@ -22,22 +22,21 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The longest piece of an array, in bytes: as much as the longest frame of any lane carries, with
-/// what stands in front of it.
+/// The longest piece of an array, in bytes: with its prefix it fills the longest frame of any lane.
 const PIECE_BYTES_MAX: usize = (64 << 10) - 64;
 
-/// Messages go into a new segment when the last one has this many bytes: one that is never
-/// acknowledged as a whole would grow for ever.
+/// Messages go into a new segment when the last segment has this many bytes: a segment that is
+/// never acknowledged as a whole would grow without end.
 const SEGMENT_BYTES: usize = 64 << 10;
 
-/// Where our stream towards the peer stands.
+/// The stream towards the peer.
 #[derive(Default)]
 pub(super) struct Outbound {
-    /// The stream from `acknowledged`, or a little before it, to `laid`.
+    /// The stream from `acknowledged`, or a little before it, to `appended`.
     segments: VecDeque<StreamSegment>,
-    /// Arrays that are not laid down as a whole yet, the oldest first.
+    /// Arrays that are not fully appended yet, the oldest first.
     waiting: VecDeque<QueuedArray>,
-    /// How many bytes of theirs are not laid down.
+    /// The number of their bytes that are not appended.
     waiting_bytes: usize,
     /// Arrays that the peer copies itself.
     offers: Offers,
@@ -47,18 +46,18 @@ pub(super) struct Outbound {
     sent: u64,
     /// No byte from this position on was ever handed to a lane, so none can be acknowledged.
     sent_max: u64,
-    /// The end of what is laid down.
+    /// The end of the segments.
     appended: u64,
-    /// The peer has given us credit up to this position; see `credit.rs`.
+    /// The peer has given credit up to this position; see `credit.rs`.
     limit: u64,
     /// One frame may be in flight without any credit.
     frame_bytes: usize,
-    /// How many bytes may be in flight whatever the credit. One frame after a resend, because the
-    /// peer may in truth have had everything and only its acknowledgement may be late; doubles with
-    /// each acknowledgement.
+    /// The most bytes that may be in flight whatever the credit. It is one frame after a resend,
+    /// because the peer may have everything and only its acknowledgement may be late. It doubles
+    /// with each acknowledgement.
     window_bytes: usize,
-    /// Since when the peer has owed an acknowledgement without giving any. Runs while the lane has
-    /// bytes that are not acknowledged: what it did not take, the peer cannot answer.
+    /// Since when the peer has owed an acknowledgement. Runs while the lane has taken bytes that
+    /// are not acknowledged: the peer cannot answer what the lane has not taken.
     silent_since: Option<Duration>,
     /// How many times the stream was resent in this silence.
     resends: u32,
@@ -66,7 +65,7 @@ pub(super) struct Outbound {
 
 /// Bytes that stand together in the stream.
 struct StreamSegment {
-    /// The position of the first.
+    /// The position of the first byte.
     start: u64,
     content: SegmentContent,
 }
@@ -79,31 +78,31 @@ enum SegmentContent {
 /// How an array gets to the peer.
 #[derive(Clone, Copy)]
 pub(super) enum ArrayRoute<'a> {
-    /// It is there already: the peer is in our process.
+    /// Through a table: the peer is in the same process.
     Handoff(&'a ArrayHandoff),
-    /// The peer copies it.
+    /// The peer copies it out of this process's memory.
     Offer,
-    /// In the stream.
+    /// In pieces, in the stream.
     Pieces,
 }
 
-/// An array that is being laid down.
+/// An array that is being appended in pieces.
 struct QueuedArray {
-    /// What belongs to it, until it is announced.
+    /// Its message, until the array is announced.
     message: Option<Vec<u8>>,
     array: Array,
-    /// How many of its bytes are laid down.
+    /// How many of its bytes are appended.
     appended: usize,
 }
 
-/// What an acknowledgement says.
+/// What follows from an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckOutcome {
-    /// More of the stream has arrived than was known.
+    /// More of the stream has arrived.
     Progress,
     /// Nothing new.
     Old,
-    /// Bytes are acknowledged that were never sent.
+    /// It acknowledges bytes that were never sent.
     Impossible,
 }
 
@@ -116,7 +115,7 @@ impl StreamSegment {
         self.start + bytes as u64
     }
 
-    /// Appends its bytes from this position on, `bytes_max` at most.
+    /// Appends its bytes from this position on to a frame, at most `bytes_max`.
     fn write(&self, from: u64, bytes_max: usize, frame: &mut Vec<u8>) {
         let from = (from - self.start) as usize;
         let mut write =
@@ -145,7 +144,7 @@ impl Outbound {
         self.backlog_bytes() == 0 && self.waiting.is_empty() && self.offered() == 0
     }
 
-    /// How many arrays the peer may copy.
+    /// The number of arrays that the peer may copy.
     pub(super) fn offered(&self) -> usize {
         self.offers.len()
     }
@@ -183,12 +182,13 @@ impl Outbound {
         self.waiting.push_back(QueuedArray { message: Some(message), array, appended: 0 });
     }
 
-    /// Tells the peer what became of its offer.
+    /// Tells the peer what became of its offers.
     pub(super) fn reply(&mut self, reply: OfferReply, buffers: &mut Buffers) {
         self.append(buffers, |stream| records::write_reply(stream, reply));
     }
 
-    /// The peer says what became of ours. Of how many; `None`: it had none.
+    /// Handles the peer's reply to this PE's offers. Returns how many it settles; `None`: there
+    /// were none.
     pub(super) fn handle_reply(
         &mut self,
         reply: OfferReply,
@@ -205,7 +205,7 @@ impl Outbound {
         Some(count)
     }
 
-    /// Appends to the messages that were laid down last.
+    /// Appends to the stream, behind the last message.
     fn append(&mut self, buffers: &mut Buffers, write: impl FnOnce(&mut Vec<u8>)) {
         let is_open = self.segments.back().is_some_and(|segment| match &segment.content {
             SegmentContent::Messages(bytes) => bytes.len() < SEGMENT_BYTES,
@@ -224,7 +224,7 @@ impl Outbound {
         }
     }
 
-    /// Lays down arrays as far as they can be sent soon.
+    /// Appends pieces of arrays, as many as can be sent soon.
     fn append_pieces(&mut self, buffers: &mut Buffers) {
         while self.appended - self.sent < self.frame_bytes as u64
             && let Some(QueuedArray { mut message, array, appended }) = self.waiting.pop_front()
@@ -253,7 +253,7 @@ impl Outbound {
         (self.sent - self.acknowledged) as usize
     }
 
-    /// How many bytes may be in flight now.
+    /// The most bytes that may be in flight now.
     fn allowed_bytes(&self) -> usize {
         let credit = self.limit.saturating_sub(self.acknowledged) as usize;
         self.window_bytes.min(credit.max(self.frame_bytes))
@@ -264,8 +264,8 @@ impl Outbound {
         self.sent < self.appended && self.in_flight_bytes() < self.allowed_bytes()
     }
 
-    /// Appends the bytes of the next frame to send, which may be none. Its position, and how many
-    /// bytes come after it.
+    /// Appends the bytes of the next frame to send, which may be none. Returns the frame's
+    /// position, and the number of bytes that come after it.
     pub(super) fn next(&self, frame: &mut Vec<u8>) -> (u64, usize) {
         let room =
             self.allowed_bytes().saturating_sub(self.in_flight_bytes()).min(self.frame_bytes);
@@ -297,7 +297,7 @@ impl Outbound {
         resent as usize
     }
 
-    /// The peer has every byte before `position`, and gives us credit for this many bytes more.
+    /// The peer has every byte before `position`, and gives credit for this many bytes more.
     pub(super) fn acknowledge(
         &mut self,
         position: u64,
@@ -329,20 +329,20 @@ impl Outbound {
         AckOutcome::Progress
     }
 
-    /// When the stream is to be resent unless something is heard.
+    /// When to resend the stream unless the peer acknowledges something.
     pub(super) fn resend_at(&self, resend_after: Duration) -> Option<Duration> {
         Some(self.silent_since?.saturating_add(resend_after))
     }
 
-    /// Nothing was heard until the deadline: goes back to what is not acknowledged. Returns how
-    /// many times that has happened in this silence.
+    /// The deadline is over: goes back to what is not acknowledged. Returns how many times that has
+    /// happened in this silence.
     pub(super) fn resend(&mut self) -> u32 {
         self.rewind(self.frame_bytes);
         self.resends = self.resends.saturating_add(1);
         self.resends
     }
 
-    /// Goes back to what is not acknowledged, on a lane where nothing has been sent yet.
+    /// Goes back to what is not acknowledged, for a new lane.
     pub(super) fn restart(&mut self, frame_bytes: usize) {
         self.rewind(frame_bytes);
         self.resends = 0;

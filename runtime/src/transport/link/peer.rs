@@ -1,4 +1,4 @@
-//! Both streams of one pair, and the acknowledgements between them.
+//! Both streams between this PE and one peer, and their acknowledgements.
 
 use super::buffers::Buffers;
 use super::credit::{Budget, Loan};
@@ -14,19 +14,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How long an acknowledgement may wait for a frame that goes the same way.
+/// How long an acknowledgement may wait for a frame in the same direction.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(1);
 
-/// How many acknowledgements a sender gets, at the least, while it uses up its credit, so that a
-/// steady flow never waits for one: when more of it waits, and when nothing does.
+/// The least number of acknowledgements that a sender gets while it uses up its credit, so that a
+/// steady flow never waits for one: if it has more to send, and if it has not.
 const ACKNOWLEDGEMENTS_PER_WINDOW: [u64; 2] = [4, 2];
 
-/// What is the same for all peers of a port.
+/// Limits that are the same for all peers of a port.
 #[derive(Clone, Copy)]
 pub(super) struct StreamLimits {
     /// Bytes of the stream that fit into a frame of the lane.
     pub(super) frame_bytes: usize,
-    /// The most that may be in flight between two PEs, one way.
+    /// The most bytes that may be in flight between two PEs, in one direction.
     pub(super) window_bytes: usize,
     pub(super) message_bytes_max: usize,
     pub(super) resend_after: Duration,
@@ -42,24 +42,24 @@ impl StreamLimits {
 pub(super) struct PortResources {
     pub(super) buffers: Buffers,
     pub(super) budget: Budget,
-    /// How many arrays peers may copy that they have not yet said to have.
+    /// The number of arrays that are offered to peers and not yet answered.
     pub(super) offered: usize,
 }
 
-/// What a port keeps about a PE that it talks to.
+/// See the [module](self).
 pub(super) struct PeerStreams {
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
-    /// Arrays that we copy out of its memory.
+    /// Arrays that this PE copies out of the peer's memory.
     pub(super) fetches: Fetches,
-    /// The position in the peer's stream that our last frame acknowledged.
+    /// The position in the peer's stream that this PE's last frame acknowledged.
     acknowledged: u64,
-    /// The credit that it gave.
+    /// The credit that this frame gave.
     credited: u32,
     loan: Loan,
-    /// When an acknowledgement has to go out, if one is owed.
+    /// When an acknowledgement must be sent, if one is owed.
     acknowledge_by: Option<Duration>,
-    /// When its last frame came.
+    /// When the peer's last frame arrived.
     pub(super) heard: Duration,
     /// Nothing more is sent to this peer or taken from it.
     pub(super) is_closed: bool,
@@ -73,14 +73,15 @@ pub(super) struct PeerStreams {
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum FrameOutcome {
     Good,
+    /// All its bytes had arrived before.
     Duplicate,
+    /// Bytes before its own are missing.
     Gap,
-    /// It acknowledges what was never sent.
+    /// It acknowledges bytes that were never sent.
     Impossible,
     /// The peer is closed.
     Refused,
-    /// What it carries is not what a port writes, or a message over the limit; the peer is closed
-    /// now.
+    /// No port writes such bytes, or they hold a message over the limit. The peer is closed now.
     Malformed(Malformed),
 }
 
@@ -131,7 +132,7 @@ impl PeerStreams {
                 self.schedule_acknowledgement(header.waiting, limits, &mut resources.budget, now);
                 FrameOutcome::Good
             }
-            // The acknowledgement of the first copy may be lost: the peer needs another.
+            // The acknowledgement of the first copy may have been lost: the peer needs another.
             Ok(PayloadOutcome::Duplicate) => {
                 self.acknowledge_by = Some(now);
                 FrameOutcome::Duplicate
@@ -144,7 +145,7 @@ impl PeerStreams {
         }
     }
 
-    /// Does what the peer says of arrays that are copied.
+    /// Handles what the peer has said about arrays that are copied.
     fn handle_copy_records(&mut self, resources: &mut PortResources) -> Result<(), Malformed> {
         while let Some(copy_record) = self.inbound.take_copy_record() {
             match copy_record {
@@ -158,7 +159,7 @@ impl PeerStreams {
         Ok(())
     }
 
-    /// Copies on in the arrays that the peer has offered.
+    /// Copies the next part of the arrays that the peer has offered.
     pub(super) fn fetch(
         &mut self,
         part_bytes: usize,
@@ -170,8 +171,8 @@ impl PeerStreams {
         }
     }
 
-    /// New bytes have come, and at least `waiting` more are to come: the peer is owed an
-    /// acknowledgement, and credit.
+    /// New bytes have arrived, and at least `waiting` more follow: gives the peer credit, and
+    /// decides when to acknowledge.
     fn schedule_acknowledgement(
         &mut self,
         waiting: u32,
@@ -191,7 +192,7 @@ impl PeerStreams {
         }
     }
 
-    /// Appends the bytes of the next frame for this peer, if any. Its header.
+    /// Appends the bytes of the next frame for this peer, if any. Returns the frame's header.
     pub(super) fn next(&self, frame: &mut Vec<u8>) -> Header {
         let (sequence, waiting) = self.outbound.next(frame);
         let acknowledged = self.inbound.position();
@@ -200,13 +201,13 @@ impl PeerStreams {
         Header { sequence, acknowledged, credit, waiting }
     }
 
-    /// Whether a frame can go out now, be it only to acknowledge.
+    /// Whether a frame can be sent now, if only to acknowledge.
     pub(super) fn may_send(&self, now: Duration) -> bool {
         self.outbound.may_send() || self.acknowledge_by.is_some_and(|by| by <= now)
     }
 
-    /// The lane took a frame with this header and this many bytes. Returns how many of them had
-    /// been sent before.
+    /// The lane took a frame with this header and this many bytes of the stream. Returns how many
+    /// of these had been sent before.
     pub(super) fn has_sent(
         &mut self,
         header: &Header,
@@ -220,7 +221,7 @@ impl PeerStreams {
         self.outbound.advance(bytes, now, &mut resources.buffers)
     }
 
-    /// When something falls due.
+    /// When the next resend or acknowledgement falls due.
     pub(super) fn deadline(&self, resend_after: Duration) -> Option<Duration> {
         let resend_at = self.outbound.resend_at(resend_after);
         match (resend_at, self.acknowledge_by) {
@@ -234,7 +235,7 @@ impl PeerStreams {
         self.outbound.is_empty() && self.acknowledge_by.is_none()
     }
 
-    /// Drops what waits, and whatever may come.
+    /// Drops what waits, and everything that may still arrive.
     pub(super) fn close(&mut self, resources: &mut PortResources) {
         resources.budget.end(&mut self.loan);
         resources.offered -= self.outbound.offered();
@@ -245,21 +246,21 @@ impl PeerStreams {
         self.acknowledge_by = None;
     }
 
-    /// Puts the peer, whose name is `pe`, on the list of those to send to.
+    /// Puts the peer, which is `pe`, on the list of peers to send to.
     pub(super) fn enlist_ready(&mut self, pe: Pe, ready: &mut Vec<Pe>) {
         if !std::mem::replace(&mut self.is_ready, true) {
             ready.push(pe);
         }
     }
 
-    /// Puts the peer, whose name is `pe`, on the list of those with arrays to copy, if it has any.
+    /// Puts the peer, which is `pe`, on the list of peers with arrays to copy, if it has any.
     pub(super) fn enlist_fetched(&mut self, pe: Pe, fetched: &mut VecDeque<Pe>) {
         if self.fetches.are_open() && !fetched.contains(&pe) {
             fetched.push_back(pe);
         }
     }
 
-    /// Puts the peer, whose name is `pe`, on the list of those with a running clock.
+    /// Puts the peer, which is `pe`, on the list of peers for which something may fall due.
     pub(super) fn enlist_timed(&mut self, pe: Pe, timed: &mut Vec<Pe>) {
         if !std::mem::replace(&mut self.is_timed, true) {
             timed.push(pe);

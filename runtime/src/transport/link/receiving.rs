@@ -1,4 +1,4 @@
-//! What a port does with the frames that arrive.
+//! How a port receives: what it does with the frames that arrive.
 
 use super::frame::Frame;
 use super::peer::{FrameOutcome, PeerStreams};
@@ -74,7 +74,8 @@ impl Port {
         })?;
         failure.map_or(Ok(()), Err)
     }
-    /// Copies on in what one of the peers has offered.
+
+    /// Copies the next part of an array that the first of the waiting peers has offered.
     pub(super) fn fetch(&mut self, deliver: &mut Deliver<'_>) {
         let Some(from) = self.fetched.pop_front() else { return };
         let Some(peer) = self.peers[from.index()].as_mut() else { return };

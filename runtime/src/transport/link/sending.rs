@@ -1,15 +1,16 @@
-//! How a port sends: what waits, what it owes, and again what was not acknowledged.
+//! How a port sends: messages that wait, acknowledgements that it owes, and bytes that were not
+//! acknowledged in time.
 
 use super::frame::{self, HEADER_BYTES};
 use super::{LaneError, LinkError, Port};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// When to try again on a lane that was full: no lane says when it no longer is.
+/// When to try again on a lane that was full: no lane says when it has room again.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
 
 impl Port {
-    /// Looks at the clock of every peer that has one running, if any may be due.
+    /// Checks every peer for which something may be due.
     pub(super) fn check_timers(&mut self, now: Duration) {
         if now < self.due {
             return;
@@ -22,7 +23,7 @@ impl Port {
                 let unheard = now.saturating_sub(peer.heard);
                 silences.note_resend(pe, peer.outbound.resend(), unheard, settings);
             }
-            // The peer gets a new clock then.
+            // A peer that gets a frame now gets its next deadline then.
             let deadline = if peer.may_send(now) {
                 peer.enlist_ready(pe, ready);
                 None
@@ -35,7 +36,7 @@ impl Port {
         });
     }
 
-    /// Sends what is to be sent as far as the lane takes it.
+    /// Sends what can be sent, as far as the lane takes it.
     ///
     /// # Errors
     ///
@@ -84,10 +85,10 @@ impl Port {
                 }
                 Err(error) => {
                     if matches!(error, LaneError::HasLeft(_)) {
-                        // Or what is for others would never get its turn.
+                        // Otherwise the frames for other peers would never get their turn.
                         peer.close(&mut self.resources);
                     }
-                    // Nor is the rest forgotten until something else falls due.
+                    // The rest is tried again soon, even if nothing else falls due.
                     self.due = self.due.min(now + RETRY_AFTER);
                     return Err(error.into());
                 }
@@ -99,7 +100,7 @@ impl Port {
             self.counters.bytes_resent += resent as u64;
         }
         if let Some(deadline) = peer.deadline(self.limits.resend_after) {
-            // What the lane did not take now may have been due already.
+            // The frame that the lane did not take may have been due already.
             self.due = self.due.min(deadline.max(now + RETRY_AFTER));
             peer.enlist_timed(to, &mut self.timed);
         }

@@ -1,14 +1,14 @@
-//! What a port says of peers that do not answer, and of a lane that takes nothing.
+//! Notices peers that do not answer, and a lane that takes nothing.
 //!
-//! Neither is an error, since the port cannot know the cause: it asks others to look. A peer may be
-//! slow or dead, which the watch finds out; or the lane may be stuck.
+//! Neither is an error, since the port cannot know the cause. A peer may be slow or dead, which the
+//! detector finds out; or the lane may be stuck.
 
 use super::counters::Silence;
 use super::settings::PortSettings;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// What has not been told yet.
+/// What has not been reported yet.
 #[derive(Default)]
 pub(super) struct SilenceMonitor {
     pub(super) silent: Vec<Silence>,
@@ -18,8 +18,8 @@ pub(super) struct SilenceMonitor {
 }
 
 impl SilenceMonitor {
-    /// The stream to a peer was resent, `resends` times so far without an acknowledgement. One
-    /// whose frames come is not silent: on a slow network acknowledgements wait behind data.
+    /// The stream to a peer was resent, for the `resends`-th time without an acknowledgement. A
+    /// peer whose frames arrive is not silent: on a slow network acknowledgements wait behind data.
     pub(super) fn note_resend(
         &mut self,
         pe: Pe,

@@ -1,7 +1,7 @@
-//! The MPI calls, and nothing else.
+//! The calls of MPI, and nothing else.
 //!
-//! Sends are non-blocking, receives matched by `MPI_Improbe`; nothing here is meant to wait. After
-//! a process has died it may hang all the same.
+//! Sends are non-blocking, and receives are matched by `MPI_Improbe`; no call waits by design.
+//! After a process has died, a call may hang all the same.
 #![allow(unsafe_code)]
 
 use super::queues::FrameQueues;
@@ -16,41 +16,42 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_topology::{Pe, Topology};
 
-/// Frames that one round of pumping receives.
+/// The most frames that one round receives.
 const PUMP_FRAMES_MAX: usize = 64;
 
 /// Nothing more is received while this many frames wait for a poll.
 const INCOMING_FRAMES_MAX: usize = 1024;
 
-/// A frame longer than this was not sent by this program, and is not received.
+/// This program sends no longer frame, in bytes; a longer one is not received.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
-/// A probe that finds nothing may have taken a message in that only the next probe finds. (MPICH
+/// A probe that finds nothing may have taken in a message that only the next probe finds. (MPICH
 /// over shared memory, tasks of 100 µs: with the second probe 31,000 steals in 4 s, without 7,000.)
 const PROBES_IN_VAIN_MAX: u32 = 2;
 
-/// Tells our messages from others on the communicator.
+/// The tag of all messages of the lane.
 const TAG: c_int = 0x0F15;
 
-/// What calls MPI.
+/// The lane's [`Pump`].
 pub(super) struct MpiCalls {
     /// Never freed: that would be collective, and finalising MPI frees it anyway.
     comm: ManuallyDrop<SimpleCommunicator>,
-    /// Which PE has which rank.
+    /// Knows which PE has which rank.
     topology: Arc<Topology>,
     /// Sends that MPI has not completed yet.
     sends: Vec<PendingSend>,
     queues: Arc<FrameQueues>,
 }
 
-/// A copy of a communicator on its way, which all its processes have to ask for.
+/// A copy of a communicator that is being made (`MPI_Comm_idup`). All processes of the communicator
+/// must ask for it.
 pub struct CommDup {
     comm: Box<ffi::MPI_Comm>,
     request: ffi::MPI_Request,
 }
 
 impl CommDup {
-    /// Asks for one.
+    /// Asks for a copy.
     ///
     /// # Errors
     /// MPI refuses it.
@@ -67,10 +68,10 @@ impl CommDup {
         Ok(CommDup { comm, request: unsafe { request.assume_init() } })
     }
 
-    /// The copy, once it is there; nothing after that.
+    /// The copy, once it is made, and only once; `None` before and after that. Does not wait.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// MPI failed.
     pub fn poll(&mut self) -> Result<Option<SimpleCommunicator>, LaneError> {
         let mut done = 0;
         // SAFETY: the request came from `MPI_Comm_idup`, or was completed and so is null, which may
@@ -87,7 +88,7 @@ impl CommDup {
     }
 }
 
-/// MPI may still write to one that was given up.
+/// MPI may still write to the box of a copy that was given up, so the box is leaked.
 impl Drop for CommDup {
     fn drop(&mut self) {
         // SAFETY: the constant is the library's own.
@@ -99,7 +100,7 @@ impl Drop for CommDup {
 struct PendingSend {
     request: ffi::MPI_Request,
     to: Pe,
-    /// What MPI reads from until the request is complete. Never touched before.
+    /// MPI reads from it until the request is complete. Until then it is not touched.
     frame: Vec<u8>,
 }
 
@@ -108,7 +109,7 @@ struct PendingSend {
 unsafe impl Send for MpiCalls {}
 
 impl MpiCalls {
-    /// Over a communicator of its own, with the launcher's ranks.
+    /// Over a communicator that nothing else uses, with the launcher's ranks.
     pub(super) fn new(
         comm: SimpleCommunicator,
         topology: Arc<Topology>,
@@ -127,7 +128,7 @@ impl MpiCalls {
 
     /// Takes back the buffers of completed sends.
     fn complete_sends(&mut self) -> Result<(), LaneError> {
-        // All of them: a PE that takes nothing must not hold up what goes to others.
+        // All sends: a PE that takes nothing must not delay frames for other PEs.
         let mut next = 0;
         while let Some(send) = self.sends.get_mut(next) {
             let mut done = 0;
@@ -218,7 +219,7 @@ impl MpiCalls {
         Ok(())
     }
 
-    /// Sends what waits, receives what has come.
+    /// Sends frames that wait, and receives frames that have arrived.
     fn round(&mut self) -> Result<bool, LaneError> {
         let mut moved = false;
         while let Some((to, frame)) = self.queues.outgoing.pop() {
@@ -254,13 +255,13 @@ impl Pump for MpiCalls {
 
 impl Drop for MpiCalls {
     fn drop(&mut self) {
-        // Whatever MPI may still read from must stay where it is. Nothing is called: this may come
-        // when MPI is not to be called any more.
+        // MPI may still read from these buffers, so they are leaked. MPI is not called: it may be
+        // finalised already.
         self.sends.drain(..).for_each(|send| std::mem::forget(send.frame));
     }
 }
 
-/// The error that a return code stands for.
+/// The error that a return code stands for, if it is one.
 fn check(call: &'static str, code: c_int) -> Result<(), LaneError> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());

@@ -1,14 +1,14 @@
 //! Frames as MPI messages.
 //!
-//! Only small messages are sent (at most 8 KiB, or 4), which the MPI library sends eagerly: they
-//! need nothing from the receiver to complete, so that no PE ever waits for another inside MPI.
+//! The lane sends only small messages (at most 8 KiB, or 4), which the MPI library sends eagerly:
+//! they complete without the receiver, so that no PE ever waits for another inside MPI.
 //!
-//! The lane itself calls no MPI: it puts frames into queues and takes them from queues. On the
-//! other side of these is a [`Pump`], `calls.rs`, which does. After the first death a call may
-//! never return; the thread that holds the lane does not even notice.
+//! The lane itself does not call MPI: it puts frames into queues and takes them from queues. On the
+//! other side of the queues a [`Pump`], `calls.rs`, calls MPI. After the first death a call may
+//! never return; the thread that holds the lane does not notice.
 //!
-//! MPI is to be initialised with `MPI_THREAD_SERIALIZED` or better: the thread that has the pump
-//! may call, one at a time. `&mut self` sees to that.
+//! MPI must be initialised with `MPI_THREAD_SERIALIZED` or better: any thread may call, one at a
+//! time. The `&mut self` of the pump ensures that.
 
 mod calls;
 mod queues;
@@ -29,13 +29,13 @@ use ultramarine_topology::{Pe, Topology};
 /// own header through shared memory.
 const FRAME_BYTES: usize = (4 << 10) - 64;
 
-/// The longest that MPICH does, and those that come of it.
+/// The longest frame that MPICH, and libraries derived from it, send eagerly, in bytes.
 const FRAME_BYTES_OF_MPICH: usize = (8 << 10) - 64;
 
-/// Frames towards one PE that MPI has not completed; the next one waits.
+/// The most frames towards one PE that MPI has not completed; the next one waits.
 const SENDS_PER_PEER_MAX: u32 = 64;
 
-/// Frames that one poll delivers.
+/// The most frames that one poll delivers.
 const POLL_FRAMES_MAX: usize = 64;
 
 /// The lane of a job that MPI connects.
@@ -47,11 +47,16 @@ pub struct MpiLane {
 }
 
 impl MpiLane {
-    /// The lane over a communicator of its own, in which the processes have the launcher's ranks.
+    /// The lane over a communicator that nothing else uses, in which the processes have the
+    /// launcher's ranks.
+    ///
+    /// # Errors
+    ///
+    /// MPI refuses a call.
     ///
     /// # Panics
     ///
-    /// If MPI was initialised for one thread only.
+    /// MPI was initialised for one thread only.
     pub fn new(comm: SimpleCommunicator, topology: Arc<Topology>) -> Result<Self, LaneError> {
         let queues = Arc::new(FrameQueues::new(comm.size() as usize));
         let calls = Some(MpiCalls::new(comm, topology, queues.clone())?);
@@ -122,7 +127,7 @@ impl Lane for MpiLane {
     }
 }
 
-/// MPI has nothing to sleep in: a thread that sleeps here must look for messages from time to time.
+/// MPI offers nothing to sleep in: a thread that sleeps here must poll from time to time.
 #[derive(Default)]
 struct CondvarSleeper {
     rung: Mutex<bool>,

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_topology::Pe;
 
-/// Buffers kept for the next frames.
+/// The most buffers kept for the next frames.
 const SPARE_BUFFERS_MAX: usize = 128;
 
-/// What lies between the lane and the calls.
+/// See the [module](self).
 pub(super) struct FrameQueues {
     pub(super) outgoing: SegQueue<(Pe, Vec<u8>)>,
     pub(super) incoming: SegQueue<(Pe, Vec<u8>)>,
     /// Empty buffers.
     pub(super) spare: ArrayQueue<Vec<u8>>,
-    /// How many frames have not left, in all and towards each PE.
+    /// The number of frames that have not left, in all and towards each PE.
     pub(super) unsent: AtomicUsize,
     pub(super) unsent_to: Box<[AtomicU32]>,
     pub(super) has_failed: AtomicBool,
@@ -42,11 +42,11 @@ impl FrameQueues {
 
     pub(super) fn give_back(&self, mut buffer: Vec<u8>) {
         buffer.clear();
-        // A full store of spares simply lets this one go.
+        // If there are enough spare buffers, this one is dropped.
         let _ = self.spare.push(buffer);
     }
 
-    /// MPI is done with a frame.
+    /// Notes that MPI has sent a frame, and takes its buffer back.
     pub(super) fn has_left(&self, to: Pe, frame: Vec<u8>) {
         self.unsent_to[to.index()].fetch_sub(1, Ordering::Relaxed);
         self.unsent.fetch_sub(1, Ordering::Release);

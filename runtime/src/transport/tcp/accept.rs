@@ -1,4 +1,4 @@
-//! Taking calls, from PEs and from strangers.
+//! Accepts calls, from PEs and from strangers.
 
 use super::connection::{TcpCloseReason, TcpConnection, token};
 use super::counters::TcpCounters;
@@ -7,14 +7,14 @@ use crate::handshake::{Handshake, Purpose};
 use mio::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// How many connections one round accepts.
+/// The most connections that one round accepts.
 const ROUND_ACCEPTS_MAX: usize = 64;
 
-/// How long a handshake may go on while others wait that there is no room for.
+/// How long a handshake may take while other callers wait for room.
 const HELLO_WITHIN_IF_PRESSED: Duration = Duration::from_millis(100);
 
 impl Sockets {
-    /// Takes those who call, as far as there is room.
+    /// Accepts calls, as far as there is room.
     pub(super) fn accept(&mut self, now: Instant) {
         for _ in 0..ROUND_ACCEPTS_MAX {
             if !self.listener.is_called() || !self.may_accept(now) {
@@ -46,8 +46,8 @@ impl Sockets {
         }
     }
 
-    /// Closes the connections whose handshake has not ended in time: the oldest of them after less
-    /// if others are waiting.
+    /// Closes accepted connections whose handshake takes too long; sooner if other callers wait for
+    /// room.
     pub(super) fn close_late_handshakes(&mut self, now: Instant) {
         while let Some((_, &place)) = self.strangers.first_key_value() {
             let is_pressed = self.listener.is_called() && !self.may_accept(now);

@@ -1,4 +1,4 @@
-//! One connection: a handshake, then frames, both ways.
+//! One connection of the TCP lane: a handshake, then frames in both directions.
 
 use crate::handshake::{CHALLENGE_BYTES, HELLO_BYTES, Handshake, HandshakeError, JobKey, Purpose};
 use crate::transport::frame_splitter::FrameSplitter;
@@ -19,26 +19,26 @@ pub(super) fn token(place: usize) -> Token {
     Token(place + 1)
 }
 
-/// How many bytes wait, per connection, for the system to take them: enough for several frames.
+/// The most bytes of a connection that wait for the system to take them: enough for several frames.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// How often one connection is read in a round, so that all get their turn.
+/// The most reads from one connection in a round, so that all connections get their turn.
 const ROUND_READS_MAX: usize = 4;
 
 pub(super) struct TcpConnection {
     pub(super) stream: TcpStream,
-    /// Who is, or should be, at the other end; `None` while that is unknown.
+    /// The PE that is, or should be, at the other end; `None` while it is unknown.
     pub(super) peer: Option<Pe>,
     pub(super) is_dialled: bool,
     pub(super) state: ConnectionState,
-    /// What to say first, until the system has the connection and not only the wish for one.
+    /// The HELLO to send, until the system has made the connection.
     hello: Option<[u8; HELLO_BYTES]>,
     frames: FrameSplitter,
-    /// What the system has not taken yet: begins wherever a write stopped.
+    /// Bytes that the system has not taken yet, from wherever a write stopped.
     waiting: VecDeque<u8>,
-    /// When it was begun, and then when it was opened.
+    /// When the connection was begun, and later when it was opened.
     pub(super) since: Instant,
-    /// When it was begun, was first heard and last used, on the lane's count of such events.
+    /// When it was begun, first read and last used, in the lane's count of events.
     pub(super) begun: u64,
     pub(super) first_heard: Option<u64>,
     pub(super) used: u64,
@@ -49,11 +49,11 @@ pub(super) struct TcpConnection {
 pub(super) enum ConnectionState {
     Greeting(Handshake),
     Open,
-    /// Nothing more is sent than what waits. What comes is read to its end.
+    /// Nothing more is sent after the bytes that wait. What arrives is read to the end.
     Ending {
-        /// Until this moment at most.
+        /// When to close it at the latest.
         until: Instant,
-        /// The end has been read.
+        /// The other end has ended its direction.
         is_read: bool,
     },
 }
@@ -63,10 +63,11 @@ pub(super) enum ConnectionState {
 pub(super) enum TcpCloseReason {
     /// Nothing is wrong.
     Orderly,
+    /// It broke, or could not be made.
     Broken,
-    /// It began with anything but a hello to us, or did not go on.
+    /// It did not begin with a HELLO for this PE, or its handshake was not completed.
     NoHandshake,
-    /// The other end does not know the key.
+    /// The other end does not know the job's key.
     Forged,
     /// It announced a frame over the limit.
     Oversized,
@@ -91,11 +92,11 @@ impl From<HandshakeError> for TcpCloseReason {
 /// How far a connection has been read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadProgress {
-    /// All that has come.
+    /// All that has arrived was read.
     All,
-    /// There may be more.
+    /// There may be more to read.
     Some,
-    /// Nothing more will come.
+    /// Nothing more will arrive.
     Last,
 }
 
@@ -117,7 +118,7 @@ impl TcpConnection {
         Ok(connection)
     }
 
-    /// One that is dialled, or was accepted.
+    /// A connection that is being dialled, or was accepted.
     pub(super) fn new(
         mut stream: TcpStream,
         handshake: Handshake,
@@ -142,7 +143,7 @@ impl TcpConnection {
         })
     }
 
-    /// Whether nothing is known to be under way in either direction.
+    /// Whether nothing seems to be under way in either direction.
     pub(super) fn is_idle(&self) -> bool {
         self.is_flushed() && !self.is_unread && self.frames.is_at_boundary()
     }
@@ -151,7 +152,7 @@ impl TcpConnection {
         self.waiting.is_empty()
     }
 
-    /// All has been said, and heard.
+    /// Whether both ends have sent and read everything.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, ConnectionState::Ending { is_read: true, .. }) && self.is_flushed()
     }
@@ -168,18 +169,18 @@ impl TcpConnection {
                 Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
                 Err(error) => return Err(error),
             }
-            // It is the first that is written on this connection, and short: the system takes it.
+            // It is the first write on this connection, and short: the system takes all of it.
             self.stream.write_all(&hello)?;
         }
         if event.is_writable() { self.flush() } else { Ok(()) }
     }
 
-    /// Goes on with the handshake. Returns who is at the other end once it is done.
+    /// Goes on with the handshake. Returns the PE at the other end once it is done.
     pub(super) fn continue_handshake(&mut self) -> Result<Option<Pe>, TcpCloseReason> {
         let mut buffer =
             [0; if HELLO_BYTES > CHALLENGE_BYTES { HELLO_BYTES } else { CHALLENGE_BYTES }];
         while let ConnectionState::Greeting(handshake) = &mut self.state {
-            // Not a byte more, so that the frames behind it stay where they are.
+            // Not a byte more, so that the frames behind the handshake stay in the socket.
             let wanted = handshake.wanted_bytes().min(buffer.len());
             let Some(read) = read(&mut self.stream, &mut buffer[..wanted])? else {
                 return Ok(None);
@@ -194,7 +195,7 @@ impl TcpConnection {
             let mut answer = Vec::new();
             let peer = handshake.read(&mut &buffer[..read], &mut answer)?;
             if self.is_dialled {
-                // The proof goes with the frames that have waited for it.
+                // The proof goes before the frames that wait.
                 answer.iter().rev().for_each(|byte| self.waiting.push_front(*byte));
             } else {
                 self.stream.write_all(&answer)?;
@@ -207,7 +208,7 @@ impl TcpConnection {
         Ok(None)
     }
 
-    /// Hands over a frame. `Ok(false)`: not now.
+    /// Sends a frame. `Ok(false)`: there is no room now.
     pub(super) fn send(&mut self, frame: &[u8]) -> io::Result<bool> {
         let prefix = (frame.len() as u32).to_le_bytes();
         if self.waiting.len() + prefix.len() + frame.len() > WAITING_BYTES_MAX {
@@ -222,12 +223,12 @@ impl TcpConnection {
         Ok(true)
     }
 
-    /// Takes over what waits on one that was dialled and is given up.
+    /// Takes over the bytes that wait on a dial that is given up.
     pub(super) fn inherit(&mut self, mut other: TcpConnection) {
         self.waiting.append(&mut other.waiting);
     }
 
-    /// Hands the system what waits, and then the end if this is to be it.
+    /// Hands the system what waits, and then ends this direction if the connection is ending.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if matches!(self.state, ConnectionState::Greeting(_)) {
             return Ok(());
@@ -245,19 +246,19 @@ impl TcpConnection {
         }
     }
 
-    /// Sends nothing more, and reads until this moment at most.
+    /// Sends nothing more, and reads until `until` at most.
     pub(super) fn end(&mut self, until: Instant) {
         self.state = ConnectionState::Ending { until, is_read: false };
-        // A failure means that the other end is gone, which reading tells.
+        // A failure means that the other end is gone, which the next read finds out.
         let _ = self.flush();
     }
 
-    /// Gives up what waits: the other end does not take it any more.
+    /// Drops the bytes that wait: the other end does not take them any more.
     pub(super) fn drop_waiting(&mut self) {
         self.waiting.clear();
     }
 
-    /// Reads what has come, up to a bound, and delivers the frames in it.
+    /// Reads what has arrived, up to a limit, and delivers the frames in it.
     pub(super) fn read(
         &mut self,
         scratch: &mut [u8],
@@ -278,7 +279,7 @@ impl TcpConnection {
     }
 }
 
-/// How many bytes were read; 0 at the end, `None` if there are none now.
+/// The number of bytes read; 0 at the end, `None` if there are none now.
 fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     loop {
         match stream.read(buffer) {
@@ -290,7 +291,7 @@ fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Option<usize>> 
     }
 }
 
-/// How many bytes of the two pieces the system took; 0 if it takes none now.
+/// The number of bytes of the two slices that the system took; 0 if it takes none now.
 fn write(stream: &mut TcpStream, one: &[u8], other: &[u8]) -> io::Result<usize> {
     loop {
         match stream.write_vectored(&[IoSlice::new(one), IoSlice::new(other)]) {

@@ -3,25 +3,26 @@
 
 use std::time::{Duration, Instant};
 
-/// The least number of connections that a lane can do with: one to dial and one to take a call.
+/// The least number of connections that a lane needs: one to dial, and one to accept a call.
 pub const CONNECTIONS_MIN: usize = 2;
 
-/// How long a wish to dial counts that is not repeated. (The link repeats it every millisecond.)
+/// How long a request to dial counts if it is not repeated. (The link repeats it every
+/// millisecond.)
 const DIAL_WANTED_FOR: Duration = Duration::from_millis(100);
 
-/// How long to make do with what there is after the system has refused more.
+/// How long the lane keeps to the connections that it has after the system has refused another.
 const SHORT_FOR: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 pub(super) struct ConnectionLimit {
     connections_max: usize,
-    /// When the system refused a connection, and how many there were.
+    /// When the system refused a connection, and how many connections there were.
     pub(super) short: Option<(Instant, usize)>,
     /// When a dial last found no room.
     pub(super) dial_wanted_at: Option<Instant>,
-    /// If both want the same room: whether a dial gets it, or a caller.
+    /// If both a dial and a caller want room: whether the dial gets it.
     pub(super) is_for_dial: bool,
-    /// Since when there is no room, and nothing to close for it.
+    /// Since when there is no room, and no connection to close.
     pub(super) pressed_since: Option<Instant>,
 }
 

@@ -1,16 +1,16 @@
-//! What a TCP lane has seen.
+//! The counters of a TCP lane.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a TCP lane has seen since it was made. Kept by the lane, readable from anywhere.
+/// What a TCP lane has counted since it was made. The lane writes them; any thread may read them.
 #[derive(Default, Debug)]
 pub struct TcpCounters {
-    /// Connections made to others, handshake and all.
+    /// Connections that this PE dialled and whose handshake was completed.
     pub dialled: AtomicU64,
-    /// Connections taken from others, handshake and all.
+    /// Connections that this PE accepted and whose handshake was completed.
     pub accepted: AtomicU64,
-    /// Connections closed because they did not say the right hello, or not all of the handshake in
-    /// time. (Now and then a PE's: if two dial each other at once, one of them drops its call.)
+    /// Connections closed because they did not begin with the right HELLO, or did not complete the
+    /// handshake in time. (Sometimes a PE's: if two dial each other at once, one drops its call.)
     pub strangers: AtomicU64,
     /// Connections closed, by either end, because the other end did not know the job's key.
     pub forged: AtomicU64,
@@ -20,9 +20,9 @@ pub struct TcpCounters {
     pub broken: AtomicU64,
     /// Connections dialled to PEs with which one broke before.
     pub redials: AtomicU64,
-    /// Times that a connection could not be accepted, for lack of descriptors, say.
+    /// Failures to accept a connection, for lack of file descriptors, for example.
     pub not_accepted: AtomicU64,
-    /// Times that this host could not dial for lack of descriptors.
+    /// Failures of this host to dial for lack of file descriptors.
     pub not_dialled: AtomicU64,
     /// Connections closed to make room for others.
     pub made_room: AtomicU64,

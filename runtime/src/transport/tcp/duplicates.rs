@@ -1,18 +1,18 @@
-//! One connection for each pair: what becomes of the others.
+//! One connection for each pair: what happens to duplicates.
 //!
-//! A connection is given up in one of three ways, and none loses frames that need not be lost.
+//! A connection is given up in one of three cases, and none loses more frames than it must.
 //!
-//! - **A dial that is overtaken.** If the other end's call has come through first, the own dial is
-//!   dropped. No proof was sent on it, so the other end cannot take it for a connection.
-//! - **Both dials come through.** Each end may have proved itself on the connection that it dialled
-//!   before it could know of the other. Both ends keep the one dialled by the PE with the smaller
-//!   number.
-//! - **A later one comes through.** A PE calls only when it has no connection. So if something was
-//!   heard on the former before this one was begun, or the same end dialled both, the other end has
-//!   lost the former: it is read as far as it goes, and closed.
+//! - **A dial is overtaken.** If the other end's call has succeeded first, this end drops its own
+//!   dial. It has sent no proof on it, so the other end cannot take it for a connection.
+//! - **Both dials succeed.** Each end may have proved itself on the connection that it dialled
+//!   before it could know of the other. Both ends keep the connection that the PE with the smaller
+//!   number has dialled.
+//! - **A later connection succeeds.** A PE dials only when it has no connection. So if a frame came
+//!   on the former connection before this one was begun, or the same end dialled both, the other
+//!   end has lost the former: it is read to the end, and closed.
 //!
 //! To close a connection in order, an end sends what waits, ends its own direction, and reads until
-//! the other end has done the same, which it does at once. Frames that come on a newer connection
+//! the other end has done the same, which it does at once. Frames that arrive on a newer connection
 //! meanwhile are delivered after those on the older one: the link takes a gap for a loss, and waits
 //! before it sends again.
 
@@ -22,7 +22,8 @@ use super::sockets::Sockets;
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
-/// How long the other end may take to end a connection that this one has ended. It may be stopped.
+/// How long the other end may take to end a connection that this end has ended. Its process may be
+/// stopped.
 pub(super) const ENDING_WITHIN: Duration = Duration::from_secs(5);
 
 impl Sockets {
@@ -62,7 +63,7 @@ impl Sockets {
         }
     }
 
-    /// Gives up a dial. What waits for it goes over to the connection at `place`.
+    /// Gives up a dial. What waits for it is sent on the connection at `place`.
     fn overtake(&mut self, overtaken: usize, place: usize) {
         let dialled = self.connections.get_mut(overtaken).and_then(Option::take);
         let Some(dialled) = dialled else { return };
@@ -93,7 +94,7 @@ impl Sockets {
         self.read_soon(place);
     }
 
-    /// Closes a connection that leads nowhere any more, once what has come on it is read.
+    /// Closes a connection that the other end has lost, once what has arrived on it is read.
     fn abandon(&mut self, place: usize) {
         if let Some(connection) = self.connection(place) {
             connection.drop_waiting();
@@ -101,7 +102,7 @@ impl Sockets {
         self.end(place, Instant::now());
     }
 
-    /// Nothing can be sent on this connection. What has come on it counts.
+    /// Nothing can be sent on this connection any more. What has arrived on it is still read.
     pub(super) fn connection_broke(&mut self, place: usize) {
         let Some(connection) = self.connection(place) else { return };
         let (pe, since) = (connection.peer, connection.since);
@@ -119,7 +120,7 @@ impl Sockets {
         }
     }
 
-    /// The other end says nothing more, and has said all.
+    /// The other end has ended its direction, after a whole frame.
     pub(super) fn read_to_end(&mut self, place: usize) {
         let until = Instant::now() + ENDING_WITHIN;
         if self
@@ -136,12 +137,12 @@ impl Sockets {
         }
     }
 
-    /// Closes those of the connections that are being closed for which the time is over.
+    /// Closes the ending connections whose time is over.
     pub(super) fn close_overdue(&mut self, now: Instant) {
         for _ in 0..self.ending.len() {
             let Some(place) = self.ending.pop_front() else { break };
             let is_due = self.connection(place).is_some_and(|connection| {
-                // What is still to be read is given as much time again.
+                // A connection with something still to be read gets as much time again.
                 matches!(connection.state, ConnectionState::Ending { until, .. }
                     if until <= now && !connection.is_unread || until + ENDING_WITHIN <= now)
             });

@@ -19,26 +19,26 @@ use crate::transport::descriptors;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A connection that was just opened is not closed for so long.
+/// How long a connection that was just opened is not closed.
 const HOLD: Duration = Duration::from_millis(5);
 
-/// A PE usually ends a connection sooner than this after the other end has. If not, another is
-/// chosen.
+/// A PE usually ends a connection within this time after the other end has. If it does not, another
+/// connection is closed.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
 
-/// If nothing is unused for so long, or no dial comes through, what does not go on is closed: there
-/// may be a PE at its other end that stands still.
+/// If all connections are in use for this long, or no dial succeeds, one on which nothing moves is
+/// closed: the PE at its other end may have stalled.
 const FORCE_AFTER: Duration = Duration::from_secs(1);
 
 impl Sockets {
-    /// Whether one more may be dialled.
+    /// Whether there is room for another dial.
     pub(super) fn may_dial(&self, now: Instant) -> bool {
         let is_for_caller = self.listener.is_called() && !self.limit.is_for_dial;
         self.has_dials_left(now)
             && self.total() + usize::from(is_for_caller) < self.limit.connections_max(now)
     }
 
-    /// Whether one more call may be taken.
+    /// Whether there is room to accept another call.
     pub(super) fn may_accept(&self, now: Instant) -> bool {
         let is_for_dial =
             self.limit.is_for_dial && self.limit.is_dial_wanted(now) && self.has_dials_left(now);
@@ -54,7 +54,7 @@ impl Sockets {
         self.strangers.len() < (self.limit.connections_max(now) / 2).clamp(1, self.strangers_max)
     }
 
-    /// Whether something falls due although epoll may tell of nothing.
+    /// Whether something may fall due without an event.
     pub(super) fn is_restless(&self) -> bool {
         self.listener.is_called()
             || !self.ending.is_empty()
@@ -76,7 +76,8 @@ impl Sockets {
         }
     }
 
-    /// Closes what has gone unused for longest if there is no room for what is wanted.
+    /// Closes connections that have gone unused for longest, if there is no room for a dial or a
+    /// call that waits.
     pub(super) fn make_room(&mut self, now: Instant) {
         if !self.limit.is_dial_wanted(now) {
             self.limit.dial_wanted_at = None;
@@ -109,7 +110,7 @@ impl Sockets {
         }
     }
 
-    /// Closes the dial that has gone on for longest, if that is too long while another waits.
+    /// Closes the oldest dial, if it takes too long while another waits.
     fn give_up_a_dial(&mut self, now: Instant) {
         let dials = self.connections.iter().enumerate().filter_map(|(place, connection)| {
             let dial = connection.as_deref().filter(|connection| connection.is_dialled)?;
@@ -122,8 +123,8 @@ impl Sockets {
         }
     }
 
-    /// The open connection that has gone unused for longest; one on which something is under way
-    /// only if `is_forced`.
+    /// The open connection that has gone unused for longest. One on which something is under way
+    /// counts only if `is_forced`.
     fn least_recently_used(&self, now: Instant, is_forced: bool) -> Option<usize> {
         let open = self.connections.iter().enumerate().filter_map(|(place, connection)| {
             let connection = connection.as_deref()?;

@@ -1,22 +1,23 @@
 //! The lane over TCP: the lane of a job without MPI, and the fallback lane of a job whose MPI
 //! cannot be trusted any more because a PE has died.
 //!
-//! Each PE listens on one [`TcpEndpoint`]. The addresses of all, and a random [`JobKey`], are
-//! handed out at bootstrap; then [`TcpEndpoint::into_lane`] makes the lane.
+//! Each PE listens on one [`TcpEndpoint`]. At start-up all PEs get the addresses of all, and a
+//! random [`JobKey`]; then [`TcpEndpoint::into_lane`] makes the lane.
 //!
 //! - **One connection for each pair.** A PE dials another when it first has a frame for it, and
-//!   both send on what comes of it. If two dial each other at once, one connection stays
-//!   (`settle.rs`).
-//! - **No more connections than there is room for.** Each takes a file descriptor. Beyond a limit
-//!   the one that was used least recently is closed in order, and dialled again when it is needed
-//!   (`room.rs`).
+//!   both send on the connection. If two PEs dial each other at once, one connection stays
+//!   (`duplicates.rs`).
+//! - **A limited number of connections.** Each takes a file descriptor. Beyond a limit the
+//!   connection that was used least recently is closed in order, and dialled again when it is
+//!   needed (`make_room.rs`).
 //! - **A connection begins with a [handshake](crate::handshake)**, which proves to both ends that
-//!   the other is the PE it should be. What begins otherwise, or does not come to its end in time,
-//!   is closed and counted, without effect. Frames wait until it is done.
+//!   the other is the PE that it should be. A connection that begins otherwise, or whose handshake
+//!   is not completed in time, is closed and counted, and has no effect. Frames wait until the
+//!   handshake is done.
 //! - **Then frames**, each behind its length as a little-endian `u32`. A length over the limit
-//!   closes the connection; nothing is ever allocated because of a length that was received.
-//! - **A broken connection loses frames.** That is allowed to a lane; the link above sends them
-//!   again, and with the next frame the PE is dialled again, after a short, growing delay.
+//!   closes the connection. Nothing is ever allocated because of a length that was received.
+//! - **A broken connection loses frames.** A lane may do that: the link sends them again. With the
+//!   next frame the PE is dialled again, after a short, growing delay.
 //!
 //! Nothing here blocks, and nothing here knows what a frame means.
 
@@ -54,28 +55,28 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How many readiness events are taken at once.
+/// The number of readiness events taken at once.
 const EVENTS_MAX: usize = 256;
 
 const LISTENER: Token = Token(0);
 
-/// The descriptors that a lane takes beside its connections.
+/// The number of descriptors that a lane takes beside its connections.
 pub const DESCRIPTORS: u64 = 4;
 
-/// How many descriptors are left to others, at least: three for the lane itself to wait with, two
-/// for the detector and a few for its connections. Of those that there are it is a quarter, for the
-/// program.
+/// The least number of descriptors that are left for other purposes: three for the lane itself to
+/// wait with, two for the detector and a few for its connections. Otherwise a quarter is left, for
+/// the program.
 const LEFT_TO_OTHERS_MIN: u64 = 10;
 
-/// What the limit on connections is by default, for each of the `lanes` of this process: as many as
-/// it may have files open beside those that are, with some left to others.
+/// The default limit on connections of each of the `lanes` of this process: the number of files
+/// that it may still open, less some for other purposes.
 pub fn connections_max(lanes: u64) -> usize {
     let left = descriptors::left();
     let for_lanes = left.saturating_sub(LEFT_TO_OTHERS_MIN.max(left / 4));
     usize::try_from(for_lanes / lanes.max(1)).unwrap_or(usize::MAX).max(CONNECTIONS_MIN)
 }
 
-/// Where a PE can be called, before it knows where the others can be.
+/// The address at which a PE can be called, before it knows those of the others.
 #[derive(Debug)]
 pub struct TcpEndpoint {
     listener: TcpListener,
@@ -83,12 +84,11 @@ pub struct TcpEndpoint {
 }
 
 impl TcpEndpoint {
-    /// Listens on the first free one of these ports of this address, or on one that the system
-    /// chooses.
+    /// Listens on the first of these ports that is free, or on a port that the system chooses.
     ///
     /// # Errors
     ///
-    /// If the address is not this host's, or no port is free.
+    /// The address is not one of this host, or no port is free.
     pub fn bind(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> Result<TcpEndpoint, LaneError> {
         let (listener, address) = port_range::listen(ip, ports)?;
         Ok(TcpEndpoint { listener, address })
@@ -99,13 +99,13 @@ impl TcpEndpoint {
         self.address
     }
 
-    /// The lane of PE `me`, in a job whose PEs have these addresses and this key, which
-    /// has at most `connections_max` connections (at least
-    /// [`CONNECTIONS_MIN`]). Others may have called already.
+    /// The lane of PE `me`, in a job whose PEs have these addresses and this key. It has at most
+    /// `connections_max` connections, or [`CONNECTIONS_MIN`] if that is more. Other PEs may have
+    /// called already.
     ///
     /// # Errors
     ///
-    /// If there is no address for `me`, or the system refuses what is needed to wait for sockets.
+    /// There is no address for `me`, or the system refuses what is needed to wait for sockets.
     pub fn into_lane(
         self,
         me: Pe,
@@ -139,7 +139,7 @@ pub struct TcpLane {
 }
 
 impl TcpLane {
-    /// What this lane sees, for as long as it lives.
+    /// This lane's counters.
     pub fn counters(&self) -> Arc<TcpCounters> {
         Arc::clone(&self.sockets.counters)
     }

@@ -1,12 +1,12 @@
-//! What a lane knows about the way to one other PE.
+//! What a lane knows about its connections with one other PE.
 
 use std::time::{Duration, Instant};
 
-/// How long to wait before dialling again after a connection broke; doubles with each that does
-/// not last.
+/// How long to wait before dialling again after a connection broke; doubles with each connection
+/// that does not last.
 const REDIAL_AFTER_MIN: Duration = Duration::from_millis(10);
 
-/// The longest such wait. A connection that lasted longer than this counts as one that lasted.
+/// The longest such wait. A connection lasts if it exists for longer than this.
 const REDIAL_AFTER_MAX: Duration = Duration::from_secs(1);
 
 /// The connections with one PE, by their places.
@@ -17,9 +17,9 @@ pub(super) struct PeerConnections {
     pub(super) dialling: Option<usize>,
     /// Those that are being closed, the oldest first.
     pub(super) ending: Vec<usize>,
-    /// Not to be dialled again before this.
+    /// The earliest time to dial again.
     pub(super) redial_at: Instant,
-    /// How many connections in a row did not last.
+    /// The number of connections in a row that did not last.
     pub(super) failures: u32,
 }
 
@@ -34,19 +34,20 @@ impl PeerConnections {
         }
     }
 
-    /// The only connection of which frames are delivered: what is in an older one was sent before.
+    /// The only connection whose frames are delivered: frames on an older connection were sent
+    /// before those on a newer one.
     pub(super) fn first(&self) -> Option<usize> {
         self.ending.first().copied().or(self.open)
     }
 
-    /// The connection at this place is no more.
+    /// The connection at this place has ended.
     pub(super) fn remove(&mut self, place: usize) {
         self.open.take_if(|open| *open == place);
         self.dialling.take_if(|dialling| *dialling == place);
         self.ending.retain(|ending| *ending != place);
     }
 
-    /// A connection, made at this moment, broke, or could not be made.
+    /// A connection that was made at `since` broke, or could not be made.
     pub(super) fn fail(&mut self, since: Instant) {
         let now = Instant::now();
         if now.duration_since(since) > REDIAL_AFTER_MAX {

@@ -1,4 +1,4 @@
-//! Sleeping until a socket has something, or somebody calls.
+//! Sleeps until a socket has an event, or another thread wakes the sleeper.
 
 use crate::transport::error::LaneError;
 use crate::transport::lane::Sleeper;
@@ -15,11 +15,11 @@ use std::time::Duration;
 pub(super) struct PollSleeper {
     epoll: Arc<Registry>,
     bell: OwnedFd,
-    /// The bell was rung and nobody has answered: ringing again needs no system call.
+    /// The bell was rung and not answered yet: ringing again needs no system call.
     is_rung: AtomicBool,
-    /// The lane stopped reading with something left to read, of which epoll will not tell again.
+    /// The lane stopped reading with something left to read; epoll does not report that again.
     has_unread: AtomicBool,
-    /// The lane waits for something of which epoll may not tell.
+    /// The lane waits for something that epoll may not report.
     is_restless: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! All connections of a lane: who is at their other ends, and what is sent and read on them.
+//! All connections of a lane: the PEs at their other ends, and what is sent and read on them.
 
 use super::connection::{ConnectionState, ReadProgress, TcpCloseReason, TcpConnection, token};
 use super::connection_limit::ConnectionLimit;
@@ -16,21 +16,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
-/// How many frames one round of reading delivers before it leaves the rest to the next; it may
-/// exceed this by the frames of one turn of one connection.
+/// The number of frames after which a round leaves the rest to the next round. A round may exceed
+/// it by the frames of one turn of one connection.
 const ROUND_FRAMES_MAX: usize = 256;
 
 /// How much is read at once, in bytes: a few frames of full length.
 const READ_BYTES: usize = 256 << 10;
 
-/// How long a connection that is dialled may take to be there, handshake and all, before it counts
-/// as broken.
+/// How long a dial and its handshake may take before the connection counts as broken.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is usual for `strangers_max`.
+/// The default of `strangers_max`.
 const STRANGERS_MAX: usize = 1024;
 
-/// What is usual for `hello_within`.
+/// The default of `hello_within`.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
 
 /// See the [module](self).
@@ -60,7 +59,7 @@ pub(super) struct Sockets {
     /// How many events there were that [`Connection`] dates by this count.
     events: u64,
     pub(super) limit: ConnectionLimit,
-    /// What was just read.
+    /// The buffer for reading.
     pub(super) scratch: Box<[u8]>,
 }
 
@@ -94,7 +93,7 @@ impl Sockets {
         }
     }
 
-    /// How many connections there are, of any kind.
+    /// The number of connections, of any kind.
     pub(super) fn total(&self) -> usize {
         self.connections.len() - self.free.len()
     }
@@ -113,12 +112,12 @@ impl Sockets {
         self.peers.get_mut(pe.index())?.as_deref_mut()
     }
 
-    /// There is such a PE: it has been called, or has proved itself.
+    /// The record of a PE, which must exist.
     pub(super) fn peer_or_new(&mut self, pe: Pe, now: Instant) -> &mut PeerConnections {
         self.peers[pe.index()].get_or_insert_with(|| Box::new(PeerConnections::new(now)))
     }
 
-    /// Where the next connection will be.
+    /// The place of the next connection.
     pub(super) fn next_place(&self) -> usize {
         self.free.last().copied().unwrap_or(self.connections.len())
     }
@@ -132,12 +131,12 @@ impl Sockets {
         }
     }
 
-    /// There is no connection at this place any more.
+    /// Frees a place.
     pub(super) fn release(&mut self, place: usize) {
         self.free.push(place);
     }
 
-    /// Hands over a frame. `Ok(false)`: not now.
+    /// Sends a frame. `Ok(false)`: there is no room now.
     pub(super) fn send(&mut self, to: Pe, frame: &[u8]) -> Result<bool, LaneError> {
         let slot = self.peers.get(to.index()).ok_or(LaneError::NoSuchPe(to))?;
         let open = slot.as_ref().and_then(|peer| peer.open);
@@ -152,13 +151,13 @@ impl Sockets {
         Ok(is_taken.unwrap_or(false))
     }
 
-    /// Dials a PE with which there is no open connection, or lets a frame wait for one. Whether it
-    /// was taken.
+    /// Dials a PE with which there is no open connection, and lets a frame wait for the connection.
+    /// Returns whether the frame was taken.
     fn dial(&mut self, to: Pe, frame: &[u8], event: u64) -> bool {
         let now = Instant::now();
         let peer = self.peer_or_new(to, now);
         let (dialling, is_redial) = (peer.dialling, peer.failures > 0);
-        // Frames that are still coming on an old connection come before those on a new one.
+        // Frames that still arrive on an old connection come before those on a new one.
         let must_wait = !peer.ending.is_empty() || now < peer.redial_at;
         if let Some(place) = dialling {
             let is_late =
@@ -208,7 +207,7 @@ impl Sockets {
         is_taken
     }
 
-    /// Something happened on a connection.
+    /// Handles an event of a connection.
     pub(super) fn on_event(&mut self, place: usize, event: &Event) {
         let Some(connection) = self.connection(place) else { return };
         if connection.on_event(event).is_err() {
@@ -221,7 +220,7 @@ impl Sockets {
         }
     }
 
-    /// A connection has something to read.
+    /// Notes that a connection has something to read.
     pub(super) fn on_readable(&mut self, place: usize) {
         if let Some(connection) = self.connection(place)
             && !std::mem::replace(&mut connection.is_unread, true)
@@ -230,13 +229,12 @@ impl Sockets {
         }
     }
 
-    /// Whether the next round finds something although epoll tells of nothing new.
+    /// Whether the next round has something to read even without a new event.
     pub(super) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// Reads and delivers what there is, up to a bound, and takes calls. Returns how many frames
-    /// there were.
+    /// Reads and delivers frames, up to a limit, and accepts calls. Returns the number of frames.
     pub(super) fn round(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> usize {
         let mut frames = 0;
         for _ in 0..self.unread.len() {
@@ -256,7 +254,7 @@ impl Sockets {
         frames
     }
 
-    /// Gives a connection its turn. Returns how many frames it brought.
+    /// Gives a connection its turn to be read. Returns the number of frames delivered.
     fn read(&mut self, place: usize, deliver: &mut dyn FnMut(Pe, &[u8])) -> usize {
         let Some(connection) = self.connections[place].as_deref_mut() else { return 0 };
         if matches!(connection.state, ConnectionState::Greeting(_)) {
@@ -298,7 +296,7 @@ impl Sockets {
         frames
     }
 
-    /// Closes a connection; what waits on it is lost.
+    /// Closes a connection. The bytes that wait on it are lost.
     pub(super) fn close(&mut self, place: usize, end: TcpCloseReason) {
         let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else {
             return;
@@ -310,7 +308,7 @@ impl Sockets {
             ConnectionState::Open => {}
             ConnectionState::Ending { .. } => self.ending.retain(|ending| *ending != place),
         }
-        // If it was being closed anyway, that was counted where it was due.
+        // If it was being closed anyway, it was counted then.
         let end = if matches!(connection.state, ConnectionState::Ending { .. }) {
             TcpCloseReason::Orderly
         } else {
@@ -328,7 +326,7 @@ impl Sockets {
         if end != TcpCloseReason::Orderly {
             peer.fail(connection.since);
         }
-        // What came on the next one has waited for the end of this one.
+        // Frames on the next connection have waited for the end of this one.
         if let Some(next) = peer.first()
             && self.connection(next).is_some_and(|next| next.is_unread)
         {
@@ -336,7 +334,7 @@ impl Sockets {
         }
     }
 
-    /// The next round reads this connection, whether or not epoll tells of it.
+    /// Makes the next round read this connection, with or without an event.
     pub(super) fn read_soon(&mut self, place: usize) {
         if let Some(connection) = self.connection(place) {
             connection.is_unread = true;
@@ -344,7 +342,7 @@ impl Sockets {
         }
     }
 
-    /// Drops the connections with a PE, with whatever waits.
+    /// Drops the connections with a PE, and the bytes that wait.
     pub(super) fn forget(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(pe.index()).and_then(Option::take) else { return };
         let all = peer.ending.into_iter().chain(peer.open).chain(peer.dialling);

@@ -3,19 +3,19 @@
 //! A stream is a sequence of records. Each stands behind its kind and length, together a
 //! little-endian `u32`:
 //!
-//! | kind | what it is |
+//! | kind | content |
 //! |---|---|
 //! | `MESSAGE` | a message |
 //! | `ANNOUNCEMENT` | the length and the alignment of an array, and a message that is delivered with it |
 //! | `PIECE` | the next bytes of the array that was announced last |
-//! | `HANDED_OVER` | the number of an array on the lane's [hand-off table](ArrayHandoff), 8 bytes, and its message |
+//! | `HANDED_OVER` | the number of an array in the lane's [hand-off table](ArrayHandoff), 8 bytes, and its message |
 //! | `OFFER` | where the sender has an array in its memory, and its message; see `offers.rs` |
-//! | `FETCHED` | the sender has the oldest array that it was offered |
-//! | `REFUSED` | the sender has none of those that it was offered, nor will it have any |
+//! | `FETCHED` | the sender has copied the oldest array that it was offered |
+//! | `REFUSED` | the sender copies none of the arrays that it was offered, now or later |
 //!
-//! A large array takes a while to arrive. So between its pieces there may be messages, which are
-//! delivered at once. A message with a large array may thus be overtaken by all that are sent after
-//! it, and no other is by any.
+//! A large array takes a while to arrive. Messages may stand between its pieces, and are delivered
+//! at once. So messages that are sent after a message with a large array may overtake it; no other
+//! message is ever overtaken.
 
 #[cfg(test)]
 mod tests;
@@ -28,14 +28,14 @@ use std::sync::Arc;
 /// Bytes in front of each record.
 pub(super) const PREFIX_BYTES: usize = 4;
 
-/// What comes between an announcement's prefix and its message: the array's length, 8 bytes, and
-/// its alignment.
+/// Bytes between an announcement's prefix and its message: the array's length, 8 bytes, and its
+/// alignment.
 const ARRAY_HEAD_BYTES: usize = 9;
 
-/// What comes between the prefix and the message of an array on the shelf.
+/// Bytes between the prefix and the message of an array that is handed over.
 const NUMBER_BYTES: usize = 8;
 
-/// What comes between the prefix and the message of an array that is offered.
+/// Bytes between the prefix and the message of an array that is offered.
 const OFFER_BYTES: usize = 37;
 
 /// The longest record, in bytes without its prefix.
@@ -44,7 +44,7 @@ const RECORD_BYTES_MAX: usize = (1 << KIND_SHIFT) - 1;
 /// The longest message, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = RECORD_BYTES_MAX - OFFER_BYTES;
 
-/// Where the kind stands in a prefix.
+/// The lowest bit of the kind in a prefix.
 const KIND_SHIFT: u32 = 29;
 
 const MESSAGE: u32 = 0;
@@ -76,14 +76,14 @@ pub(super) fn write_announcement(stream: &mut Vec<u8>, message: &[u8], array: &A
     stream.extend_from_slice(message);
 }
 
-/// Appends a message whose array lies on the shelf, under this number.
+/// Appends a message whose array lies in the hand-off table under this number.
 pub(super) fn write_handed_over(stream: &mut Vec<u8>, message: &[u8], number: u64) {
     stream.extend_from_slice(&prefix(HANDED_OVER, NUMBER_BYTES + message.len()));
     stream.extend_from_slice(&number.to_le_bytes());
     stream.extend_from_slice(message);
 }
 
-/// Appends a message whose array the peer is to copy.
+/// Appends a message whose array the peer copies itself.
 pub(super) fn write_offer(stream: &mut Vec<u8>, message: &[u8], offer: &Offer) {
     stream.extend_from_slice(&prefix(OFFER, OFFER_BYTES + message.len()));
     stream.extend_from_slice(&offer.process.to_le_bytes());
@@ -94,7 +94,7 @@ pub(super) fn write_offer(stream: &mut Vec<u8>, message: &[u8], offer: &Offer) {
     stream.extend_from_slice(message);
 }
 
-/// Appends what became of an offer.
+/// Appends the reply to an offer.
 pub(super) fn write_reply(stream: &mut Vec<u8>, reply: OfferReply) {
     let kind = match reply {
         OfferReply::Fetched => FETCHED,
@@ -103,25 +103,25 @@ pub(super) fn write_reply(stream: &mut Vec<u8>, reply: OfferReply) {
     stream.extend_from_slice(&prefix(kind, 0));
 }
 
-/// What stands in front of a piece of this many bytes.
+/// The prefix of a piece of this many bytes.
 pub(super) fn piece_prefix(bytes: usize) -> [u8; PREFIX_BYTES] {
     prefix(PIECE, bytes)
 }
 
-/// Where a sender has an array.
+/// Where a sender has an array in its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Offer {
     pub(super) process: u32,
     pub(super) address: u64,
     pub(super) bytes: u64,
-    /// Where the sender's seal is, and what it is while the array is there.
+    /// The address of the sender's seal, and its value as long as the array is there.
     pub(super) seal_address: u64,
     pub(super) seal: u64,
     pub(super) alignment: u8,
 }
 
 impl Offer {
-    /// The offer that a record begins with, and its message.
+    /// Splits a record into its offer and its message.
     fn split(record: &[u8]) -> Option<(Offer, &[u8])> {
         let (process, mut rest) = record.split_first_chunk()?;
         let mut numbers = [0; 4];
@@ -136,19 +136,21 @@ impl Offer {
     }
 }
 
-/// What became of an offer.
+/// The reply to an offer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OfferReply {
+    /// The oldest array is copied.
     Fetched,
-    /// It cannot be copied, nor can any other.
+    /// The peer cannot copy any array.
     Refused,
 }
 
-/// What a peer has said of arrays that are copied.
+/// A record about arrays that are copied.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum CopyRecord {
-    /// There is one that belongs to this message.
+    /// The peer offers the array of this message.
     Offered(Vec<u8>, Offer),
+    /// The peer replies to an offer.
     Replied(OfferReply),
 }
 
@@ -157,7 +159,7 @@ pub(super) enum CopyRecord {
 pub(super) enum Malformed {
     /// A message or an array of this many bytes is over the limit.
     TooLong(usize),
-    /// It is not what a port writes.
+    /// No port writes such bytes.
     Nonsense,
 }
 
@@ -167,35 +169,35 @@ pub(super) struct Records {
     /// The beginning of a record whose end has not arrived yet, unless it is a piece. Grows with
     /// the bytes that arrive, never by what a length promises.
     partial: Vec<u8>,
-    /// How many bytes of a piece are still to come.
+    /// The number of bytes of a piece that are still to come.
     piece_bytes: usize,
     /// The array that is arriving, and the message that waits for it.
     incoming: Option<(Vec<u8>, IncomingArray)>,
-    /// What has not been heeded yet.
+    /// Records about arrays that are still to be handled.
     copy_records: VecDeque<CopyRecord>,
-    /// Where arrays may lie.
+    /// The table by which arrays may be handed over.
     handoff: Option<Arc<ArrayHandoff>>,
 }
 
 impl Records {
-    /// A stream whose arrays may lie there.
+    /// A stream whose arrays may be handed over in this table.
     pub(super) fn new(handoff: Option<Arc<ArrayHandoff>>) -> Self {
         Records { handoff, ..Records::default() }
     }
 
-    /// Whether no record has begun without having ended.
+    /// Whether the bytes so far end with a whole record (or within a piece).
     pub(super) fn is_between(&self) -> bool {
         self.partial.is_empty()
     }
 
-    /// Puts another buffer, an empty one, in the place of its own, which it returns. To be called
+    /// Replaces its buffer by another, empty one, and returns the old. To be called only
     /// [between](Self::is_between) two records.
     pub(super) fn exchange_buffer(&mut self, buffer: Vec<u8>) -> Vec<u8> {
         debug_assert!(self.partial.is_empty() && buffer.is_empty(), "no byte is lost");
         std::mem::replace(&mut self.partial, buffer)
     }
 
-    /// The oldest note that has not been taken.
+    /// Takes the oldest record about arrays that are copied.
     pub(super) fn take_copy_record(&mut self) -> Option<CopyRecord> {
         self.copy_records.pop_front()
     }
@@ -205,7 +207,7 @@ impl Records {
         self.partial.capacity()
     }
 
-    /// Takes the stream's next bytes, and hands on each message that they complete. A message that
+    /// Takes the stream's next bytes, and delivers each message that they complete. A message that
     /// lies within `bytes` is not copied.
     pub(super) fn cut(
         &mut self,
@@ -240,7 +242,7 @@ impl Records {
         Ok(())
     }
 
-    /// Takes what belongs to a piece, and returns the rest.
+    /// Takes the bytes that belong to a piece, and returns the rest.
     fn take_piece<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -328,7 +330,7 @@ fn kind_and_length(bytes: &[u8]) -> Option<(u32, usize)> {
     Some((prefix >> KIND_SHIFT, prefix as usize & RECORD_BYTES_MAX))
 }
 
-/// Where the record that begins here ends, of a piece where its prefix ends.
+/// Where the record that begins here ends; for a piece, where its prefix ends.
 fn end_of_record(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Malformed> {
     let (end, overhead) = match kind_and_length(bytes) {
         None => return Ok(None),
