@@ -1,14 +1,16 @@
-//! Where all PEs of a job can be called.
+//! The socket addresses of all PEs of a job.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use ultramarine_topology::Pe;
 
-/// A socket address for each PE, by number. PEs of one host follow each other, so each IP address
-/// is kept once, and of each PE the port: two bytes, where the address would take 32. For 10^5 PEs
-/// on 1,600 hosts that is 240 kB, few enough for every process to have all of them from the start.
-/// To ask for one when it is first needed would be at the worst of times: TCP takes over when a
-/// process has died.
+/// A socket address for each PE, by number.
+///
+/// PEs of one host follow each other, so each IP address is kept once, and for each PE only the
+/// port: two bytes, where the address would take 32. For 10^5 PEs on 1,600 hosts that is 240 kB,
+/// little enough for every process to have all addresses from the start. A process that asked for
+/// an address when it first needs it would ask at the worst moment: TCP takes over when a process
+/// has died.
 ///
 /// ```
 /// use std::net::SocketAddr;
@@ -21,13 +23,13 @@ use ultramarine_topology::Pe;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {
-    /// Each with the number of the first PE that has it, ascending.
+    /// Each IP address with the number of the first PE that has it, ascending.
     hosts: Vec<(u32, IpAddr)>,
     ports: Vec<u16>,
 }
 
 impl Addresses {
-    /// How many PEs have one.
+    /// The number of PEs that have an address.
     pub fn count(&self) -> usize {
         self.ports.len()
     }
@@ -36,7 +38,7 @@ impl Addresses {
     ///
     /// # Panics
     ///
-    /// If it has none.
+    /// The PE has none.
     pub fn of(&self, pe: Pe) -> SocketAddr {
         let port = self.ports[pe.index()];
         let next = self.hosts.partition_point(|(first, _)| *first <= pe.number());

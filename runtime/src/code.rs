@@ -1,13 +1,13 @@
-//! Which code a task runs, said in a way that another process of the same program understands.
+//! Names the code of a task in a way that another process of the same program understands.
 //!
-//! A function item, or a closure that captures nothing, is a value of a type of its own with no
-//! bytes: the type is the code. For each such type the compiler lays down one constant [`Code`]
-//! in the program's read-only data. On the wire a task's code is the offset of that constant
-//! from the program's load address, with a hash of the type: the processes of a job run the same
-//! binary (start-up compares build identities), so the offset means the same everywhere, also
-//! when the system loads the binary at random addresses. Nobody registers anything.
+//! Each function item, and each closure that captures nothing, has its own type, whose values have
+//! no bytes: the type is the code. For each such type the compiler puts one constant [`Code`] into
+//! the program's read-only data. On the wire a task's code is the offset of that constant from the
+//! program's load address, with a hash of the type. The processes of a job run the same binary
+//! (start-up compares build identities), so the offset means the same everywhere, also when the
+//! system loads the binary at random addresses. The program registers nothing.
 //!
-//! A [`CodeRef`] from the wire is believed only after four checks: the constant lies inside the
+//! A [`CodeRef`] from the wire is used only after four checks: the constant lies inside the
 //! binary's read-only data, is aligned, begins with the magic number and the anchor, and its type
 //! has the hash that was sent. Nothing is called before.
 //!
@@ -24,17 +24,17 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// Stands at the beginning of each [`Code`]; two random numbers.
 const MAGIC: [u64; 2] = [0x8d4c_2f61_b7e3_095a, 0x51f0_93de_6ab8_c427];
 
-/// Each [`Code`] points here. The magic number alone may stand elsewhere in the binary, where it is
-/// compared with; nothing but a `Code` has this address behind it.
+/// Each [`Code`] points here. The magic number alone also stands where it is compared with; nothing
+/// but a `Code` has this address behind it.
 static ANCHOR: u8 = 0;
 
-/// A type that is nothing but code: a function item or a closure that captures nothing.
+/// A type that is nothing but code: a function item, or a closure that captures nothing.
 ///
-/// A closure that captures only values without bytes counts, too: what such a value stands for must
-/// then hold in every process of the program.
+/// A closure that captures only values without bytes counts as well. What such a value stands for
+/// must then hold in every process of the program.
 ///
-/// Which functions those are is checked when machine code is made of the program; see
-/// [`Context`](crate::executor::Context#functions).
+/// Whether a type has bytes is checked when the program is compiled to machine code (`cargo build`,
+/// not `cargo check`); see [`Context`](crate::executor::Context#functions).
 #[diagnostic::on_unimplemented(
     message = "a task's function must not capture variables, because only its argument travels to \
                other PEs",
@@ -63,10 +63,10 @@ const fn captures() -> ! {
 #[diagnostic::do_not_recommend]
 impl<F: Copy + Send + Sync + 'static> Stateless for F {}
 
-/// What says a function's name, for people to read.
+/// A function that returns the name of a task's function, for people to read.
 pub(crate) type Name = fn() -> &'static str;
 
-/// The name of a function, which one thread writes, at the price of a store, and others may read.
+/// The name of a function. One thread writes it, at the price of a store, and others may read it.
 #[derive(Default)]
 pub(crate) struct NameCell(AtomicPtr<()>);
 
@@ -82,7 +82,7 @@ impl NameCell {
         (!name.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), Name>(name) })
     }
 
-    /// Sets it, where nobody else does. What it was.
+    /// Sets the name, and returns the old one. Only one thread at a time may set it.
     pub(crate) fn replace(&self, name: Option<Name>) -> Option<Name> {
         let old = self.get();
         self.set(name);
@@ -90,14 +90,14 @@ impl NameCell {
     }
 }
 
-/// A kind of task: its code, which can take up an argument that arrived as bytes.
+/// A kind of task: code that can run with an argument that arrived as bytes.
 pub trait Arrive<X>: Stateless {
-    /// Runs a task of this kind. `at` says where it arrived.
+    /// Runs a task of this kind; `at` is where it arrived.
     fn arrive(self, at: X, argument: &[u8]);
 }
 
-/// What the read-only data of the program says about one kind of task. `X` says where a task
-/// arrives.
+/// The entry in the program's read-only data for one kind of task. `X` is the type of the place
+/// where a task arrives.
 #[repr(C)]
 pub struct Code<X: 'static> {
     magic: [u64; 2],
@@ -106,7 +106,7 @@ pub struct Code<X: 'static> {
     entry: fn(X, &[u8]),
 }
 
-/// Has the [`Code`] of the kind `K` laid down.
+/// Makes the compiler put the [`Code`] of the kind `K` into the read-only data.
 struct StaticCode<K, X>(PhantomData<(K, X)>);
 
 impl<K: Arrive<X>, X: 'static> StaticCode<K, X> {
@@ -129,9 +129,9 @@ impl<X: 'static> Code<X> {
     ///
     /// # Panics
     ///
-    /// If the kind has bytes. (A function that takes a task's function has
-    /// [checked](Stateless::CHECKED) it when it was compiled: a second check here would only repeat
-    /// the error, far from its cause.)
+    /// The kind has bytes. (A function that takes a task's function [checks](Stateless::CHECKED)
+    /// that when it is compiled. A second check here would only repeat the error, far from its
+    /// cause.)
     pub fn of<K: Arrive<X>>(_kind: K) -> &'static Self {
         assert_eq!(size_of::<K>(), 0, "a kind of task has bytes");
         StaticCode::<K, X>::CODE
@@ -142,8 +142,12 @@ impl<X: 'static> Code<X> {
         (self.entry)(at, argument);
     }
 
-    /// How this code is called on the wire. An error if it is not part of the program's binary
-    /// (but of a library loaded beside it), since then its address means nothing elsewhere.
+    /// The name of this code on the wire.
+    ///
+    /// # Errors
+    ///
+    /// The code is not part of the program's binary, but of a library loaded beside it. Then its
+    /// address means nothing in other processes.
     pub fn reference(&'static self) -> Result<CodeRef, CodeError> {
         let image = Image::of_this_program();
         let address = std::ptr::from_ref(self).addr();
@@ -154,6 +158,10 @@ impl<X: 'static> Code<X> {
     }
 
     /// The code that a reference from the wire names.
+    ///
+    /// # Errors
+    ///
+    /// One of the four checks fails; see the [module](self).
     pub fn resolve(reference: CodeRef) -> Result<&'static Self, CodeError> {
         let image = Image::of_this_program();
         let address = image.base.wrapping_add(reference.offset as usize);
@@ -184,7 +192,7 @@ impl<X: 'static> Code<X> {
     }
 }
 
-/// A value of a type that has but one, out of nothing.
+/// Makes the one value of a type without bytes.
 ///
 /// # Safety
 ///
@@ -197,7 +205,7 @@ unsafe fn conjure<F: Stateless>() -> F {
     unsafe { std::ptr::NonNull::<F>::dangling().read() }
 }
 
-/// A piece of code, as it is called on the wire.
+/// The name of a task's code on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRef {
     /// From the program's load address to its [`Code`], in bytes.
@@ -218,7 +226,11 @@ impl CodeRef {
         bytes
     }
 
-    /// Parts the bytes of a task into the reference before and the argument behind.
+    /// Splits the bytes of a task into the reference in front and the argument behind it.
+    ///
+    /// # Errors
+    ///
+    /// There are too few bytes for a reference.
     pub fn split(bytes: &[u8]) -> Result<(Self, &[u8]), CodeError> {
         let (offset, rest) = bytes.split_first_chunk().ok_or(CodeError::Truncated)?;
         let (hash, rest) = rest.split_first_chunk().ok_or(CodeError::Truncated)?;
@@ -236,7 +248,7 @@ pub enum CodeError {
     /// It points outside the read-only data of the binary.
     #[error("its code is not part of the program's binary")]
     OutsideTheProgram,
-    /// It points between two words.
+    /// Its address is not aligned.
     #[error("its code reference is misaligned")]
     Misaligned,
     /// What it points at is something else.
@@ -253,7 +265,8 @@ fn hash(kind: TypeId) -> u64 {
     hasher.finish()
 }
 
-/// A type's number is a hash already. (To hash it once more took 20 ns, twice for each task.)
+/// Takes a `TypeId` as it is, since it is a hash already. (To hash it once more took 20 ns, twice
+/// for each task.)
 struct TypeIdHasher(u64);
 
 impl Hasher for TypeIdHasher {
@@ -278,7 +291,7 @@ impl Hasher for TypeIdHasher {
 struct Image {
     /// Load address: what the system added to the addresses in the file.
     base: usize,
-    /// The parts that nobody can write to once the program runs.
+    /// The parts that cannot be written once the program runs.
     read_only: Vec<Range<usize>>,
 }
 

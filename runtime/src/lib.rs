@@ -1,19 +1,19 @@
-//! The scheduler of Ultramarine: everything between a task that is spawned and its awaited result.
+//! The runtime of Ultramarine: everything between a task that is spawned and its awaited result.
 //!
-//! Five rooms, each usable and testable without the next:
+//! There are five main modules, each usable and testable without the next:
 //!
-//! | room | what |
+//! | module | what |
 //! |---|---|
 //! | [`protocol`] | one PE as a state machine: messages in, messages out |
 //! | [`wire`] | messages ↔ bytes |
 //! | [`transport`] | frames between PEs, over MPI, TCP or memory |
-//! | [`detector`] | who of the PEs is gone |
-//! | [`executor`] | tasks on worker threads; glues the others together |
+//! | [`detector`] | notices dead PEs, and agrees with the other PEs on them |
+//! | [`executor`] | runs tasks on worker threads, and connects the other modules |
 //!
-//! Beside them [`mod@array`] holds what needs no encoding, [`plain`] what needs little, [`code`]
-//! names the code of a task, [`addresses`] says where PEs can be called, [`handshake`] tells PEs
-//! of the job from strangers, [`settings`] lists what a user may set, and [`error`] what can go
-//! wrong with a task.
+//! Beside them: [`mod@array`] (values that need no encoding), [`plain`] (arrays within other
+//! values), [`code`] (names the code of a task), [`addresses`] (where PEs can be called),
+//! [`handshake`] (tells PEs of the job from strangers), [`settings`] (all that a user may set), and
+//! [`error`] (why a task has no value).
 
 pub mod addresses;
 pub mod array;

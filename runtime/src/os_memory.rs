@@ -1,6 +1,6 @@
-//! Memory as the system has it: that of other processes of this host, and the size of pages.
+//! System calls about memory: reading the memory of other processes of this host, and huge pages.
 //!
-//! That is what `unsafe` is for here.
+//! They need `unsafe`.
 
 #![allow(unsafe_code)]
 
@@ -10,19 +10,19 @@ use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Lets all processes of this user read our memory, where a security module (Yama) would let only
-/// our ancestors do so.
+/// Lets all processes of this user read this process's memory, where a security module (Yama) would
+/// let only its ancestors do so.
 pub(crate) fn allow_reading() {
-    // It fails where there is no such module, and nothing to allow.
+    // This fails where there is no such module, and so nothing to allow.
     let _ = set_ptracer(PTracer::Any);
 }
 
-/// Copies memory of a process: from each address into the buffer beside it, one after the other.
+/// Copies memory of another process: from each address into the buffer beside it, in this order.
 ///
 /// # Errors
 ///
-/// There is no such process, it has no such memory, or may not be read; or this system has no such
-/// call.
+/// There is no such process, it has no such memory, or its memory may not be read; or the system
+/// does not have the call.
 pub(crate) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> io::Result<()> {
     let bytes = copies.iter().map(|(_, into)| into.len()).sum::<usize>();
     let pairs = copies.map(|(address, into)| {
@@ -43,8 +43,8 @@ pub(crate) fn read<const N: usize>(from: Pid, copies: [(u64, &mut [u8]); N]) -> 
     }
 }
 
-/// Has the system use huge pages for memory that is about to be written for the first time, where
-/// it can: of small ones each costs a fault.
+/// Asks the system to use huge pages for memory that is about to be written for the first time:
+/// each small page would cost a fault.
 pub(crate) fn prefer_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
     const HUGE_BYTES: usize = 2 << 20;
     let (begin, bytes) = (memory.as_mut_ptr().cast::<c_void>(), size_of_val(memory));

@@ -1,11 +1,11 @@
-//! Arrays of plain data, which travel as they are.
+//! Arrays of plain data, which are sent without being encoded.
 //!
-//! A `Vec` or `Box<[T]>` of numbers, or a `String`, is one piece of memory whose bytes mean the
-//! same in every process of a job, since all run the same binary. It is not encoded: its bytes are
-//! sent from where they lie, and are received in memory that is aligned for its elements, of which
-//! a `Vec` is made without a copy.
+//! A `Vec` or `Box<[T]>` of numbers, or a `String`, is one block of memory whose bytes mean the
+//! same in every process of a job, since all run the same binary. Its bytes are sent from where
+//! they lie. The receiver puts them into memory that is aligned for the elements, and makes a `Vec`
+//! of it without a copy.
 //!
-//! Which values those are is decided by their type. All others are encoded by
+//! The type of a value decides whether it is such an array. All other values are encoded by
 //! [`wire`](crate::wire).
 
 #[cfg(test)]
@@ -19,15 +19,15 @@ use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Bytes in memory that is aligned for what they are. A clone shares the memory.
+/// Bytes in memory that is aligned for their type. Clones share the memory.
 #[derive(Clone)]
 pub struct Array(Arc<dyn Elements>);
 
-/// What can be done with a `Vec`, whatever its elements are.
+/// A `Vec` of any type of elements.
 trait Elements: Any + Send + Sync {
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Appends zeros until it has this length in bytes, or a few more to make up a whole element.
+    /// Appends zeros up to this length in bytes, rounded up to a whole element.
     fn grow(&mut self, bytes: usize);
     fn alignment(&self) -> usize;
 }
@@ -56,12 +56,13 @@ impl Array {
         self.0.bytes()
     }
 
-    /// What the memory is aligned to, in bytes: 1, 2, 4, 8 or 16.
+    /// The alignment of the memory, in bytes: 1, 2, 4, 8 or 16.
     pub fn alignment(&self) -> usize {
         self.0.alignment()
     }
 
-    /// An empty one with room for this many bytes. `None`: no array has them.
+    /// An empty array with room for this many bytes. `None`: no array has this length and
+    /// alignment.
     fn with_room(bytes: usize, alignment: usize) -> Option<Array> {
         fn of<T: Pod + Send + Sync>(bytes: usize) -> Array {
             let mut elements = Vec::<T>::with_capacity(bytes / size_of::<T>());
@@ -79,13 +80,13 @@ impl Array {
         bytes.is_multiple_of(alignment).then(|| with_room(bytes))
     }
 
-    /// The elements: the memory itself, if nobody else has it and it is aligned for them; else a
-    /// copy. `None`: the bytes are not a whole number of elements.
+    /// The elements: the memory itself, if it is not shared and is aligned for them; else a copy.
+    /// `None`: the bytes are not a whole number of elements.
     fn into_vec<T: Pod + Send + Sync>(self) -> Option<Vec<T>> {
         if !self.bytes().len().is_multiple_of(size_of::<T>()) {
             return None;
         }
-        // As it left, if that was in this process; or as it arrived.
+        // The type as it was sent, if that was in this process; or as it was received.
         let elements = self.owned::<T>().or_else(|array| match align_of::<T>() {
             1 => array.recast::<u8, T>(),
             2 => array.recast::<u16, T>(),
@@ -96,7 +97,7 @@ impl Array {
         Some(elements.unwrap_or_else(|shared| bytemuck::pod_collect_to_vec(shared.bytes())))
     }
 
-    /// The memory, if it has such elements and nobody else has it.
+    /// The memory, if its elements are of this type and it is not shared.
     fn owned<T: Pod + Send + Sync>(self) -> Result<Vec<T>, Array> {
         let elements: Arc<dyn Any + Send + Sync> = self.0.clone();
         let Ok(elements) = elements.downcast::<Vec<T>>() else { return Err(self) };
@@ -104,7 +105,7 @@ impl Array {
         Arc::try_unwrap(elements).map_err(|shared| Array(shared))
     }
 
-    /// The memory, if its elements are `U` and nobody else has it, as a `Vec` of `T`.
+    /// The memory as a `Vec` of `T`, if its elements are of type `U` and it is not shared.
     fn recast<U: Pod + Send + Sync, T: Pod>(self) -> Result<Vec<T>, Array> {
         bytemuck::allocation::try_cast_vec(self.owned::<U>()?)
             .map_err(|(_, elements)| elements.into())
@@ -158,21 +159,21 @@ impl<'de> Deserialize<'de> for Array {
     }
 }
 
-/// An array whose bytes come one after the other.
+/// An array that is received part by part.
 pub struct IncomingArray {
     array: Array,
-    /// How many bytes have come, and how many there will be.
+    /// The number of bytes that have arrived, and of all bytes.
     arrived: usize,
     bytes: usize,
 }
 
 impl IncomingArray {
-    /// One of this many bytes in all. `None`: there is no such array.
+    /// An array of this many bytes in all. `None`: no array has this length and alignment.
     pub fn new(bytes: usize, alignment: usize) -> Option<IncomingArray> {
         Some(IncomingArray { array: Array::with_room(bytes, alignment)?, arrived: 0, bytes })
     }
 
-    /// How many bytes are still to come.
+    /// The number of bytes that are still to come.
     pub fn missing(&self) -> usize {
         self.bytes - self.arrived
     }
@@ -181,38 +182,39 @@ impl IncomingArray {
     ///
     /// # Panics
     ///
-    /// If there are more than are missing.
+    /// There are more bytes than are missing.
     pub fn take(&mut self, bytes: &[u8]) {
         self.next(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Where the next bytes belong, `bytes_max` or as many as are missing. They have come then.
+    /// The memory for the next bytes, at most `bytes_max` and at most as many as are missing. From
+    /// then on they count as arrived.
     pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
         let begin = self.arrived;
         self.arrived += bytes_max.min(self.missing());
         let elements =
-            Arc::get_mut(&mut self.array.0).expect("it is not given away before its end");
+            Arc::get_mut(&mut self.array.0).expect("it is shared only once it is complete");
         // Zeros that are overwritten at once, in the cache.
         elements.grow(self.arrived);
         &mut elements.bytes_mut()[begin..self.arrived]
     }
 
-    /// The array, as much of it as has come.
+    /// The array, as far as it has arrived.
     pub fn into_array(self) -> Array {
         self.array
     }
 }
 
-/// A type whose values are arrays.
+/// A type whose values can be arrays.
 trait ArrayValue: Sized + 'static {
     fn become_array(self) -> Array;
     /// `None`: it is not an array of this type.
     fn from_array(array: Array) -> Option<Self>;
-    /// An array in the memory of a value that others have, too. `None`: it would be a copy.
+    /// An array that shares the memory of a value. `None`: it would have to be a copy.
     fn share(_: Arc<Self>) -> Option<Array> {
         None
     }
-    /// The value that was shared. An error: those of this type never are.
+    /// The value that was shared. An error: values of this type are never shared.
     fn shared(array: Array) -> Result<Option<Arc<Self>>, Array> {
         Err(array)
     }
@@ -262,7 +264,7 @@ impl ArrayValue for String {
     }
 }
 
-/// Has `$attempt!` tried with each type whose values are arrays.
+/// Calls `$attempt!` with each type whose values are arrays.
 macro_rules! with_each_plain_type {
     ($attempt:ident) => {
         with_each_plain_type!($attempt: u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
@@ -303,8 +305,7 @@ pub(crate) fn from_value<V: 'static>(value: V) -> Result<Array, V> {
     Err(value.expect("nothing has taken it"))
 }
 
-/// The value that was [made an array](from_value). `None`: no value of this type becomes such an
-/// array.
+/// The value that was [made an array](from_value). `None`: it is not the array of such a value.
 pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
     let mut value = None::<V>;
     macro_rules! put {
@@ -320,8 +321,7 @@ pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
     None
 }
 
-/// An array in the memory of a value that others have, too. `None`: that cannot be had of this
-/// type.
+/// An array that shares the memory of a value. `None`: values of this type cannot be shared.
 pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
     let value: Arc<dyn Any + Send + Sync> = value.clone();
     macro_rules! share {
@@ -335,8 +335,8 @@ pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
     None
 }
 
-/// The value that was [shared](share): itself, within its process. `None`: it is no such array. An
-/// error: values of this type are not shared.
+/// The value that was [shared](share); within its process, the value itself. `None`: it is not the
+/// array of such a value. An error: values of this type are not shared.
 pub(crate) fn take_shared<V: Send + Sync + 'static>(array: Array) -> Result<Option<Arc<V>>, Array> {
     macro_rules! take {
         ($plain:ty) => {

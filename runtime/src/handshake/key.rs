@@ -1,4 +1,4 @@
-//! Keys, and what is proved with them.
+//! Keys, proofs and seals.
 
 use crate::transport::LaneError;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -17,7 +17,7 @@ pub(super) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     if filled == BYTES { Ok(bytes) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
-/// What of a conversation is sealed; no seal for one holds for another.
+/// What a hash is for (domain separation): a hash for one use is never valid for another.
 #[derive(Clone, Copy)]
 pub(super) enum SealDomain {
     AcceptorProof = 1,
@@ -27,7 +27,7 @@ pub(super) enum SealDomain {
     FromAcceptor = 5,
 }
 
-/// The keyed hash of all that is given, whose lengths must follow from `part`, but for the last.
+/// The keyed hash of these texts. The length of the first must follow from `domain`.
 fn keyed_hash(key: &[u8; 16], domain: SealDomain, texts: [&[u8]; 2]) -> Hash128 {
     use siphasher::sip128::Hasher128 as _;
     use std::hash::Hasher as _;
@@ -37,7 +37,7 @@ fn keyed_hash(key: &[u8; 16], domain: SealDomain, texts: [&[u8]; 2]) -> Hash128 
     hasher.finish128()
 }
 
-/// A job's secret. A process that knows it can join in; so it is handed out at bootstrap only,
+/// A job's secret. A process that knows it can join the job. So it is handed out at start-up only,
 /// never printed, and never sent over a connection that it protects.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct JobKey([u8; 16]);
@@ -47,7 +47,7 @@ impl JobKey {
     ///
     /// # Errors
     ///
-    /// If the system has none to give.
+    /// The system gives none.
     pub fn random() -> Result<JobKey, LaneError> {
         let doing = "drawing a key for the job".into();
         random().map(JobKey).map_err(|source| LaneError::Io { doing, source })
@@ -57,7 +57,7 @@ impl JobKey {
         keyed_hash(&self.0, domain, texts).as_bytes()
     }
 
-    /// Whether it is the proof, in a time that does not tell where it differs.
+    /// Whether the proof is right. The time that this takes does not depend on where it differs.
     pub(super) fn proves(
         &self,
         domain: SealDomain,
@@ -78,8 +78,8 @@ impl fmt::Debug for JobKey {
     }
 }
 
-/// One end of one connection, after its handshake: seals what it sends and checks what it receives.
-/// Nothing sealed on one connection, at one place in it, or by one end, holds anywhere else.
+/// One end of a connection after its handshake: seals what it sends, and checks what it receives. A
+/// seal is valid only on its connection, at its place in it, and from its end.
 #[derive(Clone, Copy)]
 pub struct Session {
     key: [u8; 16],
@@ -92,7 +92,7 @@ impl Session {
         keyed_hash(&self.key, domain_of(self.is_dialler), [&number.to_le_bytes(), text]).as_bytes()
     }
 
-    /// Whether the other end has sealed this as the `number`-th text that it sent.
+    /// Whether the other end has sealed this text as the `number`-th that it sent.
     pub fn holds(&self, number: u64, text: &[u8], seal: &[u8; SEAL_BYTES]) -> bool {
         let own = keyed_hash(&self.key, domain_of(!self.is_dialler), [&number.to_le_bytes(), text]);
         own == Hash128::from(u128::from_le_bytes(*seal))

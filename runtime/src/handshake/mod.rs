@@ -1,4 +1,4 @@
-//! The beginning of a connection, by which PEs of one job tell each other from anything else.
+//! The handshake at the beginning of a connection: it proves that both ends are PEs of one job.
 //!
 //! ```text
 //!  dialler                                              acceptor
@@ -10,19 +10,22 @@
 //! Each proof is a keyed hash (SipHash-2-4 with 128 bits) of the HELLO and the nonce', under the
 //! job's key, so that
 //!
-//! - the key itself never travels, and who listens learns nothing that opens another connection;
-//! - both ends are known: also the dialler knows that it has not called somebody who took over the
-//!   port;
-//! - a recorded conversation cannot be replayed, to either end: each has put its own random nonce
-//!   into what the other must prove;
-//! - it cannot be sent back to where it came from, or be used for another purpose or PE: the proofs
-//!   of the two ends differ, and the HELLO names purpose, caller and called.
+//! - the key itself is never sent, and an eavesdropper learns nothing that opens another
+//!   connection;
+//! - both ends are known: the dialler, too, knows that it has not called a stranger that took over
+//!   the port;
+//! - a recorded conversation cannot be replayed to either end: each end has put its own random
+//!   nonce into what the other must prove;
+//! - a proof cannot be sent back to its sender, or be used for another purpose or PE: the proofs of
+//!   the two ends differ, and the HELLO names the purpose, the caller and the called PE.
 //!
-//! Both ends then share a [`Session`] key that no other connection has, to seal what follows. The
-//! detector does. The TCP lane does not: its frames are checked against damage only, so somebody
-//! who can put bytes into an existing connection is beyond its defence. Nothing is encrypted.
+//! Both ends then share a [`Session`] key that no other connection has, with which they can seal
+//! what follows. The detector does that. The TCP lane does not: its frames are only checked for
+//! damage, so it has no defence against an attacker who can put bytes into an existing connection.
+//! Nothing is encrypted.
 //!
-//! This is a state machine: bytes in, bytes out. Its owner has the socket, and bounds the time.
+//! The handshake is a state machine: bytes in, bytes out. Its owner has the socket, and limits the
+//! time.
 
 mod key;
 #[cfg(test)]
@@ -38,10 +41,11 @@ const GREETING: [u8; 8] = *b"ULTRAM\x00\x02";
 
 const NONCE_BYTES: usize = 16;
 
-/// The length of a HELLO: greeting, purpose, caller, called, nonce; numbers are little endian.
+/// The length of a HELLO, in bytes: greeting, purpose, caller, called PE, nonce. Numbers are little
+/// endian.
 pub const HELLO_BYTES: usize = 8 + 1 + 4 + 4 + NONCE_BYTES;
 
-/// The length of a CHALLENGE.
+/// The length of a CHALLENGE, in bytes.
 pub const CHALLENGE_BYTES: usize = NONCE_BYTES + SEAL_BYTES;
 
 /// What a connection is for.
@@ -53,21 +57,21 @@ pub enum Purpose {
     Detector = 2,
 }
 
-/// Why a connection has to be closed.
+/// Why a connection must be closed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// What came is no HELLO for this PE.
+    /// The first bytes are not a HELLO for this PE.
     #[error("it is not from a PE of this job")]
     Stranger,
     /// The proof is wrong.
     #[error("it does not know the job's key")]
     Forged,
-    /// The system gives no random numbers, or the owner of the connection could not go on.
+    /// The system gave no random numbers, or the owner of the connection could not go on.
     #[error("the connection was given up: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// One end of a connection that is being made.
+/// One end's part in the handshake of a connection.
 ///
 /// ```
 /// use ultramarine_runtime::handshake::{Handshake, JobKey, Purpose};
@@ -88,7 +92,7 @@ pub enum HandshakeError {
 pub struct Handshake {
     key: JobKey,
     awaited: Awaited,
-    /// The beginning of what is awaited.
+    /// The beginning of the message that is awaited.
     received: Vec<u8>,
 }
 
@@ -96,29 +100,29 @@ pub struct Handshake {
 enum Awaited {
     /// By an acceptor, PE `me` of `pes`.
     Hello { purpose: Purpose, me: Pe, pes: u32 },
-    /// By the dialler, who said this.
+    /// By the dialler, which has sent this HELLO.
     Challenge { hello: [u8; HELLO_BYTES], to: Pe },
-    /// By the acceptor, who has answered this HELLO.
+    /// By the acceptor, which has answered this HELLO.
     Proof { hello: [u8; HELLO_BYTES], nonce: [u8; NONCE_BYTES], from: Pe },
-    /// Nothing: all has been said.
+    /// Nothing: the handshake is done.
     Nothing,
 }
 
-/// Who is at the other end.
+/// The other end of a connection, once its handshake is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Authenticated {
-    /// Which PE.
+    /// The PE at the other end.
     pub pe: Pe,
-    /// The connection's own key.
+    /// Seals and checks what follows, with the connection's own key.
     pub session: Session,
 }
 
 impl Handshake {
-    /// The dialler's end, and what it has to send first.
+    /// The dialler's part, and the HELLO that it must send first.
     ///
     /// # Errors
     ///
-    /// If the system gives no random numbers.
+    /// The system gives no random numbers.
     pub fn dial(
         key: JobKey,
         purpose: Purpose,
@@ -130,13 +134,12 @@ impl Handshake {
         Ok((Handshake { key, awaited, received: Vec::new() }, hello))
     }
 
-    /// The end of PE `me`, in a job of `pes`, which has been called.
+    /// The part of PE `me`, in a job of `pes` PEs, which has been called.
     pub fn accept(key: JobKey, purpose: Purpose, me: Pe, pes: u32) -> Handshake {
         Handshake { key, awaited: Awaited::Hello { purpose, me, pes }, received: Vec::new() }
     }
 
-    /// How many bytes are still to come before there is something to answer or to know; 0 once all
-    /// has been said.
+    /// The number of bytes still to come before the next step; 0 once the handshake is done.
     pub fn wanted_bytes(&self) -> usize {
         let whole = match self.awaited {
             Awaited::Hello { .. } => HELLO_BYTES,
@@ -148,8 +151,12 @@ impl Handshake {
     }
 
     /// Takes from the front of `bytes` what belongs to the handshake, appends to `answer` what is
-    /// to be sent, and returns who the other is once that is certain. The bytes left over follow
-    /// the handshake. After a refusal the connection must be closed.
+    /// to be sent, and returns the other end once it has proved itself. Bytes that are left over
+    /// follow the handshake.
+    ///
+    /// # Errors
+    ///
+    /// The other end is not the right PE of this job. The connection must be closed.
     pub fn read(
         &mut self,
         bytes: &mut &[u8],
@@ -234,8 +241,8 @@ fn encode_hello(purpose: Purpose, from: Pe, to: Pe, nonce: [u8; NONCE_BYTES]) ->
     bytes
 }
 
-/// The caller, if the bytes are a HELLO to `me` for this purpose. That `me` is named keeps out a
-/// caller whose address for somebody else has come to be ours.
+/// The caller, if the bytes are a HELLO to `me` for this purpose. The HELLO names `me`, in case
+/// that the caller's address of another PE is this PE's by now.
 fn caller(hello: &[u8; HELLO_BYTES], purpose: Purpose, me: Pe, pes: u32) -> Option<Pe> {
     let (greeting, rest) = hello.split_first_chunk::<8>()?;
     let (for_what, rest) = rest.split_first()?;

@@ -157,8 +157,7 @@ impl TcpConnection {
         matches!(self.state, ConnectionState::Ending { is_read: true, .. }) && self.is_flushed()
     }
 
-    /// Something happened to the socket. What came is for [`greet`](Self::greet) or
-    /// [`read`](Self::read).
+    /// Handles an event of the socket, apart from reading.
     pub(super) fn on_event(&mut self, event: &Event) -> io::Result<()> {
         if let Some(hello) = self.hello {
             if let Some(error) = self.stream.take_error()? {

@@ -1,15 +1,15 @@
-//! How many connections there may be, and which are closed to make room for others.
+//! Makes room for a new connection: which connection is closed for it.
 //!
 //! A process may open a limited number of files. So a lane keeps at most `connections_max`
-//! connections, and fewer for a while after the system has refused one. If one more is wanted, that
-//! which has gone unused for longest, among those on which nothing is under way, is [closed in
-//! order](super::duplicates); it is dialled again when it is needed. Three rules keep a crowd of
-//! PEs that all want more than they may have going:
+//! connections, and fewer for a while after the system has refused one. For one more, the lane
+//! closes the connection that has gone unused for longest, among those on which nothing is under
+//! way, [in order](super::duplicates). It is dialled again when it is needed. Three rules keep a
+//! crowd of PEs going that all want more connections than they may have:
 //!
-//! - Dials take at most half of the room until they have come through, and callers within the
-//!   handshake the other half: else all might dial, and none would have room to answer.
+//! - Dials that have not succeeded yet take at most half of the room, and accepted connections in
+//!   their handshake the other half. Otherwise all PEs might dial, and none could answer.
 //! - If both a dial and a caller wait for room, they get it in turn.
-//! - A connection is left open for [`HOLD`] at least, so that it is of some use.
+//! - A connection stays open for at least [`HOLD`], so that it is of some use.
 
 use super::connection::{ConnectionState, TcpCloseReason};
 use super::counters::TcpCounters;

@@ -44,19 +44,19 @@ pub(super) struct Sockets {
     /// The empty places in `connections`.
     free: Vec<usize>,
     pub(super) peers: Vec<Option<Box<PeerConnections>>>,
-    /// Where the accepted connections within the handshake are, the oldest first.
+    /// The places of the accepted connections in their handshake, the oldest first.
     pub(super) strangers: BTreeMap<u64, usize>,
-    /// How long the handshake on an accepted connection may take.
+    /// How long the handshake of an accepted connection may take.
     pub(super) hello_within: Duration,
-    /// How many accepted connections may be within the handshake at a time; at least 1.
+    /// The most accepted connections that may be in their handshake; at least 1.
     pub(super) strangers_max: usize,
-    /// Where those that are being closed are, the oldest first.
+    /// The places of the connections that are being closed, the oldest first.
     pub(super) ending: VecDeque<usize>,
-    /// How many are being dialled.
+    /// The number of dials under way.
     pub(super) dialling: usize,
-    /// Those in which there may be something to read.
+    /// The places of the connections on which there may be something to read.
     unread: VecDeque<usize>,
-    /// How many events there were that [`Connection`] dates by this count.
+    /// The number of events so far; [`TcpConnection`] uses it as a clock.
     events: u64,
     pub(super) limit: ConnectionLimit,
     /// The buffer for reading.
