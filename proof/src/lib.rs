@@ -1,16 +1,16 @@
-//! Proofs that a job survives the deaths of its processes, at three depths:
+//! Proofs that a job survives the deaths of its processes, in three ways:
 //!
-//! | module | what | how far |
+//! | module | what is checked | how large |
 //! |---|---|---|
-//! | [`supervision`], [`membership`] | the runtime's own state machines, every order of events | few PEs, few tasks |
+//! | [`supervision`], [`membership`] | the runtime's own state machines, in every order of events | few PEs, few tasks |
 //! | [`spin`] | the same protocol, written again in Promela | the same |
-//! | [`simulation`] | the runtime's own state machines, random orders of events | whole jobs |
+//! | [`simulation`] | the runtime's own state machines, in random orders of events | whole jobs |
 //!
-//! The first and the last drive [`ultramarine_runtime::protocol`] as it is: what is proven is what
-//! runs. This crate only stands for what is around it, the workers and the network, and must never
-//! do a part of the protocol's own work.
+//! The first and the last drive [`ultramarine_runtime::protocol`] unchanged: what is proven is what
+//! runs. This crate only stands for what is around the protocol, the workers and the network. It
+//! must never do any of the protocol's own work.
 //!
-//! Each proof has mutants: the same with a rule left out, which must fail.
+//! Each proof has mutants: the protocol with one rule left out, for which the proof must fail.
 #![forbid(unsafe_code)]
 
 pub mod membership;

@@ -1,4 +1,5 @@
-//! The proofs, one by one and in full length; `cargo xtask test --only proof` runs the quick ones.
+//! Runs the proofs, one by one and in full length; `cargo xtask test --only proof` runs the quick
+//! ones.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +23,7 @@ enum Proof {
         #[arg(long)]
         large: bool,
     },
-    /// Search all states of a few PEs that agree on who is dead
+    /// Search all states of a few PEs that agree on which are dead
     Membership {
         /// The longer cases, too: minutes, and some gigabytes of memory
         #[arg(long)]
@@ -36,13 +37,13 @@ enum Proof {
     },
     /// Simulate whole jobs
     Simulate {
-        /// The seed of the first; each of the others has the next
+        /// The seed of the first job; each further job has the next seed
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// How many
+        /// The number of jobs
         #[arg(long, default_value_t = 1000)]
         runs: u64,
-        /// Tell everything that happens
+        /// Print every event
         #[arg(long)]
         tell: bool,
     },
@@ -75,7 +76,7 @@ fn spin_says(large: bool) -> bool {
     let folder = std::env::temp_dir().join(format!("ultramarine-spin-{}", std::process::id()));
     let macros: &[&str] = if large { &["MORE_HOPS=1"] } else { &[] };
     let result = spin::check(macros, &folder);
-    // What is left of it is of no use to anybody.
+    // If it cannot be removed, a folder of no use is left.
     let _ = std::fs::remove_dir_all(&folder);
     match &result {
         Ok(result) => println!("supervision.pml: {result}"),

@@ -1,4 +1,4 @@
-//! Searching all states of a model.
+//! Searches all states of a model.
 
 use stateright::{Checker, HasDiscoveries, Model};
 use std::fmt::{self, Debug, Display};
@@ -6,34 +6,34 @@ use std::hash::Hash;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct SearchResult {
-    /// How many different states there are.
+    /// The number of different states.
     pub states: usize,
-    /// How many steps lead from one of them to another.
+    /// The number of steps between them.
     pub steps: usize,
-    /// The most steps from the beginning to any of them, on the way that was taken.
+    /// The most steps from the beginning to any state, on the path that the search took.
     pub depth: usize,
-    /// How long it took.
+    /// How long the search took.
     pub took: Duration,
-    /// What does not hold.
+    /// The properties that do not hold.
     pub broken: Vec<BrokenProperty>,
-    /// What should be possible and is not: then the model is not what it is meant to be.
+    /// The properties that should hold in some state and never do: the model is wrong then.
     pub unseen: Vec<&'static str>,
 }
 
 /// A property that does not hold.
 #[derive(Clone, Debug)]
 pub struct BrokenProperty {
-    /// Which.
+    /// The property's name.
     pub property: &'static str,
-    /// How it comes to that, step by step.
+    /// The steps to a state in which it does not hold.
     pub trace: Vec<String>,
 }
 
 impl SearchResult {
-    /// Whether all is as it must be.
+    /// Whether all properties hold, and all that should be possible was seen.
     pub fn is_good(&self) -> bool {
         self.broken.is_empty() && self.unseen.is_empty()
     }
@@ -69,8 +69,8 @@ where
     judge(&checker, start)
 }
 
-/// Visits states in the order of their distance from the beginning, until a property is found not
-/// to hold: the trace is as short as it can be.
+/// Visits states in the order of their distance from the beginning, until a property does not hold:
+/// so the trace is as short as possible.
 pub fn first_fault<M>(model: M) -> SearchResult
 where
     M: Model + Send + Sync + 'static,

@@ -1,22 +1,22 @@
-//! Running SPIN on [the model in Promela](../spin/supervision.pml).
+//! Runs SPIN on [the model in Promela](../spin/supervision.pml).
 
 use std::fmt::{self, Display};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The model, wherever this program is started.
+/// The path of the model, wherever this program is started.
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/spin/supervision.pml");
 
-/// What a run of SPIN came to.
+/// The result of a run of SPIN.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spin {
-    /// How many different states there are.
+    /// The number of different states.
     pub states: u64,
-    /// How many transitions were taken, those for the claim included.
+    /// The number of transitions taken, including those of the claim.
     pub transitions: u64,
-    /// The longest path, in steps.
+    /// The length of the longest path, in steps.
     pub depth: u64,
-    /// How many seconds the search took.
+    /// How long the search took, in seconds.
     pub seconds: f64,
     /// Whether an execution was found in which the future stays empty.
     pub is_violated: bool,
@@ -35,7 +35,7 @@ impl Display for Spin {
 pub enum SpinError {
     /// A program could not be started.
     Missing(&'static str, std::io::Error),
-    /// A program failed, or its result is no result.
+    /// A program failed, or its output cannot be read.
     Failed(&'static str, String),
 }
 
@@ -54,8 +54,8 @@ impl Display for SpinError {
 
 impl std::error::Error for SpinError {}
 
-/// Checks the claim of the model with these macros defined, in this folder, which is made if it is
-/// not there.
+/// Checks the claim of the model with these macros defined. SPIN works in this folder, which is
+/// made if it does not exist.
 ///
 /// # Errors
 /// SPIN or the C compiler is missing or fails, or the search is not complete.
@@ -64,7 +64,7 @@ pub fn check(macros: &[&str], folder: &Path) -> Result<Spin, SpinError> {
     std::fs::create_dir_all(folder).map_err(failed)?;
     let defines = macros.iter().map(|name| format!("-D{name}"));
     run("spin", Command::new("spin").current_dir(folder).args(defines).args(["-a", MODEL]))?;
-    // Without code for weak fairness: there is no execution without an end.
+    // Without code for weak fairness, since every execution ends.
     let compiler = ["-O2", "-w", "-DNOFAIR", "-DCOLLAPSE", "-DMEMLIM=12000", "-o", "pan", "pan.c"];
     run("cc", Command::new("cc").current_dir(folder).args(compiler))?;
     let search = ["-a", "-n", "-m100000"];
@@ -83,8 +83,8 @@ fn run(name: &'static str, command: &mut Command) -> Result<Output, SpinError> {
     Err(SpinError::Failed(name, format!("{said}{complained}")))
 }
 
-/// Reads what the verifier prints. `None` if the search was not complete, or stumbled over
-/// anything but the claim.
+/// Reads what the verifier prints. `None` if the search was not complete, or failed for any reason
+/// but the claim.
 fn read(said: &str) -> Option<Spin> {
     let number = |line: &str, before: &str| -> Option<f64> {
         let rest = line.split_once(before)?.1.trim_start();

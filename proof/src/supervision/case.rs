@@ -1,29 +1,29 @@
-//! What is searched.
+//! The jobs to be searched.
 
 use ultramarine_runtime::protocol::supervision::SupervisionMutant;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings, settings};
 use ultramarine_topology::Pe;
 
-/// A job to be searched.
+/// A job to be searched: its PEs, its tasks, and how much goes wrong.
 #[derive(Clone, Debug)]
 pub struct SupervisionCase {
-    /// How many PEs there are, the root included. At most 32.
+    /// The number of PEs, including the root. At most 32.
     pub pes: u32,
-    /// Who spawns the tasks and supervises them. It does not die, nor does the root; all others are
-    /// mortal.
+    /// The PE that spawns the tasks and supervises them. Neither it nor the root dies; all other
+    /// PEs are mortal.
     pub home: u32,
-    /// What it spawns.
+    /// The tasks that it spawns.
     pub tasks: Vec<Task>,
-    /// How many die at most.
+    /// The most PEs that die.
     pub deaths: u32,
-    /// How many steps copies make at most, in all, from PEs other than their home.
+    /// The most steps of copies, in all, from PEs other than their home.
     pub hops: u32,
-    /// Others may hear of a death before it happens: a PE that they take for dead goes on for a
-    /// while, until it hears of it and leaves.
+    /// PEs may hear of a death before it happens: the PE that they take for dead goes on for a
+    /// while, and then leaves.
     pub accused_live_on: bool,
-    /// Arguments and results are large: what is sent later may overtake what has one.
+    /// Arguments and results are large: a message with one may be overtaken by later messages.
     pub are_values_large: bool,
-    /// How many lost tasks a PE works off in one step.
+    /// The number of lost tasks that a PE handles in one step.
     pub losses_per_turn: usize,
     /// A rule of the protocol to leave out.
     pub mutant: Option<SupervisionMutant>,
@@ -32,16 +32,16 @@ pub struct SupervisionCase {
 /// A task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Anybody may steal it, and it is run again when it is lost.
+    /// Any PE may steal it, and it is run again when it is lost.
     Supervised,
-    /// Anybody may steal it, and it ends with an error when it is lost.
+    /// Any PE may steal it, and it ends with an error when it is lost.
     Unsupervised,
     /// It is supervised, and placed on this PE.
     Placed(u32),
 }
 
 impl SupervisionCase {
-    /// The root supervises, with three workers, of which this many die.
+    /// The root supervises these tasks, with three workers, of which at most `deaths` die.
     pub fn new(tasks: &[Task], deaths: u32, hops: u32) -> SupervisionCase {
         let tasks = tasks.to_vec();
         let losses_per_turn = settings::LOSSES_PER_TURN;
@@ -60,7 +60,7 @@ impl SupervisionCase {
         }
     }
 
-    /// What takes seconds.
+    /// The cases that take seconds.
     pub fn quick() -> Vec<(&'static str, SupervisionCase)> {
         use Task::{Placed, Supervised, Unsupervised};
         vec![
@@ -103,7 +103,7 @@ impl SupervisionCase {
         ]
     }
 
-    /// What takes minutes.
+    /// The cases that take minutes.
     pub fn large() -> Vec<(&'static str, SupervisionCase)> {
         use Task::{Placed, Supervised};
         let five = SupervisionCase { pes: 5, ..SupervisionCase::new(&[Supervised], 3, 2) };
@@ -129,7 +129,7 @@ impl SupervisionCase {
         SupervisionCase { accused_live_on: true, ..self }
     }
 
-    /// Those that can die.
+    /// The PEs that can die.
     pub(super) fn mortals(&self) -> impl Iterator<Item = u32> {
         let home = self.home;
         (0..self.pes).filter(move |pe| *pe != Pe::ROOT.number() && *pe != home)
@@ -137,11 +137,11 @@ impl SupervisionCase {
 
     pub(super) fn settings(&self) -> ProtocolSettings {
         let fishing = FishingSettings {
-            // A PE that asks gets what there is.
+            // A thief gets whatever there is.
             min_sched: 0,
             ..FishingSettings::for_threads(1)
         };
-        // More often than a task can be lost here.
+        // More replicas than a task can need here.
         let max_replicas = 3 * self.pes;
         let (losses_per_turn, mutant) = (self.losses_per_turn, self.mutant);
         ProtocolSettings { max_replicas, losses_per_turn, mutant, ..ProtocolSettings::new(fishing) }

@@ -1,4 +1,4 @@
-//! What stands for the rest of a PE.
+//! Stands for the rest of a PE in the search.
 
 use std::collections::VecDeque;
 use ultramarine_runtime::protocol::message::Bytes;
@@ -16,11 +16,11 @@ pub(super) struct PeState {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PooledTask {
     pub(super) parcel: Parcel,
-    /// It has not left its home yet, so that its result needs no message.
+    /// It has not left its home yet, so its result needs no message.
     pub(super) is_local: bool,
 }
 
-/// What a PE does in one step, apart from the change of its own state.
+/// The effects of one step of a PE, apart from the change of its own state.
 #[derive(Debug, Default)]
 pub(super) struct StepOutput {
     pub(super) sent: Vec<(Pe, Message)>,
@@ -35,7 +35,7 @@ pub(super) struct StepHost<'a> {
 }
 
 impl StepHost<'_> {
-    /// Lets the runtime's own pool choose.
+    /// Runs `act` on the shelves as the runtime's own pool.
     fn with_pool<R>(&mut self, act: impl FnOnce(&mut Pool<VecDeque<PooledTask>>) -> R) -> R {
         let count = self.shelves.len();
         let mut pool = Pool::new(std::mem::take(self.shelves));
@@ -49,19 +49,19 @@ impl StepHost<'_> {
         self.shelves[shelf].push_back(PooledTask { parcel, is_local });
     }
 
-    /// What a worker would run next.
+    /// Takes the task that a worker would run next.
     pub(super) fn next(&mut self) -> Option<PooledTask> {
         self.with_pool(Pool::select_local)
     }
 }
 
 impl Host for StepHost<'_> {
-    /// Nothing depends on it: the search itself chooses who steals from whom.
+    /// Nothing depends on it: the search itself chooses thief and victim.
     fn random(&mut self) -> u64 {
         0
     }
     fn send(&mut self, to: Pe, message: Message) {
-        // FISHes come from the search, and so nobody waits for their answers.
+        // FISHes come from the search, so no PE waits for their answers.
         if !matches!(message, Message::Fish(_) | Message::NoWork { .. }) {
             self.output.sent.push((to, message));
         }
@@ -77,7 +77,7 @@ impl Host for StepHost<'_> {
         self.put(parcel, false);
     }
     fn place(&mut self, parcel: Parcel) {
-        // In the pool it can be stolen, which it cannot be in earnest: one possibility more.
+        // In the pool it can be stolen, which a placed task cannot: the search covers more.
         self.put(parcel, false);
     }
     fn fill(&mut self, future: u64, outcome: Outcome) {

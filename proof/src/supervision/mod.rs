@@ -1,19 +1,19 @@
-//! Supervision, searched exhaustively: whichever PEs die, whenever they die, and whenever and in
-//! whichever order the others hear of it, every future ends, and a supervised one with its value.
+//! Searches every state of supervision: whichever PEs die, whenever they die, and whenever and in
+//! whichever order the other PEs hear of it, every future ends, and a supervised one with its
+//! value.
 //!
-//! One PE spawns some tasks and supervises them. All PEs are `Node`s of the runtime; what is
-//! modelled is only what is around them:
+//! One PE spawns some tasks and supervises them. All PEs are `Node`s of the runtime. The model only
+//! adds what is around them:
 //!
-//! - **Messages** arrive in the order in which they were sent between two PEs, in any order
-//!   otherwise, after any time. Between the living none is lost.
-//! - **Stealing**: a FISH of anybody may arrive anywhere at any time. So nobody needs to cast one,
-//!   which would only make the search longer: a real FISH can do no more.
-//! - **Running** a task takes one step, at any time while it waits in the pool. A PE that takes
-//!   longer for it is one whose task is not stolen in the meantime.
-//! - **Deaths**: a PE may die at any moment. Who has died is heard of by each of the others at any
-//!   later moment, in any order, independently of the others. With false accusations
-//!   (`SupervisionCase::accused_live_on`), they may also hear of it before; the PE goes on as long
-//!   as it likes, and then leaves.
+//! - **Messages** between two PEs arrive in the order in which they were sent, otherwise in any
+//!   order, after any time. Between living PEs none is lost.
+//! - **Stealing**: a FISH of any PE may arrive at any PE at any time. That is more than a real FISH
+//!   can do, so no PE needs to cast one, which would only make the search longer.
+//! - **Running** a task takes one step, at any time while it waits in the pool. That covers a PE
+//!   that takes longer: its task is not stolen meanwhile.
+//! - **Deaths**: a PE may die at any moment. Each other PE hears of the death at any later moment,
+//!   in any order. With false accusations (`SupervisionCase::accused_live_on`) it may also hear of
+//!   the death before; the accused PE goes on for any time, and then leaves.
 //!
 //! The search ends because everything is bounded: the number of [deaths](SupervisionCase::deaths),
 //! and the number of [steps](SupervisionCase::hops) that copies make between PEs other than their

@@ -22,31 +22,31 @@ pub enum Action {
         /// Its receiver.
         to: u32,
     },
-    /// A message between two PEs arrives before those that were sent earlier, which have a value.
+    /// A message between two PEs arrives before earlier messages, which have a value.
     Overtake {
         /// Its sender.
         from: u32,
         /// Its receiver.
         to: u32,
-        /// How many it overtakes.
+        /// The number of messages that it overtakes.
         number: usize,
     },
     /// A FISH arrives.
     Fish {
-        /// Whose it is.
+        /// The PE that wants work.
         thief: u32,
-        /// Who is asked.
+        /// The PE that is asked.
         victim: u32,
     },
     /// A PE runs the next task of its pool.
     Run(u32),
-    /// A PE goes on with its losses.
+    /// A PE handles more of its losses.
     WorkOff(u32),
     /// A PE hears that another is dead.
     Hear {
-        /// Who hears it.
+        /// The PE that hears of it.
         at: u32,
-        /// Of whom.
+        /// The dead PE.
         dead: u32,
     },
     /// A PE dies, or is taken for dead.
@@ -56,7 +56,7 @@ pub enum Action {
 }
 
 impl SupervisionCase {
-    /// Lets a PE do something. Returns `None` if it is gone.
+    /// Runs `act` on a PE. Returns `None` if the PE is gone.
     fn turn<R>(
         &self,
         state: &mut State,
@@ -72,11 +72,11 @@ impl SupervisionCase {
         Some((result, output))
     }
 
-    /// What a PE said goes on its way.
+    /// Sends the messages of a step, and ends its futures.
     fn post(&self, state: &mut State, from: u32, output: StepOutput) {
         for (to, message) in output.sent {
             let to = to.number();
-            // Nobody would read it.
+            // Otherwise no PE would read it.
             if state.actors[to as usize].is_some() && !has(state.heard[to as usize], from) {
                 state.wires[self.wire(from, to)].push_back(message);
             }
@@ -90,7 +90,7 @@ impl SupervisionCase {
         (from * self.pes + to) as usize
     }
 
-    /// Lets a PE do something, and sends what it says.
+    /// Runs `act` on a PE, and carries out its effects.
     fn step(
         &self,
         state: &mut State,
@@ -102,7 +102,7 @@ impl SupervisionCase {
         Some(())
     }
 
-    /// The message of this number in the order of sending arrives.
+    /// Delivers the message with this index in the order of sending.
     fn deliver(&self, state: &mut State, from: u32, to: u32, number: usize) -> Option<()> {
         let message = state.wires[self.wire(from, to)].remove(number)?;
         self.step(state, to, |node, host| {
@@ -110,7 +110,7 @@ impl SupervisionCase {
         })
     }
 
-    /// `None` if the thief gets nothing.
+    /// Delivers a FISH. `None` if the thief gets nothing.
     fn fish(&self, state: &mut State, thief: u32, victim: u32) -> Option<()> {
         let fish =
             Fish { thief: Pe::new(thief), serial: 0, hops_left: 0, need: Need::Idle, queued: 0 };
@@ -272,7 +272,7 @@ impl Model for SupervisionCase {
             Action::Leave(pe) => self.leave(&mut state, pe),
         }
         if state.has_ended() {
-            // What else there is does not matter any more: so there are fewer states.
+            // The rest does not matter any more; without it there are fewer states.
             let State { heard, ends, .. } = state;
             let (actors, wires) = (Vec::new(), Vec::new());
             return Some(State { actors, wires, doomed: 0, heard, spent: 0, hops: 0, ends });
@@ -285,7 +285,7 @@ impl Model for SupervisionCase {
     }
 }
 
-/// Which messages may arrive before the first if those with a value take longer.
+/// The messages that may arrive before the first one, if messages with a value take longer.
 fn overtaking(wire: &VecDeque<Message>) -> impl Iterator<Item = usize> {
     let values = wire.iter().take_while(|message| message.may_be_overtaken()).count();
     1..=values.min(wire.len().saturating_sub(1))

@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be possible in some.
+//! The properties that must hold in every state, and those that must hold in some.
 
 use super::case::{SupervisionCase, Task};
 use super::host::PooledTask;
@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_topology::Pe;
 
-/// The one that stands for all: wherever nothing can happen any more but further deaths, every
-/// future has ended.
+/// The main property: in every state in which nothing but further deaths can happen, every future
+/// has ended.
 pub const NO_FUTURE_STAYS_EMPTY: &str = "no future stays empty";
 
-/// What was lost with more PEs than this is given up when nobody else is left to run it.
+/// A task that was lost with more PEs than this is given up when no other PE is left to run it.
 const LOSSES_MIN: usize = 3;
 
-/// All that apply to a case.
+/// The properties that apply to a case.
 pub(super) fn of(case: &SupervisionCase) -> Vec<Property<SupervisionCase>> {
     let mut properties = vec![
         Property::always(NO_FUTURE_STAYS_EMPTY, |case: &SupervisionCase, state: &State| {
@@ -27,7 +27,7 @@ pub(super) fn of(case: &SupervisionCase) -> Vec<Property<SupervisionCase>> {
                 let mut ends = case.tasks.iter().zip(&state.ends);
                 ends.all(|(task, end)| match (task, end) {
                     (_, None) | (Task::Unsupervised, Some(Err(TaskError::Lost { .. }))) => true,
-                    // It may be what killed everybody.
+                    // The task may be what killed the PEs.
                     (_, Some(Err(TaskError::GaveUp { with, .. }))) => {
                         let different: BTreeSet<_> = with.iter().collect();
                         different.len() > LOSSES_MIN && is_alone(case, state)
@@ -76,7 +76,7 @@ fn at_home<'a>(case: &SupervisionCase, state: &'a State) -> impl Iterator<Item =
     state.pool(case.home)
 }
 
-/// Whether the supervisor has heard that all are dead but the root and itself.
+/// Whether the supervisor has heard that all PEs but the root and itself are dead.
 fn is_alone(case: &SupervisionCase, state: &State) -> bool {
     state.has_heard_of(case.mortals(), case.home)
 }

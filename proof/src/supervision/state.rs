@@ -6,18 +6,18 @@ use std::sync::Arc;
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_runtime::protocol::{Message, Outcome};
 
-/// Everything at one moment.
+/// The whole job at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// By PE; `None`: it is gone.
+    /// By PE; `None`: the PE is gone.
     pub(super) actors: Vec<Option<Arc<PeState>>>,
-    /// What is on its way, by sender and receiver, in the order of sending.
+    /// Messages on their way, by sender and receiver, in the order of sending.
     pub(super) wires: Vec<VecDeque<Message>>,
-    /// A set of PEs: those that have died, or are held for dead and will leave.
+    /// The set of PEs that have died, or are taken for dead and will leave.
     pub(super) doomed: u32,
-    /// By PE: the set of those of whose death it has heard.
+    /// By PE: the set of PEs of whose deaths it has heard.
     pub(super) heard: Vec<u32>,
-    /// A set of PEs: those whose last FISH has been answered, after their death.
+    /// The set of dead PEs whose last FISH has been answered.
     pub(super) spent: u32,
     pub(super) hops: u32,
     /// How each task has ended.
@@ -36,13 +36,13 @@ impl State {
         actor.flat_map(|actor| &actor.shelves).flatten()
     }
 
-    /// Whether this PE has heard of the deaths of these.
+    /// Whether this PE has heard of the deaths of all of these.
     pub(super) fn has_heard_of(&self, mut dead: impl Iterator<Item = u32>, pe: u32) -> bool {
         dead.all(|dead| has(self.heard[pe as usize], dead))
     }
 }
 
-/// What every task comes to.
+/// The result of every task.
 pub(super) fn value() -> Bytes {
     Bytes::from(vec![42])
 }
