@@ -3,13 +3,8 @@
 use super::host::{Effect, SimulatedHost};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use ultramarine_runtime::protocol::{Membership, MembershipStatus, Node, Phase};
+use ultramarine_runtime::protocol::{Leaving, Membership, MembershipStatus, Node, Phase};
 use ultramarine_topology::Pe;
-
-/// How long a PE lingers at the end of a job in which somebody has died, in nanoseconds: these are
-/// the runtime's `LINGER` and `LINGER_MAX`, in `executor/engine.rs`.
-const LINGER_NS: u64 = 50_000_000;
-const LINGER_MAX_NS: u64 = 500_000_000;
 
 /// A PE, as long as it is there.
 #[derive(Debug)]
@@ -26,11 +21,7 @@ pub(super) struct SimulatedPe {
     pub(super) unacknowledged: BTreeMap<Pe, u64>,
     /// When the node is to be ticked next, in nanoseconds.
     pub(super) tick_due: u64,
-    /// When the job's end began here, in nanoseconds.
-    ending_since: Option<u64>,
-    /// When another PE said that the job is over, in nanoseconds.
-    pub(super) over_since: Option<u64>,
-    pub(super) is_let_go: bool,
+    leaving: Leaving,
     pub(super) is_ending: bool,
     /// It does nothing before this moment, in nanoseconds.
     pub(super) stopped_until: u64,
@@ -47,9 +38,7 @@ impl SimulatedPe {
             marked_dead: BTreeSet::new(),
             unacknowledged: BTreeMap::new(),
             tick_due: u64::MAX,
-            ending_since: None,
-            over_since: None,
-            is_let_go: false,
+            leaving: Leaving::default(),
             is_ending: false,
             stopped_until: 0,
         }
@@ -87,31 +76,27 @@ impl SimulatedPe {
 
     /// Takes leave if nothing is left to wait for, as the runtime's engine does.
     fn take_leave(&mut self, now: u64) {
-        let since = *self.ending_since.get_or_insert(now);
-        let has_failures = self.node.has_failures();
-        let over_since = self.over_since.or(has_failures.then_some(since));
-        let has_reached_heirs =
-            || self.node.children().iter().all(|pe| !self.unacknowledged.contains_key(pe));
-        if over_since.is_some_and(|over| now >= over.max(since) + LINGER_MAX_NS) {
-            self.let_go();
-        } else if self.unacknowledged.is_empty()
-            || has_failures && now >= since + LINGER_NS && has_reached_heirs()
-        {
-            self.node.take_leave(&mut self.host);
-        }
+        let SimulatedPe { node, host, leaving, unacknowledged, .. } = self;
+        let has_reached = |pes: Vec<Pe>| pes.iter().all(|pe| !unacknowledged.contains_key(pe));
+        let (now, is_idle) = (Duration::from_nanos(now), unacknowledged.is_empty());
+        leaving.proceed(node, now, is_idle, has_reached, host);
+    }
+
+    /// Another PE has left in order.
+    pub(super) fn hear_goodbye(&mut self, now: Duration) {
+        self.leaving.hear_goodbye(now);
+        self.node.end(&mut self.host);
     }
 
     /// Leaves whatever others say.
     pub(super) fn let_go(&mut self) {
-        self.node.let_go(&mut self.host);
-        self.is_let_go = true;
+        self.leaving.let_go(&mut self.node, &mut self.host);
     }
 
     /// Whether it may go.
     pub(super) fn may_leave(&self) -> bool {
-        let needs_no_answer = self.node.has_failures() || self.is_let_go;
-        self.node.phase() == Phase::Released
-            && (needs_no_answer || self.unacknowledged.is_empty() && !sends(&self.host.effects))
+        let is_idle = self.unacknowledged.is_empty() && !sends(&self.host.effects);
+        self.leaving.may_go(&self.node, is_idle)
     }
 
     /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.

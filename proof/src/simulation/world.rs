@@ -239,11 +239,8 @@ impl Simulation {
             // For the root the job is over when its main task says so.
             Event::Over(Pe::ROOT) => {}
             Event::Over(at) => {
-                let now = self.now;
-                self.with(at, |pe| {
-                    pe.over_since.get_or_insert(now);
-                    pe.node.end(&mut pe.host);
-                });
+                let now = Duration::from_nanos(self.now);
+                self.with(at, |pe| pe.hear_goodbye(now));
             }
             Event::LeaveInvoluntarily(at) => self.leave_involuntarily(at),
             Event::InjectedFault(fault) => self.inject(fault),

@@ -51,6 +51,7 @@ mod telling;
 pub mod victim;
 
 pub use cancelling::CANCELLED_AT_ONCE;
+pub use ending::Leaving;
 pub use membership::{Living, Membership, MembershipStatus, Notice};
 pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
 pub use node::{Host, Node};

@@ -16,7 +16,7 @@ const CHECK_FALLBACK_EVERY: Duration = Duration::from_millis(100);
 
 impl<S: EngineSite> Engine<S> {
     /// Does what the watch demands.
-    pub(crate) fn handle_failures(&mut self, pe: &Arc<S>) -> Result<(), JobError> {
+    pub(crate) fn handle_failures(&mut self, pe: &Arc<S>, now: Duration) -> Result<(), JobError> {
         let me = self.state.me;
         while let Some(event) = pe.liveness().next() {
             match event {
@@ -51,6 +51,7 @@ impl<S: EngineSite> Engine<S> {
                 }
                 FailureEvent::JobOver { by } => {
                     tracing::debug!(pe = me.number(), "the job is over, as {by} has left");
+                    self.leaving.hear_goodbye(now);
                     self.node.end(&mut EngineHost { state: &mut self.state, pe });
                 }
             }

@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::error::TaskError;
 use crate::executor::task::start::{Effort, Fill};
 use crate::numbered::Numbered;
-use crate::protocol::{Message, Need, Node, Phase, Pool, Statistics};
+use crate::protocol::{Leaving, Message, Need, Node, Phase, Pool, Statistics};
 use crate::transport::link::{LinkCounters, LinkError, Silence};
 use crate::transport::{Connections, Lane, LaneError, Port};
 use crate::wire;
@@ -17,14 +17,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
-
-/// Once somebody has died, a PE that leaves gives others so long to acknowledge what it sent them
-/// last, apart from the news of the end itself, which must have arrived.
-const LINGER: Duration = Duration::from_millis(50);
-
-/// Nor does it then wait longer than this for others, which may have left in the same way: a PE
-/// that missed the news hears it from goodbyes.
-const LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// How much of what workers leave a turn takes at most. They may leave it as fast as a turn takes it,
 /// and what has come, and the timers, are waiting.
@@ -50,10 +42,7 @@ pub(crate) struct Engine<S: EngineSite> {
     pub(crate) state: EngineState<S>,
     /// The lane to go over to when the port's cannot be trusted any more.
     pub(crate) fallback: Option<Box<dyn Lane>>,
-    /// When the job's end began here.
-    ending_since: Option<Duration>,
-    /// Whether this PE leaves although others did not answer.
-    is_let_go: bool,
+    pub(crate) leaving: Leaving,
     /// When to look next whether others have gone over to it.
     pub(crate) check_fallback_at: Duration,
 }
@@ -86,8 +75,7 @@ impl<S: EngineSite> Engine<S> {
             port,
             state,
             fallback,
-            ending_since: None,
-            is_let_go: false,
+            leaving: Leaving::default(),
             check_fallback_at: Duration::ZERO,
         }
     }
@@ -96,40 +84,39 @@ impl<S: EngineSite> Engine<S> {
         self.node.statistics()
     }
 
-    /// Whether this PE may go.
-    pub(crate) fn is_released(&mut self) -> bool {
-        let needs_no_answer = self.node.has_failures() || self.is_let_go;
-        self.node.phase() == Phase::Released
-            && (needs_no_answer || self.state.send_queue.is_empty() && self.port.is_idle())
+    /// Whether everything that this PE sent has arrived.
+    fn is_idle(&mut self) -> bool {
+        self.state.send_queue.is_empty() && self.port.is_idle()
     }
 
-    /// Whether this PE leaves although others did not answer.
+    /// Whether this PE may go.
+    pub(crate) fn is_released(&mut self) -> bool {
+        let is_idle = self.is_idle();
+        self.leaving.may_go(&self.node, is_idle)
+    }
+
+    /// Whether this PE leaves without an answer of the others.
     pub(crate) fn is_let_go(&self) -> bool {
-        self.is_let_go
+        self.leaving.is_let_go()
     }
 
     /// Leaves at once, as there is nothing to wait for.
     pub(crate) fn let_go(&mut self, pe: &Arc<S>) {
-        self.node.let_go(&mut EngineHost { state: &mut self.state, pe });
-        self.is_let_go = true;
+        let Engine { node, state, leaving, .. } = self;
+        leaving.let_go(node, &mut EngineHost { state, pe });
     }
 
     /// Takes leave when the job has ended and there is nothing to wait for any more.
     fn take_leave(&mut self, pe: &Arc<S>, now: Duration) {
-        if self.node.phase() == Phase::Running {
+        let Engine { node, port, state, leaving, .. } = self;
+        if node.phase() == Phase::Running {
+            // The port is not asked then: that looks at each peer.
             return;
         }
-        let since = *self.ending_since.get_or_insert(now);
-        // After a death others may have left already, and acknowledge nothing any more.
-        let has_failures = self.node.has_failures();
-        let has_lingered = has_failures && now >= since + LINGER;
-        if has_failures && now >= since + LINGER_MAX {
-            self.let_go(pe);
-        } else if self.state.send_queue.is_empty()
-            && (self.port.is_idle() || has_lingered && self.port.has_reached(self.node.children()))
-        {
-            self.node.take_leave(&mut EngineHost { state: &mut self.state, pe });
-        }
+        let is_sent = state.send_queue.is_empty();
+        let is_idle = is_sent && port.is_idle();
+        let has_reached = |pes| is_sent && port.has_reached(pes);
+        leaving.proceed(node, now, is_idle, has_reached, &mut EngineHost { state, pe });
     }
 
     /// Sends what waits to be sent, takes in what has come, goes fishing if need be.
@@ -141,7 +128,7 @@ impl<S: EngineSite> Engine<S> {
         effort: Effort,
     ) -> Result<Turn, JobError> {
         self.state.effort = effort;
-        self.handle_failures(pe)?;
+        self.handle_failures(pe, now)?;
         self.check_fallback(pe, now);
         let Engine { node, port, state, .. } = self;
         let mut messages = 0u32;
