@@ -1,7 +1,7 @@
 //! What a task can do: spawn other tasks, place them, ask who is near.
 
 use crate::executor::pe::processor::Processor;
-use crate::executor::pe::worker::breathe;
+use crate::executor::pe::worker::turn_if_due;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::site::Site;
 use std::sync::Arc;
@@ -196,7 +196,7 @@ impl Context {
     /// of the times. To be asked often, since this is also where the PE looks after its messages.
     #[inline]
     pub fn poll_runtime(&self) -> Option<Demand> {
-        breathe(&self.pe).then(|| self.demand())
+        turn_if_due(&self.pe).then(|| self.demand())
     }
 
     fn demand(&self) -> Demand {

@@ -84,7 +84,7 @@ impl Context {
     pub fn deaths(&self) -> DeathStream {
         let queue = Arc::<Queue>::default();
         let listener: Arc<dyn DeathListener> = queue.clone();
-        self.pe.deaths.tell(Arc::downgrade(&listener));
+        self.pe.death_listeners.add(Arc::downgrade(&listener));
         // Those that die now come by either way, and once.
         let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
         dead.for_each(|dead| queue.on_death(dead));

@@ -10,7 +10,7 @@ use crate::executor::task::local::Local;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
-use crate::executor::task::start::Loan;
+use crate::executor::task::start::TakeBack;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
@@ -47,7 +47,7 @@ pub struct Fork<'pe, A, R> {
     /// Whether others can get at it.
     is_queued: bool,
     /// `None` once it has been taken back, or found to be gone.
-    task: Option<Arc<dyn Loan<Processor, A, R>>>,
+    task: Option<Arc<dyn TakeBack<Processor, A, R>>>,
 }
 
 impl<'pe, A, R> Fork<'pe, A, R> {
@@ -55,14 +55,14 @@ impl<'pe, A, R> Fork<'pe, A, R> {
         pe: &'pe Arc<Processor>,
         home: Pe,
         shelf: usize,
-        task: Arc<dyn Loan<Processor, A, R>>,
+        task: Arc<dyn TakeBack<Processor, A, R>>,
         is_queued: bool,
     ) -> Self {
         Fork { pe, home, shelf, is_queued, task: Some(task) }
     }
 
     /// The argument, or the task that somebody has started.
-    fn pull_back(&mut self) -> Option<Result<A, Arc<dyn Loan<Processor, A, R>>>> {
+    fn pull_back(&mut self) -> Option<Result<A, Arc<dyn TakeBack<Processor, A, R>>>> {
         let task = self.task.take()?;
         if self.is_queued {
             let own = Arc::as_ptr(&task);
@@ -137,7 +137,7 @@ impl Processor {
         let is_queued =
             !self.is_orphaned(parent.home) && self.queues.push_fork(shelf, task.clone());
         if is_queued {
-            self.summon();
+            self.wake_worker();
         }
         Fork::new(self, parent.home, shelf, task, is_queued)
     }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::keep::deaths::DeathListener;
-use crate::executor::keep::inbox::News;
+use crate::executor::keep::inbox::InboxItem;
 use crate::executor::keep::store::Key;
 use crate::executor::task::caught::{discard, discard_with};
 use crate::executor::task::portable::Portable;
@@ -16,13 +16,13 @@ use ultramarine_topology::Pe;
 pub struct Mailbox<T> {
     cx: Context,
     key: Key,
-    place: Arc<Place<T>>,
+    mail_queue: Arc<MailQueue<T>>,
 }
 
 /// What the PE keeps of a mailbox until its key is forgotten. Then those who wait there are told.
-struct Kept<T>(Arc<Place<T>>);
+struct CloseWhenForgotten<T>(Arc<MailQueue<T>>);
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for CloseWhenForgotten<T> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -30,7 +30,7 @@ impl<T> Drop for Kept<T> {
 
 impl<T> Clone for Mailbox<T> {
     fn clone(&self) -> Self {
-        Mailbox { cx: self.cx.clone(), key: self.key, place: self.place.clone() }
+        Mailbox { cx: self.cx.clone(), key: self.key, mail_queue: self.mail_queue.clone() }
     }
 }
 
@@ -41,7 +41,7 @@ impl<T> std::fmt::Debug for Mailbox<T> {
 }
 
 /// What has come and was not received yet.
-struct Place<T>(Mutex<State<T>>);
+struct MailQueue<T>(Mutex<State<T>>);
 
 struct State<T> {
     from: BTreeMap<Pe, Sender<T>>,
@@ -49,7 +49,7 @@ struct State<T> {
     queue: VecDeque<Pe>,
     /// PEs that have died, and those of them that `receive_any` has still to report.
     dead: BTreeSet<Pe>,
-    news: VecDeque<Pe>,
+    unreported_deaths: VecDeque<Pe>,
     /// Who waits for a value of any sender.
     waker: Option<Waker>,
     /// Nothing comes any more: the key was forgotten.
@@ -88,13 +88,13 @@ impl<T> Default for Sender<T> {
     }
 }
 
-impl<T> Place<T> {
+impl<T> MailQueue<T> {
     fn new() -> Self {
-        Place(Mutex::new(State {
+        MailQueue(Mutex::new(State {
             from: BTreeMap::new(),
             queue: VecDeque::new(),
             dead: BTreeSet::new(),
-            news: VecDeque::new(),
+            unreported_deaths: VecDeque::new(),
             waker: None,
             is_closed: false,
         }))
@@ -130,13 +130,13 @@ impl<T> Place<T> {
     }
 }
 
-impl<T: Send> DeathListener for Place<T> {
+impl<T: Send> DeathListener for MailQueue<T> {
     fn on_death(&self, dead: Pe) {
         let mut state = self.state();
         if !state.dead.insert(dead) {
             return;
         }
-        state.news.push_back(dead);
+        state.unreported_deaths.push_back(dead);
         let one = state.from.get_mut(&dead).and_then(|sender| sender.waker.take());
         let any = state.waker.take();
         drop(state);
@@ -145,7 +145,7 @@ impl<T: Send> DeathListener for Place<T> {
 }
 
 /// The last owner may hold a lock of ours.
-impl<T> Drop for Place<T> {
+impl<T> Drop for MailQueue<T> {
     fn drop(&mut self) {
         discard(std::mem::take(&mut self.state().from));
     }
@@ -160,7 +160,7 @@ impl<T: Portable> Mailbox<T> {
     /// As for [`Context::tell`]. A value for a PE that has died is lost without an error.
     pub fn send(&self, to: Pe, value: T) -> Result<(), TaskError> {
         let deliver = async |cx: Context, (key, from, value): (Key, Pe, T)| {
-            cx.mailbox(key).place.put(from, value);
+            cx.mailbox(key).mail_queue.put(from, value);
         };
         self.cx.tell(to, deliver, (self.key, self.cx.pe(), value))
     }
@@ -178,7 +178,7 @@ impl<T: Portable> Mailbox<T> {
             return Err(TaskError::NoSuchPe { pe: from, pes });
         }
         std::future::poll_fn(|waker| {
-            let mut state = self.place.state();
+            let mut state = self.mail_queue.state();
             let sender = state.from.entry(from).or_default();
             if let Some(value) = sender.values.pop_front() {
                 return Poll::Ready(Ok(value));
@@ -207,11 +207,11 @@ impl<T: Portable> Mailbox<T> {
     /// ending.
     pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
         std::future::poll_fn(|waker| {
-            let mut state = self.place.state();
+            let mut state = self.mail_queue.state();
             if let Some(found) = state.next_of_any() {
                 return Poll::Ready(Ok(found));
             }
-            if let Some(pe) = state.news.pop_front() {
+            if let Some(pe) = state.unreported_deaths.pop_front() {
                 return Poll::Ready(Err(TaskError::Died { pe }));
             }
             let old = state.waker.replace(waker.waker().clone());
@@ -264,17 +264,17 @@ impl Context {
         let mut is_new = false;
         let kept = self.shared(key, || {
             is_new = true;
-            Kept(Arc::new(Place::<T>::new()))
+            CloseWhenForgotten(Arc::new(MailQueue::<T>::new()))
         });
-        let place = kept.0.clone();
+        let mail_queue = kept.0.clone();
         if is_new {
-            let listener: Arc<dyn DeathListener> = place.clone();
-            self.pe.deaths.tell(Arc::downgrade(&listener));
+            let listener: Arc<dyn DeathListener> = mail_queue.clone();
+            self.pe.death_listeners.add(Arc::downgrade(&listener));
             // Of those that were announced before.
             let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
-            dead.for_each(|dead| self.pe.read(News::Death(dead)));
+            dead.for_each(|dead| self.pe.read(InboxItem::Death(dead)));
         }
-        Mailbox { cx: self.clone(), key, place }
+        Mailbox { cx: self.clone(), key, mail_queue }
     }
 }
 
@@ -284,11 +284,11 @@ mod tests {
 
     #[test]
     fn senders_take_turns_and_none_is_queued_twice() {
-        let place = Place::new();
+        let mail_queue = MailQueue::new();
         let (one, two) = (Pe::new(1), Pe::new(2));
-        (0..3).for_each(|n| place.put(one, n));
-        place.put(two, 7);
-        let mut state = place.state();
+        (0..3).for_each(|n| mail_queue.put(one, n));
+        mail_queue.put(two, 7);
+        let mut state = mail_queue.state();
         assert_eq!(state.queue.len(), 2);
         assert_eq!(state.next_of_any(), Some((one, 0)));
         assert_eq!(state.next_of_any(), Some((two, 7)));
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(state.next_of_any(), Some((one, 2)));
         assert_eq!(state.next_of_any(), None);
         drop(state);
-        place.put(two, 8);
-        assert_eq!(place.state().next_of_any(), Some((two, 8)));
+        mail_queue.put(two, 8);
+        assert_eq!(mail_queue.state().next_of_any(), Some((two, 8)));
     }
 }

@@ -48,7 +48,7 @@ where
         }
         (None, _) => Err(JobError::MainPanicked("it ended without a result".to_owned())),
     };
-    (result, pe.part(leave))
+    (result, pe.parting(leave))
 }
 
 /// Runs any other PE, until the root's main task has ended.
@@ -57,7 +57,7 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
         Err(error) => (Err(error), NOT_STARTED),
         Ok(pe) => {
             let (failure, leave) = pe.run_to_the_end();
-            (failure.map_or(Ok(()), Err), pe.part(leave))
+            (failure.map_or(Ok(()), Err), pe.parting(leave))
         }
     }
 }

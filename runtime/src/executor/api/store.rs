@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::error::TaskError;
-use crate::executor::keep::slot::{Bringing, Slot};
+use crate::executor::keep::slot::{DeliveryGuard, Slot};
 use crate::executor::keep::store::Key;
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
@@ -64,11 +64,11 @@ impl Context {
             return Ok(known);
         }
         let slot = self.shared(key, Slot::<T>::default);
-        if slot.begins_to_come() {
+        if slot.claim_delivery() {
             // It may have been made and stored since the first look.
             let known = self.known(key);
             let making = if known.is_some() { Ok(None) } else { caught(make).map(Some) };
-            let (cx, bringing) = (self.clone(), Bringing(slot.clone()));
+            let (cx, delivery) = (self.clone(), DeliveryGuard(slot.clone()));
             let task = self.pe.run_async(async move {
                 let pe = cx.pe();
                 let made = match making {
@@ -78,7 +78,7 @@ impl Context {
                     }
                     Err(message) => Err(TaskError::Panicked { pe, message }),
                 };
-                bringing.0.settle(made);
+                delivery.0.settle(made);
                 // The value stays; the next who asks finds it, or makes it.
                 cx.pe.store.forget_one::<Slot<T>>(key);
             });

@@ -6,11 +6,11 @@ use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::engine::site::Outgoing;
 use crate::executor::pe::processor::Processor;
-use crate::executor::task::kind::Kind;
 use crate::executor::task::local::pack_task;
-use crate::executor::task::packing::{Unpacked, Which, carries_nothing};
+use crate::executor::task::packing::{PackError, ValueLabel, refuse_handles};
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
+use crate::executor::task::task_code::TaskCode;
 use std::ops::Range;
 use ultramarine_topology::Pe;
 
@@ -24,13 +24,13 @@ impl Processor {
         if self.is_ending() {
             return Err(TaskError::ShuttingDown);
         }
-        match pack_task(Kind::new(Async(f)), argument, self, Effort::Full) {
+        match pack_task(TaskCode::new(Async(f)), argument, self, Effort::Full) {
             Ok(body) => {
-                carries_nothing::<A>(Which::argument_of(std::any::type_name::<F>()))?;
+                refuse_handles::<A>(ValueLabel::argument_of(std::any::type_name::<F>()))?;
                 self.send_later(Outgoing::Tell(pes, body));
             }
-            Err(Unpacked::Failed(error)) => return Err(error),
-            Err(Unpacked::TooLong(_)) => unreachable!("it may take as long as it takes"),
+            Err(PackError::Failed(error)) => return Err(error),
+            Err(PackError::TooLong(_)) => unreachable!("it may take as long as it takes"),
         }
         Ok(())
     }

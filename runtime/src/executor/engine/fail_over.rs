@@ -62,7 +62,7 @@ impl<S: EngineSite> Engine<S> {
     pub(crate) fn fail_over(&mut self, pe: &S) {
         if let Some(fallback) = self.fallback.take() {
             pe.mpi_gate().seal();
-            pe.sleep_in(&fallback.sleeper());
+            pe.set_sleeper(&fallback.sleeper());
             self.port.switch_lane(fallback);
             tracing::info!(pe = self.state.me.number(), "goes on over {}", self.port.lane_name());
         }

@@ -91,7 +91,7 @@ pub enum JobError {
 
 impl JobError {
     /// Whether this PE leaves without a word: nobody would listen.
-    pub(crate) fn is_desertion(&self) -> bool {
+    pub(crate) fn leaves_silently(&self) -> bool {
         matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })
     }
 }

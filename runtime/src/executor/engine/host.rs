@@ -4,7 +4,7 @@ use super::failure::JobError;
 use super::send_queue::SendQueue;
 use super::site::EngineSite;
 use crate::error::TaskError;
-use crate::executor::task::start::{Effort, Fill, Own, Packed};
+use crate::executor::task::start::{Effort, Fill, OwnTask, Packed};
 use crate::numbered::Numbered;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Host, Message, Outcome, Parcel, Pool, TaskId, Version};
@@ -37,12 +37,12 @@ pub(crate) struct EngineState<S: EngineSite> {
 }
 
 impl<S: EngineSite> EngineState<S> {
-    /// Takes note of the future of a task that leaves, unless it is not wanted any more.
+    /// Takes note of the future of a task that note_departure, unless it is not wanted any more.
     #[inline]
-    pub(crate) fn enter(&mut self, slot: u64, own: Own) -> Option<Parcel> {
-        let Own { future, radius, is_supervised, body } = own;
+    pub(crate) fn add_future(&mut self, slot: u64, own: OwnTask) -> Option<Parcel> {
+        let OwnTask { future, radius, is_supervised, body } = own;
         self.last_future += 1;
-        if !future.leaves(slot, self.last_future) {
+        if !future.note_departure(slot, self.last_future) {
             return None;
         }
         self.futures.insert(self.last_future, future);
@@ -67,7 +67,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
     }
 
     fn queued(&self) -> usize {
-        self.state.pool.len() + self.pe.late()
+        self.state.pool.len() + self.pe.waiting_for_values()
     }
 
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {
@@ -77,7 +77,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
             self.state.took_a_part = S::is_fork(&task);
             match self.pe.pack(task, self.state.effort) {
                 Some(Packed::Own(task)) => {
-                    if let Some(parcel) = self.state.enter(self.pe.slot(), task) {
+                    if let Some(parcel) = self.state.add_future(self.pe.slot(), task) {
                         return Some(parcel);
                     }
                 }

@@ -36,7 +36,7 @@ pub(crate) struct MpiGate {
     /// Which kind of thread that is: a `Caller`.
     caller: AtomicU8,
     /// Whether it is a worker that has been given up.
-    has_kept_a_worker: AtomicBool,
+    has_lost_worker: AtomicBool,
     started: Instant,
 }
 
@@ -48,7 +48,7 @@ impl MpiGate {
             is_sealed: AtomicBool::new(false),
             entered: AtomicU64::new(0),
             caller: AtomicU8::new(Caller::Driver as u8),
-            has_kept_a_worker: AtomicBool::new(false),
+            has_lost_worker: AtomicBool::new(false),
             started: Instant::now(),
         }
     }
@@ -74,7 +74,7 @@ impl MpiGate {
         self.entered.store(0, Ordering::Release);
         if self.is_sealed.load(Ordering::Relaxed) {
             // It may have been given up, and is back.
-            self.has_kept_a_worker.store(false, Ordering::SeqCst);
+            self.has_lost_worker.store(false, Ordering::SeqCst);
         }
         moved
     }
@@ -98,25 +98,25 @@ impl MpiGate {
 
     /// Gives the worker up that went in and is not expected back, if there is one. Whether this
     /// call did.
-    pub(crate) fn gives_up_a_worker(&self) -> bool {
+    pub(crate) fn give_up_worker(&self) -> bool {
         let entered = self.entered.load(Ordering::Acquire);
         let inside = self.started.elapsed().saturating_sub(Duration::from_nanos(entered));
         let is_lost = self.is_sealed.load(Ordering::Relaxed)
             && entered != 0
             && inside >= GIVEN_UP_AFTER
             && self.caller.load(Ordering::Relaxed) != Caller::Driver as u8;
-        is_lost && !self.has_kept_a_worker.swap(true, Ordering::SeqCst)
+        is_lost && !self.has_lost_worker.swap(true, Ordering::SeqCst)
     }
 
     /// How many active workers have been given up: 0 or 1.
-    pub(crate) fn kept(&self) -> usize {
-        usize::from(self.has_kept_a_worker.load(Ordering::SeqCst))
+    pub(crate) fn lost_workers(&self) -> usize {
+        usize::from(self.has_lost_worker.load(Ordering::SeqCst))
     }
 
     /// The same, of those that are not counted as idle.
-    pub(crate) fn kept_busy(&self) -> usize {
+    pub(crate) fn lost_busy_workers(&self) -> usize {
         let is_busy = self.caller.load(Ordering::Relaxed) == Caller::Worker as u8;
-        if is_busy { self.kept() } else { 0 }
+        if is_busy { self.lost_workers() } else { 0 }
     }
 }
 
@@ -143,16 +143,16 @@ mod tests {
         while mpi_gate.entered.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        assert!(!mpi_gate.gives_up_a_worker(), "nobody has died");
+        assert!(!mpi_gate.give_up_worker(), "nobody has died");
         mpi_gate.seal();
-        while !mpi_gate.gives_up_a_worker() {
+        while !mpi_gate.give_up_worker() {
             std::thread::yield_now();
         }
-        assert!(!mpi_gate.gives_up_a_worker(), "only once");
-        assert_eq!((mpi_gate.kept(), mpi_gate.kept_busy()), (1, 1));
+        assert!(!mpi_gate.give_up_worker(), "only once");
+        assert_eq!((mpi_gate.lost_workers(), mpi_gate.lost_busy_workers()), (1, 1));
         come_back.send(()).expect("it waits");
         assert!(worker.join().expect("no panic"));
-        assert_eq!((mpi_gate.kept(), mpi_gate.kept_busy()), (0, 0));
+        assert_eq!((mpi_gate.lost_workers(), mpi_gate.lost_busy_workers()), (0, 0));
         assert!(!mpi_gate.pass(|| Caller::Driver), "it is sealed");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::liveness::Liveness;
 use super::mpi_gate::MpiGate;
-use crate::executor::task::start::{Effort, Own, Packed};
+use crate::executor::task::start::{Effort, OwnTask, Packed};
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Parcel, Shelf};
 use crate::transport::Sleeper;
@@ -17,11 +17,11 @@ pub(crate) enum Outgoing {
     /// A message for another PE.
     Message(Pe, Message),
     /// A task to be placed on another PE.
-    Task(Pe, Own),
+    Task(Pe, OwnTask),
     /// A task that is asked of another PE.
-    Ask(Pe, Own),
+    Ask(Pe, OwnTask),
     /// A task for the thief that sent this FISH.
-    Stolen(Fish, Own),
+    Stolen(Fish, OwnTask),
     /// Tasks of these futures that are not wanted any more.
     Cancel(Vec<u64>),
     /// Something that these PEs are to know.
@@ -60,7 +60,7 @@ pub(crate) trait EngineSite {
     fn start_ending(&self);
 
     /// Tasks here that cannot begin before values have arrived, which are on their way.
-    fn late(&self) -> usize;
+    fn waiting_for_values(&self) -> usize;
 
     /// The number of futures whose tasks are elsewhere, after a turn.
     fn note_away(&self, futures: usize);
@@ -96,8 +96,8 @@ pub(crate) trait EngineSite {
     fn forget_dead(self: &Arc<Self>, dead: Pe);
 
     /// The thread that drives the PE may be inside MPI for good: another takes over.
-    fn leave_mpi(self: &Arc<Self>);
+    fn abandon_mpi(self: &Arc<Self>);
 
     /// The lane has changed, and with it what the driver sleeps in.
-    fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>);
+    fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>);
 }

@@ -153,15 +153,15 @@ impl<S: EngineSite> Engine<S> {
                     state.send_queue.push(to, message);
                 }
                 Outgoing::Task(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = state.enter(pe.slot(), task) else { continue };
+                    let Some(parcel) = state.add_future(pe.slot(), task) else { continue };
                     node.place(to, parcel, &mut EngineHost { state: &mut *state, pe });
                 }
                 Outgoing::Ask(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = state.enter(pe.slot(), task) else { continue };
+                    let Some(parcel) = state.add_future(pe.slot(), task) else { continue };
                     node.ask(to, parcel, &mut EngineHost { state: &mut *state, pe });
                 }
                 Outgoing::Stolen(fish, task) if node.phase() == Phase::Running => {
-                    match state.enter(pe.slot(), task) {
+                    match state.add_future(pe.slot(), task) {
                         Some(parcel) => {
                             node.hand_over(
                                 &fish,
@@ -220,17 +220,17 @@ impl<S: EngineSite> Engine<S> {
         let is_streaming = match polled {
             Ok(progress) => progress.is_streaming,
             Err(error) => {
-                self.endure(pe, error)?;
+                self.handle_port_error(pe, error)?;
                 false
             }
         };
-        self.heed_silence(pe);
+        self.report_silences(pe);
         let Engine { node, state, .. } = self;
         // Once the job is ending, all that counts is that everybody hears of it.
         if let Some(failure) = state.failure.take().filter(|_| node.phase() == Phase::Running) {
             return Err(failure);
         }
-        let sent = self.post(pe, now)?;
+        let sent = self.send_queued(pe, now)?;
         pe.note_away(self.state.futures.len());
         let more = (!pe.outbox().is_empty()).then_some(now);
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
@@ -241,7 +241,7 @@ impl<S: EngineSite> Engine<S> {
     }
 
     /// Goes on after an error of the port, if that is possible.
-    fn endure(&mut self, pe: &Arc<S>, error: LinkError) -> Result<(), JobError> {
+    fn handle_port_error(&mut self, pe: &Arc<S>, error: LinkError) -> Result<(), JobError> {
         match error {
             LinkError::Lane(LaneError::HasLeft(_)) if self.node.phase() != Phase::Running => Ok(()),
             // It is for the watch to say who is dead.
@@ -259,7 +259,7 @@ impl<S: EngineSite> Engine<S> {
 
     /// Has the watch look at PEs that do not answer; it is for the watch to say who is dead. Where
     /// there is none, PEs are threads of one process: they may be slow, but none is lost.
-    fn heed_silence(&mut self, pe: &Arc<S>) {
+    fn report_silences(&mut self, pe: &Arc<S>) {
         for Silence { pe: silent, lasting } in self.port.take_silences() {
             tracing::debug!(pe = self.state.me.number(), ?lasting, "{silent} acknowledges nothing");
             pe.liveness().suspect(silent);
@@ -277,19 +277,19 @@ impl<S: EngineSite> Engine<S> {
                 pe = self.state.me.number(),
                 "the lane {lane} carries nothing: it is left"
             );
-            pe.leave_mpi();
+            pe.abandon_mpi();
             self.fail_over(pe);
         }
     }
 
     /// Hands the queued messages to the port, as far as it has room. Whether it took any.
-    fn post(&mut self, pe: &Arc<S>, now: Duration) -> Result<bool, JobError> {
+    fn send_queued(&mut self, pe: &Arc<S>, now: Duration) -> Result<bool, JobError> {
         if self.state.send_queue.is_empty()
             || !self.state.send_queue.post(self.state.me, &mut self.port)?
         {
             return Ok(false);
         }
-        self.port.flush(now).or_else(|error| self.endure(pe, error))?;
+        self.port.flush(now).or_else(|error| self.handle_port_error(pe, error))?;
         Ok(true)
     }
 
@@ -312,10 +312,10 @@ impl<S: EngineSite> Engine<S> {
     /// Tells the root that this PE cannot go on, if that can still be told.
     pub(crate) fn give_up(&mut self, pe: &Arc<S>, error: &JobError, now: Duration) {
         let reason = error.to_string();
-        if self.state.me != Pe::ROOT && !error.is_desertion() {
+        if self.state.me != Pe::ROOT && !error.leaves_silently() {
             self.state.send_queue.push(Pe::ROOT, Message::Failed { reason });
             // What broke may be the very channel to the root; then its own watch must tell it.
-            let _ = self.post(pe, now);
+            let _ = self.send_queued(pe, now);
         }
     }
 

@@ -10,11 +10,11 @@ pub(crate) trait DeathListener: Send + Sync {
 
 /// Those who are to hear of deaths on one PE.
 #[derive(Default)]
-pub(crate) struct Deaths(Mutex<Vec<Weak<dyn DeathListener>>>);
+pub(crate) struct DeathListeners(Mutex<Vec<Weak<dyn DeathListener>>>);
 
-impl Deaths {
+impl DeathListeners {
     /// Tells this one of each death from now on, as long as it is there.
-    pub(crate) fn tell(&self, one: Weak<dyn DeathListener>) {
+    pub(crate) fn add(&self, one: Weak<dyn DeathListener>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|one| one.strong_count() > 0);
         all.push(one);

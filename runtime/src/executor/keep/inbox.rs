@@ -4,13 +4,13 @@ use crate::executor::schedule::serial::Serial;
 use crate::protocol::message::Bytes;
 use ultramarine_topology::Pe;
 
-/// News for the program.
-pub(crate) enum News {
+/// InboxItem for the program.
+pub(crate) enum InboxItem {
     /// A message from another PE's program.
     Message(Bytes),
     /// This PE has died. It stands behind all that has come from that PE.
     Death(Pe),
 }
 
-/// News in the order in which they came. One is begun after the other.
-pub(crate) type Inbox = Serial<News>;
+/// InboxItem in the order in which they came. One is begun after the other.
+pub(crate) type Inbox = Serial<InboxItem>;

@@ -68,19 +68,19 @@ impl Values {
     }
 
     /// Lets go of the slot of a value that could not be had: the next who needs it tries again.
-    pub(crate) fn give_up(&self, key: Key) {
+    pub(crate) fn remove(&self, key: Key) {
         let slot = self.state().slots.remove(&key);
         discard(slot);
     }
 
     /// Keeps these values no longer than tasks here do.
-    pub(crate) fn fade(&self, which: impl Fn(&Key) -> bool) {
+    pub(crate) fn weaken(&self, which: impl Fn(&Key) -> bool) {
         let mut state = self.state();
         let keys: Vec<Key> = state.slots.keys().filter(|key| which(key)).copied().collect();
-        let faded: Vec<_> = keys.iter().filter_map(|key| state.slots.get(key).cloned()).collect();
+        let slots: Vec<_> = keys.iter().filter_map(|key| state.slots.get(key).cloned()).collect();
         state.slots.retain(|_, slot| !slot.is_gone());
         drop(state);
-        faded.iter().for_each(|slot| drop(slot.fade()));
+        slots.iter().for_each(|slot| drop(slot.weaken()));
     }
 
     /// How many have a slot here.

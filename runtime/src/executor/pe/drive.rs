@@ -64,10 +64,10 @@ impl Processor {
 
     /// Whether any worker is active, apart from one that is stuck.
     fn are_working(&self) -> bool {
-        self.active.load(Ordering::SeqCst) > self.mpi_gate.kept()
+        self.active.load(Ordering::SeqCst) > self.mpi_gate.lost_workers()
     }
 
-    pub(crate) fn part(&self, leave: Leave) -> Parting {
+    pub(crate) fn parting(&self, leave: Leave) -> Parting {
         Parting { leave, liveness: Some(self.liveness.clone()) }
     }
 
@@ -83,8 +83,8 @@ impl Processor {
             }
             self.replace_stuck_worker();
             let timer = self.timers.fire(Instant::now());
-            self.remind_workers();
-            self.remind_standby();
+            self.wake_workers_if_needed();
+            self.call_standby_if_late();
             let limit = self.settings.blocked_after;
             blocked.look(limit, self.queues.activities(), |worker, activity, waited| {
                 report(self, worker, activity, waited);
@@ -137,7 +137,7 @@ impl Processor {
             if !self.driver.is_current(generation) {
                 return None;
             }
-            if self.is_deserting() {
+            if self.leaves_silently() {
                 break Leave::AfterFailures;
             }
             let turn = self.turn();
@@ -213,13 +213,13 @@ impl Processor {
 
     /// If a worker has gone into a call and will not return, others take its place.
     pub(crate) fn replace_stuck_worker(&self) {
-        if !self.mpi_gate.gives_up_a_worker() {
+        if !self.mpi_gate.give_up_worker() {
             return;
         }
         tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
         let seats = self.queues.clone();
         let (me, threads) = (self.me(), self.settings.threads);
-        match workers(me, threads, "substitute", Box::new(move |_| seats.stand())) {
+        match workers(me, threads, "substitute", Box::new(move |_| seats.seat_substitute())) {
             // The other workers of the old pool end when they have nothing to do.
             Ok(workers) => self.replace_workers(workers),
             Err(error) => tracing::error!(pe = me.number(), "{error}"),

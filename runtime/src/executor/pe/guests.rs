@@ -10,7 +10,7 @@ use crate::executor::schedule::standby::urgently;
 use crate::executor::task::arrival::report;
 use crate::executor::task::caught::discard;
 use crate::executor::task::guest::Guest;
-use crate::executor::task::travel::Late;
+use crate::executor::task::travel::DelayedStart;
 use crate::protocol::TaskId;
 use async_task::Task;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ struct OnItsWay(Arc<Processor>);
 
 impl OnItsWay {
     fn new(pe: &Arc<Processor>) -> Self {
-        pe.late.fetch_add(1, Ordering::Relaxed);
+        pe.waiting_for_values.fetch_add(1, Ordering::Relaxed);
         OnItsWay(pe.clone())
     }
 }
 
 impl Drop for OnItsWay {
     fn drop(&mut self) {
-        self.0.late.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting_for_values.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -62,23 +62,23 @@ impl Processor {
     /// then the PE counts it among those that it has to do, if the values are on their way: else it
     /// would go on to steal tasks that wait for the same. (400 tasks with a value of 128 MiB on two
     /// PEs: 163–435 ms without that.) For a value that has yet to be made it looks for other work.
-    pub(crate) fn put_back_later(self: &Arc<Self>, guest: Guest, late: Late) {
+    pub(crate) fn put_back_later(self: &Arc<Self>, guest: Guest, delayed: DelayedStart) {
         self.uncounted.fetch_add(1, Ordering::SeqCst);
         let (id, here) = (guest.parcel.task, self.clone());
-        let on_its_way = late.coming.is_made.then(|| OnItsWay::new(self));
+        let on_its_way = delayed.pending.is_made.then(|| OnItsWay::new(self));
         let wait = async move {
-            let came = late.coming.end.await;
+            let came = delayed.pending.arrival.await;
             drop(on_its_way);
             match came {
-                Err(error) => report(&*here, Some(id), Err(error)),
+                Err(error) => report(&*here, id, Err(error)),
                 Ok(()) if guest.is_placed => here.queues.place(Arc::new(guest)),
                 Ok(()) => {
                     let shelf = here.queues.radii.shelf(guest.parcel.radius);
                     here.queues.push(shelf, Arc::new(guest));
                 }
             }
-            here.summon();
-            discard(late.argument);
+            here.wake_worker();
+            discard(delayed.argument);
         };
         let waiting = urgently(|| self.run_async(wait));
         waiting.into_iter().for_each(|waiting| self.enter_guest(id, waiting));

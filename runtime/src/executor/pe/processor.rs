@@ -9,7 +9,7 @@ use crate::executor::engine::liveness::{DetectorSetup, Liveness};
 use crate::executor::engine::mpi_gate::MpiGate;
 use crate::executor::engine::site::Outgoing;
 use crate::executor::engine::turn::Engine;
-use crate::executor::keep::deaths::Deaths;
+use crate::executor::keep::deaths::DeathListeners;
 use crate::executor::keep::inbox::Inbox;
 use crate::executor::keep::store::Store;
 use crate::executor::keep::values::Values;
@@ -19,7 +19,7 @@ use crate::executor::schedule::serial::Serial;
 use crate::executor::schedule::standby::Standby;
 use crate::executor::schedule::threads::workers;
 use crate::executor::schedule::timers::Timers;
-use crate::executor::task::cancel::{Cancelled, enlist};
+use crate::executor::task::cancel::{Cancelled, register_pe};
 use crate::executor::task::start::{Start, Waiting};
 use crate::protocol::{Fish, Node, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
@@ -113,7 +113,7 @@ pub(crate) struct Processor {
     /// What its tasks share.
     pub(crate) store: Store,
     /// Who is to hear of deaths.
-    pub(crate) deaths: Deaths,
+    pub(crate) death_listeners: DeathListeners,
     /// What handles are of.
     pub(crate) values: Values,
     /// What is stolen from it and takes long to pack.
@@ -152,7 +152,7 @@ pub(crate) struct Processor {
     /// Started as tasks and none of the user's: what counts, and what reads messages.
     pub(crate) uncounted: AtomicU64,
     /// Tasks that cannot begin yet, since values are on their way.
-    pub(crate) late: AtomicUsize,
+    pub(crate) waiting_for_values: AtomicUsize,
     pub(crate) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
@@ -211,7 +211,7 @@ impl Processor {
             was_declined: AtomicBool::new(false),
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
-            deaths: Deaths::default(),
+            death_listeners: DeathListeners::default(),
             values: Values::default(),
             packer: Serial::default(),
             inbox: Inbox::default(),
@@ -229,14 +229,14 @@ impl Processor {
             started: Instant::now(),
             bootstrap,
             uncounted: AtomicU64::new(0),
-            late: AtomicUsize::new(0),
+            waiting_for_values: AtomicUsize::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
         let weak: Weak<Processor> = Arc::downgrade(&pe);
-        pe.slot.store(enlist(weak), Ordering::Relaxed);
+        pe.slot.store(register_pe(weak), Ordering::Relaxed);
         if let Some(begin) = begin {
             pe.start_detector(begin)?;
         }
@@ -329,13 +329,13 @@ impl Processor {
     }
 
     /// The lane has changed, and with it what the driver sleeps in.
-    pub(crate) fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>) {
+    pub(crate) fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>) {
         *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(sleeper);
         self.nudge();
     }
 
     /// Has one of the workers run this. Whether there are any: not once the PE has left.
-    pub(crate) fn call_worker(&self, job: impl FnOnce() + Send + 'static) -> bool {
+    pub(crate) fn spawn_on_worker(&self, job: impl FnOnce() + Send + 'static) -> bool {
         self.with_workers(|workers| workers.spawn(job))
     }
 
@@ -354,9 +354,9 @@ impl Processor {
     }
 
     /// Whether this PE leaves without a word.
-    pub(crate) fn is_deserting(&self) -> bool {
+    pub(crate) fn leaves_silently(&self) -> bool {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.as_ref().is_some_and(JobError::is_desertion)
+        failure.as_ref().is_some_and(JobError::leaves_silently)
     }
 
     /// Whether nothing is queued any more.

@@ -5,7 +5,7 @@ use super::spawn::Destination;
 use crate::error::TaskError;
 use crate::executor::task::cancel::Batch;
 use crate::executor::task::future::Promise;
-use crate::executor::task::start::Loan;
+use crate::executor::task::start::TakeBack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
@@ -16,23 +16,23 @@ use std::task::{Poll, Waker};
 pub(crate) struct PutOff<A, R> {
     pe: Arc<Processor>,
     destination: Destination,
-    task: Arc<dyn Loan<Processor, A, R>>,
-    is_wanted: AtomicBool,
+    task: Arc<dyn TakeBack<Processor, A, R>>,
+    is_enqueued: AtomicBool,
 }
 
 impl<A: 'static, R: 'static> PutOff<A, R> {
     pub(crate) fn new(
         pe: &Arc<Processor>,
         destination: Destination,
-        task: Arc<dyn Loan<Processor, A, R>>,
+        task: Arc<dyn TakeBack<Processor, A, R>>,
     ) -> Self {
-        PutOff { pe: pe.clone(), destination, task, is_wanted: AtomicBool::new(false) }
+        PutOff { pe: pe.clone(), destination, task, is_enqueued: AtomicBool::new(false) }
     }
 
-    fn want(&self) -> &dyn Loan<Processor, A, R> {
+    fn enqueue_once(&self) -> &dyn TakeBack<Processor, A, R> {
         if self.pe.is_ending() {
             self.task.call_off();
-        } else if !self.is_wanted.swap(true, Ordering::Relaxed) {
+        } else if !self.is_enqueued.swap(true, Ordering::Relaxed) {
             self.pe.enqueue(self.destination, self.task.clone());
         }
         &*self.task
@@ -41,11 +41,11 @@ impl<A: 'static, R: 'static> PutOff<A, R> {
 
 impl<A: 'static, R: 'static> Promise<R> for PutOff<A, R> {
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>> {
-        self.want().poll(waker)
+        self.enqueue_once().poll(waker)
     }
 
     fn is_ready(&self) -> bool {
-        self.want().is_ready()
+        self.enqueue_once().is_ready()
     }
 
     fn cancel(&self, batch: &mut Batch) {

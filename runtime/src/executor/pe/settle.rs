@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// An empty list for the results of this thread's turn.
-pub(crate) fn emptied_list() -> Results {
+pub(crate) fn spare_list() -> Results {
     SPARE.take()
 }
 

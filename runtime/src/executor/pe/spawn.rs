@@ -2,7 +2,7 @@
 
 use super::processor::{Processor, Task as Waiting};
 use super::standby::Urgent;
-use super::worker::{breathe_amid_task, help, work, work_if_idle};
+use super::worker::{help, turn_while_placing, work, work_if_idle};
 use crate::executor::engine::site::Outgoing;
 use crate::executor::schedule::queues::Ready;
 use crate::executor::schedule::standby::{is_standby, is_urgent};
@@ -36,7 +36,7 @@ impl Processor {
                     } else {
                         Outgoing::Task(pe, task)
                     });
-                    breathe_amid_task(self);
+                    turn_while_placing(self);
                 }
                 return;
             }
@@ -46,11 +46,11 @@ impl Processor {
             }
             Destination::Shelf(shelf) => {
                 let is_worker = self.queues.push(shelf, task);
-                self.summon_for(is_worker);
+                self.wake_worker_from(is_worker);
                 return;
             }
         }
-        self.summon();
+        self.wake_worker();
     }
 
     /// Runs a future as a task of this PE, beginning now if the calling thread runs tasks. Unless
@@ -100,7 +100,7 @@ impl Processor {
         // than here, where the drop of a future might wake the next, and so on, ever deeper.
         self.queues.push_ready(Ready::Task(runnable));
         if !self.is_ending() {
-            self.summon();
+            self.wake_worker();
         }
     }
 
@@ -119,12 +119,12 @@ impl Processor {
     }
 
     /// Calls another worker, if there is one without work. Whether it was called.
-    pub(crate) fn summon(self: &Arc<Self>) -> bool {
-        self.summon_for(self.settings.threads == 1 && self.queues.is_worker())
+    pub(crate) fn wake_worker(self: &Arc<Self>) -> bool {
+        self.wake_worker_from(self.settings.threads == 1 && self.queues.is_worker())
     }
 
     /// The same for a thread of which it is known whether it is a worker.
-    fn summon_for(self: &Arc<Self>, is_worker: bool) -> bool {
+    fn wake_worker_from(self: &Arc<Self>, is_worker: bool) -> bool {
         if is_worker && self.settings.threads == 1 {
             // The only worker is the caller. It will look into the queues again.
             return false;
@@ -132,11 +132,11 @@ impl Processor {
         // After the push, before looking: either we see that the worker has gone, or it saw what
         // we pushed before it went (see `work`).
         fence(Ordering::SeqCst);
-        let is_wanted = self.enlist();
+        let is_wanted = self.try_add_active();
         if is_wanted {
             let pe = self.clone();
             self.called.fetch_add(1, Ordering::Relaxed);
-            if !self.call_worker(move || work(&pe)) {
+            if !self.spawn_on_worker(move || work(&pe)) {
                 self.active.fetch_sub(1, Ordering::SeqCst);
             }
         }
@@ -144,25 +144,25 @@ impl Processor {
     }
 
     /// Sees to it now and then that what waits is not forgotten.
-    pub(crate) fn remind_workers(self: &Arc<Self>) {
+    pub(crate) fn wake_workers_if_needed(self: &Arc<Self>) {
         if self.queues.is_empty() {
             return;
         }
         let is_any_away = self.active.load(Ordering::Relaxed) < self.workers_max();
         if self.was_declined.swap(false, Ordering::Relaxed) && is_any_away {
-            self.call_all();
-        } else if !self.summon() && self.queues.can_resume() {
+            self.wake_all_workers();
+        } else if !self.wake_worker() && self.queues.can_resume() {
             // All workers are at work. But one may only wait for another, in rayon's `join`.
             if !self.is_help_called.swap(true, Ordering::Relaxed) {
                 let pe = self.clone();
-                self.call_worker(move || help(&pe));
+                self.spawn_on_worker(move || help(&pe));
             }
         }
     }
 
     /// Calls all workers: some cannot come, since they wait in rayon's `join`, and rayon may have
     /// called one of these first.
-    pub(crate) fn call_all(self: &Arc<Self>) {
+    pub(crate) fn wake_all_workers(self: &Arc<Self>) {
         let pe = self.clone();
         self.with_workers(|workers| {
             let threads = workers.current_num_threads();
@@ -172,7 +172,7 @@ impl Processor {
     }
 
     /// Counts one more worker as active, unless all are.
-    pub(crate) fn enlist(&self) -> bool {
+    pub(crate) fn try_add_active(&self) -> bool {
         let most = self.workers_max();
         let more = |active| (active < most).then_some(active + 1);
         self.active.load(Ordering::Relaxed) < most
@@ -180,6 +180,6 @@ impl Processor {
     }
 
     fn workers_max(&self) -> usize {
-        self.settings.threads + self.mpi_gate.kept()
+        self.settings.threads + self.mpi_gate.lost_workers()
     }
 }

@@ -37,9 +37,9 @@ impl Start<Processor> for Urgent {
 }
 
 /// The same that has waited for something and can go on.
-struct GoesOn(Mutex<Option<Runnable>>);
+struct UrgentResume(Mutex<Option<Runnable>>);
 
-impl Start<Processor> for GoesOn {
+impl Start<Processor> for UrgentResume {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
         pe.uncounted.fetch_add(1, Ordering::SeqCst);
         let runnable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -71,7 +71,7 @@ impl Processor {
         if is_news {
             self.queues.push_ready(Ready::Main);
         }
-        if !self.is_ending() && !self.summon() && !self.queues.is_worker() {
+        if !self.is_ending() && !self.wake_worker() && !self.queues.is_worker() {
             self.call_standby();
         }
     }
@@ -81,8 +81,8 @@ impl Processor {
         if self.is_closed() {
             return;
         }
-        self.queues.place_first(Arc::new(GoesOn(Mutex::new(Some(runnable)))));
-        if !self.is_ending() && !self.summon() {
+        self.queues.place_first(Arc::new(UrgentResume(Mutex::new(Some(runnable)))));
+        if !self.is_ending() && !self.wake_worker() {
             // The driver calls the standby if no worker comes to it.
             self.nudge();
         }
@@ -94,8 +94,8 @@ impl Processor {
     }
 
     /// Sees to it now and then that nothing urgent waits for the end of a long task.
-    pub(crate) fn remind_standby(self: &Arc<Self>) {
-        if self.standby.is_late(self.queues.has_urgent()) {
+    pub(crate) fn call_standby_if_late(self: &Arc<Self>) {
+        if self.standby.has_waited_too_long(self.queues.has_urgent()) {
             self.call_standby();
         }
     }
@@ -103,7 +103,7 @@ impl Processor {
     /// Calls the thread, unless some worker has nothing else to do.
     fn call_standby(self: &Arc<Self>) {
         // One that is stuck in the lane is counted as idle for good.
-        let stuck = self.mpi_gate.kept() - self.mpi_gate.kept_busy();
+        let stuck = self.mpi_gate.lost_workers() - self.mpi_gate.lost_busy_workers();
         if self.idle.load(Ordering::Relaxed) > stuck {
             return;
         }
@@ -115,7 +115,7 @@ impl Processor {
         let name = format!("pe{}-standby", self.me().number());
         let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(stand_by);
         if let Err(error) = thread {
-            self.standby.has_no_thread();
+            self.standby.note_no_thread();
             tracing::warn!(pe = self.me().number(), "nothing stands in for the workers: {error}");
         }
     }

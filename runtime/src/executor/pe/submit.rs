@@ -10,7 +10,7 @@ use crate::executor::task::local::Local;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
-use crate::executor::task::start::Loan;
+use crate::executor::task::start::TakeBack;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
@@ -77,7 +77,7 @@ impl Processor {
         self: &Arc<Self>,
         home: Pe,
         destination: Destination,
-        task: Arc<dyn Loan<Processor, A, R>>,
+        task: Arc<dyn TakeBack<Processor, A, R>>,
     ) -> Future<R>
     where
         A: 'static,

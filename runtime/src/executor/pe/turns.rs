@@ -57,7 +57,7 @@ impl Processor {
             self.fail(error);
             Turn::default()
         });
-        let results = engine.take_results(settle::emptied_list());
+        let results = engine.take_results(settle::spare_list());
         let discarded = engine.take_discarded();
         drop(guard);
         if turn.something_happened {
@@ -68,7 +68,8 @@ impl Processor {
 
     /// How much this PE needs work.
     fn need(&self) -> Need {
-        let active = self.active.load(Ordering::Relaxed).saturating_sub(self.mpi_gate.kept_busy());
+        let active =
+            self.active.load(Ordering::Relaxed).saturating_sub(self.mpi_gate.lost_busy_workers());
         match active.saturating_sub(self.idle.load(Ordering::Relaxed)) {
             0 => Need::Idle,
             busy if busy < self.settings.threads => Need::Starving,

@@ -12,7 +12,7 @@ use super::processor::{Processor, Task};
 use crate::executor::engine::mpi_gate::Caller;
 use crate::executor::schedule::nesting::is_nested;
 use crate::executor::schedule::queues::{Ready, Work};
-use crate::executor::task::activity::goes_into;
+use crate::executor::task::activity::enter_function;
 use crate::executor::task::caught::discard_with;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub(crate) fn work_if_idle(pe: &Arc<Processor>) {
     pe.called_all.fetch_sub(1, Ordering::Relaxed);
     if is_inside || AT_WORK.get() {
         pe.was_declined.store(true, Ordering::Relaxed);
-    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.try_add_active() {
         work_on(pe);
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn help(pe: &Arc<Processor>) {
     pe.is_help_called.store(false, Ordering::Relaxed);
     if is_inside || AT_WORK.get() {
         resume_one(pe);
-    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.try_add_active() {
         work_on(pe);
     }
 }
@@ -96,9 +96,9 @@ fn resume_one(pe: &Arc<Processor>) -> bool {
     let is_first = !IS_HELPING.replace(true);
     if is_first {
         if let Some(work) = pe.queues.next_to_resume() {
-            let function = goes_into(None);
+            let function = enter_function(None);
             run(pe, work);
-            goes_into(function);
+            enter_function(function);
         }
         IS_HELPING.set(false);
     }
@@ -116,7 +116,7 @@ fn decline(pe: &Arc<Processor>) {
         return;
     }
     if resume_one(pe) && pe.queues.can_resume() {
-        pe.summon();
+        pe.wake_worker();
         return;
     }
     if pe.queues.is_empty() {
@@ -125,7 +125,7 @@ fn decline(pe: &Arc<Processor>) {
     // Rayon has called one that cannot come, while others may sleep. They are called at once if
     // that is not on its way already, else the driver does it in a while.
     if pe.called_all.load(Ordering::Relaxed) == 0 {
-        pe.call_all();
+        pe.wake_all_workers();
     } else {
         pe.was_declined.store(true, Ordering::Relaxed);
     }
@@ -136,12 +136,12 @@ fn decline(pe: &Arc<Processor>) {
 
 /// Lets rayon run a job of the user's, if there is one. Whether there was, or a call of ours.
 fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
-    goes_into(None);
+    enter_function(None);
     let was_yielding = IS_YIELDING.replace(true);
     let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
     IS_YIELDING.set(was_yielding);
     if HAS_DECLINED.take() && !pe.queues.is_empty() {
-        pe.summon();
+        pe.wake_worker();
     }
     has_run
 }
@@ -154,7 +154,7 @@ fn work_on(pe: &Arc<Processor>) {
             && let Some(work) = pe.queues.next()
         {
             run(pe, work);
-            if breathe(pe) && pe.called.load(Ordering::Relaxed) == 0 {
+            if turn_if_due(pe) && pe.called.load(Ordering::Relaxed) == 0 {
                 // What tasks have given to `rayon::spawn` is not to wait until our own queues are
                 // empty. (Not while a job of ours lies there, meant for a worker that still has to
                 // wake up.)
@@ -166,7 +166,7 @@ fn work_on(pe: &Arc<Processor>) {
         }
         // Either we see what was pushed before this, or its pusher sees that we are gone.
         pe.active.fetch_sub(1, Ordering::SeqCst);
-        if pe.is_ending() || pe.queues.is_empty() || !pe.enlist() {
+        if pe.is_ending() || pe.queues.is_empty() || !pe.try_add_active() {
             break;
         }
     }
@@ -228,19 +228,19 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
 /// Takes a turn at the engine if one is due: to be called after each task, or part of one. Whether
 /// it was.
 #[inline]
-pub(crate) fn breathe(pe: &Arc<Processor>) -> bool {
+pub(crate) fn turn_if_due(pe: &Arc<Processor>) -> bool {
     let left = TASKS_LEFT.get();
     if left > 0 {
         TASKS_LEFT.set(left - 1);
         return false;
     }
-    take_a_turn(pe);
+    take_due_turn(pe);
     true
 }
 
 /// Takes a turn at the engine now and then while the calling worker places tasks elsewhere. So they
 /// leave while there are more to come, and what was written for them is still in the cache.
-pub(crate) fn breathe_amid_task(pe: &Arc<Processor>) {
+pub(crate) fn turn_while_placing(pe: &Arc<Processor>) {
     let placed = PLACED.get() + 1;
     PLACED.set(placed % PLACED_BETWEEN_TURNS);
     if placed == PLACED_BETWEEN_TURNS && pe.queues.is_worker() {
@@ -249,7 +249,7 @@ pub(crate) fn breathe_amid_task(pe: &Arc<Processor>) {
 }
 
 #[cold]
-fn take_a_turn(pe: &Arc<Processor>) {
+fn take_due_turn(pe: &Arc<Processor>) {
     let is_quiet = if pe.queues.is_worker() {
         !pe.try_turn()
     } else {

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn who_waits_in_one_function_without_computing_is_blocked() {
         let (activity, mut seen) = (Arc::<Activity>::default(), Seen::default());
-        activity.sits_down();
+        activity.bind_to_this_thread();
         let second = Duration::from_secs(1);
         let mut looks = |activity: &Activity| {
             // As long ago as makes the work of this test nothing.

@@ -12,9 +12,9 @@
 #[path = "tests.rs"]
 mod tests;
 
-pub(crate) use super::shelves::Common;
+pub(crate) use super::shelves::CommonShelf;
 
-use super::shelves::{Own, take};
+use super::shelves::{WorkerShelf, take};
 use crate::code::Name;
 use crate::executor::task::activity::Activity;
 use crate::protocol::{Pool, Radii};
@@ -30,7 +30,7 @@ pub(crate) trait Queued: Send + Sized + 'static {
     /// What says the name of its function, where that is known before it is started.
     fn function(&self) -> Option<Name>;
 
-    /// Ends a task that will not be run.
+    /// WorkerStealers a task that will not be run.
     fn call_off(self);
 
     /// Lets at what the calling thread is among the workers. (A thread has one seat, whatever waits
@@ -64,13 +64,13 @@ pub(crate) struct Queues<T> {
     placed: SegQueue<T>,
     /// Tasks that can go on, from threads that are not workers.
     ready: SegQueue<Ready>,
-    workers: Box<[Ends<T>]>,
+    workers: Box<[WorkerStealers<T>]>,
     /// How many tasks were started by threads without deques of their own.
-    started_standing: Activity,
+    started_without_deques: Activity,
 }
 
 /// What others see of a worker.
-struct Ends<T> {
+struct WorkerStealers<T> {
     ready: Stealer<Ready>,
     shelves: Box<[Stealer<T>]>,
     activity: Arc<Activity>,
@@ -88,9 +88,9 @@ pub(crate) struct Deques<T> {
     asked: u8,
     /// Whom of the others it looks at next.
     glance: usize,
-    own: Pool<Own<T>>,
+    own: Pool<WorkerShelf<T>>,
     /// The shelves of everybody.
-    common: Pool<Common<T>>,
+    common: Pool<CommonShelf<T>>,
 }
 
 /// Counts one more, where no other thread does.
@@ -101,15 +101,15 @@ fn count(number: &AtomicU64) {
 /// What a thread is for the PE whose worker it is.
 pub(crate) struct Seat<T> {
     queues: Arc<Queues<T>>,
-    place: Place<T>,
+    kind: WorkerKind<T>,
 }
 
 /// What a worker takes tasks from.
-enum Place<T> {
+enum WorkerKind<T> {
     /// Its own deques, and then everybody's.
-    Own(Deques<T>),
+    Regular(Deques<T>),
     /// It has come later and has none of its own: only everybody's.
-    Standing(Pool<Common<T>>),
+    Substitute(Pool<CommonShelf<T>>),
 }
 
 impl<T: Queued> Queues<T> {
@@ -118,7 +118,7 @@ impl<T: Queued> Queues<T> {
         let shelves = || (0..radii.count()).map(|_| Deque::new_lifo()).collect::<Vec<_>>();
         let own: Vec<Vec<Deque<T>>> = (0..threads).map(|_| shelves()).collect();
         let ready: Vec<Deque<Ready>> = (0..threads).map(|_| Deque::new_fifo()).collect();
-        let ends = |(shelves, ready): (&Vec<Deque<T>>, &Deque<Ready>)| Ends {
+        let ends = |(shelves, ready): (&Vec<Deque<T>>, &Deque<Ready>)| WorkerStealers {
             ready: ready.stealer(),
             shelves: shelves.iter().map(Deque::stealer).collect(),
             activity: Arc::default(),
@@ -130,7 +130,7 @@ impl<T: Queued> Queues<T> {
             ready: SegQueue::new(),
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
-            started_standing: Activity::default(),
+            started_without_deques: Activity::default(),
         });
         let deques =
             own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
@@ -139,7 +139,7 @@ impl<T: Queued> Queues<T> {
                 ready,
                 asked: 0,
                 glance: 0,
-                own: Pool::new(shelves.into_iter().map(Own)),
+                own: Pool::new(shelves.into_iter().map(WorkerShelf)),
                 common: queues.common(index + 1),
             });
         let deques = deques.collect();
@@ -147,8 +147,8 @@ impl<T: Queued> Queues<T> {
     }
 
     /// The shelves of everybody, as one pool, from which that worker's tasks are taken first.
-    pub(crate) fn common(&self, next: usize) -> Pool<Common<T>> {
-        Pool::new((0..self.radii.count()).map(|shelf| Common {
+    pub(crate) fn common(&self, next: usize) -> Pool<CommonShelf<T>> {
+        Pool::new((0..self.radii.count()).map(|shelf| CommonShelf {
             arrived: self.arrived[shelf].clone(),
             workers: self.workers.iter().map(|worker| worker.shelves[shelf].clone()).collect(),
             next,
@@ -157,39 +157,39 @@ impl<T: Queued> Queues<T> {
 
     /// Makes the calling thread a worker.
     pub(crate) fn seat(self: &Arc<Self>, deques: Deques<T>) {
-        deques.activity.sits_down();
-        self.take_seat(Place::Own(deques));
+        deques.activity.bind_to_this_thread();
+        self.take_seat(WorkerKind::Regular(deques));
     }
 
     /// Makes the calling thread a worker without deques of its own.
-    pub(crate) fn stand(self: &Arc<Self>) {
-        self.take_seat(Place::Standing(self.common(0)));
+    pub(crate) fn seat_substitute(self: &Arc<Self>) {
+        self.take_seat(WorkerKind::Substitute(self.common(0)));
     }
 
-    fn take_seat(self: &Arc<Self>, place: Place<T>) {
-        T::with_seat(|seat| seat.replace(Some(Seat { queues: self.clone(), place })));
+    fn take_seat(self: &Arc<Self>, kind: WorkerKind<T>) {
+        T::with_seat(|seat| seat.replace(Some(Seat { queues: self.clone(), kind })));
     }
 
     /// Lets a worker of this PE at its place. `None` on any other thread.
-    fn with_place<R>(&self, act: impl FnOnce(&mut Place<T>) -> R) -> Option<R> {
+    fn with_kind<R>(&self, act: impl FnOnce(&mut WorkerKind<T>) -> R) -> Option<R> {
         T::with_seat(|seat| {
             let mut seat = seat.borrow_mut();
             let seat = seat.as_mut().filter(|seat| std::ptr::eq(&raw const *seat.queues, self))?;
-            Some(act(&mut seat.place))
+            Some(act(&mut seat.kind))
         })
     }
 
     /// Lets a worker of this PE at its own ends. `None` on any other thread.
-    fn with_own<R>(&self, act: impl FnOnce(&mut Deques<T>) -> R) -> Option<R> {
-        self.with_place(|place| match place {
-            Place::Own(deques) => Some(act(deques)),
-            Place::Standing(_) => None,
+    fn with_deques<R>(&self, act: impl FnOnce(&mut Deques<T>) -> R) -> Option<R> {
+        self.with_kind(|kind| match kind {
+            WorkerKind::Regular(deques) => Some(act(deques)),
+            WorkerKind::Substitute(_) => None,
         })?
     }
 
     /// Whether the calling thread is a worker of this PE.
     pub(crate) fn is_worker(&self) -> bool {
-        self.with_place(|_| ()).is_some()
+        self.with_kind(|_| ()).is_some()
     }
 
     /// Puts a fork on a shelf, if it can be pulled back from there. Whether it was put there.
@@ -199,7 +199,7 @@ impl<T: Queued> Queues<T> {
     /// thieves find something, and at most one empty task is left behind.
     pub(crate) fn push_fork(&self, shelf: usize, task: T) -> bool {
         let mut task = Some(task);
-        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        self.with_deques(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
         match task {
             None => true,
             Some(task) if self.arrived[shelf].is_empty() => {
@@ -214,7 +214,7 @@ impl<T: Queued> Queues<T> {
     /// its own.
     pub(crate) fn push(&self, shelf: usize, task: T) -> bool {
         let mut task = Some(task);
-        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        self.with_deques(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
         match task {
             None => true,
             Some(task) => {
@@ -227,7 +227,7 @@ impl<T: Queued> Queues<T> {
     /// Takes a task off its shelf again, if it is the youngest that the calling worker has there:
     /// else it stays, for somebody to find out that it has been started.
     pub(crate) fn pull_back(&self, shelf: usize, is_it: impl FnOnce(&T) -> bool) {
-        self.with_own(|own| {
+        self.with_deques(|own| {
             let shelf = &own.own.shelf(shelf).0;
             if let Some(youngest) = shelf.pop() {
                 if is_it(&youngest) {
@@ -252,21 +252,21 @@ impl<T: Queued> Queues<T> {
     /// Puts a task that can go on before all shelves.
     pub(crate) fn push_ready(&self, task: Ready) {
         let mut task = Some(task);
-        self.with_own(|own| own.ready.push(task.take().expect("taken only here")));
+        self.with_deques(|own| own.ready.push(task.take().expect("taken only here")));
         task.into_iter().for_each(|task| self.ready.push(task));
     }
 
     /// What the calling worker should do next. `None` on any other thread.
     pub(crate) fn next(&self) -> Option<Work<T>> {
-        self.with_place(|place| match place {
-            Place::Own(own) => self.next_of(own),
-            Place::Standing(common) => {
+        self.with_kind(|kind| match kind {
+            WorkerKind::Regular(own) => self.next_of(own),
+            WorkerKind::Substitute(common) => {
                 let work = (self.next_placed())
                     .or_else(|| self.next_ready(None))
                     .or_else(|| common.select_local().map(Work::Start))
                     .or_else(|| self.steal_ready())?;
                 if matches!(work, Work::Start(_)) {
-                    self.started_standing.started.fetch_add(1, Ordering::Relaxed);
+                    self.started_without_deques.started.fetch_add(1, Ordering::Relaxed);
                 }
                 Some(work)
             }
@@ -275,16 +275,16 @@ impl<T: Queued> Queues<T> {
 
     /// A task that can go on, for a worker that must start none. `None` on any other thread.
     pub(crate) fn next_to_resume(&self) -> Option<Work<T>> {
-        self.with_place(|place| match place {
-            Place::Own(own) => self.next_ready(Some(own)).or_else(|| self.steal_ready()),
-            Place::Standing(_) => self.next_ready(None).or_else(|| self.steal_ready()),
+        self.with_kind(|kind| match kind {
+            WorkerKind::Regular(own) => self.next_ready(Some(own)).or_else(|| self.steal_ready()),
+            WorkerKind::Substitute(_) => self.next_ready(None).or_else(|| self.steal_ready()),
         })?
     }
 
     /// What comes before all tasks, for a thread that is no worker.
     pub(crate) fn next_urgent(&self) -> Option<T> {
         let task = self.urgent.pop()?;
-        self.started_standing.started.fetch_add(1, Ordering::Relaxed);
+        self.started_without_deques.started.fetch_add(1, Ordering::Relaxed);
         Some(task)
     }
 
@@ -302,7 +302,7 @@ impl<T: Queued> Queues<T> {
     }
 
     fn steal_ready(&self) -> Option<Work<T>> {
-        let steal = |worker: &Ends<T>| take(|| worker.ready.steal());
+        let steal = |worker: &WorkerStealers<T>| take(|| worker.ready.steal());
         self.workers.iter().find_map(steal).map(Work::Resume)
     }
 
@@ -360,7 +360,7 @@ impl<T: Queued> Queues<T> {
     /// and at a few of the others, in turn. To look at all of 64 workers took 1.7 µs.
     pub(crate) fn sees_none_to_steal(&self) -> bool {
         let has_none = |worker: usize| self.workers[worker].shelves.iter().all(Stealer::is_empty);
-        let seen = self.with_own(|own| {
+        let seen = self.with_deques(|own| {
             let others = self.workers.len() - 1;
             let looks = GLANCES.min(others);
             let begin = own.glance;
@@ -376,12 +376,12 @@ impl<T: Queued> Queues<T> {
     /// How many tasks wait on the calling worker's own shelves; on a thread without any, as many as
     /// there can be.
     pub(crate) fn own_len(&self) -> usize {
-        self.with_own(|own| own.own.len()).unwrap_or(usize::MAX)
+        self.with_deques(|own| own.own.len()).unwrap_or(usize::MAX)
     }
 
     /// How many tasks the workers have started.
     pub(crate) fn started(&self) -> u64 {
-        let all = self.activities().chain([&self.started_standing]);
+        let all = self.activities().chain([&self.started_without_deques]);
         all.map(|activity| activity.started.load(Ordering::Relaxed)).sum()
     }
 

@@ -4,9 +4,9 @@ use crate::protocol::Shelf;
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
 use std::sync::Arc;
 
-pub(crate) struct Own<T>(pub(crate) Deque<T>);
+pub(crate) struct WorkerShelf<T>(pub(crate) Deque<T>);
 
-impl<T> Shelf for Own<T> {
+impl<T> Shelf for WorkerShelf<T> {
     type Task = T;
     fn take_youngest(&mut self) -> Option<T> {
         self.0.pop()
@@ -20,14 +20,14 @@ impl<T> Shelf for Own<T> {
 }
 
 /// The tasks of one radius on the whole PE.
-pub(crate) struct Common<T> {
+pub(crate) struct CommonShelf<T> {
     pub(crate) arrived: Arc<Injector<T>>,
     pub(crate) workers: Box<[Stealer<T>]>,
     /// The worker to take from next: not always from the same.
     pub(crate) next: usize,
 }
 
-impl<T> Shelf for Common<T> {
+impl<T> Shelf for CommonShelf<T> {
     type Task = T;
     /// The youngest can be taken only by the worker that put it there: takes the oldest.
     fn take_youngest(&mut self) -> Option<T> {

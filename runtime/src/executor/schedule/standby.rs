@@ -39,7 +39,7 @@ enum Stage {
 
 /// The driver calls the thread when something has waited for this long. Mostly a worker comes to it
 /// within microseconds.
-const LATE_AFTER: Duration = Duration::from_millis(1);
+const CALL_STANDBY_AFTER: Duration = Duration::from_millis(1);
 
 thread_local! {
     static IS_STANDBY: Cell<bool> = const { Cell::new(false) };
@@ -114,13 +114,13 @@ impl Standby {
 
     /// Whether the main task, or something else that is urgent, has waited for too long. To be
     /// asked now and then.
-    pub(crate) fn is_late(&self, has_urgent: bool) -> bool {
+    pub(crate) fn has_waited_too_long(&self, has_urgent: bool) -> bool {
         let mut state = self.state();
         let is_waiting = state.main.is_some() || has_urgent;
         let now = Instant::now();
         let since = is_waiting.then(|| state.waiting_since.unwrap_or(now));
         state.waiting_since = since;
-        since.is_some_and(|since| now - since >= LATE_AFTER)
+        since.is_some_and(|since| now - since >= CALL_STANDBY_AFTER)
     }
 
     /// Calls the thread, unless it comes already. Whether it has yet to be started.
@@ -140,7 +140,7 @@ impl Standby {
     }
 
     /// The thread could not be started.
-    pub(crate) fn has_no_thread(&self) {
+    pub(crate) fn note_no_thread(&self) {
         let mut state = self.state();
         (state.has_thread, state.stage) = (false, Stage::Sleeps);
     }

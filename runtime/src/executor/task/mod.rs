@@ -1,5 +1,5 @@
-//! A task and its future: the ground floor. It knows no queue, no thread and no protocol engine;
-//! what it needs of the PE is the trait [`Site`](site::Site).
+//! A task and its future: the lowest floor. It knows no queue, no thread and no protocol engine.
+//! What it needs of the PE is the trait [`Site`](site::Site).
 //!
 //! | file | what |
 //! |---|---|
@@ -23,11 +23,11 @@ pub(crate) mod cancel;
 pub(crate) mod caught;
 pub(crate) mod future;
 pub(crate) mod guest;
-pub(crate) mod kind;
 pub(crate) mod local;
 pub(crate) mod origin;
 pub(crate) mod packing;
 pub(crate) mod portable;
 pub(crate) mod site;
 pub(crate) mod start;
+pub(crate) mod task_code;
 pub(crate) mod travel;

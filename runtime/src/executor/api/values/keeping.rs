@@ -17,7 +17,7 @@ pub(crate) struct Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.pe.release(self.key);
+        self.pe.on_last_handle_dropped(self.key);
     }
 }
 
@@ -32,41 +32,41 @@ impl Processor {
     }
 
     /// The last handle of home's is gone.
-    fn release(self: &Arc<Self>, key: Key) {
+    fn on_last_handle_dropped(self: &Arc<Self>, key: Key) {
         let home = self.values.state().homes.remove(&key);
         let made = home.and_then(|home| home.made).and_then(|made| made.now());
         if self.liveness.has_failures() {
             // One of those that were to tell others may be dead.
-            let _ = self.tell(0..self.topology.pes(), fade, key);
+            let _ = self.tell(0..self.topology.pes(), weaken, key);
             return;
         }
         if let Some(Ok(maker)) = made {
-            self.tell_fade(*maker, key);
+            self.tell_weaken(*maker, key);
         }
-        self.fade_below(key);
+        self.weaken_below(key);
     }
 
-    pub(crate) fn tell_fade(self: &Arc<Self>, pe: Pe, key: Key) {
+    pub(crate) fn tell_weaken(self: &Arc<Self>, pe: Pe, key: Key) {
         if pe == self.me() {
-            self.fade_below(key);
+            self.weaken_below(key);
         } else {
             // A job that is ending forgets all.
-            let _ = self.tell(pe.number()..pe.number() + 1, fade, key);
+            let _ = self.tell(pe.number()..pe.number() + 1, weaken, key);
         }
     }
 
     /// Keeps a value no longer than tasks do, here and where this PE has given it.
-    fn fade_below(self: &Arc<Self>, key: Key) {
+    fn weaken_below(self: &Arc<Self>, key: Key) {
         let slot = self.values.state().slots.remove(&key);
         let Some(slot) = slot else { return };
-        let given = slot.fade();
+        let given = slot.weaken();
         if !slot.is_gone() {
             self.values.state().slots.insert(key, slot);
         }
-        given.into_iter().for_each(|pe| self.tell_fade(pe, key));
+        given.into_iter().for_each(|pe| self.tell_weaken(pe, key));
     }
 }
 
-async fn fade(cx: Context, key: Key) {
-    cx.pe.fade_below(key);
+async fn weaken(cx: Context, key: Key) {
+    cx.pe.weaken_below(key);
 }

@@ -10,7 +10,7 @@
 //!    │ ── value, by the bulk path →│  they start
 //!    │ ←───────────────── result ─ │
 //!    │ the last handle is dropped  │
-//!    │ ── fade ──────────────────→ │  forgets the value, unless a task there still has a handle
+//!    │ ── weaken ──────────────────→ │  forgets the value, unless a task there still has a handle
 //! ```
 //!
 //! Home's own handles keep the value everywhere. While a task is away, its PE keeps the handles
@@ -19,7 +19,7 @@
 mod fetch;
 mod keeping;
 
-use self::fetch::{Make, Maker, Source, coming};
+use self::fetch::{MakeRemote, Maker, Source, get_or_fetch};
 use super::body::Async;
 use super::context::Context;
 use crate::code::Stateless;
@@ -153,8 +153,8 @@ impl<T: Portable + Sync> Remote<T> {
             if let Some(value) = handle.value.get() {
                 return Ok(value.clone());
             }
-            let seat = handle.seat.get().expect("it has arrived before its task starts");
-            let value = coming(&seat.pe, handle.source).await?;
+            let site = handle.site.get().expect("it has arrived before its task starts");
+            let value = get_or_fetch(&site.pe, handle.source).await?;
             Ok(handle.value.get_or_init(|| value).clone())
         }
     }
@@ -184,11 +184,11 @@ impl<T: Portable + Sync> Remote<T> {
     pub async fn take(self) -> Result<Arc<T>, TaskError> {
         let value = self.get().await?;
         let key = self.0.source.key;
-        let pe = self.0.seat.get().map(|seat| seat.pe.clone());
+        let pe = self.0.site.get().map(|site| site.pe.clone());
         // The handle has the value, too.
         drop(self);
         let slot = pe.and_then(|pe| pe.values.known::<T>(key));
-        slot.iter().for_each(|slot| slot.leave_to_others());
+        slot.iter().for_each(|slot| slot.weaken_unless_awaited());
         Ok(value)
     }
 }
@@ -234,11 +234,11 @@ struct Handle<T> {
     source: Source,
     value: OnceLock<Arc<T>>,
     /// Once it has arrived, or was made here.
-    seat: OnceLock<Seat>,
+    site: OnceLock<HandleSite>,
 }
 
 /// Where a handle is.
-struct Seat {
+struct HandleSite {
     pe: Arc<Processor>,
     /// What keeps the value everywhere, if this is its home.
     _keeper: Option<Arc<dyn Any + Send + Sync>>,
@@ -246,15 +246,15 @@ struct Seat {
 
 impl<T: Portable + Sync> Handle<T> {
     fn serialize<S: Serializer>(self: &Arc<Self>, to: S) -> Result<S::Ok, S::Error> {
-        let seat = self.seat.get().filter(|_| travel::pack(self.clone()));
-        let seat = seat.ok_or_else(|| serde::ser::Error::custom(ONLY_WITH_TASKS))?;
-        let from = if self.value.get().is_some() { seat.pe.me() } else { self.source.from };
+        let site = self.site.get().filter(|_| travel::note_packed(self.clone()));
+        let site = site.ok_or_else(|| serde::ser::Error::custom(ONLY_WITH_TASKS))?;
+        let from = if self.value.get().is_some() { site.pe.me() } else { self.source.from };
         Source { from, ..self.source }.serialize(to)
     }
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Self>, D::Error> {
         let source = Source::deserialize(from)?;
-        let handle = Arc::new(Handle { source, value: OnceLock::new(), seat: OnceLock::new() });
+        let handle = Arc::new(Handle { source, value: OnceLock::new(), site: OnceLock::new() });
         let has_arrived = travel::note_arrived(handle.clone());
         has_arrived.then_some(handle).ok_or_else(|| serde::de::Error::custom(ONLY_WITH_TASKS))
     }
@@ -262,23 +262,23 @@ impl<T: Portable + Sync> Handle<T> {
 
 const ONLY_WITH_TASKS: &str = "a Shared or Remote travels only within the argument of a task";
 
-impl<T: Portable + Sync> travel::Arrived for Handle<T> {
-    fn arrive(self: Arc<Self>, site: &Arc<dyn Any + Send + Sync>) -> Option<travel::Coming> {
+impl<T: Portable + Sync> travel::ArrivedHandle for Handle<T> {
+    fn attach(self: Arc<Self>, site: &Arc<dyn Any + Send + Sync>) -> Option<travel::PendingValues> {
         let pe = site.clone().downcast::<Processor>();
         let pe = &pe.unwrap_or_else(|_| unreachable!("a process has one kind of PE"));
         let keeper = pe.values.keeper(self.source.key);
-        let _ = self.seat.set(Seat { pe: pe.clone(), _keeper: keeper });
+        let _ = self.site.set(HandleSite { pe: pe.clone(), _keeper: keeper });
         if let Some(Ok(value)) = pe.values.known(self.source.key).and_then(|slot| slot.now()) {
             let _ = self.value.set(value);
             return None;
         }
-        let coming = coming(pe, self.source);
+        let value = get_or_fetch(pe, self.source);
         let is_made = matches!(self.source.maker, Maker::Home);
-        let end = Box::pin(async move {
-            let _ = self.value.set(coming.await?);
+        let arrival = Box::pin(async move {
+            let _ = self.value.set(value.await?);
             Ok(())
         });
-        Some(travel::Coming { end, is_made })
+        Some(travel::PendingValues { arrival, is_made })
     }
 }
 
@@ -290,10 +290,10 @@ impl Processor {
         maker: Maker,
         made: Option<Arc<Slot<Pe>>>,
     ) -> Arc<Handle<T>> {
-        let seat = Seat { pe: self.clone(), _keeper: Some(self.keep(key, made)) };
+        let site = HandleSite { pe: self.clone(), _keeper: Some(self.keep(key, made)) };
         let from = if let Maker::On(maker) = maker { maker } else { self.me() };
         let source = Source { key, maker, from };
-        Arc::new(Handle { source, value: OnceLock::new(), seat: OnceLock::from(seat) })
+        Arc::new(Handle { source, value: OnceLock::new(), site: OnceLock::from(site) })
     }
 }
 
@@ -341,7 +341,7 @@ impl Context {
         const { F::CHECKED };
         let key = self.new_key();
         let (pe, origin) = (&self.pe, self.origin);
-        let (body, argument) = (Make(Async(f)), (key, argument));
+        let (body, argument) = (MakeRemote(Async(f)), (key, argument));
         let (maker, making) = match place.into() {
             Placement::On(on) => {
                 (Maker::on(on, self.pes()), pe.spawn_at(origin, on, body, argument))
@@ -355,7 +355,7 @@ impl Context {
             let result = making.await;
             if let (Ok(maker), None) = (&result, task_pe.values.keeper(key)) {
                 // It is not wanted any more.
-                task_pe.tell_fade(*maker, key);
+                task_pe.tell_weaken(*maker, key);
             }
             made.settle(result.map(Arc::new));
         };
