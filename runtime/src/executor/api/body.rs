@@ -1,4 +1,4 @@
-//! Tasks that get a context: async functions.
+//! Tasks whose function is async and gets a context.
 
 use super::context::Context;
 use crate::code::Stateless;
@@ -10,7 +10,7 @@ use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use std::sync::Arc;
 
-/// An async function, which may spawn and await tasks of its own.
+/// An async function, which may spawn and await tasks.
 #[derive(Clone, Copy)]
 pub(crate) struct Async<F>(pub(crate) F);
 

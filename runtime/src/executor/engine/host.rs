@@ -13,31 +13,31 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
-/// Futures and what they are to be filled with, outside the engine's lock: that decodes, with code
-/// of the user's, and wakes those who wait.
+/// Futures and their results. They are filled after the engine's lock is released, since that
+/// decodes the results and wakes the tasks that wait, with user code.
 pub(crate) type Results = Vec<(Arc<dyn Fill>, Outcome)>;
 
-/// What the protocol uses of the PE, apart from the queues.
+/// What the protocol uses of the PE, except the queues.
 pub(crate) struct EngineState<S: EngineSite> {
     pub(crate) me: Pe,
     pub(crate) random: Xoshiro256PlusPlus,
     pub(crate) pool: Pool<S::Shelf>,
-    /// Futures whose tasks are elsewhere, by number.
+    /// Futures whose tasks are on other PEs, by number.
     pub(crate) futures: Numbered<Arc<dyn Fill>>,
     pub(crate) last_future: u64,
     pub(crate) send_queue: SendQueue,
     pub(crate) results: Results,
     pub(crate) tasks_came: bool,
     pub(crate) took_a_part: bool,
-    /// How long this turn may take to pack what is stolen.
+    /// How long this turn may take to pack stolen tasks.
     pub(crate) effort: Effort,
-    /// A task that is to be packed apart from the engine.
+    /// A stolen task that another thread must pack.
     pub(crate) put_off: Option<S::Task>,
     pub(crate) failure: Option<JobError>,
 }
 
 impl<S: EngineSite> EngineState<S> {
-    /// Takes note of the future of a task that note_departure, unless it is not wanted any more.
+    /// Enters the future of a task that leaves. `None`: the task is not wanted any more.
     #[inline]
     pub(crate) fn add_future(&mut self, slot: u64, own: OwnTask) -> Option<Parcel> {
         let OwnTask { future, radius, is_supervised, body } = own;
@@ -127,7 +127,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
     }
 
     fn fill(&mut self, future: u64, outcome: Outcome) {
-        // A second result of the same task finds no future any more.
+        // A second result of the same task finds no future.
         let future = self.state.futures.remove(future);
         self.state.results.extend(future.map(|future| (future, outcome)));
     }

@@ -1,4 +1,4 @@
-//! The place of one value on one PE: it must never know how the value comes.
+//! One value on one PE, present or expected. This file must never know how the value arrives.
 
 use crate::error::TaskError;
 use crate::executor::task::caught::{discard, discard_with};
@@ -9,38 +9,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use ultramarine_topology::Pe;
 
-/// A value that is there, or is to come.
+/// A value that is here, or will be.
 pub(crate) struct Slot<T>(Mutex<State<T>>);
 
 struct State<T> {
     value: Value<T>,
-    /// Who waits for it, by number, once it was asked.
+    /// The wakers of those that wait and have been polled, by number.
     wakers: BTreeMap<u64, Waker>,
-    /// How many wait for it, and the number of the last.
+    /// How many wait for the value, and the number of the last.
     waiting: usize,
     last: u64,
-    /// Whether it is on its way.
+    /// Whether it is being made or fetched.
     is_on_its_way: bool,
-    /// Whether it is kept though no task here has it.
+    /// Whether the slot itself keeps the value alive.
     is_kept: bool,
-    /// The PEs that have it from here.
+    /// The PEs that got the value from this one.
     given_to: Vec<Pe>,
 }
 
 enum Value<T> {
     None,
     There(Arc<T>),
-    /// Tasks that have it keep it.
+    /// The slot does not keep the value; tasks that have it do.
     Weak(Weak<T>),
     Failed(TaskError),
 }
 
-/// A slot of any value.
+/// A slot of any type.
 pub(crate) trait AnySlot: Send + Sync {
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-    /// Keeps the value no longer than tasks do. The PEs that have it from here.
+    /// Makes the slot's reference weak: from now on only tasks keep the value. Returns the PEs that
+    /// got it from this one.
     fn weaken(&self) -> Vec<Pe>;
-    /// Whether it has weak, and no task has it any more.
+    /// Whether the slot is weak and no task has the value any more.
     fn is_gone(&self) -> bool;
 }
 
@@ -60,16 +61,17 @@ impl<T> Default for Slot<T> {
 
 impl<T> Slot<T> {
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value, or why there is none, if that is known.
+    /// The value or its error, if either is here.
     pub(crate) fn now(&self) -> Option<Result<Arc<T>, TaskError>> {
         self.state().now()
     }
 
-    /// Whether the caller is to have it brought here, as the first.
+    /// Whether the caller must make or fetch the value: true for the first caller, while it is not
+    /// here.
     pub(crate) fn claim_delivery(&self) -> bool {
         let mut state = self.state();
         let is_there = match &state.value {
@@ -80,7 +82,7 @@ impl<T> Slot<T> {
         !is_there && !std::mem::replace(&mut state.is_on_its_way, true)
     }
 
-    /// Takes note that a PE gets it from here.
+    /// Notes that a PE gets the value from this one.
     pub(crate) fn note_given(&self, to: Pe) {
         let mut state = self.state();
         if !state.given_to.contains(&to) {
@@ -88,7 +90,8 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Leaves the value to those who have it, unless some wait for it. If it comes again, it stays.
+    /// Makes the reference weak now, unless some wait for the value. If the value arrives again, it
+    /// is kept again.
     pub(crate) fn weaken_unless_awaited(&self) {
         let mut state = self.state();
         let old = if state.waiting == 0 { state.weaken_now() } else { None };
@@ -96,7 +99,7 @@ impl<T> Slot<T> {
         discard(old);
     }
 
-    /// Takes in the value, or why there is none. The first counts.
+    /// Takes in the value, or why there is none. The first value counts.
     pub(crate) fn settle(&self, result: Result<Arc<T>, TaskError>) {
         let mut state = self.state();
         state.is_on_its_way = false;
@@ -104,7 +107,7 @@ impl<T> Slot<T> {
         let old = match (&state.value, result) {
             (Value::There(_), late) => late.ok().map_or(Value::None, Value::There),
             (_, Ok(value)) => {
-                // Those who wait are to find it.
+                // It must live until those that wait have taken it.
                 let is_kept = state.is_kept || state.waiting > 0;
                 let weak = Value::Weak(Arc::downgrade(&value));
                 let there = Value::There(value);
@@ -119,7 +122,7 @@ impl<T> Slot<T> {
         wakers.into_values().for_each(|waker| discard_with(|| waker.wake()));
     }
 
-    /// The value when it is there.
+    /// Waits for the value.
     pub(crate) fn wait(self: Arc<Self>) -> Wait<T> {
         let mut state = self.state();
         state.waiting += 1;
@@ -140,7 +143,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Lets go of a value that need not be kept. It is to be dropped after the lock.
+    /// Makes the reference weak if nothing needs it. The caller drops the old value after the lock.
     fn weaken_if_unused(&mut self) -> Option<Value<T>> {
         if self.is_kept || self.waiting > 0 { None } else { self.weaken_now() }
     }
@@ -179,8 +182,8 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
     }
 }
 
-/// What brings a value has this. If it ends before, as when the job ends, those who wait hear of
-/// it.
+/// Held by the code that makes or fetches a value. If it is dropped before the value has arrived,
+/// as when the job ends, those that wait get an error.
 pub(crate) struct DeliveryGuard<T>(pub(crate) Arc<Slot<T>>);
 
 impl<T> Drop for DeliveryGuard<T> {

@@ -1,4 +1,4 @@
-//! Reading the item: messages from other PEs' programs, and deaths.
+//! Reading the inbox: messages from other PEs' programs, and deaths.
 
 use super::processor::{Processor, Task};
 use crate::executor::keep::inbox::InboxItem;
@@ -7,7 +7,7 @@ use crate::executor::task::start::{Effort, Packed, Start};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Reads the next item in the inbox.
+/// A task that reads the next item in the inbox.
 struct Reader;
 
 impl Start<Processor> for Reader {
@@ -16,7 +16,7 @@ impl Start<Processor> for Reader {
         match pe.inbox.next() {
             None => return,
             Some(InboxItem::Message(mut body)) => {
-                // (What is told has no handles to wait for.)
+                // (The argument of a message has no handles to wait for.)
                 let _ = start_in_bytes(pe, None, false, &mut body);
             }
             Some(InboxItem::Death(dead)) => pe.death_listeners.announce(dead),
@@ -32,7 +32,7 @@ impl Start<Processor> for Reader {
 }
 
 impl Processor {
-    /// Has a worker read the item.
+    /// Puts an item into the inbox, and has a worker read it.
     pub(crate) fn read(self: &Arc<Self>, item: InboxItem) {
         if self.inbox.push(item) {
             self.queues.place_first(Arc::new(Reader));

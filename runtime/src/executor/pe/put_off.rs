@@ -1,4 +1,4 @@
-//! Tasks that an orphan spawns.
+//! Tasks that an orphan spawns: they wait until their results are asked for.
 
 use super::processor::Processor;
 use super::spawn::Destination;
@@ -10,9 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
-/// A task that an orphan has spawned. It waits until somebody asks for its result. The orphan
-/// itself is stopped when it does; but its future may be one that it shares with tasks that are no
-/// orphans.
+/// A task that an orphan has spawned. It waits until its result is asked for. The orphan is stopped
+/// when it does that; but it may share the future with tasks that are no orphans.
 pub(crate) struct PutOff<A, R> {
     pe: Arc<Processor>,
     destination: Destination,

@@ -1,4 +1,4 @@
-//! The PE as the floors below see it: as the site of its tasks, and of its engine.
+//! The PE as the floors below see it: it implements their traits.
 
 use super::processor::{Processor, Task};
 use super::standby::Urgent;

@@ -145,7 +145,7 @@ pub(crate) struct Cancelled {
 
 impl Cancelled {
     fn words(&self) -> MutexGuard<'_, HashMap<(Pe, u64), u64>> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -83,7 +83,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
     }
 
     fn state(&self) -> SpinMutexGuard<'_, State<A, B::Output>, Yield> {
-        // No code of the user's runs under the lock, which is held for a few instructions.
+        // No user code runs under the lock, which is held for a few instructions.
         self.state.lock()
     }
 

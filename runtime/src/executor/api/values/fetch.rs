@@ -1,4 +1,4 @@
-//! How a value comes to a PE that needs it.
+//! How a PE fetches a value that it needs.
 
 use super::super::body::Async;
 use super::super::context::Context;
@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
-/// Which value it is, and who has it.
+/// What a handle says: which value it is, and where to get it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Source {
     pub(crate) key: Key,
@@ -29,25 +29,25 @@ pub(crate) struct Source {
     pub(crate) from: Pe,
 }
 
-/// Who makes it.
+/// Which PE makes a value.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Maker {
-    /// Home has had it from the beginning, and it is spread by a tree.
+    /// Home had it from the beginning; it spreads along a tree.
     Home,
-    /// A task on this PE, unless that dies.
+    /// A task on this PE, unless that PE dies.
     On(Pe),
-    /// A task on some PE; home knows when it is made.
+    /// A task on any PE; home knows where once it is made.
     Any,
 }
 
 impl Maker {
-    /// This one of `pes`. (That there is none such, home knows.)
+    /// This PE, if it is one of `pes`. (If not, home has the error.)
     pub(crate) fn on(pe: Pe, pes: u32) -> Self {
         if pe.number() < pes { Maker::On(pe) } else { Maker::Any }
     }
 }
 
-/// The value when it is here, brought if need be.
+/// Waits for the value, and fetches it if it is not here.
 pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Source) -> Wait<T> {
     let slot = pe.values.slot::<T>(source.key);
     if slot.claim_delivery() {
@@ -80,7 +80,7 @@ async fn fetch<T: Portable + Sync>(
             }
         }
     } else {
-        // It may be made elsewhere if the one that was to make it has died.
+        // If the PE that was to make it has died, another may have made it.
         for maker in [maker, Maker::Any] {
             let maker = match maker {
                 Maker::On(maker) => Some(maker),
@@ -108,8 +108,8 @@ async fn fetch<T: Portable + Sync>(
     Err(TaskError::ValueLost { pe })
 }
 
-/// Who is to give this PE a value whose home is that one: on the tree along which all PEs would be
-/// [told](super::super::Context::tell_all) something.
+/// The PE that gives this one a value from that home: the parent in the tree along which home would
+/// [tell all](super::super::Context::tell_all) something.
 fn parent(pe: &Processor, home: Pe) -> Option<Pe> {
     if pe.is_dead(home) || home == pe.me() {
         return None;
@@ -127,7 +127,7 @@ fn parent(pe: &Processor, home: Pe) -> Option<Pe> {
     }
 }
 
-/// Gets the value from another PE: what that one has now, or when it has it.
+/// Asks another PE for the value: only if it is there now, or when it has it.
 async fn ask<T: Portable + Sync>(
     pe: &Arc<Processor>,
     other: Pe,
@@ -155,7 +155,7 @@ fn named<T>() -> String {
     format!("shared or remote value of type `{}`", std::any::type_name::<T>())
 }
 
-/// Where a value was made; `None`: that is not known any more.
+/// The PE where a value was made. `None`: home does not know any more.
 async fn maker_of(cx: Context, key: Key) -> Result<Option<Pe>, TaskError> {
     match cx.pe.values.home(key).map(|home| home.made) {
         None => Ok(None),
@@ -167,12 +167,12 @@ async fn maker_of(cx: Context, key: Key) -> Result<Option<Pe>, TaskError> {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Request {
     source: Source,
-    /// Whether not to wait for it.
+    /// Whether to answer at once, with an error if the value is not there.
     only_if_here: bool,
     to: Pe,
 }
 
-/// Gives a value to another PE.
+/// The function of a task that gives a value to another PE.
 struct GiveValue<T>(PhantomData<fn() -> T>);
 
 impl<T> Clone for GiveValue<T> {
@@ -213,14 +213,15 @@ async fn give_value<T: Portable + Sync>(
 ) -> Result<Array, TaskError> {
     let Request { source, only_if_here, to } = *request;
     let lost = TaskError::ValueLost { pe: pe.me() };
-    // Home does not fetch what it has let go of.
+    // Home does not fetch a value again after its last handle was dropped.
     let is_over = source.key.home == pe.me() && pe.values.keeper(source.key).is_none();
     let value = if only_if_here || is_over {
         let slot = pe.values.known::<T>(source.key).ok_or(lost.clone())?;
         slot.note_given(to);
         slot.now().ok_or(lost)??
     } else {
-        // Before the value is there: it may be let go of before it has arrived at the other PE.
+        // Noted before the value is here: home's handles may be dropped before it has reached the
+        // other PE.
         pe.values.slot::<T>(source.key).note_given(to);
         get_or_fetch::<T>(pe, source).await?
     };
@@ -237,7 +238,7 @@ async fn give_value<T: Portable + Sync>(
     Ok(array)
 }
 
-/// Makes a value that stays here; the task's result is where that is.
+/// The function of a task that makes a value that stays here. The task's result is this PE.
 #[derive(Clone, Copy)]
 pub(crate) struct MakeRemote<B>(pub(crate) B);
 
@@ -267,7 +268,7 @@ where
             let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
             maker.values.slot::<B::Output>(key).settle(result.map(Arc::new));
             if made.is_err() {
-                // Home knows why, and nothing is kept here.
+                // Home gets the error, and nothing is kept here.
                 maker.values.remove(key);
             }
             made
