@@ -1,12 +1,12 @@
 //! Runs tasks: worker threads, the engine that makes progress, and what users call.
 //!
 //! One PE is a `Processor`. Its worker threads are those of a rayon pool; each takes tasks from
-//! lock-free queues and runs them. Everything that has to do with other PEs — protocol and port —
-//! is the *engine*, behind one lock for which no thread waits: a worker between two tasks or without
-//! work takes a turn at it if it is free, and when all workers are inside long tasks the PE's driver
-//! takes a turn now and then.
+//! lock-free queues and runs them. Protocol, port and the table of futures are the *engine*, behind
+//! one lock for which no worker waits. A thread that finds the engine free takes a *turn*: it
+//! sends, receives and fishes. Workers take turns between two tasks and while they have no work.
+//! When all workers are inside long tasks, the PE's *driver* thread takes one now and then.
 //!
-//! The house has floors. Each knows those below it, and no other:
+//! The executor has floors. Each knows those below it, and no other:
 //!
 //! ```text
 //!  api       what users call: contexts, values, mailboxes
@@ -17,10 +17,9 @@
 //!  task      a task and its future
 //! ```
 //!
-//! What a floor needs of a higher one is a small trait: a task knows its
-//! `Site`, the engine its `EngineSite`, a queue
-//! the `Queued`. There is one implementation of each in the program, so
-//! that the compiler sees through them: they cost nothing.
+//! What a floor needs of a higher one is a small trait: `Site` for a task, `EngineSite` for the
+//! engine, `Queued` for a queue. Each has one implementation in the program, so the compiler sees
+//! through it and it costs nothing.
 
 mod api;
 mod engine;

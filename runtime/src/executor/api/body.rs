@@ -1,16 +1,16 @@
-//! Tasks that get a context: async functions.
+//! Tasks whose function is async and gets a context.
 
 use super::context::Context;
 use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::pe::processor::Processor;
-use crate::executor::task::body::{Body, CatchPanic, Ending, Run};
+use crate::executor::task::body::{Body, CatchPanic, EndGuard, Run};
 use crate::executor::task::caught::caught;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use std::sync::Arc;
 
-/// An async function, which may spawn and await tasks of its own.
+/// An async function, which may spawn and await tasks.
 #[derive(Clone, Copy)]
 pub(crate) struct Async<F>(pub(crate) F);
 
@@ -38,16 +38,16 @@ where
         D: FnOnce(Result<T::Output, TaskError>) + Send + 'static,
     {
         let (origin, done) = begins();
-        let end = Ending::of(done);
+        let end = EndGuard::new(done);
         let cx = Context::of(pe, origin);
         match caught(|| (self.0)(cx, argument)) {
             Err(message) => {
-                end.with(Err(TaskError::Panicked { pe: pe.me(), message }));
+                end.end_with(Err(TaskError::Panicked { pe: pe.me(), message }));
                 Run::Ended
             }
             Ok(future) => {
                 let future = CatchPanic::new(pe.me(), future);
-                Run::of(pe.run_async_here(async move { end.with(future.await) }))
+                Run::of(pe.run_async_here(async move { end.end_with(future.await) }))
             }
         }
     }

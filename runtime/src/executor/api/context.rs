@@ -1,7 +1,7 @@
-//! What a task can do: spawn other tasks, place them, ask who is near.
+//! The context of a task: spawning tasks, asking which PEs are near.
 
 use crate::executor::pe::processor::Processor;
-use crate::executor::pe::worker::breathe;
+use crate::executor::pe::worker::turn_if_due;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::site::Site;
 use std::sync::Arc;
@@ -9,22 +9,47 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use ultramarine_topology::{Distance, Pe, Topology};
 
-/// What goes on around a task that has much to do.
+/// What a long task should know of its PE; see [`Context::poll_runtime`].
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// Workers of this PE or others may be out of work, and none waits here: part of the task
-    /// should become one.
+    /// Workers of this PE or of others may be out of work, and no task waits here: the task should
+    /// spawn a part of its work.
     pub is_work_wanted: bool,
-    /// Tasks wait that come before all others: the task should [yield](Context::yield_now).
+    /// Tasks wait that come before all others, or this task is [cancelled](Context::is_cancelled):
+    /// the task should [yield](Context::yield_now).
     pub is_turn_wanted: bool,
 }
 
-/// A task's view of the PE that it runs on: here it spawns other tasks. Cheap to clone.
+/// What a task can do on the PE that it runs on: above all, [spawn](Self::spawn) other tasks. Cheap
+/// to clone.
+///
+/// ```
+/// # use ultramarine_runtime::error::TaskError;
+/// # use ultramarine_runtime::executor::Context;
+/// # use ultramarine_topology::Distance;
+/// /// The sum of the squares of two numbers. Any PE may compute one of them.
+/// async fn sum_of_squares(cx: Context, (a, b): (u64, u64)) -> Result<u64, TaskError> {
+///     let square = cx.spawn_fn(Distance::ONE, |n: u64| n * n, a);
+///     Ok(square.await? + b * b)
+/// }
+/// # let _ = sum_of_squares;
+/// ```
 ///
 /// # Functions
 ///
-/// The function of a task must be a function item or a closure that captures nothing, because only
-/// its argument travels:
+/// The function of a task is a function item, or a closure that captures nothing: only its argument
+/// travels. Pass what it needs as the argument:
+///
+/// ```
+/// # use ultramarine_runtime::executor::{Context, Future};
+/// # use ultramarine_topology::Distance;
+/// fn passing(cx: &Context) -> Future<u64> {
+///     let factor = 3;
+///     cx.spawn_fn(Distance::ONE, |(n, factor): (u64, u64)| n * factor, (5, factor))
+/// }
+/// ```
+///
+/// A closure that captures a variable does not compile:
 ///
 /// ```compile_fail
 /// # use ultramarine_runtime::executor::{Context, Future};
@@ -36,31 +61,22 @@ pub struct Demand {
 /// # let used: fn(&Context) -> Future<u64> = capturing;
 /// ```
 ///
-/// ```
-/// # use ultramarine_runtime::executor::{Context, Future};
-/// # use ultramarine_topology::Distance;
-/// fn passing(cx: &Context) -> Future<u64> {
-///     let factor = 3;
-///     cx.spawn_fn(Distance::ONE, |(n, factor): (u64, u64)| n * factor, (5, factor))
-/// }
-/// ```
+/// `cargo build` says "a task's function must not capture variables", and names the line. `cargo
+/// check` and editors do not see this error: whether a closure has bytes is known only when machine
+/// code is made of it. (They do refuse a closure that borrows a variable, or captures one that is
+/// not `Copy`.)
 ///
-/// `cargo build` refuses a closure that captures, with "a task's function must not capture
-/// variables", and names the line where it stands. `cargo check` and editors do not see it: whether
-/// a closure has bytes is known only when machine code is made of it. (They do refuse a closure
-/// that borrows a variable, or takes one that is not `Copy`.)
+/// A captured value without bytes compiles, but does not travel: the PE that runs the task assumes
+/// a value of that type. So it must not stand for something that holds in one process only, such as
+/// a token that proves that its CPU has a feature, or that a library has been initialised there.
+/// Prove it again inside the task. (Under a launcher, rank 0 warns at the start if the CPUs of the
+/// job's hosts differ.)
 ///
-/// A captured value without bytes is no variable, and compiles. But it does not travel: the PE that
-/// runs the task takes a value of that type for granted. So it must not stand for anything that
-/// holds in one process only, such as a token that proves that its CPU has a feature, or that a
-/// library has been initialised there. Prove it again inside the task. (Under a launcher, rank 0
-/// warns at the start if the CPUs of the job's hosts differ.)
-///
-/// ## Recursion
+/// # Recursion
 ///
 /// A task's function may spawn itself, but not as an `async fn`: whether its future is `Send` would
 /// depend on itself. The compiler says "type annotations needed: cannot satisfy `impl Future<…>:
-/// Send`" (E0283), or "future cannot be sent between threads safely". Say it in the function's
+/// Send`" (E0283), or "future cannot be sent between threads safely". State it in the function's
 /// type:
 ///
 /// ```
@@ -82,26 +98,25 @@ pub struct Demand {
 ///
 /// # Supervision
 ///
-/// A context is [supervised](Context::supervised) or not, and so are the tasks that it spawns.
-/// Tasks that are not are lost with the PE that they are on. Supervised ones survive its death
-/// (SymGridPar2 §5.2): the PE that spawns a task supervises it, and has it run again if the PE
-/// that had it dies.
+/// A context is [supervised](Context::supervised) or not, and so are the tasks that it spawns. An
+/// unsupervised task is lost with the PE that it is on. A supervised task survives: the PE that
+/// spawned it, its *supervisor*, has it run again if the PE that had it dies (SymGridPar2 §5.2).
 ///
-/// - The context of a supervised task is supervised: one word covers a whole computation.
-/// - A task may be run twice, even at the same time; its future gets one result.
-/// - A task whose supervisor dies is dropped: the PE that supervises the task in which it was
-///   spawned has that one run again.
+/// - The context of a supervised task is supervised: one call covers a whole computation.
+/// - A task may be run twice, even at the same time. Its future gets one result.
+/// - A task whose supervisor dies is dropped. The task in which it was spawned is run again by that
+///   task's own supervisor.
 /// - A task with which more than `max_replicas` PEs have died ends with
-///   [`TaskError::GaveUp`](crate::error::TaskError::GaveUp), and sooner if more than three have
-///   and only the root and the PE that spawned it are left: it may be the task that kills them.
+///   [`TaskError::GaveUp`](crate::error::TaskError::GaveUp): it may be the task that kills them. It
+///   ends so sooner if more than three have, and only the root and the PE that spawned it are left.
 ///
-/// It costs a copy of the encoded argument, kept by the supervisor while the task is on another PE;
-/// a task that stays where it was spawned costs nothing.
+/// Supervision costs a copy of the encoded argument, which the supervisor keeps while the task is
+/// on another PE. A task that stays where it was spawned costs nothing.
 ///
 /// # Deaths
 ///
-/// If the PE that waits for the task dies, the task is stopped where it awaits something, and with
-/// it the tasks on this PE whose futures it holds: another PE runs it again, if it was supervised.
+/// If the PE that waits for a task dies, the task is stopped where it awaits something, and with it
+/// the tasks on this PE whose futures it holds. If it was supervised, another PE runs it again.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) pe: Arc<Processor>,
@@ -126,12 +141,12 @@ impl Context {
         self.pe.me()
     }
 
-    /// How many PEs the job has. They are numbered from 0 in the order of the hierarchy.
+    /// The number of PEs of the job. They are numbered from 0 in the order of the hierarchy.
     pub fn pes(&self) -> u32 {
         self.pe.topology.pes()
     }
 
-    /// How many worker threads this PE has.
+    /// The number of worker threads of this PE.
     pub fn threads(&self) -> usize {
         self.pe.settings.threads
     }
@@ -141,7 +156,7 @@ impl Context {
         &self.pe.topology
     }
 
-    /// How far apart two PEs are (`dist` in SymGridPar2 §4.3).
+    /// The distance between two PEs (`dist` in SymGridPar2 §4.3).
     ///
     /// # Panics
     ///
@@ -150,20 +165,20 @@ impl Context {
         self.pe.topology.distance(p, q)
     }
 
-    /// PEs that stand for the parts, pairwise `radius` apart, of the ball of that radius around
-    /// this PE, each with the compute power (worker threads) of its part. The first is this PE;
-    /// of the other parts any PE may be chosen (`equiDist` in SymGridPar2 §4.3).
+    /// One PE for each part of the ball of this radius around this PE, where the parts are pairwise
+    /// `radius` apart. Each PE comes with its part's compute power, in worker threads. The first is
+    /// this PE; in the other parts the PE is chosen at random (`equiDist` in SymGridPar2 §4.3).
     pub fn equidistant_basis(&self, radius: Distance) -> Vec<(Pe, u64)> {
         let mut random = || self.pe.random();
         self.pe.topology.equidistant_basis(self.pe(), radius, &mut random)
     }
 
-    /// A PE drawn from those within this radius of this one, which is one of them.
+    /// A random PE within this radius of this one, which may be this one itself.
     pub fn random_within(&self, radius: Distance) -> Pe {
         self.pe.topology.ball(self.pe(), radius).pick(self.pe.random())
     }
 
-    /// The same, but that the tasks which it spawns survive the death of the PEs that they are
+    /// The same context, but the tasks that it spawns survive the death of the PEs that they are
     /// on. See [Supervision](#supervision).
     ///
     /// ```
@@ -180,47 +195,49 @@ impl Context {
         Context::of(&self.pe, Origin { is_supervised: true, ..self.origin })
     }
 
-    /// The same, but that the tasks which it spawns are lost with the PE that they are on. Their
-    /// futures end with [`TaskError::Lost`](crate::error::TaskError::Lost) then.
+    /// The same context, but the tasks that it spawns are lost with the PE that they are on. Their
+    /// futures then end with [`TaskError::Lost`](crate::error::TaskError::Lost).
     #[must_use]
     pub fn unsupervised(&self) -> Context {
         Context::of(&self.pe, Origin { is_supervised: false, ..self.origin })
     }
 
-    /// Whether the tasks that it spawns are supervised.
+    /// Whether the tasks that this context spawns are supervised.
     pub fn is_supervised(&self) -> bool {
         self.origin.is_supervised
     }
 
-    /// What a task that has much to do should know meanwhile, every few microseconds; `None` most
-    /// of the times. To be asked often, since this is also where the PE looks after its messages.
+    /// What a long task should know of its PE. Call it often, between small pieces of work: the PE
+    /// also handles its messages here. Returns `None` most of the time, and a new [`Demand`] every
+    /// few microseconds.
     #[inline]
     pub fn poll_runtime(&self) -> Option<Demand> {
-        breathe(&self.pe).then(|| self.demand())
+        turn_if_due(&self.pe).then(|| self.demand())
     }
 
     fn demand(&self) -> Demand {
         Demand {
             is_work_wanted: self.pe.queues.sees_none_to_steal(),
-            // What is not wanted any more stops where it yields.
+            // A cancelled task stops where it yields.
             is_turn_wanted: self.pe.queues.has_ready() || self.is_cancelled(),
         }
     }
 
-    /// How many tasks that were spawned on this PE were on others when it last looked after its
-    /// messages: for those who would not have too many at a time.
+    /// The number of tasks that were spawned on this PE and were on other PEs when this one last
+    /// handled its messages. Use it to limit the tasks that are out at a time.
     pub fn away(&self) -> usize {
         self.pe.away.load(Ordering::Relaxed)
     }
 
-    /// How many tasks of this worker's wait for somebody to run them: for those who would offer
-    /// others enough, and no more. On a thread that is no worker, or stands in for one and has no
-    /// queues of its own, as many as there can be.
+    /// The number of tasks of this worker that wait to be run. Use it to offer enough tasks to
+    /// others, and no more. It is `usize::MAX` on a thread that has no queues of its own: one that
+    /// is no worker, or replaces a worker that is stuck.
     pub fn offered(&self) -> usize {
         self.pe.queues.own_len()
     }
 
-    /// Lets the tasks go first that were placed here, and those that waited for something.
+    /// Lets other tasks run first: those that were placed here, and those that waited for
+    /// something.
     pub async fn yield_now(&self) {
         let mut has_yielded = false;
         std::future::poll_fn(|cx| {
@@ -233,9 +250,10 @@ impl Context {
         .await;
     }
 
-    /// Whether this task is not wanted any more: it was [cancelled](crate::executor::Future::abort), or the PE that
-    /// waits for it has died, or the job ends. A task that awaits something is stopped there; one
-    /// that computes for long should ask now and then.
+    /// Whether this task is not wanted any more: it was
+    /// [cancelled](crate::executor::Future::abort), or the PE that waits for it has died, or the
+    /// job ends. A task that awaits something is stopped there. One that computes for long should
+    /// ask now and then.
     pub fn is_cancelled(&self) -> bool {
         let Origin { task, home, .. } = self.origin;
         self.pe.cancelled.contains(task) || self.pe.is_orphaned(home) || self.pe.is_ending()
@@ -246,7 +264,7 @@ impl Context {
         self.pe.is_dead(pe)
     }
 
-    /// How many PEs this one has heard have died.
+    /// The number of PEs of whose death this PE has heard.
     pub fn dead(&self) -> u32 {
         (0..self.pes()).filter(|pe| self.is_dead(Pe::new(*pe))).count() as u32
     }

@@ -1,4 +1,4 @@
-//! Who has died, for the program to hear.
+//! Deaths of PEs, for the program to hear.
 
 use super::context::Context;
 use crate::executor::keep::deaths::DeathListener;
@@ -39,7 +39,7 @@ impl DeathListener for Queue {
     }
 }
 
-/// PEs that have died, as this one hears of it; see [`Context::deaths`].
+/// A stream of the PEs that have died, as this PE hears of it; see [`Context::deaths`].
 #[derive(Debug)]
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct DeathStream(Arc<Queue>);
@@ -66,8 +66,8 @@ impl Stream for DeathStream {
 }
 
 impl Context {
-    /// The PEs that have died, one after the other as this PE hears of it, beginning with those of
-    /// which it has heard already. It never ends.
+    /// The PEs that have died, in the order in which this PE hears of it, beginning with those that
+    /// are dead already. Each comes once. The stream never ends.
     ///
     /// ```
     /// use futures_util::StreamExt;
@@ -84,8 +84,8 @@ impl Context {
     pub fn deaths(&self) -> DeathStream {
         let queue = Arc::<Queue>::default();
         let listener: Arc<dyn DeathListener> = queue.clone();
-        self.pe.deaths.tell(Arc::downgrade(&listener));
-        // Those that die now come by either way, and once.
+        self.pe.death_listeners.add(Arc::downgrade(&listener));
+        // A PE that dies now comes by either way, and once.
         let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
         dead.for_each(|dead| queue.on_death(dead));
         DeathStream(queue)

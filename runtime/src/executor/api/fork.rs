@@ -1,4 +1,4 @@
-//! Tasks that their parent takes back unless somebody has taken them first.
+//! Forks: tasks that their parent takes back unless a thread has started them.
 
 use crate::error::TaskError;
 use crate::executor::pe::processor::Processor;
@@ -10,16 +10,16 @@ use crate::executor::task::local::Local;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
-use crate::executor::task::start::Loan;
+use crate::executor::task::start::TakeBack;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
 /// A task that waits for a thief until its parent [takes it back](Fork::take_back).
 ///
-/// This is how to divide work without paying for it: the parent forks all parts but one, does that
-/// one, and then takes the others back one by one, the youngest first. What nobody has stolen it
-/// does like any call of a function; only what was stolen has to be awaited.
-/// (Lazy task creation: Mohr, Kranz and Halstead 1991; the work-first principle of Cilk.)
+/// This divides work without paying for it. The parent forks all parts but one, does that one, and
+/// then takes the others back one by one, the youngest first. A part that was not stolen it runs
+/// like any call of a function; only stolen parts must be awaited. (Lazy task creation: Mohr, Kranz
+/// and Halstead 1991; the work-first principle of Cilk.)
 ///
 /// ```
 /// # use ultramarine_runtime::error::TaskError;
@@ -38,16 +38,16 @@ use ultramarine_topology::{Distance, Pe};
 ///     })
 /// }
 /// ```
-#[must_use = "a fork that is dropped is not run, unless somebody has begun it"]
+#[must_use = "a fork that is dropped is not run, unless a thread has started it"]
 pub struct Fork<'pe, A, R> {
     pe: &'pe Arc<Processor>,
-    /// On whose behalf the task runs.
+    /// The PE for which the task runs.
     home: Pe,
     shelf: usize,
-    /// Whether others can get at it.
+    /// Whether other threads can take the task.
     is_queued: bool,
-    /// `None` once it has been taken back, or found to be gone.
-    task: Option<Arc<dyn Loan<Processor, A, R>>>,
+    /// `None` once it has been taken back or found to be gone.
+    task: Option<Arc<dyn TakeBack<Processor, A, R>>>,
 }
 
 impl<'pe, A, R> Fork<'pe, A, R> {
@@ -55,14 +55,14 @@ impl<'pe, A, R> Fork<'pe, A, R> {
         pe: &'pe Arc<Processor>,
         home: Pe,
         shelf: usize,
-        task: Arc<dyn Loan<Processor, A, R>>,
+        task: Arc<dyn TakeBack<Processor, A, R>>,
         is_queued: bool,
     ) -> Self {
         Fork { pe, home, shelf, is_queued, task: Some(task) }
     }
 
-    /// The argument, or the task that somebody has started.
-    fn pull_back(&mut self) -> Option<Result<A, Arc<dyn Loan<Processor, A, R>>>> {
+    /// The argument, or the task if a thread has started it.
+    fn pull_back(&mut self) -> Option<Result<A, Arc<dyn TakeBack<Processor, A, R>>>> {
         let task = self.task.take()?;
         if self.is_queued {
             let own = Arc::as_ptr(&task);
@@ -72,20 +72,20 @@ impl<'pe, A, R> Fork<'pe, A, R> {
     }
 }
 
-/// A fork that is dropped before it starts has no use for its result: after a panic, say.
+/// A fork that is dropped before it starts needs no result: after a panic, for example.
 impl<A, R> Drop for Fork<'_, A, R> {
     fn drop(&mut self) {
-        // After a panic another one would end the process.
+        // During a panic another one would end the process.
         self.pull_back().into_iter().for_each(discard);
     }
 }
 
 impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
-    /// The task's argument, if nobody has started the task: it is the caller's from now on. Else
-    /// the future of its result.
+    /// The task's argument, if no thread has started the task: the caller may now do the work
+    /// itself. Otherwise the future of its result.
     ///
-    /// The PE does not look after its messages meanwhile: a task that forks much should
-    /// [look around](crate::executor::Context::poll_runtime).
+    /// The PE does not handle its messages meanwhile: a task that forks much should [poll the
+    /// runtime](crate::executor::Context::poll_runtime).
     // Inlined, this and `leave` cost 4 of the 22 ns that a division takes when nothing is stolen.
     #[inline(never)]
     pub fn take_back(mut self) -> Result<A, Future<R>> {
@@ -99,8 +99,8 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
         }
     }
 
-    /// Leaves the task to the first that gets to it, like one that was spawned. That may be a
-    /// worker of this PE.
+    /// Leaves the task to the first thread that takes it, like a spawned task. That may be a worker
+    /// of this PE.
     #[inline(never)]
     pub fn leave(mut self) -> Future<R> {
         let Some(task) = self.task.take() else { unreachable!("a fork is left once") };
@@ -137,7 +137,7 @@ impl Processor {
         let is_queued =
             !self.is_orphaned(parent.home) && self.queues.push_fork(shelf, task.clone());
         if is_queued {
-            self.summon();
+            self.wake_worker();
         }
         Fork::new(self, parent.home, shelf, task, is_queued)
     }

@@ -1,9 +1,9 @@
-//! Values that tasks on different PEs send each other, in order.
+//! Mailboxes: values that tasks on different PEs send each other, in order.
 
 use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::keep::deaths::DeathListener;
-use crate::executor::keep::inbox::News;
+use crate::executor::keep::inbox::InboxItem;
 use crate::executor::keep::store::Key;
 use crate::executor::task::caught::{discard, discard_with};
 use crate::executor::task::portable::Portable;
@@ -12,17 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
-/// What comes to one PE under a key, and what it sends; see [`Context::mailbox`]. Cheap to clone.
+/// A PE's mailbox for one key and one type: it receives, and it sends to mailboxes of the same key
+/// on other PEs. See [`Context::mailbox`]. Cheap to clone.
 pub struct Mailbox<T> {
     cx: Context,
     key: Key,
-    place: Arc<Place<T>>,
+    mail_queue: Arc<MailQueue<T>>,
 }
 
-/// What the PE keeps of a mailbox until its key is forgotten. Then those who wait there are told.
-struct Kept<T>(Arc<Place<T>>);
+/// Keeps a mailbox until its key is forgotten. Then the tasks that wait there are told.
+struct CloseWhenForgotten<T>(Arc<MailQueue<T>>);
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for CloseWhenForgotten<T> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -30,7 +31,7 @@ impl<T> Drop for Kept<T> {
 
 impl<T> Clone for Mailbox<T> {
     fn clone(&self) -> Self {
-        Mailbox { cx: self.cx.clone(), key: self.key, place: self.place.clone() }
+        Mailbox { cx: self.cx.clone(), key: self.key, mail_queue: self.mail_queue.clone() }
     }
 }
 
@@ -40,31 +41,31 @@ impl<T> std::fmt::Debug for Mailbox<T> {
     }
 }
 
-/// What has come and was not received yet.
-struct Place<T>(Mutex<State<T>>);
+/// Values that have arrived and were not received yet.
+struct MailQueue<T>(Mutex<State<T>>);
 
 struct State<T> {
     from: BTreeMap<Pe, Sender<T>>,
-    /// Senders of values, each once; the next to receive from is the first that has any left.
+    /// Senders, each at most once. The next to receive from is the first that has values left.
     queue: VecDeque<Pe>,
-    /// PEs that have died, and those of them that `receive_any` has still to report.
+    /// PEs that have died, and those of them that `receive_any` has yet to report.
     dead: BTreeSet<Pe>,
-    news: VecDeque<Pe>,
-    /// Who waits for a value of any sender.
+    unreported_deaths: VecDeque<Pe>,
+    /// The task that waits for a value of any sender.
     waker: Option<Waker>,
-    /// Nothing comes any more: the key was forgotten.
+    /// No value arrives any more: the key was forgotten.
     is_closed: bool,
 }
 
 struct Sender<T> {
     values: VecDeque<T>,
     is_queued: bool,
-    /// Who waits for a value of this one.
+    /// The task that waits for a value of this sender.
     waker: Option<Waker>,
 }
 
 impl<T> State<T> {
-    /// The next value of the senders in turn.
+    /// The next value; senders take turns.
     fn next_of_any(&mut self) -> Option<(Pe, T)> {
         while let Some(from) = self.queue.pop_front() {
             let sender = self.from.get_mut(&from)?;
@@ -88,20 +89,20 @@ impl<T> Default for Sender<T> {
     }
 }
 
-impl<T> Place<T> {
+impl<T> MailQueue<T> {
     fn new() -> Self {
-        Place(Mutex::new(State {
+        MailQueue(Mutex::new(State {
             from: BTreeMap::new(),
             queue: VecDeque::new(),
             dead: BTreeSet::new(),
-            news: VecDeque::new(),
+            unreported_deaths: VecDeque::new(),
             waker: None,
             is_closed: false,
         }))
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,13 +131,13 @@ impl<T> Place<T> {
     }
 }
 
-impl<T: Send> DeathListener for Place<T> {
+impl<T: Send> DeathListener for MailQueue<T> {
     fn on_death(&self, dead: Pe) {
         let mut state = self.state();
         if !state.dead.insert(dead) {
             return;
         }
-        state.news.push_back(dead);
+        state.unreported_deaths.push_back(dead);
         let one = state.from.get_mut(&dead).and_then(|sender| sender.waker.take());
         let any = state.waker.take();
         drop(state);
@@ -144,41 +145,43 @@ impl<T: Send> DeathListener for Place<T> {
     }
 }
 
-/// The last owner may hold a lock of ours.
-impl<T> Drop for Place<T> {
+/// The last owner may hold a lock of ours: no panic may get out.
+impl<T> Drop for MailQueue<T> {
     fn drop(&mut self) {
         discard(std::mem::take(&mut self.state().from));
     }
 }
 
 impl<T: Portable> Mailbox<T> {
-    /// Sends a value to the mailbox of this key on another PE, or on this one. It need not have
-    /// been asked for there. What one PE sends another arrives in order.
+    /// Sends a value to the mailbox of this key and type on a PE, which may be this one. The
+    /// mailbox need not exist there yet. Values from one PE to another arrive in order.
     ///
     /// # Errors
     ///
-    /// As for [`Context::tell`]. A value for a PE that has died is lost without an error.
+    /// As for [`Context::tell`]. A value for a PE that has died is lost without an error, and so is
+    /// one whose key is forgotten there.
     pub fn send(&self, to: Pe, value: T) -> Result<(), TaskError> {
         let deliver = async |cx: Context, (key, from, value): (Key, Pe, T)| {
-            cx.mailbox(key).place.put(from, value);
+            cx.mailbox(key).mail_queue.put(from, value);
         };
         self.cx.tell(to, deliver, (self.key, self.cx.pe(), value))
     }
 
-    /// The next value from this PE. One task at a time may wait for it.
+    /// The next value from this PE. Waits for it without a limit: see [`Context::timeout`]. One
+    /// task at a time may wait for the same PE.
     ///
     /// # Errors
     ///
-    /// When all that had come from it was received: the PE has died ([`TaskError::Died`]), or the
-    /// key was forgotten here ([`TaskError::Cancelled`]), or the job is ending. Or it has no such
-    /// PE.
+    /// Once all values that have arrived from it are received: [`TaskError::Died`] if the PE has
+    /// died, [`TaskError::Cancelled`] if the key was forgotten here, [`TaskError::ShuttingDown`] if
+    /// the job ends. [`TaskError::NoSuchPe`] if the job has no such PE.
     pub async fn receive(&self, from: Pe) -> Result<T, TaskError> {
         let pes = self.cx.pes();
         if from.number() >= pes {
             return Err(TaskError::NoSuchPe { pe: from, pes });
         }
         std::future::poll_fn(|waker| {
-            let mut state = self.place.state();
+            let mut state = self.mail_queue.state();
             let sender = state.from.entry(from).or_default();
             if let Some(value) = sender.values.pop_front() {
                 return Poll::Ready(Ok(value));
@@ -196,22 +199,21 @@ impl<T: Portable> Mailbox<T> {
         .await
     }
 
-    /// The next value of any sender, and whose it is: those that have sent some take turns. One
-    /// task at a time may wait for it.
+    /// The next value of any sender, and the PE that sent it. Senders take turns. Waits without a
+    /// limit: see [`Context::timeout`]. One task at a time may wait for it.
     ///
     /// # Errors
     ///
-    /// A PE has died ([`TaskError::Died`]), which need not be one that was to send something. Each
-    /// death is said once, when all values that have come were received. There may be more to
-    /// receive from others. Or the key was forgotten here ([`TaskError::Cancelled`]), or the job is
-    /// ending.
+    /// Once all values that have arrived are received: [`TaskError::Died`] for each PE that has
+    /// died, once, also if it never sent anything; others may still send. [`TaskError::Cancelled`]
+    /// if the key was forgotten here, [`TaskError::ShuttingDown`] if the job ends.
     pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
         std::future::poll_fn(|waker| {
-            let mut state = self.place.state();
+            let mut state = self.mail_queue.state();
             if let Some(found) = state.next_of_any() {
                 return Poll::Ready(Ok(found));
             }
-            if let Some(pe) = state.news.pop_front() {
+            if let Some(pe) = state.unreported_deaths.pop_front() {
                 return Poll::Ready(Err(TaskError::Died { pe }));
             }
             let old = state.waker.replace(waker.waker().clone());
@@ -225,7 +227,7 @@ impl<T: Portable> Mailbox<T> {
 }
 
 impl Context {
-    /// Why nothing comes any more, if that is so.
+    /// Why no value arrives any more, if that is so.
     fn end_of_waiting<T>(&self, is_closed: bool) -> Poll<Result<T, TaskError>> {
         match (self.pe.is_ending(), is_closed) {
             (true, _) => Poll::Ready(Err(TaskError::ShuttingDown)),
@@ -234,19 +236,23 @@ impl Context {
         }
     }
 
-    /// This PE's mailbox of a key. Tasks on other PEs send to it from theirs of the same key, which
-    /// [travels](Context::new_key) to them: so neighbours exchange values without going through the
-    /// PE that has spawned them. It stays until the key is [forgotten](Context::forget) here, or
-    /// the PE dies that made the key, and keeps without a limit what comes and is not received.
-    /// (What comes after that makes another.)
+    /// This PE's mailbox for a key. Tasks on other PEs send to it from their mailboxes of the same
+    /// key, which [travels](Context::new_key) to them. So neighbours exchange values without the PE
+    /// that spawned them.
     ///
-    /// The type is a part of the address: what is sent as `u64` comes to the mailbox of `u64`. Who
-    /// waits for what nobody sends waits until the key is forgotten.
+    /// The mailbox stays until the key is [forgotten](Context::forget) here, or the PE that made
+    /// the key dies. Until then it keeps all values that arrive and are not received, without a
+    /// limit. A value that arrives later makes a new mailbox.
     ///
-    /// Spawn tasks that exchange values [unsupervised](Context::unsupervised). If one of them were
-    /// run again after a death, alone and perhaps elsewhere, then what it received the first time
-    /// would not come again, and what it sends would come twice. Instead those that are left hear
-    /// of the death, and all are begun again under a new key, as the example `stencil` does.
+    /// The type is part of the address: a `u64` arrives in the mailbox of `u64`. **A mailbox on
+    /// which nothing arrives waits, without an error**: also if the value was sent as another type,
+    /// as `u32` for example, or under another key. [`Context::timeout`] limits the wait.
+    ///
+    /// Spawn tasks that exchange values [unsupervised](Context::unsupervised). A supervised task
+    /// may be run again after a death, alone and perhaps elsewhere: it would not receive again what
+    /// it received the first time, and would send its values twice. Instead, let the tasks that are
+    /// left hear of the death, and start all of them again under a new key, as the example
+    /// `stencil` does.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};
@@ -264,17 +270,17 @@ impl Context {
         let mut is_new = false;
         let kept = self.shared(key, || {
             is_new = true;
-            Kept(Arc::new(Place::<T>::new()))
+            CloseWhenForgotten(Arc::new(MailQueue::<T>::new()))
         });
-        let place = kept.0.clone();
+        let mail_queue = kept.0.clone();
         if is_new {
-            let listener: Arc<dyn DeathListener> = place.clone();
-            self.pe.deaths.tell(Arc::downgrade(&listener));
-            // Of those that were announced before.
+            let listener: Arc<dyn DeathListener> = mail_queue.clone();
+            self.pe.death_listeners.add(Arc::downgrade(&listener));
+            // Those that died before are announced to it too.
             let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
-            dead.for_each(|dead| self.pe.read(News::Death(dead)));
+            dead.for_each(|dead| self.pe.read(InboxItem::Death(dead)));
         }
-        Mailbox { cx: self.clone(), key, place }
+        Mailbox { cx: self.clone(), key, mail_queue }
     }
 }
 
@@ -284,20 +290,20 @@ mod tests {
 
     #[test]
     fn senders_take_turns_and_none_is_queued_twice() {
-        let place = Place::new();
+        let mail_queue = MailQueue::new();
         let (one, two) = (Pe::new(1), Pe::new(2));
-        (0..3).for_each(|n| place.put(one, n));
-        place.put(two, 7);
-        let mut state = place.state();
+        (0..3).for_each(|n| mail_queue.put(one, n));
+        mail_queue.put(two, 7);
+        let mut state = mail_queue.state();
         assert_eq!(state.queue.len(), 2);
         assert_eq!(state.next_of_any(), Some((one, 0)));
         assert_eq!(state.next_of_any(), Some((two, 7)));
-        // By name.
+        // Received by name.
         assert_eq!(state.from.get_mut(&one).and_then(|one| one.values.pop_front()), Some(1));
         assert_eq!(state.next_of_any(), Some((one, 2)));
         assert_eq!(state.next_of_any(), None);
         drop(state);
-        place.put(two, 8);
-        assert_eq!(place.state().next_of_any(), Some((two, 8)));
+        mail_queue.put(two, 8);
+        assert_eq!(mail_queue.state().next_of_any(), Some((two, 8)));
     }
 }

@@ -1,18 +1,18 @@
-//! What users call.
+//! The public interface: what a program calls.
 //!
 //! | file | what |
 //! |---|---|
 //! | `run` | running a PE from its start to its end |
-//! | `context` | what a task sees of its PE and of the others |
+//! | `context` | what a task can do on its PE, and see of the others |
 //! | `spawn` | spawning tasks, and placing them |
 //! | `body` | async functions, which get a context |
-//! | `fork` | a task that its parent takes back unless it is stolen |
+//! | `fork` | a task that its parent takes back unless a thread has started it |
 //! | `telling`, `mailbox` | messages without a reply; values from one PE to another, in order |
-//! | `store` | what the tasks on one PE share |
+//! | `store` | values that the tasks on one PE share by key |
 //! | `values` | values that stay in a process, and their handles |
-//! | `sleep` | waiting for some time |
+//! | `sleep` | sleeping and timeouts |
 //! | `deaths` | which PEs have died |
-//! | `statistics` | what all PEs have counted |
+//! | `statistics` | the statistics of all PEs |
 
 pub(crate) mod body;
 pub(crate) mod context;

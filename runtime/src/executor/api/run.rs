@@ -1,4 +1,4 @@
-//! Running a PE from its start to its end.
+//! Runs a PE from its start to its end.
 
 use super::context::Context;
 use crate::error::TaskError;
@@ -11,9 +11,12 @@ use crate::executor::task::site::Site;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs the root PE: `main` is the job's main task, and when it ends, so does the job. Blocks
-/// until all PEs have left. What was begun by then goes on until the [`Parting`]'s goodbye: this
-/// PE is watched, and watches.
+/// Runs the root PE. `main` is the job's main task; when it ends, the job ends. Blocks until all
+/// PEs have left. The failure detector keeps running until the [`Parting`]'s goodbye.
+///
+/// # Errors
+///
+/// Why the job could not go on, unless the main task had ended by then: its result counts.
 pub fn lead<F, T>(job: Job, main: F) -> (Result<T::Output, JobError>, Parting)
 where
     F: FnOnce(Context) -> T,
@@ -26,7 +29,7 @@ where
     };
     let outcome = Arc::new(Mutex::new(None));
     let (result, home) = (outcome.clone(), pe.clone());
-    // Nothing may keep this thread from driving the PE: the others would wait for it.
+    // No panic may keep this thread from driving the PE: the others would wait for it.
     let me = pe.me();
     let future = caught(|| CatchPanic::of_main(me, main(Context::of(&pe, pe.own_origin()))));
     pe.run_main(async move {
@@ -48,16 +51,20 @@ where
         }
         (None, _) => Err(JobError::MainPanicked("it ended without a result".to_owned())),
     };
-    (result, pe.part(leave))
+    (result, pe.parting(leave))
 }
 
-/// Runs any other PE, until the root's main task has ended.
+/// Runs a PE other than the root, until the root's main task has ended.
+///
+/// # Errors
+///
+/// Why this PE could not go on.
 pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
     match Processor::start(job) {
         Err(error) => (Err(error), NOT_STARTED),
         Ok(pe) => {
             let (failure, leave) = pe.run_to_the_end();
-            (failure.map_or(Ok(()), Err), pe.part(leave))
+            (failure.map_or(Ok(()), Err), pe.parting(leave))
         }
     }
 }

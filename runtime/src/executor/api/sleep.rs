@@ -1,4 +1,4 @@
-//! Sleeping without blocking a worker.
+//! Sleeping and timeouts, without blocking a worker.
 
 use super::context::Context;
 use crate::executor::pe::processor::Processor;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Ends at a point in time.
+/// A future that ends at a point in time.
 pub(crate) struct Sleep {
     pub(crate) pe: Arc<Processor>,
     pub(crate) until: Instant,
-    /// Its number among the sleepers, once it is one of them.
+    /// Its number among the sleepers, once it is entered there.
     pub(crate) number: Option<u64>,
 }
 
@@ -30,16 +30,16 @@ impl std::future::Future for Sleep {
     }
 }
 
-/// More than a job ever lasts, and less than the clock can count.
+/// Longer than any job, and short enough for the clock to count.
 const LONGEST: Duration = Duration::from_hours(30 * 365 * 24);
 
-/// The time was up before a future had ended.
+/// The time was up before a future ended; see [`Context::timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the time was up")]
 pub struct Elapsed;
 
 impl Context {
-    /// Ends after this time, or after 30 years if that is longer. Blocks no worker.
+    /// Waits for this time, at most 30 years. Blocks no worker.
     pub fn sleep(
         &self,
         duration: Duration,
@@ -48,12 +48,12 @@ impl Context {
         Sleep { pe: self.pe.clone(), until, number: None }
     }
 
-    /// What the future ends with, if it does within this time. Else it is dropped, and the tasks
-    /// whose futures it holds are [cancelled](crate::executor::Future::abort).
+    /// The output of a future, if it ends within this time. Otherwise the future is dropped, and
+    /// the tasks whose futures it holds are [cancelled](crate::executor::Future::abort).
     ///
     /// # Errors
     ///
-    /// The time was up.
+    /// [`Elapsed`] if the time was up.
     pub async fn timeout<T>(&self, duration: Duration, future: T) -> Result<T::Output, Elapsed>
     where
         T: std::future::Future,

@@ -11,10 +11,12 @@ use ultramarine_topology::{Distance, Pe};
 
 impl Context {
     /// Spawns a task that any PE within `radius` of this one may steal (`boundedSpawn` in
-    /// SymGridPar2 §4.2, `supervisedSpawn` in §5.2). [`Distance::ZERO`]: it stays here.
-    /// [`Distance::ONE`]: it may go anywhere.
+    /// SymGridPar2 §4.2, `supervisedSpawn` in §5.2). With [`Distance::ZERO`] it stays on this PE;
+    /// with [`Distance::ONE`] it may go anywhere.
     ///
-    /// While the task stays on this PE, neither argument nor result is encoded.
+    /// While the task stays on this PE, neither argument nor result is encoded. For the function,
+    /// see [Functions](Context#functions). The future ends with an error if the task panics, is
+    /// lost with a PE, or cannot travel; see [`TaskError`](crate::error::TaskError).
     pub fn spawn<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Future<T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,
@@ -26,7 +28,8 @@ impl Context {
         self.pe.spawn(self.origin, radius, Async(f), argument)
     }
 
-    /// [`spawn`](Self::spawn) for a function that only computes.
+    /// [Spawns](Self::spawn) a task whose function only computes: it gets no context and awaits
+    /// nothing.
     pub fn spawn_fn<F, A, R>(&self, radius: Distance, f: F, argument: A) -> Future<R>
     where
         F: Fn(A) -> R + Stateless,
@@ -37,8 +40,8 @@ impl Context {
         self.pe.spawn(self.origin, radius, Plain(f), argument)
     }
 
-    /// [`spawn`](Self::spawn) of a task that the caller means to [take back](Fork::take_back)
-    /// and do itself, unless another thread or PE has taken it first.
+    /// [Spawns](Self::spawn) a task that the caller means to [take back](Fork::take_back) and do
+    /// itself, unless another thread or PE has started it.
     pub fn fork<F, A, T>(&self, radius: Distance, f: F, argument: A) -> Fork<'_, A, T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,
@@ -50,10 +53,10 @@ impl Context {
         self.pe.fork(self.origin, radius, Async(f), argument)
     }
 
-    /// Places a task on a PE, which runs it before all that it might steal (`spawnAt` in
-    /// SymGridPar2 §4.3, `supervisedSpawnAt` in §5.2). If it is supervised and that PE dies, any
-    /// PE may run it. The future of a task for a PE that does not exist ends with
-    /// [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
+    /// Places a task on a PE, which runs it before all tasks that it could steal (`spawnAt` in
+    /// SymGridPar2 §4.3, `supervisedSpawnAt` in §5.2). No other PE may steal it. If it is
+    /// supervised and that PE dies, another PE may run it. If the job has no such PE, the future
+    /// ends with [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
     pub fn spawn_at<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
     where
         F: Fn(Context, A) -> T + Stateless,

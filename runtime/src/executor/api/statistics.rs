@@ -1,4 +1,4 @@
-//! What all PEs have counted, added up along a tree.
+//! The statistics of all PEs, added up along a tree.
 
 use super::body::Async;
 use super::context::Context;
@@ -12,15 +12,19 @@ use ultramarine_topology::Pe;
 type Counting = Pin<Box<dyn std::future::Future<Output = Result<Statistics, TaskError>> + Send>>;
 
 impl Context {
-    /// What all living PEs together have counted so far. Costs a task on each of them, which is not
-    /// counted itself.
+    /// The sum of what all living PEs have counted so far. This costs a task on each of them, which
+    /// is not counted.
+    ///
+    /// # Errors
+    ///
+    /// The job is ending. (PEs that die meanwhile are left out.)
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {
-        // A PE that dies is not counted by another.
+        // Unsupervised: no other PE may count in place of one that dies.
         gather_statistics(self.unsupervised(), 0..self.pes()).await
     }
 }
 
-/// What those of these PEs have counted that live. This one is among them.
+/// The sum over those of these PEs that live. This PE is the first of them.
 fn gather_statistics(cx: Context, pes: Range<u32>) -> Counting {
     Box::pin(async move {
         let branches = cx.topology().branches(cx.pe(), pes);
@@ -28,7 +32,7 @@ fn gather_statistics(cx: Context, pes: Range<u32>) -> Counting {
         let mut total = cx.pe.local_statistics();
         while let Some(Asked { others, answer }) = asked.pop() {
             match answer.await {
-                // With it went what it had heard from the others.
+                // The dead PE's answer held those of the others, so they are asked again.
                 Err(TaskError::Lost { .. }) => asked.extend(Asked::of(&cx, others)),
                 answer => total.merge(&answer??),
             }
@@ -37,18 +41,18 @@ fn gather_statistics(cx: Context, pes: Range<u32>) -> Counting {
     })
 }
 
-/// A PE that counts for several.
+/// A PE that was asked to count for itself and for several others.
 struct Asked {
-    /// For whom, apart from itself and those that died before.
+    /// The PEs it counts for, apart from itself and those that died before.
     others: Range<u32>,
     answer: Future<Result<Statistics, TaskError>>,
 }
 
 impl Asked {
-    /// The first of these PEs that lives, if any does.
+    /// Asks the first of these PEs that lives, if any does.
     fn of(cx: &Context, pes: Range<u32>) -> Option<Asked> {
         let first = pes.clone().find(|pe| !cx.is_dead(Pe::new(*pe)))?;
-        // Before all tasks, which may be long.
+        // Before all tasks, since these may be long.
         let count = Async(async |cx: Context, pes| gather_statistics(cx, pes).await);
         let answer = cx.pe.ask(Pe::new(first), count, first..pes.end);
         Some(Asked { others: first + 1..pes.end, answer })

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::error::TaskError;
-use crate::executor::keep::slot::{Bringing, Slot};
+use crate::executor::keep::slot::{DeliveryGuard, Slot};
 use crate::executor::keep::store::Key;
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
@@ -11,20 +11,20 @@ use std::any::{Any, TypeId};
 use std::sync::{Arc, OnceLock};
 
 impl Context {
-    /// A key that nobody has had before in this job.
+    /// A new key: no other key of this job equals it.
     pub fn new_key(&self) -> Key {
         let mut store = self.pe.store.lock();
         store.0 += 1;
         Key { home: self.pe(), number: store.0 }
     }
 
-    /// What the tasks on this PE share under a key; the first that asks makes it, and others that
-    /// ask meanwhile wait until it is made. `make` must not ask for the same, nor use rayon: a
-    /// worker that waits for another there may go on with a task that asks, and wait for itself for
-    /// ever.
+    /// The value of type `T` that the tasks on this PE share under a key. The first task that asks
+    /// makes it; others that ask meanwhile wait, and block their threads. `make` must not ask for
+    /// the same value, nor use rayon: a worker that waits there may go on with a task that asks for
+    /// it, and wait for itself for ever.
     ///
-    /// Nothing of it travels to other PEs: there the first that asks makes another. It stays until
-    /// it is [forgotten](Self::forget), or the key's home dies, or the job ends.
+    /// The value does not travel: on another PE the first task that asks makes another. It stays
+    /// until it is [forgotten](Self::forget), or the PE that made the key dies, or the job ends.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};
@@ -45,12 +45,12 @@ impl Context {
         place.get_or_init(|| Arc::new(make())).clone()
     }
 
-    /// The same for a value that takes some waiting to make: no thread waits. What `make` awaits
-    /// must not ask for the same.
+    /// [`shared`](Self::shared) for a value whose making awaits something: no thread is blocked.
+    /// `make` must not await the same value.
     ///
     /// # Errors
     ///
-    /// `make` panicked (who asks after that has it made anew), or the job is ending.
+    /// `make` panicked (the next task that asks runs it again), or the job is ending.
     pub async fn shared_async<T, F>(
         &self,
         key: Key,
@@ -64,11 +64,11 @@ impl Context {
             return Ok(known);
         }
         let slot = self.shared(key, Slot::<T>::default);
-        if slot.begins_to_come() {
+        if slot.claim_delivery() {
             // It may have been made and stored since the first look.
             let known = self.known(key);
             let making = if known.is_some() { Ok(None) } else { caught(make).map(Some) };
-            let (cx, bringing) = (self.clone(), Bringing(slot.clone()));
+            let (cx, delivery) = (self.clone(), DeliveryGuard(slot.clone()));
             let task = self.pe.run_async(async move {
                 let pe = cx.pe();
                 let made = match making {
@@ -78,8 +78,8 @@ impl Context {
                     }
                     Err(message) => Err(TaskError::Panicked { pe, message }),
                 };
-                bringing.0.settle(made);
-                // The value stays; the next who asks finds it, or makes it.
+                delivery.0.settle(made);
+                // The value stays stored; only the slot is dropped.
                 cx.pe.store.forget_one::<Slot<T>>(key);
             });
             task.into_iter().for_each(Task::detach);
@@ -87,19 +87,20 @@ impl Context {
         slot.wait().await
     }
 
-    /// The same, if some task on this PE has asked for it before.
+    /// The [shared](Self::shared) value, if a task on this PE has made it.
     pub fn known<T: Any + Send + Sync>(&self, key: Key) -> Option<Arc<T>> {
         let place = self.pe.store.lock().1.get(&(key, TypeId::of::<T>())).cloned()?;
         place.downcast::<OnceLock<Arc<T>>>().ok()?.get().cloned()
     }
 
-    /// Forgets what the tasks on this PE share under a key. Who has it keeps it.
+    /// Forgets the values of all types that the tasks on this PE share under a key. Tasks that have
+    /// a value keep it.
     pub fn forget(&self, key: Key) {
         self.pe.store.forget(|known| *known == key);
     }
 
-    /// How many values the tasks on this PE share, under all keys together: for tests that nothing
-    /// is left behind.
+    /// The number of values that the tasks on this PE share, under all keys together: for tests
+    /// that no value is left behind.
     #[doc(hidden)]
     pub fn shared_count(&self) -> usize {
         self.pe.store.lock().1.len() + self.pe.values.count()

@@ -6,11 +6,11 @@ use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::engine::site::Outgoing;
 use crate::executor::pe::processor::Processor;
-use crate::executor::task::kind::Kind;
 use crate::executor::task::local::pack_task;
-use crate::executor::task::packing::{Unpacked, Which, carries_nothing};
+use crate::executor::task::packing::{PackError, ValueLabel, refuse_handles};
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
+use crate::executor::task::task_code::TaskCode;
 use std::ops::Range;
 use ultramarine_topology::Pe;
 
@@ -24,31 +24,31 @@ impl Processor {
         if self.is_ending() {
             return Err(TaskError::ShuttingDown);
         }
-        match pack_task(Kind::new(Async(f)), argument, self, Effort::Full) {
+        match pack_task(TaskCode::new(Async(f)), argument, self, Effort::Full) {
             Ok(body) => {
-                carries_nothing::<A>(Which::argument_of(std::any::type_name::<F>()))?;
+                refuse_handles::<A>(ValueLabel::argument_of(std::any::type_name::<F>()))?;
                 self.send_later(Outgoing::Tell(pes, body));
             }
-            Err(Unpacked::Failed(error)) => return Err(error),
-            Err(Unpacked::TooLong(_)) => unreachable!("it may take as long as it takes"),
+            Err(PackError::Failed(error)) => return Err(error),
+            Err(PackError::TooLong(_)) => unreachable!("it may take as long as it takes"),
         }
         Ok(())
     }
 }
 
 impl Context {
-    /// Tells a PE something: it calls this function with the argument, before any task that it has
-    /// not begun. There is no reply. This costs one message, where a task that is
+    /// Tells a PE something: that PE calls this function with the argument, before any task that it
+    /// has not started. There is no reply. This costs one message; a task that is
     /// [placed](Context::spawn_at) costs two and a future.
     ///
-    /// What one PE tells another is begun in the order in which it was told, one after the other:
-    /// the next as soon as the function has returned or waits for something. What a PE is told by
-    /// several others may be begun in any order; so may what one of them tells it and what that one
-    /// [tells all](Self::tell_all), which goes other ways.
+    /// A PE starts the messages of one sender in the order in which they were sent, one after the
+    /// other: the next as soon as the function has returned or waits for something. Messages of
+    /// several senders start in any order. So do a message and a [message to all](Self::tell_all)
+    /// of one sender, which take different ways.
     ///
-    /// It is lost if the PE dies, or if the job ends before. The function's context is
-    /// unsupervised, since it would not be run again; what a supervised task tells is told twice if
-    /// the task is run twice.
+    /// The message is lost if the PE dies, or if the job ends before. The function's context is
+    /// unsupervised, since the function would not be run again. If a supervised task is run twice,
+    /// its messages are sent twice.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Key};
@@ -70,9 +70,10 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// The job has no such PE, or is ending; or the argument cannot be encoded, or is too large.
-    /// If the function panics, or its argument cannot be decoded, the job ends with that error,
-    /// since no future could end with it.
+    /// The job has no such PE ([`TaskError::NoSuchPe`]), or is ending; or the argument cannot be
+    /// encoded, holds a [`Shared`](crate::executor::Shared) or [`Remote`](crate::executor::Remote),
+    /// or is too large. If the function panics, or its argument cannot be decoded, the job ends
+    /// with that error, since there is no future to end with it.
     pub fn tell<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Result<(), TaskError>
     where
         F: Fn(Context, A) -> T + Stateless,
@@ -87,11 +88,12 @@ impl Context {
         self.pe.tell(pe.number()..pe.number() + 1, f, argument)
     }
 
-    /// [Tells](Self::tell) all living PEs something, this one as well. It goes down a tree, so that
-    /// no PE sends more than about log2 of their number.
+    /// [Tells](Self::tell) all living PEs something, including this one. The message goes down a
+    /// tree, so that no PE sends more than about log2 of their number.
     ///
-    /// All hear what one PE tells all in the order in which it was told, as long as no PE dies. If
-    /// a PE dies while it has others to tell, these do not hear it.
+    /// All PEs start the messages to all of one sender in the order in which they were sent, as
+    /// long as no PE dies. If a PE dies before it has passed a message on, the PEs below it do not
+    /// get it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What the engine does when a PE has died: it leaves the lane that cannot be trusted any more.
+//! What the engine does when a PE has died: it leaves MPI for the fallback lane.
 
 use super::failure::JobError;
 use super::host::EngineHost;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How often a PE looks whether others have gone over to the fallback lane already.
+/// How often a PE looks whether others have gone over to the fallback lane.
 const CHECK_FALLBACK_EVERY: Duration = Duration::from_millis(100);
 
 impl<S: EngineSite> Engine<S> {
-    /// Does what the watch demands.
+    /// Handles what the failure detector has reported.
     pub(crate) fn handle_failures(&mut self, pe: &Arc<S>, now: Duration) -> Result<(), JobError> {
         let me = self.state.me;
         while let Some(event) = pe.liveness().next() {
@@ -24,7 +24,7 @@ impl<S: EngineSite> Engine<S> {
                     self.fail_over(pe);
                     for dead in dead {
                         if pe.is_ending() {
-                            // It may have left in order, and its goodbye been lost on the way.
+                            // It may have left in order, and its goodbye may have been lost.
                             tracing::debug!(pe = me.number(), "{dead} has gone");
                         } else {
                             tracing::info!(pe = me.number(), "{dead} has died");
@@ -34,7 +34,7 @@ impl<S: EngineSite> Engine<S> {
                         self.node.mark_dead(dead, &mut EngineHost { state: &mut self.state, pe });
                     }
                 }
-                // The root was needed until it said that the job is over, and so was this PE.
+                // The root was needed only until it said that the job is over, and so was this PE.
                 FailureEvent::Expelled | FailureEvent::RootLost { .. }
                     if self.node.phase() != Phase::Running =>
                 {
@@ -42,8 +42,7 @@ impl<S: EngineSite> Engine<S> {
                 }
                 FailureEvent::Expelled => return Err(JobError::Expelled { me }),
                 FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
-                // The job is over when the root says so. Others have no business saying goodbye
-                // before.
+                // The job is over when the root says so. No other PE may say goodbye before.
                 FailureEvent::JobOver { by } if me == Pe::ROOT => {
                     if self.node.phase() == Phase::Running {
                         tracing::error!("{by} has left before the job was over");
@@ -59,17 +58,17 @@ impl<S: EngineSite> Engine<S> {
         Ok(())
     }
 
-    /// Goes over to the fallback lane. What has not arrived is sent again there.
+    /// Goes over to the fallback lane. Frames that have not arrived are sent again there.
     pub(crate) fn fail_over(&mut self, pe: &S) {
         if let Some(fallback) = self.fallback.take() {
             pe.mpi_gate().seal();
-            pe.sleep_in(&fallback.sleeper());
+            pe.set_sleeper(&fallback.sleeper());
             self.port.switch_lane(fallback);
             tracing::info!(pe = self.state.me.number(), "goes on over {}", self.port.lane_name());
         }
     }
 
-    /// What to do when the lane has failed: to go over to the fallback lane, while there is one.
+    /// Goes over to the fallback lane because the lane has failed. Returns whether there was one.
     pub(crate) fn try_fail_over(&mut self, pe: &S, error: &LaneError) -> bool {
         if self.fallback.is_none() {
             return false;
@@ -79,8 +78,8 @@ impl<S: EngineSite> Engine<S> {
         true
     }
 
-    /// Looks whether others have gone over to the fallback lane: they may have heard earlier, or have
-    /// found the lane broken.
+    /// Looks whether others have gone over to the fallback lane: they may have heard of the death
+    /// earlier, or have found the lane broken.
     pub(crate) fn check_fallback(&mut self, pe: &S, now: Duration) {
         let Some(fallback) = &mut self.fallback else { return };
         if now < self.check_fallback_at {
@@ -88,7 +87,7 @@ impl<S: EngineSite> Engine<S> {
         }
         self.check_fallback_at = now + CHECK_FALLBACK_EVERY;
         let mut early = Vec::new();
-        // What is wrong with it shows when it is needed.
+        // An error of this lane shows when the lane is needed.
         let _ = fallback.poll(&mut |from, frame| early.push((from, frame.to_vec())));
         if !early.is_empty() {
             let lane = self.fallback.take();
@@ -98,7 +97,7 @@ impl<S: EngineSite> Engine<S> {
     }
 }
 
-/// A lane from which some frames have been taken already.
+/// A lane from which some frames have been received already.
 struct Prefetched {
     lane: Box<dyn Lane>,
     early: Vec<(Pe, Vec<u8>)>,

@@ -1,79 +1,79 @@
-//! Why a job ends before its time.
+//! Errors that end a job early.
 
 use crate::transport::LaneError;
 use crate::transport::link::LinkError;
 use crate::wire::WireError;
 use ultramarine_topology::Pe;
 
-/// Why a job cannot go on.
+/// Why a job, or this PE's part in it, cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
-    /// The channel between two PEs cannot be kept up.
+    /// The connection between two PEs failed.
     #[error("{me} cannot go on: {source}")]
     Link {
-        /// Who noticed.
+        /// The PE that noticed.
         me: Pe,
         /// What went wrong.
         source: LinkError,
     },
-    /// A message made no sense.
+    /// A message could not be decoded.
     #[error("{me} got a message from {from} that it cannot read: {source}")]
     Message {
-        /// Who got it.
+        /// The PE that received it.
         me: Pe,
-        /// Who sent it.
+        /// The PE that sent it.
         from: Pe,
         /// What is wrong with it.
         source: WireError,
     },
-    /// A message speaks of a PE that the job does not have.
+    /// A message names a PE that the job does not have.
     #[error("{me} got a message from {from} about a PE that does not exist")]
     Nonsense {
-        /// Who got it.
+        /// The PE that received it.
         me: Pe,
-        /// Who sent it.
+        /// The PE that sent it.
         from: Pe,
     },
-    /// Another PE gave up.
+    /// Another PE could not go on.
     #[error("the job was ended because of {pe}: {reason}")]
     Elsewhere {
-        /// Who gave up.
+        /// The PE that could not go on.
         pe: Pe,
-        /// Why.
+        /// Its error.
         reason: String,
     },
     /// The failure detector could not start.
-    #[error("{me} cannot watch over the others: {source}")]
+    #[error("{me} cannot start its failure detector: {source}")]
     Detector {
-        /// Who was to watch.
+        /// The PE whose detector it is.
         me: Pe,
         /// What went wrong.
         source: LaneError,
     },
-    /// The others hold this PE for dead, and go on without it.
+    /// The other PEs consider this one dead, and go on without it.
     #[error(
         "{me} leaves: the others hold it for dead, since it did not answer in time (it was stopped, \
          or cut off; `dead_after` says how long they wait)"
     )]
     Expelled {
-        /// Who leaves.
+        /// The PE that leaves.
         me: Pe,
     },
     /// The root has died, or cannot be reached any more.
     #[error("{me} leaves: the job has lost its root ({reason})")]
     RootLost {
-        /// Who leaves.
+        /// The PE that leaves.
         me: Pe,
-        /// How that showed.
+        /// How the loss was noticed.
         reason: String,
     },
-    /// The runtime itself panicked.
-    #[error("{me} cannot go on: the thread that looks after its messages panicked: {message}")]
+    /// The runtime itself panicked, which is a defect of it.
+    #[error("{me} cannot go on: its driver thread panicked: {message}")]
     DriverPanicked {
-        /// Whose driver.
+        /// The PE whose driver panicked.
         me: Pe,
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
     /// The main task panicked.
@@ -82,7 +82,7 @@ pub enum JobError {
     /// The operating system refused to start worker threads.
     #[error("the worker threads of {me} cannot be started: {reason}")]
     Threads {
-        /// Whose threads.
+        /// The PE whose threads they are.
         me: Pe,
         /// What the system said.
         reason: String,
@@ -90,8 +90,8 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Whether this PE leaves without a word: nobody would listen.
-    pub(crate) fn is_desertion(&self) -> bool {
+    /// Whether this PE leaves without telling the others, since they would not listen.
+    pub(crate) fn leaves_silently(&self) -> bool {
         matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })
     }
 }

@@ -4,7 +4,7 @@ use super::failure::JobError;
 use super::send_queue::SendQueue;
 use super::site::EngineSite;
 use crate::error::TaskError;
-use crate::executor::task::start::{Effort, Fill, Own, Packed};
+use crate::executor::task::start::{Effort, Fill, OwnTask, Packed};
 use crate::numbered::Numbered;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Host, Message, Outcome, Parcel, Pool, TaskId, Version};
@@ -13,36 +13,36 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
-/// Futures and what they are to be filled with, outside the engine's lock: that decodes, with code
-/// of the user's, and wakes those who wait.
+/// Futures and their results. They are filled after the engine's lock is released, since that
+/// decodes the results and wakes the tasks that wait, with user code.
 pub(crate) type Results = Vec<(Arc<dyn Fill>, Outcome)>;
 
-/// What the protocol uses of the PE, apart from the queues.
+/// What the protocol uses of the PE, except the queues.
 pub(crate) struct EngineState<S: EngineSite> {
     pub(crate) me: Pe,
     pub(crate) random: Xoshiro256PlusPlus,
     pub(crate) pool: Pool<S::Shelf>,
-    /// Futures whose tasks are elsewhere, by number.
+    /// Futures whose tasks are on other PEs, by number.
     pub(crate) futures: Numbered<Arc<dyn Fill>>,
     pub(crate) last_future: u64,
     pub(crate) send_queue: SendQueue,
     pub(crate) results: Results,
     pub(crate) tasks_came: bool,
     pub(crate) took_a_part: bool,
-    /// How long this turn may take to pack what is stolen.
+    /// How long this turn may take to pack stolen tasks.
     pub(crate) effort: Effort,
-    /// A task that is to be packed apart from the engine.
+    /// A stolen task that another thread must pack.
     pub(crate) put_off: Option<S::Task>,
     pub(crate) failure: Option<JobError>,
 }
 
 impl<S: EngineSite> EngineState<S> {
-    /// Takes note of the future of a task that leaves, unless it is not wanted any more.
+    /// Enters the future of a task that leaves. `None`: the task is not wanted any more.
     #[inline]
-    pub(crate) fn enter(&mut self, slot: u64, own: Own) -> Option<Parcel> {
-        let Own { future, radius, is_supervised, body } = own;
+    pub(crate) fn add_future(&mut self, slot: u64, own: OwnTask) -> Option<Parcel> {
+        let OwnTask { future, radius, is_supervised, body } = own;
         self.last_future += 1;
-        if !future.leaves(slot, self.last_future) {
+        if !future.note_departure(slot, self.last_future) {
             return None;
         }
         self.futures.insert(self.last_future, future);
@@ -67,7 +67,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
     }
 
     fn queued(&self) -> usize {
-        self.state.pool.len() + self.pe.late()
+        self.state.pool.len() + self.pe.waiting_for_values()
     }
 
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {
@@ -77,7 +77,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
             self.state.took_a_part = S::is_fork(&task);
             match self.pe.pack(task, self.state.effort) {
                 Some(Packed::Own(task)) => {
-                    if let Some(parcel) = self.state.enter(self.pe.slot(), task) {
+                    if let Some(parcel) = self.state.add_future(self.pe.slot(), task) {
                         return Some(parcel);
                     }
                 }
@@ -127,7 +127,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
     }
 
     fn fill(&mut self, future: u64, outcome: Outcome) {
-        // A second result of the same task finds no future any more.
+        // A second result of the same task finds no future.
         let future = self.state.futures.remove(future);
         self.state.results.extend(future.map(|future| (future, outcome)));
     }

@@ -1,4 +1,4 @@
-//! What the failure detector reports, and the detector itself.
+//! What a PE knows of the other PEs' lives: the failure detector, and what it has reported.
 
 use crate::detector::{Detector, FailureEvent};
 use crate::transport::{Connections, Lane, LaneError};
@@ -8,30 +8,30 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
-/// Takes what the watch finds out, on the watch's own thread.
+/// Takes the events of the failure detector, on the detector's own thread.
 pub type EventHandler = Box<dyn Fn(FailureEvent) + Send>;
 
-/// How a PE hears that others have died, and how it goes on then.
+/// How a PE hears of deaths, and which lane it uses after one.
 pub struct DetectorSetup {
-    /// The lane to go over to when somebody has died; `None` if the job's lane can be trusted even
-    /// then.
+    /// The lane to go over to after a death. `None` if the job's lane can still be trusted then.
     pub fallback: Option<Box<dyn Lane>>,
-    /// Begins the watch.
+    /// Starts the detector.
     pub start: Box<dyn FnOnce(EventHandler) -> DetectorStart + Send>,
 }
 
-/// The detector, or why there is none.
+/// The detector, or why it could not start.
 pub type DetectorStart = Result<Box<dyn FailureDetector>, LaneError>;
 
-/// Who keeps the watch. When it is dropped without a goodbye, others take this PE for dead.
+/// A running failure detector. If it is dropped without a goodbye, the others consider this PE
+/// dead.
 pub trait FailureDetector: Send + Sync {
-    /// This PE seems silent: the watch is to look at it.
+    /// That PE seems silent: the detector should check it.
     fn suspect(&self, pe: Pe);
-    /// How many connections the watch has taken so far.
+    /// The number of connections the detector has made so far.
     fn connections(&self) -> Connections {
         Connections::default()
     }
-    /// Tells the others that this PE leaves in order.
+    /// Tells the other PEs that this one leaves in order.
     fn goodbye(self: Box<Self>);
 }
 
@@ -50,18 +50,18 @@ impl FailureDetector for Detector {
 
     fn goodbye(self: Box<Self>) {
         let counters = Detector::goodbye(*self);
-        tracing::debug!(?counters, "the watch has ended");
+        tracing::debug!(?counters, "the failure detector has ended");
     }
 }
 
-/// What a PE knows from its watch.
+/// What a PE knows from its failure detector.
 pub(crate) struct Liveness {
     detector: Mutex<Option<Box<dyn FailureDetector>>>,
     events: SegQueue<FailureEvent>,
     has_events: AtomicBool,
     has_failures: AtomicBool,
     dead: Box<[AtomicBool]>,
-    /// When the first of the others was heard to leave in order.
+    /// When the first of the others left in order.
     over_since: OnceLock<Instant>,
 }
 
@@ -81,17 +81,17 @@ impl Liveness {
         self.has_failures() && self.dead.get(pe.index()).is_some_and(|d| d.load(Ordering::Relaxed))
     }
 
-    /// Whether anybody has died, or this PE must leave.
+    /// Whether a PE has died, or this one must leave.
     pub(crate) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Acquire)
     }
 
-    /// Whether nobody has died, and the first to leave in order did so less than this ago.
+    /// Whether no PE has died, and the first to leave in order did so less than `patience` ago.
     pub(crate) fn are_others_there(&self, patience: Duration) -> bool {
         !self.has_failures() && self.over_since.get().is_none_or(|over| over.elapsed() < patience)
     }
 
-    /// Takes note of a event. Whether it is the first of a death.
+    /// Notes an event. Returns whether it is the first death.
     pub(crate) fn note(&self, event: FailureEvent) -> bool {
         if let FailureEvent::Dead(dead) = &event {
             dead.iter().filter_map(|pe| self.dead.get(pe.index())).for_each(|dead| {
@@ -108,9 +108,10 @@ impl Liveness {
         is_first
     }
 
-    /// The next event that has not been heeded.
+    /// The next event that has not been handled.
     pub(crate) fn next(&self) -> Option<FailureEvent> {
-        // Looking first, since swapping costs a worker that takes many turns more than the turn.
+        // Looking first: a swap would cost a worker that takes many turns more than the turn
+        // itself.
         if !self.has_events.load(Ordering::Relaxed)
             || !self.has_events.swap(false, Ordering::Acquire)
         {
@@ -127,19 +128,19 @@ impl Liveness {
         self.detector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands on a suspicion. Whether there is anybody to hand it to.
+    /// Has the detector check a PE. Returns whether there is a detector.
     pub(crate) fn suspect(&self, pe: Pe) -> bool {
         let detector = self.detector();
         detector.iter().for_each(|detector| detector.suspect(pe));
         detector.is_some()
     }
 
-    /// The connections of the watch.
+    /// The connections of the detector.
     pub(crate) fn connections(&self) -> Connections {
         self.detector().as_ref().map(|detector| detector.connections()).unwrap_or_default()
     }
 
-    /// Ends the watch: with a goodbye, or as if this PE had died.
+    /// Ends the detector: with a goodbye, or as if this PE had died.
     pub(crate) fn end(&self, in_order: bool) {
         match self.detector().take() {
             Some(detector) if in_order => detector.goodbye(),
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_others_are_there_until_one_dies_or_has_long_left() {
+    fn others_are_there_until_one_dies_or_the_first_has_long_left() {
         let (soon, long) = (Duration::ZERO, Duration::MAX);
         let liveness = Liveness::new(3);
         assert!(liveness.are_others_there(soon));

@@ -1,5 +1,6 @@
-//! Protocol, port and futures under one lock: what makes progress. The engine has no thread and no
-//! queue; who turns it, and where tasks wait, is behind the trait [`EngineSite`](site::EngineSite).
+//! The *engine*: protocol, port and futures under one lock; it makes progress. It has no thread and
+//! no queue. Which thread runs it, and where tasks wait, is behind the trait
+//! [`EngineSite`](site::EngineSite).
 //!
 //! | file | what |
 //! |---|---|
@@ -7,10 +8,10 @@
 //! | `site` | the PE as the engine sees it |
 //! | `host` | the engine's state, as the protocol sees it |
 //! | `send_queue` | messages until the port takes them |
-//! | `mpi_gate` | the way to calls of MPI, which may not return |
+//! | `mpi_gate` | the gate to MPI calls, which may not return |
 //! | `liveness` | what the failure detector reports |
-//! | `fail_over` | what the engine does about it |
-//! | `failure` | why a job ends before its time |
+//! | `fail_over` | leaving MPI for the fallback lane after a death |
+//! | `failure` | errors that end a job early |
 
 pub(crate) mod fail_over;
 pub(crate) mod failure;

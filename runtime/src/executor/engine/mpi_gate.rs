@@ -1,22 +1,22 @@
-//! Where threads go through into a foreign library, and may not come back.
+//! The gate to MPI: threads that pass it may not come back.
 //!
 //! An MPI call can hang for ever once a process has died. So MPI is called here, outside the
-//! engine's lock: a thread that takes a turn at the engine passes the gate before, to bring in
-//! what has arrived, and after, to send what waits. One thread at a time; nobody ever waits for
-//! another. Once the gate is sealed nobody goes in any more, and who is inside is not waited
-//! for.
+//! engine's lock. A thread that takes a turn at the engine passes the gate before the turn, to
+//! receive frames, and after it, to send them. One thread at a time is inside; a thread that finds
+//! another inside does not wait. Once the gate is sealed, no thread enters any more, and no one
+//! waits for a thread that is inside.
 
 use crate::transport::Pump;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread that has been inside for so long, once the gate is sealed, is not expected back.
-/// Calls take microseconds; a thread that merely waits for its turn at a core is mostly back within
-/// milliseconds. Should it come back after all, there is one thread more than there need be.
+/// A thread that is still inside this long after the gate was sealed is given up. Calls take
+/// microseconds; a thread that only waits for a core is mostly back within milliseconds. If it
+/// comes back after all, there is one thread more than needed.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(50);
 
-/// Who goes through.
+/// The kind of thread that passes the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A thread that is no worker of the PE.
@@ -27,38 +27,38 @@ pub(crate) enum Caller {
     IdleWorker,
 }
 
-/// One lane's pump, and who is at it.
+/// One lane's pump, and the thread that works it.
 pub(crate) struct MpiGate {
     pump: Option<Mutex<Box<dyn Pump>>>,
     is_sealed: AtomicBool,
-    /// When the thread inside went in, in nanoseconds since `started`; 0 if nobody is.
+    /// When the thread inside went in, in nanoseconds since `started`; 0 if there is none.
     entered: AtomicU64,
-    /// Which kind of thread that is: a `Caller`.
+    /// The kind of the thread inside: a `Caller`.
     caller: AtomicU8,
-    /// Whether it is a worker that has been given up.
-    has_kept_a_worker: AtomicBool,
+    /// Whether the thread inside is a worker that has been given up.
+    has_lost_worker: AtomicBool,
     started: Instant,
 }
 
 impl MpiGate {
-    /// The way to this pump; none is needed on most lanes.
+    /// The gate to this pump. Most lanes need none.
     pub(crate) fn new(pump: Option<Box<dyn Pump>>) -> Self {
         MpiGate {
             pump: pump.map(Mutex::new),
             is_sealed: AtomicBool::new(false),
             entered: AtomicU64::new(0),
             caller: AtomicU8::new(Caller::Driver as u8),
-            has_kept_a_worker: AtomicBool::new(false),
+            has_lost_worker: AtomicBool::new(false),
             started: Instant::now(),
         }
     }
 
-    /// Whether there is anything to go through to.
+    /// Whether there is a pump behind the gate.
     pub(crate) fn has_pump(&self) -> bool {
         self.pump.is_some()
     }
 
-    /// Moves frames in and out, unless another thread is at it. Whether any moved.
+    /// Moves frames in and out, unless another thread is inside. Returns whether any moved.
     pub(crate) fn pass(&self, caller: impl FnOnce() -> Caller) -> bool {
         let Some(pump) = &self.pump else { return false };
         if self.is_sealed.load(Ordering::Acquire) {
@@ -67,24 +67,24 @@ impl MpiGate {
         let Ok(mut pump) = pump.try_lock() else { return false };
         self.caller.store(caller() as u8, Ordering::Relaxed);
         let now = self.started.elapsed().as_nanos() as u64;
-        // In one order with `seal` and `is_empty_within`: either this sees the seal, or the
-        // thread that sealed sees that another is inside.
+        // These accesses and those of `seal` and `is_empty_within` have one order: either this
+        // thread sees the seal, or the thread that sealed sees that this one is inside.
         self.entered.store(now.max(1), Ordering::SeqCst);
         let moved = !self.is_sealed.load(Ordering::SeqCst) && pump.pump();
         self.entered.store(0, Ordering::Release);
         if self.is_sealed.load(Ordering::Relaxed) {
-            // It may have been given up, and is back.
-            self.has_kept_a_worker.store(false, Ordering::SeqCst);
+            // This thread may have been given up, and is back.
+            self.has_lost_worker.store(false, Ordering::SeqCst);
         }
         moved
     }
 
-    /// Lets nobody in any more.
+    /// Lets no thread in any more.
     pub(crate) fn seal(&self) {
         self.is_sealed.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until nobody is inside, though not for longer than this. To be sealed before.
+    /// Waits until no thread is inside, at most this long. The gate must have been sealed.
     pub(crate) fn is_empty_within(&self, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         while self.entered.load(Ordering::SeqCst) != 0 {
@@ -96,27 +96,27 @@ impl MpiGate {
         true
     }
 
-    /// Gives the worker up that went in and is not expected back, if there is one. Whether this
+    /// Gives up the worker inside, if there is one that is not expected back. Returns whether this
     /// call did.
-    pub(crate) fn gives_up_a_worker(&self) -> bool {
+    pub(crate) fn give_up_worker(&self) -> bool {
         let entered = self.entered.load(Ordering::Acquire);
         let inside = self.started.elapsed().saturating_sub(Duration::from_nanos(entered));
         let is_lost = self.is_sealed.load(Ordering::Relaxed)
             && entered != 0
             && inside >= GIVEN_UP_AFTER
             && self.caller.load(Ordering::Relaxed) != Caller::Driver as u8;
-        is_lost && !self.has_kept_a_worker.swap(true, Ordering::SeqCst)
+        is_lost && !self.has_lost_worker.swap(true, Ordering::SeqCst)
     }
 
     /// How many active workers have been given up: 0 or 1.
-    pub(crate) fn kept(&self) -> usize {
-        usize::from(self.has_kept_a_worker.load(Ordering::SeqCst))
+    pub(crate) fn lost_workers(&self) -> usize {
+        usize::from(self.has_lost_worker.load(Ordering::SeqCst))
     }
 
-    /// The same, of those that are not counted as idle.
-    pub(crate) fn kept_busy(&self) -> usize {
+    /// The same, of workers that are not counted as idle.
+    pub(crate) fn lost_busy_workers(&self) -> usize {
         let is_busy = self.caller.load(Ordering::Relaxed) == Caller::Worker as u8;
-        if is_busy { self.kept() } else { 0 }
+        if is_busy { self.lost_workers() } else { 0 }
     }
 }
 
@@ -143,16 +143,16 @@ mod tests {
         while mpi_gate.entered.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        assert!(!mpi_gate.gives_up_a_worker(), "nobody has died");
+        assert!(!mpi_gate.give_up_worker(), "no process has died");
         mpi_gate.seal();
-        while !mpi_gate.gives_up_a_worker() {
+        while !mpi_gate.give_up_worker() {
             std::thread::yield_now();
         }
-        assert!(!mpi_gate.gives_up_a_worker(), "only once");
-        assert_eq!((mpi_gate.kept(), mpi_gate.kept_busy()), (1, 1));
+        assert!(!mpi_gate.give_up_worker(), "only once");
+        assert_eq!((mpi_gate.lost_workers(), mpi_gate.lost_busy_workers()), (1, 1));
         come_back.send(()).expect("it waits");
         assert!(worker.join().expect("no panic"));
-        assert_eq!((mpi_gate.kept(), mpi_gate.kept_busy()), (0, 0));
+        assert_eq!((mpi_gate.lost_workers(), mpi_gate.lost_busy_workers()), (0, 0));
         assert!(!mpi_gate.pass(|| Caller::Driver), "it is sealed");
     }
 }

@@ -1,9 +1,9 @@
-//! What a PE has to say to others, until the port takes it.
+//! Messages to other PEs, until the port takes them.
 //!
-//! The port takes only so much for each peer (`backlog_bytes_max`). What it has no room for waits
-//! here, so that a PE that spawns faster than the network carries needs memory, and nothing else
-//! happens. Messages to one peer stay in the order in which they were sent; short ones that follow
-//! each other go together, as one *packet*, which the other PE takes apart again.
+//! The port takes only a limited number of bytes for each peer (`backlog_bytes_max`). Messages
+//! beyond that wait here, so that a PE that spawns faster than the network carries only needs
+//! memory. Messages to one peer stay in order. Short ones that follow each other go together, as
+//! one *packet*, which the receiver takes apart.
 
 use super::failure::JobError;
 use crate::array::Array;
@@ -13,23 +13,23 @@ use crate::wire;
 use std::collections::{BTreeMap, VecDeque};
 use ultramarine_topology::Pe;
 
-/// The buffer for encoding is kept unless it is larger than this, in bytes.
+/// The encoding buffer is kept unless it is larger than this, in bytes.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
 /// Messages are put together in packets up to this, in bytes: some fifty placed tasks. (A packet
-/// for each took a twentieth more of their time.)
+/// for each task took a twentieth more of their time.)
 const PACKET_BYTES_MAX: usize = 2 << 10;
 
-/// A packet, and the array that is sent beside it if it is one message that has one.
+/// A packet, and an array that is sent beside it if the packet is one message with an array.
 type Packet = (Vec<u8>, Option<Array>);
 
 /// Messages on their way to the port.
 #[derive(Default)]
 pub(crate) struct SendQueue {
     sent: VecDeque<(Pe, Message)>,
-    /// Packets for which the port had no room, the oldest first. No queue is empty.
+    /// Packets for which the port had no room, oldest first. No entry is empty.
     waiting: BTreeMap<Pe, VecDeque<Packet>>,
-    /// The packet that is being made up.
+    /// The packet that is being filled.
     packet: Vec<u8>,
 }
 
@@ -42,12 +42,12 @@ impl SendQueue {
         self.sent.is_empty() && self.waiting.is_empty()
     }
 
-    /// Drops what the port had no room for: the job is ending, and nobody waits for it any more.
+    /// Drops what the port had no room for: the job is ending, and no one waits for it.
     pub(crate) fn forget_waiting(&mut self) {
         self.waiting.clear();
     }
 
-    /// Hands the port what it takes. Whether it took anything.
+    /// Hands the port what it takes. Returns whether it took anything.
     pub(crate) fn post(&mut self, me: Pe, port: &mut Port) -> Result<bool, JobError> {
         let mut has_posted = false;
         let mut post = |to: Pe, packet: &[u8], array: Option<&Array>| {
@@ -70,7 +70,7 @@ impl SendQueue {
             !packets.is_empty()
         });
         failure.map_or(Ok(()), Err)?;
-        // After an error there may be a rest.
+        // An earlier error may have left a rest.
         self.packet.clear();
         let mut open = None;
         while let Some((to, mut message)) = self.sent.pop_front() {
@@ -81,7 +81,7 @@ impl SendQueue {
             let before = self.packet.len();
             let encoded = wire::encode_into(&message, &mut self.packet);
             encoded.map_err(|source| JobError::Message { me, from: me, source })?;
-            // The message itself may be large, too.
+            // The message itself may be large.
             drop(message);
             if before > 0 && self.packet.len() > PACKET_BYTES_MAX {
                 self.close(to, before, None, &mut post)?;
@@ -98,7 +98,7 @@ impl SendQueue {
         Ok(has_posted)
     }
 
-    /// Sends the first `length` bytes of the packet, or puts them behind what waits already.
+    /// Sends the first `length` bytes of the packet, or queues them behind those that wait.
     fn close(
         &mut self,
         to: Pe,

@@ -1,8 +1,8 @@
-//! The PE as its engine sees it.
+//! The PE as its engine sees it: the trait [`EngineSite`].
 
 use super::liveness::Liveness;
 use super::mpi_gate::MpiGate;
-use crate::executor::task::start::{Effort, Own, Packed};
+use crate::executor::task::start::{Effort, OwnTask, Packed};
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Parcel, Shelf};
 use crate::transport::Sleeper;
@@ -12,30 +12,30 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
 
-/// Something that workers leave for the next turn.
+/// Something that workers leave for the next turn to send.
 pub(crate) enum Outgoing {
     /// A message for another PE.
     Message(Pe, Message),
     /// A task to be placed on another PE.
-    Task(Pe, Own),
-    /// A task that is asked of another PE.
-    Ask(Pe, Own),
+    Task(Pe, OwnTask),
+    /// A task of the runtime that another PE runs before all others.
+    Ask(Pe, OwnTask),
     /// A task for the thief that sent this FISH.
-    Stolen(Fish, Own),
-    /// Tasks of these futures that are not wanted any more.
+    Stolen(Fish, OwnTask),
+    /// The tasks of these futures are not wanted any more.
     Cancel(Vec<u64>),
-    /// Something that these PEs are to know.
+    /// A message of the program for these PEs.
     Tell(Range<u32>, Bytes),
 }
 
-/// What an engine needs of its PE. Nothing here may wait, nor use the engine.
+/// What an engine needs of its PE. No method may wait or use the engine.
 pub(crate) trait EngineSite {
     /// A task in the queues.
     type Task;
     /// The tasks of one radius.
     type Shelf: Shelf<Task = Self::Task>;
 
-    /// Where all PEs are.
+    /// The place of each PE.
     fn topology(&self) -> &Topology;
 
     /// What workers leave for the next turn.
@@ -44,13 +44,13 @@ pub(crate) trait EngineSite {
     /// What the failure detector has reported.
     fn liveness(&self) -> &Liveness;
 
-    /// The way to MPI.
+    /// The gate to MPI.
     fn mpi_gate(&self) -> &MpiGate;
 
     /// The PE's number among those of this process.
     fn slot(&self) -> u64;
 
-    /// How long a PE that has no detector waits for one that acknowledges nothing.
+    /// How long a PE without a failure detector waits for one that acknowledges nothing.
     fn patience(&self) -> Duration;
 
     /// Whether no more tasks are started.
@@ -59,10 +59,10 @@ pub(crate) trait EngineSite {
     /// Starts no more tasks: the job is over.
     fn start_ending(&self);
 
-    /// Tasks here that cannot begin before values have arrived, which are on their way.
-    fn late(&self) -> usize;
+    /// The number of tasks here that cannot start before values arrive that are being fetched.
+    fn waiting_for_values(&self) -> usize;
 
-    /// The number of futures whose tasks are elsewhere, after a turn.
+    /// Notes the number of futures whose tasks are on other PEs, after a turn.
     fn note_away(&self, futures: usize);
 
     /// The shelf of a radius.
@@ -71,10 +71,10 @@ pub(crate) trait EngineSite {
     /// Whether the parent of a task means to take it back.
     fn is_fork(task: &Self::Task) -> bool;
 
-    /// Makes bytes of a task. `None`: it is not wanted any more, or its future has ended.
+    /// Packs a task. `None`: it is not wanted any more, or its future has ended.
     fn pack(&self, task: Self::Task, effort: Effort) -> Option<Packed<Self::Task>>;
 
-    /// Has a task packed by another thread, and then given to the thief that sent this FISH.
+    /// Has another thread pack a task and give it to the thief that sent this FISH.
     fn pack_later(self: &Arc<Self>, fish: Fish, task: Self::Task);
 
     /// Takes in a stolen task.
@@ -89,15 +89,16 @@ pub(crate) trait EngineSite {
     /// Takes in a message of the program.
     fn hear(self: &Arc<Self>, body: Bytes);
 
-    /// Another PE does not want these tasks of its own any more.
+    /// Another PE has cancelled these tasks of its own.
     fn cancel_guests(&self, home: Pe, futures: &[u64]);
 
-    /// Another PE has died: what is here because of it goes.
+    /// Another PE has died: drops what is here because of it.
     fn forget_dead(self: &Arc<Self>, dead: Pe);
 
-    /// The thread that drives the PE may be inside MPI for good: another takes over.
-    fn leave_mpi(self: &Arc<Self>);
+    /// Gives up the thread that drives the PE, which may be inside MPI for ever: another takes
+    /// over.
+    fn abandon_mpi(self: &Arc<Self>);
 
-    /// The lane has changed, and with it what the driver sleeps in.
-    fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>);
+    /// The lane has changed: the driver sleeps in this from now on.
+    fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>);
 }

@@ -1,4 +1,4 @@
-//! The engine, and what one turn of it does.
+//! The engine, and what one turn does.
 
 use super::failure::JobError;
 use super::host::{EngineHost, EngineState, Results};
@@ -18,24 +18,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How much of what workers leave a turn takes at most. They may leave it as fast as a turn takes it,
-/// and what has come, and the timers, are waiting.
+/// A turn sends at most this number of the things that workers left. Workers may leave them as fast
+/// as a turn takes them, while received frames and timers wait.
 const OUTGOING_PER_TURN: usize = 1024;
 
-/// What a turn brought.
+/// What one turn did.
 #[derive(Default)]
 pub(crate) struct Turn {
-    /// Whether a message, or a part of a long one, came or went.
+    /// Whether a message, or a part of a long one, was received or sent.
     pub(crate) something_happened: bool,
-    /// Whether there is more to come or to go of a long one.
+    /// Whether a long message is partly received or sent.
     pub(crate) is_streaming: bool,
-    /// Whether tasks or results came.
+    /// Whether tasks or results arrived.
     pub(crate) work_came: bool,
-    /// When the next turn is due at the latest, if ever.
+    /// When the next turn is due at the latest; `None` if nothing is due.
     pub(crate) due: Option<Duration>,
 }
 
-/// Protocol and port.
+/// Protocol, port and futures.
 pub(crate) struct Engine<S: EngineSite> {
     pub(crate) node: Node,
     pub(crate) port: Port,
@@ -43,7 +43,7 @@ pub(crate) struct Engine<S: EngineSite> {
     /// The lane to go over to when the port's cannot be trusted any more.
     pub(crate) fallback: Option<Box<dyn Lane>>,
     pub(crate) leaving: Leaving,
-    /// When to look next whether others have gone over to it.
+    /// When to look next whether others have gone over to the fallback lane.
     pub(crate) check_fallback_at: Duration,
 }
 
@@ -119,7 +119,7 @@ impl<S: EngineSite> Engine<S> {
         leaving.proceed(node, now, is_idle, has_reached, &mut EngineHost { state, pe });
     }
 
-    /// Sends what waits to be sent, takes in what has come, goes fishing if need be.
+    /// Takes one turn: sends what waits, receives what has arrived, and fishes if needed.
     pub(crate) fn turn(
         &mut self,
         pe: &Arc<S>,
@@ -135,20 +135,20 @@ impl<S: EngineSite> Engine<S> {
         for _ in 0..OUTGOING_PER_TURN {
             let Some(outgoing) = pe.outbox().pop() else { break };
             match outgoing {
-                // What a straggling task still has to say at the end, nobody waits for.
+                // While the job ends, no one waits for a straggling task's messages.
                 Outgoing::Message(to, message) if node.phase() == Phase::Running => {
                     state.send_queue.push(to, message);
                 }
                 Outgoing::Task(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = state.enter(pe.slot(), task) else { continue };
+                    let Some(parcel) = state.add_future(pe.slot(), task) else { continue };
                     node.place(to, parcel, &mut EngineHost { state: &mut *state, pe });
                 }
                 Outgoing::Ask(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = state.enter(pe.slot(), task) else { continue };
+                    let Some(parcel) = state.add_future(pe.slot(), task) else { continue };
                     node.ask(to, parcel, &mut EngineHost { state: &mut *state, pe });
                 }
                 Outgoing::Stolen(fish, task) if node.phase() == Phase::Running => {
-                    match state.enter(pe.slot(), task) {
+                    match state.add_future(pe.slot(), task) {
                         Some(parcel) => {
                             node.hand_over(
                                 &fish,
@@ -156,7 +156,7 @@ impl<S: EngineSite> Engine<S> {
                                 &mut EngineHost { state: &mut *state, pe },
                             );
                         }
-                        // There may be another.
+                        // The thief may get another task.
                         None => state.send_queue.push(state.me, Message::Fish(fish)),
                     }
                 }
@@ -168,7 +168,7 @@ impl<S: EngineSite> Engine<S> {
                     let cancelled = known.map(|future| (future, Err(TaskError::Cancelled)));
                     state.results.extend(cancelled);
                     node.cancel(futures, &mut EngineHost { state: &mut *state, pe });
-                    // They may be thousands, and the next one the same.
+                    // They may be thousands, and so may those of the next entry.
                     break;
                 }
                 Outgoing::Message(..) => {}
@@ -207,17 +207,17 @@ impl<S: EngineSite> Engine<S> {
         let is_streaming = match polled {
             Ok(progress) => progress.is_streaming,
             Err(error) => {
-                self.endure(pe, error)?;
+                self.handle_port_error(pe, error)?;
                 false
             }
         };
-        self.heed_silence(pe);
+        self.report_silences(pe);
         let Engine { node, state, .. } = self;
-        // Once the job is ending, all that counts is that everybody hears of it.
+        // Once the job is ending, all that counts is that every PE hears of it.
         if let Some(failure) = state.failure.take().filter(|_| node.phase() == Phase::Running) {
             return Err(failure);
         }
-        let sent = self.post(pe, now)?;
+        let sent = self.send_queued(pe, now)?;
         pe.note_away(self.state.futures.len());
         let more = (!pe.outbox().is_empty()).then_some(now);
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
@@ -227,14 +227,14 @@ impl<S: EngineSite> Engine<S> {
         Ok(Turn { something_happened, is_streaming, work_came, due })
     }
 
-    /// Goes on after an error of the port, if that is possible.
-    fn endure(&mut self, pe: &Arc<S>, error: LinkError) -> Result<(), JobError> {
+    /// Goes on after an error of the port, if possible.
+    fn handle_port_error(&mut self, pe: &Arc<S>, error: LinkError) -> Result<(), JobError> {
         match error {
             LinkError::Lane(LaneError::HasLeft(_)) if self.node.phase() != Phase::Running => Ok(()),
-            // It is for the watch to say who is dead.
+            // Only the failure detector says which PE is dead.
             LinkError::Lane(LaneError::HasLeft(other)) if pe.liveness().suspect(other) => Ok(()),
             LinkError::Lane(LaneError::HasLeft(Pe::ROOT)) => {
-                // It needs nobody any more, and did not wait for this PE to hear of the end.
+                // The root needs no PE any more, and did not wait for this one to hear of the end.
                 self.node.end(&mut EngineHost { state: &mut self.state, pe });
                 self.let_go(pe);
                 Ok(())
@@ -244,9 +244,10 @@ impl<S: EngineSite> Engine<S> {
         }
     }
 
-    /// Has the watch look at PEs that do not answer; it is for the watch to say who is dead. Where
-    /// there is none, PEs are threads of one process: they may be slow, but none is lost.
-    fn heed_silence(&mut self, pe: &Arc<S>) {
+    /// Has the failure detector check PEs that acknowledge nothing; only the detector says which PE
+    /// is dead. Without a detector, PEs are threads of one process: they may be slow, but none is
+    /// lost.
+    fn report_silences(&mut self, pe: &Arc<S>) {
         for Silence { pe: silent, lasting } in self.port.take_silences() {
             tracing::debug!(pe = self.state.me.number(), ?lasting, "{silent} acknowledges nothing");
             pe.liveness().suspect(silent);
@@ -264,29 +265,29 @@ impl<S: EngineSite> Engine<S> {
                 pe = self.state.me.number(),
                 "the lane {lane} carries nothing: it is left"
             );
-            pe.leave_mpi();
+            pe.abandon_mpi();
             self.fail_over(pe);
         }
     }
 
-    /// Hands the queued messages to the port, as far as it has room. Whether it took any.
-    fn post(&mut self, pe: &Arc<S>, now: Duration) -> Result<bool, JobError> {
+    /// Hands queued messages to the port, as far as it has room. Returns whether it took any.
+    fn send_queued(&mut self, pe: &Arc<S>, now: Duration) -> Result<bool, JobError> {
         if self.state.send_queue.is_empty()
             || !self.state.send_queue.post(self.state.me, &mut self.port)?
         {
             return Ok(false);
         }
-        self.port.flush(now).or_else(|error| self.endure(pe, error))?;
+        self.port.flush(now).or_else(|error| self.handle_port_error(pe, error))?;
         Ok(true)
     }
 
-    /// The connections of the lane, and of the one in waiting.
+    /// The connections of the lane, and of the fallback lane.
     pub(crate) fn connections(&self) -> Connections {
         let waiting = self.fallback.as_ref().map(|lane| lane.connections());
         self.port.connections() + waiting.unwrap_or_default()
     }
 
-    /// What the port has seen.
+    /// The port's counters.
     pub(crate) fn link_counters(&self) -> LinkCounters {
         self.port.counters()
     }
@@ -299,25 +300,24 @@ impl<S: EngineSite> Engine<S> {
     /// Tells the root that this PE cannot go on, if that can still be told.
     pub(crate) fn give_up(&mut self, pe: &Arc<S>, error: &JobError, now: Duration) {
         let reason = error.to_string();
-        if self.state.me != Pe::ROOT && !error.is_desertion() {
+        if self.state.me != Pe::ROOT && !error.leaves_silently() {
             self.state.send_queue.push(Pe::ROOT, Message::Failed { reason });
-            // What broke may be the very channel to the root; then its own watch must tell it.
-            let _ = self.post(pe, now);
+            // If the connection to the root is what broke, the root's own detector will notice.
+            let _ = self.send_queued(pe, now);
         }
     }
 
-    /// What has come for futures, in exchange for an empty list.
+    /// Takes the results that have arrived, in exchange for an empty list.
     pub(crate) fn take_results(&mut self, empty: Results) -> Results {
         std::mem::replace(&mut self.state.results, empty)
     }
 
-    /// Large arrays that are done with, to be dropped after the engine is let go.
+    /// Takes large arrays that are not needed any more. The caller drops them after the lock.
     pub(crate) fn take_discarded(&mut self) -> Vec<Array> {
         self.port.take_discarded()
     }
 
-    /// The futures whose tasks are elsewhere, when the PE has left: they will get no result any
-    /// more.
+    /// The futures whose tasks are on other PEs, when this PE has left: no result will arrive.
     pub(crate) fn into_futures(self) -> impl Iterator<Item = Arc<dyn Fill>> {
         self.state.futures.into_values()
     }

@@ -1,20 +1,20 @@
-//! What on a PE is to hear of deaths.
+//! The parts of a PE that are told when a PE dies.
 
 use std::sync::{Mutex, PoisonError, Weak};
 use ultramarine_topology::Pe;
 
-/// Who is to hear of deaths.
+/// Something that is told of deaths.
 pub(crate) trait DeathListener: Send + Sync {
     fn on_death(&self, dead: Pe);
 }
 
-/// Those who are to hear of deaths on one PE.
+/// All that are told of deaths on one PE.
 #[derive(Default)]
-pub(crate) struct Deaths(Mutex<Vec<Weak<dyn DeathListener>>>);
+pub(crate) struct DeathListeners(Mutex<Vec<Weak<dyn DeathListener>>>);
 
-impl Deaths {
-    /// Tells this one of each death from now on, as long as it is there.
-    pub(crate) fn tell(&self, one: Weak<dyn DeathListener>) {
+impl DeathListeners {
+    /// Tells this one of each death from now on, as long as it exists.
+    pub(crate) fn add(&self, one: Weak<dyn DeathListener>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|one| one.strong_count() > 0);
         all.push(one);

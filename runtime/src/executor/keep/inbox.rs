@@ -1,16 +1,16 @@
-//! What a PE has heard and the program has not.
+//! Messages and deaths of which a PE has heard and its program has not.
 
 use crate::executor::schedule::serial::Serial;
 use crate::protocol::message::Bytes;
 use ultramarine_topology::Pe;
 
-/// News for the program.
-pub(crate) enum News {
+/// Something for the program to hear.
+pub(crate) enum InboxItem {
     /// A message from another PE's program.
     Message(Bytes),
-    /// This PE has died. It stands behind all that has come from that PE.
+    /// This PE has died. The item comes after all messages from that PE.
     Death(Pe),
 }
 
-/// News in the order in which they came. One is begun after the other.
-pub(crate) type Inbox = Serial<News>;
+/// Items in the order in which they arrived. They are handled one after the other.
+pub(crate) type Inbox = Serial<InboxItem>;

@@ -1,11 +1,11 @@
-//! What a PE keeps for the tasks that run on it. It knows no PE and no message.
+//! What a PE keeps for the tasks that run on it. This floor knows no PE and no message.
 //!
 //! | file | what |
 //! |---|---|
-//! | `store` | what tasks share, by key |
-//! | `slot`, `values` | values that handles are of: one, and all of a PE |
-//! | `inbox` | messages and deaths of which the program has not heard |
-//! | `deaths` | what is to hear of deaths |
+//! | `store` | values that tasks share by key |
+//! | `slot`, `values` | the values of handles: one, and all of a PE |
+//! | `inbox` | messages and deaths that the program has not heard yet |
+//! | `deaths` | the parts that are told of deaths |
 
 pub(crate) mod deaths;
 pub(crate) mod inbox;

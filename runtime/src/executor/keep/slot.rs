@@ -1,4 +1,4 @@
-//! The place of one value on one PE: it must never know how the value comes.
+//! One value on one PE, present or expected. This file must never know how the value arrives.
 
 use crate::error::TaskError;
 use crate::executor::task::caught::{discard, discard_with};
@@ -9,38 +9,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use ultramarine_topology::Pe;
 
-/// A value that is there, or is to come.
+/// A value that is here, or will be.
 pub(crate) struct Slot<T>(Mutex<State<T>>);
 
 struct State<T> {
     value: Value<T>,
-    /// Who waits for it, by number, once it was asked.
+    /// The wakers of those that wait and have been polled, by number.
     wakers: BTreeMap<u64, Waker>,
-    /// How many wait for it, and the number of the last.
+    /// How many wait for the value, and the number of the last.
     waiting: usize,
     last: u64,
-    /// Whether it is on its way.
-    is_coming: bool,
-    /// Whether it is kept though no task here has it.
+    /// Whether it is being made or fetched.
+    is_on_its_way: bool,
+    /// Whether the slot itself keeps the value alive.
     is_kept: bool,
-    /// The PEs that have it from here.
-    given: Vec<Pe>,
+    /// The PEs that got the value from this one.
+    given_to: Vec<Pe>,
 }
 
 enum Value<T> {
     None,
     There(Arc<T>),
-    /// Tasks that have it keep it.
-    Faded(Weak<T>),
+    /// The slot does not keep the value; tasks that have it do.
+    Weak(Weak<T>),
     Failed(TaskError),
 }
 
-/// A slot of any value.
+/// A slot of any type.
 pub(crate) trait AnySlot: Send + Sync {
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-    /// Keeps the value no longer than tasks do. The PEs that have it from here.
-    fn fade(&self) -> Vec<Pe>;
-    /// Whether it has faded, and no task has it any more.
+    /// Makes the slot's reference weak: from now on only tasks keep the value. Returns the PEs that
+    /// got it from this one.
+    fn weaken(&self) -> Vec<Pe>;
+    /// Whether the slot is weak and no task has the value any more.
     fn is_gone(&self) -> bool;
 }
 
@@ -51,62 +52,64 @@ impl<T> Default for Slot<T> {
             wakers: BTreeMap::new(),
             waiting: 0,
             last: 0,
-            is_coming: false,
+            is_on_its_way: false,
             is_kept: true,
-            given: Vec::new(),
+            given_to: Vec::new(),
         }))
     }
 }
 
 impl<T> Slot<T> {
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value, or why there is none, if that is known.
+    /// The value or its error, if either is here.
     pub(crate) fn now(&self) -> Option<Result<Arc<T>, TaskError>> {
         self.state().now()
     }
 
-    /// Whether the caller is to have it brought here, as the first.
-    pub(crate) fn begins_to_come(&self) -> bool {
+    /// Whether the caller must make or fetch the value: true for the first caller, while it is not
+    /// here.
+    pub(crate) fn claim_delivery(&self) -> bool {
         let mut state = self.state();
         let is_there = match &state.value {
             Value::None => false,
-            Value::Faded(value) => value.strong_count() > 0,
+            Value::Weak(value) => value.strong_count() > 0,
             Value::There(_) | Value::Failed(_) => true,
         };
-        !is_there && !std::mem::replace(&mut state.is_coming, true)
+        !is_there && !std::mem::replace(&mut state.is_on_its_way, true)
     }
 
-    /// Takes note that a PE gets it from here.
-    pub(crate) fn give(&self, to: Pe) {
+    /// Notes that a PE gets the value from this one.
+    pub(crate) fn note_given(&self, to: Pe) {
         let mut state = self.state();
-        if !state.given.contains(&to) {
-            state.given.push(to);
+        if !state.given_to.contains(&to) {
+            state.given_to.push(to);
         }
     }
 
-    /// Leaves the value to those who have it, unless some wait for it. If it comes again, it stays.
-    pub(crate) fn leave_to_others(&self) {
+    /// Makes the reference weak now, unless some wait for the value. If the value arrives again, it
+    /// is kept again.
+    pub(crate) fn weaken_unless_awaited(&self) {
         let mut state = self.state();
-        let old = if state.waiting == 0 { state.fade_away() } else { None };
+        let old = if state.waiting == 0 { state.weaken_now() } else { None };
         drop(state);
         discard(old);
     }
 
-    /// Takes in the value, or why there is none. The first counts.
+    /// Takes in the value, or why there is none. The first value counts.
     pub(crate) fn settle(&self, result: Result<Arc<T>, TaskError>) {
         let mut state = self.state();
-        state.is_coming = false;
+        state.is_on_its_way = false;
         let wakers = std::mem::take(&mut state.wakers);
         let old = match (&state.value, result) {
             (Value::There(_), late) => late.ok().map_or(Value::None, Value::There),
             (_, Ok(value)) => {
-                // Those who wait are to find it.
+                // It must live until those that wait have taken it.
                 let is_kept = state.is_kept || state.waiting > 0;
-                let weak = Value::Faded(Arc::downgrade(&value));
+                let weak = Value::Weak(Arc::downgrade(&value));
                 let there = Value::There(value);
                 let (kept, dropped) = if is_kept { (there, weak) } else { (weak, there) };
                 drop(std::mem::replace(&mut state.value, kept));
@@ -119,7 +122,7 @@ impl<T> Slot<T> {
         wakers.into_values().for_each(|waker| discard_with(|| waker.wake()));
     }
 
-    /// The value when it is there.
+    /// Waits for the value.
     pub(crate) fn wait(self: Arc<Self>) -> Wait<T> {
         let mut state = self.state();
         state.waiting += 1;
@@ -134,21 +137,21 @@ impl<T> State<T> {
     fn now(&self) -> Option<Result<Arc<T>, TaskError>> {
         match &self.value {
             Value::There(value) => Some(Ok(value.clone())),
-            Value::Faded(value) => value.upgrade().map(Ok),
+            Value::Weak(value) => value.upgrade().map(Ok),
             Value::Failed(error) => Some(Err(error.clone())),
             Value::None => None,
         }
     }
 
-    /// Lets go of a value that need not be kept. It is to be dropped after the lock.
-    fn let_go(&mut self) -> Option<Value<T>> {
-        if self.is_kept || self.waiting > 0 { None } else { self.fade_away() }
+    /// Makes the reference weak if nothing needs it. The caller drops the old value after the lock.
+    fn weaken_if_unused(&mut self) -> Option<Value<T>> {
+        if self.is_kept || self.waiting > 0 { None } else { self.weaken_now() }
     }
 
-    fn fade_away(&mut self) -> Option<Value<T>> {
+    fn weaken_now(&mut self) -> Option<Value<T>> {
         let Value::There(value) = &self.value else { return None };
-        let faded = Value::Faded(Arc::downgrade(value));
-        Some(std::mem::replace(&mut self.value, faded))
+        let weak = Value::Weak(Arc::downgrade(value));
+        Some(std::mem::replace(&mut self.value, weak))
     }
 }
 
@@ -157,14 +160,14 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
         self
     }
 
-    fn fade(&self) -> Vec<Pe> {
+    fn weaken(&self) -> Vec<Pe> {
         let mut state = self.state();
         state.is_kept = false;
-        let given = std::mem::take(&mut state.given);
-        let old = state.let_go();
+        let given_to = std::mem::take(&mut state.given_to);
+        let old = state.weaken_if_unused();
         drop(state);
         discard(old);
-        given
+        given_to
     }
 
     fn is_gone(&self) -> bool {
@@ -172,21 +175,21 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
         let is_gone = match &state.value {
             Value::None => !state.is_kept,
             Value::There(_) => false,
-            Value::Faded(value) => value.strong_count() == 0,
+            Value::Weak(value) => value.strong_count() == 0,
             Value::Failed(_) => true,
         };
-        is_gone && !state.is_coming && state.waiting == 0
+        is_gone && !state.is_on_its_way && state.waiting == 0
     }
 }
 
-/// What brings a value has this. If it ends before, as when the job ends, those who wait hear of
-/// it.
-pub(crate) struct Bringing<T>(pub(crate) Arc<Slot<T>>);
+/// Held by the code that makes or fetches a value. If it is dropped before the value has arrived,
+/// as when the job ends, those that wait get an error.
+pub(crate) struct DeliveryGuard<T>(pub(crate) Arc<Slot<T>>);
 
-impl<T> Drop for Bringing<T> {
+impl<T> Drop for DeliveryGuard<T> {
     fn drop(&mut self) {
-        let is_coming = self.0.state().is_coming;
-        if is_coming {
+        let is_on_its_way = self.0.state().is_on_its_way;
+        if is_on_its_way {
             self.0.settle(Err(TaskError::ShuttingDown));
         }
     }
@@ -203,7 +206,7 @@ impl<T> Drop for Wait<T> {
         let mut state = self.slot.state();
         state.waiting -= 1;
         let waker = state.wakers.remove(&self.number);
-        let value = state.let_go();
+        let value = state.weaken_if_unused();
         drop(state);
         discard((waker, value));
     }

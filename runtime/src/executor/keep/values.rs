@@ -1,5 +1,5 @@
-//! What one PE keeps of values, and when it lets go of it: it must never know what a value is, nor
-//! how it comes.
+//! The values of handles on one PE, and how long they are kept. This file must never know what a
+//! value is, nor how it arrives.
 
 use super::slot::{AnySlot, Slot};
 use super::store::Key;
@@ -9,47 +9,48 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use ultramarine_topology::Pe;
 
-/// How many slots may be left of values that are gone, beside as many as are in use.
+/// At most this number of slots stays after their values are gone, plus as many as are in use.
 const GONE_MAX: usize = 64;
 
-/// What is kept on one PE.
+/// The values on one PE.
 #[derive(Default)]
 pub(crate) struct Values(Mutex<State>);
 
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) slots: HashMap<Key, Arc<dyn AnySlot>>,
-    /// How many there are when it is time to look for those that are gone.
+    /// The number of slots at which gone ones are looked for.
     full_at: usize,
-    /// Of those whose handles were made here.
+    /// The values whose handles were made here.
     pub(crate) homes: HashMap<Key, Home>,
 }
 
 #[derive(Clone)]
 pub(crate) struct Home {
     pub(crate) keeper: Weak<dyn Any + Send + Sync>,
-    /// Where a [`Remote`](crate::executor::Remote) was made, when it is; `None` for a [`Shared`](crate::executor::Shared).
+    /// The PE where a [`Remote`](crate::executor::Remote) was made, once it is; `None` for a
+    /// [`Shared`](crate::executor::Shared).
     pub(crate) made: Option<Arc<Slot<Pe>>>,
 }
 
 impl Values {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The slot of a value that may be there or come.
+    /// The slot of a value, if there is one.
     pub(crate) fn known<T: Send + Sync + 'static>(&self, key: Key) -> Option<Arc<Slot<T>>> {
         let slot = self.state().slots.get(&key).cloned()?;
         slot.as_any().downcast().ok()
     }
 
-    /// The same, made if there is none.
+    /// The slot of a value, made if there is none.
     pub(crate) fn slot<T: Send + Sync + 'static>(&self, key: Key) -> Arc<Slot<T>> {
         let mut state = self.state();
         let State { slots, full_at, .. } = &mut *state;
         if slots.len() >= *full_at {
-            // Of values that tasks still had when they were let go of.
+            // These are slots of values that tasks still had when the slot became weak.
             slots.retain(|_, slot| !slot.is_gone());
             *full_at = 2 * slots.len() + GONE_MAX;
         }
@@ -67,28 +68,29 @@ impl Values {
         self.state().homes.get(&key).cloned()
     }
 
-    /// Lets go of the slot of a value that could not be had: the next who needs it tries again.
-    pub(crate) fn give_up(&self, key: Key) {
+    /// Removes the slot of a value that could not be fetched: the next task that needs it tries
+    /// again.
+    pub(crate) fn remove(&self, key: Key) {
         let slot = self.state().slots.remove(&key);
         discard(slot);
     }
 
-    /// Keeps these values no longer than tasks here do.
-    pub(crate) fn fade(&self, which: impl Fn(&Key) -> bool) {
+    /// Makes the slots of these keys weak: only tasks keep their values.
+    pub(crate) fn weaken(&self, which: impl Fn(&Key) -> bool) {
         let mut state = self.state();
         let keys: Vec<Key> = state.slots.keys().filter(|key| which(key)).copied().collect();
-        let faded: Vec<_> = keys.iter().filter_map(|key| state.slots.get(key).cloned()).collect();
+        let slots: Vec<_> = keys.iter().filter_map(|key| state.slots.get(key).cloned()).collect();
         state.slots.retain(|_, slot| !slot.is_gone());
         drop(state);
-        faded.iter().for_each(|slot| drop(slot.fade()));
+        slots.iter().for_each(|slot| drop(slot.weaken()));
     }
 
-    /// How many have a slot here.
+    /// The number of slots.
     pub(crate) fn count(&self) -> usize {
         self.state().slots.len()
     }
 
-    /// Lets go of everything.
+    /// Removes everything.
     pub(crate) fn clear(&self) {
         let State { slots, homes, .. } = std::mem::take(&mut *self.state());
         slots.into_values().for_each(discard);

@@ -1,4 +1,4 @@
-//! The life of a PE: it is driven until the job has ended, and takes leave.
+//! The driver's loop: it drives the PE until the job has ended, and then leaves.
 
 use super::leave::{Leave, Parting};
 use super::processor::Processor;
@@ -14,36 +14,36 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
-/// The driver looks for messages so often while tasks and results come, on a lane that
-/// cannot wake it or while workers are busy; then less and less often.
+/// The driver's shortest pause between two polls, while tasks and results arrive, on a lane that
+/// cannot wake it or while workers are busy. The pause then grows.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 
-/// The longest it waits while the whole PE rests: half a percent of a core. On the root also while
-/// its workers are busy, since the main task may wait for what comes.
+/// The longest pause while the whole PE rests: half a percent of a core. On the root also while its
+/// workers are busy, since the main task may wait for a message.
 const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 
-/// How long it sleeps when nothing is due and the lane will wake it.
+/// How long the driver sleeps when nothing is due and the lane will wake it.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
-/// The longest that a PE waits while it takes leave, on a lane that wakes it when something comes.
+/// The longest pause of a PE that leaves, on a lane that wakes it when something arrives.
 const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
 
 impl Processor {
-    /// Has a thread drive this PE to its end, and waits for that. Why it could not go on, if so,
-    /// and how it left.
+    /// Has a thread drive this PE, and waits until the PE has left. Returns the error that ended
+    /// it, if any, and how it left.
     pub(crate) fn run_to_the_end(self: &Arc<Self>) -> (Option<JobError>, Leave) {
         self.change_driver();
         let leave = self.driver.wait_for_end();
         (self.take_failure(), leave)
     }
 
-    /// Puts a new driver in the place of the one there may be.
+    /// Starts a new driver, in place of the old one if there is one.
     pub(crate) fn change_driver(self: &Arc<Self>) {
         let pe = self.clone();
         let started = self.driver.replace(|generation| {
             let name = format!("pe{}-driver", pe.me().number());
             let drive = move || {
-                // Nothing else would notice, and the starting thread wait for ever.
+                // Nothing else would notice a panic, and the starting thread would wait for ever.
                 let left = caught(|| pe.drive(generation)).unwrap_or_else(|message| {
                     pe.fail(JobError::DriverPanicked { me: pe.me(), message });
                     Some(Leave::Hasty)
@@ -64,15 +64,15 @@ impl Processor {
 
     /// Whether any worker is active, apart from one that is stuck.
     fn are_working(&self) -> bool {
-        self.active.load(Ordering::SeqCst) > self.mpi_gate.kept()
+        self.active.load(Ordering::SeqCst) > self.mpi_gate.lost_workers()
     }
 
-    pub(crate) fn part(&self, leave: Leave) -> Parting {
+    pub(crate) fn parting(&self, leave: Leave) -> Parting {
         Parting { leave, liveness: Some(self.liveness.clone()) }
     }
 
-    /// Looks after messages and timers until the job has ended, or until another driver does
-    /// (`None`).
+    /// Handles messages and timers until the job has ended, then leaves. Returns `None` if another
+    /// driver has taken over.
     pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
         let mut blocked = BlockedCheck::new(self.settings.threads);
@@ -83,8 +83,8 @@ impl Processor {
             }
             self.replace_stuck_worker();
             let timer = self.timers.fire(Instant::now());
-            self.remind_workers();
-            self.remind_standby();
+            self.wake_workers_if_needed();
+            self.call_standby_if_late();
             let limit = self.settings.blocked_after;
             blocked.look(limit, self.queues.activities(), |worker, activity, waited| {
                 report(self, worker, activity, waited);
@@ -98,7 +98,7 @@ impl Processor {
                 std::thread::yield_now();
                 continue;
             }
-            // Those that are called may be inside rayon, and not come at once.
+            // Workers that were called may be inside rayon, and not come at once.
             let busy = self.are_working() || !self.queues.is_empty();
             if !busy {
                 self.tidy_guests();
@@ -116,8 +116,9 @@ impl Processor {
             interval = if busy {
                 (interval * 2).min(longest)
             } else {
-                // What comes then waits for about an eighth of the time that it took to come.
-                // (Twice as long each time took a third of the rate of large results over MPI.)
+                // A message then waits for about an eighth of the time that it took to arrive.
+                // (With a doubled pause each time, large results over MPI came at a third lower
+                // rate.)
                 (interval + interval / 8).min(longest)
             };
             std::thread::park_timeout(interval.min(due));
@@ -125,7 +126,7 @@ impl Processor {
         self.leave(generation)
     }
 
-    /// Takes leave of the other PEs, unless another driver does.
+    /// Leaves the job, unless another driver does.
     fn leave(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let deadline = Instant::now() + self.settings.shutdown_grace;
         if let (Pe::ROOT, Some(engine)) = (self.me(), &mut *self.engine()) {
@@ -137,7 +138,7 @@ impl Processor {
             if !self.driver.is_current(generation) {
                 return None;
             }
-            if self.is_deserting() {
+            if self.leaves_silently() {
                 break Leave::AfterFailures;
             }
             let turn = self.turn();
@@ -156,7 +157,7 @@ impl Processor {
             interval = if turn.something_happened { POLL_INTERVAL_MIN } else { interval * 2 };
             let due = turn.due.map_or(interval, |due| due.saturating_sub(self.started.elapsed()));
             let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
-            // Thousands of PEs in one process would take all its cores with looking.
+            // Thousands of PEs in one process would take all its cores with polling.
             let longest = sleeper.as_ref().map_or(RESTING_INTERVAL_MAX, |_| LEAVING_INTERVAL_MAX);
             interval = interval.min(longest);
             match sleeper {
@@ -164,7 +165,7 @@ impl Processor {
                 None => std::thread::park_timeout(interval.min(due)),
             }
         };
-        // Nobody waits for what tasks that still run will say. They go with the process.
+        // No one waits for the messages of tasks that still run. These end with the process.
         let patience = if leave == Leave::AfterFailures { Duration::ZERO } else { STRAGGLERS_MAX };
         let deadline = deadline.min(Instant::now() + patience);
         let is_any_left = || self.are_working() || self.standby.is_at_work();
@@ -181,7 +182,7 @@ impl Processor {
         Some(leave)
     }
 
-    /// Begins to watch.
+    /// Starts the failure detector.
     pub(crate) fn start_detector(
         self: &Arc<Self>,
         begin: impl FnOnce(EventHandler) -> DetectorStart,
@@ -202,8 +203,8 @@ impl Processor {
         Ok(())
     }
 
-    /// A PE has died: the thread that drives this PE may be inside a call that will not return,
-    /// so another takes over.
+    /// A PE has died. The thread that drives this PE may be inside a call that will not return, so
+    /// another takes over.
     pub(crate) fn abandon_mpi(self: &Arc<Self>) {
         if self.mpi_gate.has_pump() {
             self.mpi_gate.seal();
@@ -211,15 +212,15 @@ impl Processor {
         }
     }
 
-    /// If a worker has gone into a call and will not return, others take its place.
+    /// Replaces the workers if one of them is inside a call and is not expected back.
     pub(crate) fn replace_stuck_worker(&self) {
-        if !self.mpi_gate.gives_up_a_worker() {
+        if !self.mpi_gate.give_up_worker() {
             return;
         }
         tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
         let seats = self.queues.clone();
         let (me, threads) = (self.me(), self.settings.threads);
-        match workers(me, threads, "substitute", Box::new(move |_| seats.stand())) {
+        match workers(me, threads, "substitute", Box::new(move |_| seats.seat_substitute())) {
             // The other workers of the old pool end when they have nothing to do.
             Ok(workers) => self.replace_workers(workers),
             Err(error) => tracing::error!(pe = me.number(), "{error}"),

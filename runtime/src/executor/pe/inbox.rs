@@ -1,13 +1,13 @@
-//! Reading the news: messages from other PEs' programs, and deaths.
+//! Reading the inbox: messages from other PEs' programs, and deaths.
 
 use super::processor::{Processor, Task};
-use crate::executor::keep::inbox::News;
+use crate::executor::keep::inbox::InboxItem;
 use crate::executor::task::arrival::start_in_bytes;
 use crate::executor::task::start::{Effort, Packed, Start};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Reads the next news in the inbox.
+/// A task that reads the next item in the inbox.
 struct Reader;
 
 impl Start<Processor> for Reader {
@@ -15,11 +15,11 @@ impl Start<Processor> for Reader {
         pe.uncounted.fetch_add(1, Ordering::SeqCst);
         match pe.inbox.next() {
             None => return,
-            Some(News::Message(mut body)) => {
-                // (What is told has no handles to wait for.)
+            Some(InboxItem::Message(mut body)) => {
+                // (The argument of a message has no handles to wait for.)
                 let _ = start_in_bytes(pe, None, false, &mut body);
             }
-            Some(News::Death(dead)) => pe.deaths.announce(dead),
+            Some(InboxItem::Death(dead)) => pe.death_listeners.announce(dead),
         }
         pe.queues.place_first(self);
     }
@@ -32,11 +32,11 @@ impl Start<Processor> for Reader {
 }
 
 impl Processor {
-    /// Has a worker read the news.
-    pub(crate) fn read(self: &Arc<Self>, news: News) {
-        if self.inbox.push(news) {
+    /// Puts an item into the inbox, and has a worker read it.
+    pub(crate) fn read(self: &Arc<Self>, item: InboxItem) {
+        if self.inbox.push(item) {
             self.queues.place_first(Arc::new(Reader));
-            self.summon();
+            self.wake_worker();
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::executor::engine::liveness::Liveness;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After the first goodbye, `MPI_Finalize` is given this long in the other processes. It has ended
-/// in all of them at about that time (with a load of 150 on each core, some seconds later); or
-/// somebody has died, and went unnoticed by those who wait in it.
+/// After the first goodbye, `MPI_Finalize` gets this long in the other processes. It has ended in
+/// all of them at about that time (with a load of 150 on each core, some seconds later). Otherwise
+/// a process has died, unnoticed by those that wait in it.
 const GOODBYES_WITHIN: Duration = Duration::from_secs(15);
 
 /// How a PE left the job.
@@ -14,15 +14,16 @@ const GOODBYES_WITHIN: Duration = Duration::from_secs(15);
 pub enum Leave {
     /// All PEs took leave of each other, and all messages arrived.
     Orderly,
-    /// Somebody has died on the way, and the others left as soon as they could: collective
-    /// operations are out of the question.
+    /// A PE has died, and the others left as soon as they could. Collective operations are not
+    /// possible any more.
     AfterFailures,
-    /// Some PE did not answer in time (`shutdown_grace`), or this one could not go on: collective
-    /// operations are out of the question.
+    /// A PE did not answer in time (`shutdown_grace`), or this one could not go on. Collective
+    /// operations are not possible any more.
     Hasty,
 }
 
-/// What is left when a PE has left the job.
+/// What is left when a PE has left the job. Drop it without a [`goodbye`](Self::goodbye), and the
+/// others consider this PE dead.
 #[must_use = "the others take this PE for dead unless it says goodbye"]
 pub struct Parting {
     /// How it left.
@@ -31,21 +32,22 @@ pub struct Parting {
 }
 
 impl Parting {
-    /// Whether the others can be expected to take part in something collective, after an orderly
-    /// leave: no PE is known to have died, and it is not more than 15 s ago that
-    /// somebody said goodbye, which nobody does before that is done. (Of a death in the very last
-    /// moment some may not hear any more.)
+    /// Whether the other PEs can be expected to take part in a collective operation, after an
+    /// orderly leave: no PE is known to have died, and the first goodbye was less than 15 s ago. (A
+    /// PE says goodbye only after the collective operation. Some may not hear of a death in the
+    /// very last moment.)
     pub fn are_others_there(&self) -> bool {
         self.liveness.as_ref().is_none_or(|liveness| liveness.are_others_there(GOODBYES_WITHIN))
     }
 
-    /// Tells those who watch this PE that it leaves in order, and ends its own watch.
+    /// Tells the PEs that watch this one that it leaves in order, and ends its own failure
+    /// detector.
     pub fn goodbye(mut self) {
         self.liveness.take().into_iter().for_each(|liveness| liveness.end(true));
     }
 }
 
-/// Without a goodbye: the others are to hold this PE for dead.
+/// Without a goodbye: the others will consider this PE dead.
 impl Drop for Parting {
     fn drop(&mut self) {
         self.liveness.take().into_iter().for_each(|liveness| liveness.end(false));

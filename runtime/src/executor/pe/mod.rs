@@ -1,17 +1,17 @@
-//! One PE: its workers, its driver, and how it starts, is driven and leaves.
+//! One PE: its workers and its driver; how it starts, runs and leaves.
 //!
 //! | file | what |
 //! |---|---|
-//! | `processor` | what holds all parts of a PE together |
+//! | `processor` | one PE with all its parts |
 //! | `sites` | the PE as its tasks and its engine see it |
 //! | `worker` | what a worker thread does |
-//! | `standby` | what a thread does for workers that are all inside long tasks |
-//! | `spawn`, `submit` | how tasks come into a PE, and workers to them |
-//! | `guests`, `put_off` | tasks of other PEs that run here, until these die |
-//! | `inbox` | messages and deaths, for the program to hear |
-//! | `turns`, `settle` | turns at the engine, and what is done with results that have come |
+//! | `standby` | what must not wait while all workers are inside long tasks |
+//! | `spawn`, `submit` | how tasks enter a PE, and how workers are called |
+//! | `guests`, `put_off` | tasks of other PEs, and what becomes of them if these die |
+//! | `inbox` | reading messages and deaths to the program |
+//! | `turns`, `settle` | turns at the engine, and filling futures with results |
 //! | `packer` | stolen tasks that take long to pack |
-//! | `driver`, `drive` | which thread drives the PE, and what it does until the PE has left |
+//! | `driver`, `drive` | which thread drives the PE, and its loop |
 //! | `leave` | how a PE leaves the job |
 
 pub(crate) mod drive;

@@ -1,5 +1,5 @@
-//! Stolen tasks that take long to pack. A thread apart packs them, while there are any, and gives
-//! each to the thief whose FISH came for it.
+//! Stolen tasks that take long to pack. A separate thread packs them, and gives each to the thief
+//! whose FISH asked for it.
 
 use super::processor::{Processor, Task};
 use crate::executor::engine::site::Outgoing;
@@ -8,7 +8,7 @@ use crate::protocol::{Fish, Message};
 use std::sync::Arc;
 
 impl Processor {
-    /// Has a task packed, and then given to a thief.
+    /// Has a task packed by the packer thread, and then given to the thief.
     pub(crate) fn pack_apart(self: &Arc<Self>, fish: Fish, task: Task) {
         if self.packer.push((fish, task)) {
             let pe = self.clone();
@@ -20,7 +20,7 @@ impl Processor {
             let name = format!("pe{}-packer", self.me().number());
             let thread = std::thread::Builder::new().name(name);
             if thread.spawn(pack_all.clone()).is_err() {
-                // Then messages have to wait.
+                // Without a thread, messages have to wait.
                 pack_all();
             }
         }
@@ -32,8 +32,7 @@ impl Processor {
         }
         match task.pack(self, Effort::Full) {
             Some(Packed::Own(task)) => self.send_later(Outgoing::Stolen(fish, task)),
-            // It has been taken back, or its result is not waited for any more. There may be
-            // another.
+            // The task was taken back or cancelled. The thief may get another.
             None => self.send_later(Outgoing::Message(self.me(), Message::Fish(fish))),
             Some(Packed::Guest(_) | Packed::Later(_)) => {
                 unreachable!("only a task of our own is put off, and only once")

@@ -1,4 +1,4 @@
-//! One PE: its parts, and what they do for each other.
+//! One PE: its parts, and what connects them.
 
 use super::driver::Driver;
 use crate::code::Name;
@@ -9,7 +9,7 @@ use crate::executor::engine::liveness::{DetectorSetup, Liveness};
 use crate::executor::engine::mpi_gate::MpiGate;
 use crate::executor::engine::site::Outgoing;
 use crate::executor::engine::turn::Engine;
-use crate::executor::keep::deaths::Deaths;
+use crate::executor::keep::deaths::DeathListeners;
 use crate::executor::keep::inbox::Inbox;
 use crate::executor::keep::store::Store;
 use crate::executor::keep::values::Values;
@@ -19,7 +19,7 @@ use crate::executor::schedule::serial::Serial;
 use crate::executor::schedule::standby::Standby;
 use crate::executor::schedule::threads::workers;
 use crate::executor::schedule::timers::Timers;
-use crate::executor::task::cancel::{Cancelled, enlist};
+use crate::executor::task::cancel::{Cancelled, register_pe};
 use crate::executor::task::start::{Start, Waiting};
 use crate::protocol::{Fish, Node, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
@@ -34,32 +34,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use ultramarine_topology::{Pe, Topology};
 
-/// What is left of a message for the value inside it, in bytes: the rest of a SCHEDULE with one
-/// task, or of a RESULT, is shorter.
+/// Bytes of a message that are not the value inside it: the rest of a SCHEDULE with one task, or of
+/// a RESULT, is shorter.
 const MESSAGE_OVERHEAD_BYTES: usize = 80;
 
 /// A PE's part in a job that is about to run.
 pub struct Job {
-    /// Which PE this is.
+    /// This PE.
     pub me: Pe,
-    /// Where all PEs are.
+    /// The place of each PE in the hierarchy.
     pub topology: Arc<Topology>,
-    /// How they are connected.
+    /// The lane that connects this PE with the others.
     pub lane: Box<dyn Lane>,
     /// How this PE behaves.
     pub settings: Settings,
-    /// How it hears of deaths. `None`: PEs of one process die together.
+    /// How this PE hears of deaths. `None` if all PEs are threads of one process, and die together.
     pub detector: Option<DetectorSetup>,
-    /// What was exchanged to make up the job.
+    /// What this PE sent and received at start-up, for the statistics.
     pub bootstrap: Exchanged,
 }
 
-/// Bytes that went between a PE and the others.
+/// Bytes that a PE exchanged with the others at start-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exchanged {
-    /// What it told them.
+    /// Bytes it sent.
     pub sent_bytes: u64,
-    /// What it was told, its own included.
+    /// Bytes it received, including its own contribution.
     pub received_bytes: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Exchanged {
 pub(crate) type Task = Waiting<Processor>;
 
 thread_local! {
-    /// What the thread is for the PE whose worker it is.
+    /// The seat of a thread that is a worker of a PE.
     static SEAT: RefCell<Option<Seat<Task>>> = const { RefCell::new(None) };
 }
 
@@ -93,66 +93,67 @@ pub(crate) struct Processor {
     pub(crate) settings: Settings,
     pub(crate) queues: Arc<Queues<Task>>,
     pub(crate) timers: Timers,
-    /// What workers have for other PEs and nobody has sent yet.
+    /// What workers leave for the next turn to send.
     pub(crate) outbox: SegQueue<Outgoing>,
-    /// Workers at work, or called to work. At most `settings.threads`.
+    /// Workers that work or have been called. At most `settings.threads`, plus those that MPI
+    /// keeps.
     pub(crate) active: AtomicUsize,
     /// Of these, workers that were called and have not come yet.
     pub(crate) called: AtomicUsize,
     /// Of these, workers that look for work.
     pub(crate) idle: AtomicUsize,
-    /// Workers that were called all at once and have not heard of it yet.
+    /// Workers that were called all at once and have not answered yet.
     pub(crate) called_all: AtomicUsize,
-    /// Whether one of those at work was asked to help out if it only waits, and has not heard of it
-    /// yet.
+    /// Whether an active worker, which may only wait for another, has been asked to help and has
+    /// not answered yet.
     pub(crate) is_help_called: AtomicBool,
-    /// Whether a worker could not come when it was called, and work was left.
+    /// Whether a called worker could not come, and work was left.
     pub(crate) was_declined: AtomicBool,
-    /// `None` once the PE has left: then the lane must not be touched any more.
+    /// `None` once the PE has left: then the lane must not be used any more.
     engine: Mutex<Option<Engine<Processor>>>,
-    /// What its tasks share.
+    /// Values that tasks share by key.
     pub(crate) store: Store,
-    /// Who is to hear of deaths.
-    pub(crate) deaths: Deaths,
-    /// What handles are of.
+    /// The parts that are told of deaths.
+    pub(crate) death_listeners: DeathListeners,
+    /// The values of handles.
     pub(crate) values: Values,
-    /// What is stolen from it and takes long to pack.
+    /// Stolen tasks that take long to pack, for the packer thread.
     pub(crate) packer: Serial<(Fish, Task)>,
-    /// What it was told.
+    /// Messages and deaths that the program has not heard yet.
     pub(crate) inbox: Inbox,
-    /// How many of its futures have their tasks elsewhere, after the last turn.
+    /// How many of its futures had their tasks on other PEs, after the last turn.
     pub(crate) away: AtomicUsize,
-    /// What has come for futures amid tasks.
+    /// Results that arrived in turns amid tasks.
     pub(crate) unsettled: Mutex<Results>,
     /// Tasks of other PEs that run here.
     pub(crate) guests: Guests,
-    /// Tasks that are not wanted any more.
+    /// Cancelled tasks.
     pub(crate) cancelled: Cancelled,
     /// Its number among the PEs of this process.
     pub(crate) slot: AtomicU64,
-    /// For what tasks choose at random.
+    /// For random choices of tasks.
     random: Mutex<Xoshiro256PlusPlus>,
-    /// The workers. `None` once the PE has left, so that they end though a forgotten future may
-    /// still hold the PE.
+    /// The workers. `None` once the PE has left, so that they end even if a forgotten future still
+    /// holds the PE.
     rayon: Mutex<Option<rayon::ThreadPool>>,
-    /// Belongs to the lane, and goes with it.
+    /// The lane's; it goes with the lane.
     sleeper: Mutex<Weak<dyn Sleeper>>,
     /// What must not wait for a worker.
     pub(crate) standby: Standby,
-    /// Who looks after the messages when no worker does.
+    /// The thread that handles messages when no worker does.
     pub(crate) driver: Driver,
-    /// The way to a lane's calls that may not return.
+    /// The gate to MPI calls, which may not return.
     pub(crate) mpi_gate: MpiGate,
     /// What is known of deaths.
     pub(crate) liveness: Arc<Liveness>,
-    /// Tasks dropped when their turn came, or stopped, since their home had died.
+    /// The number of tasks dropped or stopped because their home had died.
     pub(crate) orphans: AtomicU64,
     pub(crate) started: Instant,
     bootstrap: Exchanged,
-    /// Started as tasks and none of the user's: what counts, and what reads messages.
+    /// Tasks that were started but are not the user's, such as readers of messages.
     pub(crate) uncounted: AtomicU64,
-    /// Tasks that cannot begin yet, since values are on their way.
-    pub(crate) late: AtomicUsize,
+    /// The number of tasks that cannot start before values arrive that are being fetched.
+    pub(crate) waiting_for_values: AtomicUsize,
     pub(crate) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
@@ -181,7 +182,7 @@ impl Processor {
             detector.map_or((None, None), |setup| (setup.fallback, Some(setup.start)));
         let sleeper = Arc::downgrade(&lane.sleeper());
         let seed = settings.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
-        // Another stream for each PE, or all would ask the same victims.
+        // Each PE has another stream, or all would ask the same victims.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ (u64::from(me.number()) << 32));
         let mut fishing = settings.fishing.clone();
         // Several tasks in one message must fit into it as well as one does.
@@ -211,7 +212,7 @@ impl Processor {
             was_declined: AtomicBool::new(false),
             engine: Mutex::new(Some(engine)),
             store: Store::default(),
-            deaths: Deaths::default(),
+            death_listeners: DeathListeners::default(),
             values: Values::default(),
             packer: Serial::default(),
             inbox: Inbox::default(),
@@ -229,14 +230,14 @@ impl Processor {
             started: Instant::now(),
             bootstrap,
             uncounted: AtomicU64::new(0),
-            late: AtomicUsize::new(0),
+            waiting_for_values: AtomicUsize::new(0),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
         let weak: Weak<Processor> = Arc::downgrade(&pe);
-        pe.slot.store(enlist(weak), Ordering::Relaxed);
+        pe.slot.store(register_pe(weak), Ordering::Relaxed);
         if let Some(begin) = begin {
             pe.start_detector(begin)?;
         }
@@ -252,7 +253,7 @@ impl Processor {
         value_bytes_max(&self.settings)
     }
 
-    /// Whether a PE is known to have died.
+    /// Whether this PE has heard that another has died.
     pub(crate) fn is_dead(&self, pe: Pe) -> bool {
         self.liveness.is_dead(pe)
     }
@@ -263,7 +264,7 @@ impl Processor {
     }
 
     pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine<Processor>>> {
-        // A panic under the lock is a defect of ours; the job ends by other means then.
+        // A panic under this lock is a defect of ours; the job ends by other means then.
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -298,9 +299,9 @@ impl Processor {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.start_ending();
         self.nudge();
-        // Last, since the end does not depend on what can be said.
+        // Logged last, since the end does not depend on the log.
         if is_roots_loss {
-            // All say so at the same time, and the program is told.
+            // All PEs say so at the same time, and the program gets the error.
             tracing::info!(pe = self.me.number(), "{said}");
         } else {
             tracing::error!(pe = self.me.number(), "{said}");
@@ -315,7 +316,7 @@ impl Processor {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// Has the driver look after messages and timers at once.
+    /// Has the driver handle messages and timers at once.
     pub(crate) fn nudge(&self) {
         self.driver.nudge();
         if let Some(sleeper) = self.sleeper() {
@@ -328,24 +329,25 @@ impl Processor {
         self.sleeper.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
-    /// The lane has changed, and with it what the driver sleeps in.
-    pub(crate) fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>) {
+    /// The lane has changed: the driver sleeps in this from now on.
+    pub(crate) fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>) {
         *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(sleeper);
         self.nudge();
     }
 
-    /// Has one of the workers run this. Whether there are any: not once the PE has left.
-    pub(crate) fn call_worker(&self, job: impl FnOnce() + Send + 'static) -> bool {
+    /// Has one of the workers run this job. Returns whether there are any: not once the PE has
+    /// left.
+    pub(crate) fn spawn_on_worker(&self, job: impl FnOnce() + Send + 'static) -> bool {
         self.with_workers(|workers| workers.spawn(job))
     }
 
-    /// Does something with the workers. Whether there are any: not once the PE has left.
+    /// Runs `act` on the worker pool. Returns whether there is one: not once the PE has left.
     pub(crate) fn with_workers(&self, act: impl FnOnce(&rayon::ThreadPool)) -> bool {
         let rayon = self.rayon.lock().unwrap_or_else(PoisonError::into_inner);
         rayon.as_ref().map(act).is_some()
     }
 
-    /// Other threads are the workers from now on.
+    /// Makes other threads the workers.
     pub(crate) fn replace_workers(&self, workers: rayon::ThreadPool) {
         let mut rayon = self.rayon.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(old) = &mut *rayon {
@@ -353,10 +355,10 @@ impl Processor {
         }
     }
 
-    /// Whether this PE leaves without a word.
-    pub(crate) fn is_deserting(&self) -> bool {
+    /// Whether this PE leaves without telling the others.
+    pub(crate) fn leaves_silently(&self) -> bool {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.as_ref().is_some_and(JobError::is_desertion)
+        failure.as_ref().is_some_and(JobError::leaves_silently)
     }
 
     /// Whether nothing is queued any more.
@@ -364,12 +366,12 @@ impl Processor {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Why this PE cannot go on, if it cannot.
+    /// The error for which this PE cannot go on, if there is one.
     pub(crate) fn take_failure(&self) -> Option<JobError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Lets go of everything that waits, and of the workers.
+    /// Ends or drops everything that waits, and then the workers.
     pub(crate) fn close(&self) {
         self.mpi_gate.seal();
         let engine = self.engine().take();

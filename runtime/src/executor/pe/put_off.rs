@@ -1,38 +1,37 @@
-//! Tasks that an orphan spawns.
+//! Tasks that an orphan spawns: they wait until their results are asked for.
 
 use super::processor::Processor;
 use super::spawn::Destination;
 use crate::error::TaskError;
 use crate::executor::task::cancel::Batch;
 use crate::executor::task::future::Promise;
-use crate::executor::task::start::Loan;
+use crate::executor::task::start::TakeBack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
-/// A task that an orphan has spawned. It waits until somebody asks for its result. The orphan
-/// itself is stopped when it does; but its future may be one that it shares with tasks that are no
-/// orphans.
+/// A task that an orphan has spawned. It waits until its result is asked for. The orphan is stopped
+/// when it does that; but it may share the future with tasks that are no orphans.
 pub(crate) struct PutOff<A, R> {
     pe: Arc<Processor>,
     destination: Destination,
-    task: Arc<dyn Loan<Processor, A, R>>,
-    is_wanted: AtomicBool,
+    task: Arc<dyn TakeBack<Processor, A, R>>,
+    is_enqueued: AtomicBool,
 }
 
 impl<A: 'static, R: 'static> PutOff<A, R> {
     pub(crate) fn new(
         pe: &Arc<Processor>,
         destination: Destination,
-        task: Arc<dyn Loan<Processor, A, R>>,
+        task: Arc<dyn TakeBack<Processor, A, R>>,
     ) -> Self {
-        PutOff { pe: pe.clone(), destination, task, is_wanted: AtomicBool::new(false) }
+        PutOff { pe: pe.clone(), destination, task, is_enqueued: AtomicBool::new(false) }
     }
 
-    fn want(&self) -> &dyn Loan<Processor, A, R> {
+    fn enqueue_once(&self) -> &dyn TakeBack<Processor, A, R> {
         if self.pe.is_ending() {
             self.task.call_off();
-        } else if !self.is_wanted.swap(true, Ordering::Relaxed) {
+        } else if !self.is_enqueued.swap(true, Ordering::Relaxed) {
             self.pe.enqueue(self.destination, self.task.clone());
         }
         &*self.task
@@ -41,11 +40,11 @@ impl<A: 'static, R: 'static> PutOff<A, R> {
 
 impl<A: 'static, R: 'static> Promise<R> for PutOff<A, R> {
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>> {
-        self.want().poll(waker)
+        self.enqueue_once().poll(waker)
     }
 
     fn is_ready(&self) -> bool {
-        self.want().is_ready()
+        self.enqueue_once().is_ready()
     }
 
     fn cancel(&self, batch: &mut Batch) {

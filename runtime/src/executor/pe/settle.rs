@@ -1,5 +1,5 @@
-//! What is done with results that have come: outside the engine's lock, since it decodes them and
-//! wakes those who wait, with code of the user's.
+//! Filling futures with results that have arrived: after the engine's lock is released, since that
+//! decodes the results and wakes the tasks that wait, with user code.
 
 use super::processor::Processor;
 use crate::executor::engine::host::Results;
@@ -8,8 +8,8 @@ use crate::protocol::Outcome;
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// A list of results that was emptied is used again if it has room for no more than this: to grow
-/// one from nothing in each turn took some 8 % of the time of who places tasks.
+/// An emptied list of results is used again if it has room for no more than this. Growing one from
+/// nothing in each turn took some 8 % of the time of a thread that places tasks.
 const SPARE_RESULTS_MAX: usize = 4096;
 
 thread_local! {
@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// An empty list for the results of this thread's turn.
-pub(crate) fn emptied_list() -> Results {
+pub(crate) fn spare_list() -> Results {
     SPARE.take()
 }
 
@@ -28,7 +28,7 @@ fn spare(results: Results) {
 }
 
 impl Processor {
-    /// Ends futures, those first that were left before.
+    /// Fills futures; those left over come first.
     pub(crate) fn settle_all(self: &Arc<Self>, mut results: Results) {
         let unsettled = std::mem::take(&mut *self.unsettled());
         unsettled
@@ -51,8 +51,8 @@ impl Processor {
         self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a future. A worker does that if the value is long and has to be decoded: the calling
-    /// thread may be the only one that looks after messages.
+    /// Fills a future. A long value that must be decoded is left to a worker: the calling thread
+    /// may be the only one that handles messages.
     fn settle(self: &Arc<Self>, future: Arc<dyn Fill>, outcome: Outcome) {
         let is_long = outcome.as_ref().is_ok_and(|value| value.many.is_some());
         if is_long && future.is_decoded() && !self.queues.is_worker() && !self.is_ending() {

@@ -1,17 +1,17 @@
-//! The PE as the floors below see it: as the site of its tasks, and of its engine.
+//! The PE as the floors below see it: it implements their traits.
 
 use super::processor::{Processor, Task};
 use super::standby::Urgent;
 use crate::executor::engine::liveness::Liveness;
 use crate::executor::engine::mpi_gate::MpiGate;
 use crate::executor::engine::site::{EngineSite, Outgoing};
-use crate::executor::keep::inbox::News;
-use crate::executor::schedule::queues::Common;
+use crate::executor::keep::inbox::InboxItem;
+use crate::executor::schedule::queues::CommonShelf;
 use crate::executor::task::cancel::{Cancelled, Canceller};
 use crate::executor::task::guest::Guest;
 use crate::executor::task::site::Site;
 use crate::executor::task::start::{Effort, Packed};
-use crate::executor::task::travel::Late;
+use crate::executor::task::travel::DelayedStart;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Parcel, TaskId};
 use crate::transport::Sleeper;
@@ -54,8 +54,8 @@ impl Site for Processor {
         self.enter_guest(id, task);
     }
 
-    fn begin_later(self: &Arc<Self>, guest: Guest, late: Late) {
-        self.put_back_later(guest, late);
+    fn begin_later(self: &Arc<Self>, guest: Guest, delayed: DelayedStart) {
+        self.put_back_later(guest, delayed);
     }
 }
 
@@ -75,7 +75,7 @@ impl Canceller for Processor {
 
 impl EngineSite for Processor {
     type Task = Task;
-    type Shelf = Common<Task>;
+    type Shelf = CommonShelf<Task>;
 
     fn topology(&self) -> &Topology {
         &self.topology
@@ -109,8 +109,8 @@ impl EngineSite for Processor {
         Processor::start_ending(self);
     }
 
-    fn late(&self) -> usize {
-        self.late.load(Ordering::Relaxed)
+    fn waiting_for_values(&self) -> usize {
+        self.waiting_for_values.load(Ordering::Relaxed)
     }
 
     fn note_away(&self, futures: usize) {
@@ -136,21 +136,21 @@ impl EngineSite for Processor {
     fn accept(self: &Arc<Self>, parcel: Parcel) {
         let shelf = self.queues.radii.shelf(parcel.radius);
         self.queues.push(shelf, Arc::new(Guest::stolen(parcel)));
-        self.summon();
+        self.wake_worker();
     }
 
     fn place(self: &Arc<Self>, parcel: Parcel) {
         self.queues.place(Arc::new(Guest::placed(parcel)));
-        self.summon();
+        self.wake_worker();
     }
 
     fn ask(self: &Arc<Self>, parcel: Parcel) {
         self.queues.place_first(Arc::new(Urgent(Arc::new(Guest::placed(parcel)))));
-        self.summon();
+        self.wake_worker();
     }
 
     fn hear(self: &Arc<Self>, body: Bytes) {
-        self.read(News::Message(body));
+        self.read(InboxItem::Message(body));
     }
 
     fn cancel_guests(&self, home: Pe, futures: &[u64]) {
@@ -159,16 +159,16 @@ impl EngineSite for Processor {
 
     fn forget_dead(self: &Arc<Self>, dead: Pe) {
         self.store.forget(|key| key.home == dead);
-        self.values.fade(|key| key.home == dead);
-        self.read(News::Death(dead));
+        self.values.weaken(|key| key.home == dead);
+        self.read(InboxItem::Death(dead));
         self.stop_orphans(dead);
     }
 
-    fn leave_mpi(self: &Arc<Self>) {
-        self.abandon_mpi();
+    fn abandon_mpi(self: &Arc<Self>) {
+        Processor::abandon_mpi(self);
     }
 
-    fn sleep_in(&self, sleeper: &Arc<dyn Sleeper>) {
-        Processor::sleep_in(self, sleeper);
+    fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>) {
+        Processor::set_sleeper(self, sleeper);
     }
 }

@@ -1,8 +1,8 @@
-//! How tasks get to queues or to other PEs, and workers to tasks.
+//! How tasks get into queues or to other PEs, and how workers are called.
 
 use super::processor::{Processor, Task as Waiting};
 use super::standby::Urgent;
-use super::worker::{breathe_amid_task, help, work, work_if_idle};
+use super::worker::{help, turn_while_placing, work, work_if_idle};
 use crate::executor::engine::site::Outgoing;
 use crate::executor::schedule::queues::Ready;
 use crate::executor::schedule::standby::{is_standby, is_urgent};
@@ -20,7 +20,7 @@ pub(crate) enum Destination {
     Shelf(usize),
     /// On this PE only.
     On(Pe),
-    /// The same, before all other tasks.
+    /// On this PE only, before all other tasks.
     First(Pe),
 }
 
@@ -36,7 +36,7 @@ impl Processor {
                     } else {
                         Outgoing::Task(pe, task)
                     });
-                    breathe_amid_task(self);
+                    turn_while_placing(self);
                 }
                 return;
             }
@@ -46,15 +46,15 @@ impl Processor {
             }
             Destination::Shelf(shelf) => {
                 let is_worker = self.queues.push(shelf, task);
-                self.summon_for(is_worker);
+                self.wake_worker_from(is_worker);
                 return;
             }
         }
-        self.summon();
+        self.wake_worker();
     }
 
-    /// Runs a future as a task of this PE, beginning now if the calling thread runs tasks. Unless
-    /// it has ended by then, the task is returned, and is stopped when it is dropped.
+    /// Runs a future as a task of this PE. It starts now if the calling thread runs tasks. If it
+    /// does not end at once, the task is returned; dropping that stops it.
     pub(crate) fn run_async<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
     where
         T: std::future::Future<Output = ()> + Send + 'static,
@@ -67,7 +67,7 @@ impl Processor {
         Some(task)
     }
 
-    /// The same for what is known to run on a thread that runs tasks.
+    /// The same, on a thread that is known to run tasks.
     pub(crate) fn run_async_here<T>(self: &Arc<Self>, future: T) -> Option<Task<()>>
     where
         T: std::future::Future<Output = ()> + Send + 'static,
@@ -96,15 +96,15 @@ impl Processor {
         if self.is_closed() {
             return;
         }
-        // Also while the job ends, when nobody resumes anything: to be dropped one by one, rather
-        // than here, where the drop of a future might wake the next, and so on, ever deeper.
+        // This is done even while the job ends and no task is resumed: so they are dropped one by
+        // one. Dropped here, a future might wake the next, and so on, ever deeper.
         self.queues.push_ready(Ready::Task(runnable));
         if !self.is_ending() {
-            self.summon();
+            self.wake_worker();
         }
     }
 
-    /// Writes a message, which goes out at the next turn.
+    /// Leaves a message for the next turn to send, unless the job ends.
     pub(crate) fn send_message(&self, to: Pe, message: Message) {
         if !self.is_ending() {
             self.send_later(Outgoing::Message(to, message));
@@ -118,51 +118,51 @@ impl Processor {
         }
     }
 
-    /// Calls another worker, if there is one without work. Whether it was called.
-    pub(crate) fn summon(self: &Arc<Self>) -> bool {
-        self.summon_for(self.settings.threads == 1 && self.queues.is_worker())
+    /// Calls another worker, if one has no work. Returns whether one was called.
+    pub(crate) fn wake_worker(self: &Arc<Self>) -> bool {
+        self.wake_worker_from(self.settings.threads == 1 && self.queues.is_worker())
     }
 
-    /// The same for a thread of which it is known whether it is a worker.
-    fn summon_for(self: &Arc<Self>, is_worker: bool) -> bool {
+    /// The same, for a thread of which it is known whether it is a worker.
+    fn wake_worker_from(self: &Arc<Self>, is_worker: bool) -> bool {
         if is_worker && self.settings.threads == 1 {
             // The only worker is the caller. It will look into the queues again.
             return false;
         }
-        // After the push, before looking: either we see that the worker has gone, or it saw what
-        // we pushed before it went (see `work`).
+        // After the push, and before looking: either this thread sees that the worker has gone, or
+        // the worker saw the pushed task before it went (see `work`).
         fence(Ordering::SeqCst);
-        let is_wanted = self.enlist();
+        let is_wanted = self.try_add_active();
         if is_wanted {
             let pe = self.clone();
             self.called.fetch_add(1, Ordering::Relaxed);
-            if !self.call_worker(move || work(&pe)) {
+            if !self.spawn_on_worker(move || work(&pe)) {
                 self.active.fetch_sub(1, Ordering::SeqCst);
             }
         }
         is_wanted
     }
 
-    /// Sees to it now and then that what waits is not forgotten.
-    pub(crate) fn remind_workers(self: &Arc<Self>) {
+    /// Called now and then by the driver: calls workers if tasks wait.
+    pub(crate) fn wake_workers_if_needed(self: &Arc<Self>) {
         if self.queues.is_empty() {
             return;
         }
         let is_any_away = self.active.load(Ordering::Relaxed) < self.workers_max();
         if self.was_declined.swap(false, Ordering::Relaxed) && is_any_away {
-            self.call_all();
-        } else if !self.summon() && self.queues.can_resume() {
-            // All workers are at work. But one may only wait for another, in rayon's `join`.
+            self.wake_all_workers();
+        } else if !self.wake_worker() && self.queues.can_resume() {
+            // All workers are active. But one may only wait for another, in rayon's `join`.
             if !self.is_help_called.swap(true, Ordering::Relaxed) {
                 let pe = self.clone();
-                self.call_worker(move || help(&pe));
+                self.spawn_on_worker(move || help(&pe));
             }
         }
     }
 
-    /// Calls all workers: some cannot come, since they wait in rayon's `join`, and rayon may have
+    /// Calls all workers. Some cannot come, since they wait in rayon's `join`, and rayon may have
     /// called one of these first.
-    pub(crate) fn call_all(self: &Arc<Self>) {
+    pub(crate) fn wake_all_workers(self: &Arc<Self>) {
         let pe = self.clone();
         self.with_workers(|workers| {
             let threads = workers.current_num_threads();
@@ -171,8 +171,8 @@ impl Processor {
         });
     }
 
-    /// Counts one more worker as active, unless all are.
-    pub(crate) fn enlist(&self) -> bool {
+    /// Counts one more worker as active. Returns false if all are.
+    pub(crate) fn try_add_active(&self) -> bool {
         let most = self.workers_max();
         let more = |active| (active < most).then_some(active + 1);
         self.active.load(Ordering::Relaxed) < most
@@ -180,6 +180,6 @@ impl Processor {
     }
 
     fn workers_max(&self) -> usize {
-        self.settings.threads + self.mpi_gate.kept()
+        self.settings.threads + self.mpi_gate.lost_workers()
     }
 }

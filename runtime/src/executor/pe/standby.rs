@@ -1,7 +1,7 @@
-//! What must not wait until a worker is free: the root's main task, and messages.
+//! What must not wait for a free worker: the root's main task, and messages.
 //!
-//! Workers do these first of all, between two tasks. If all of them are inside long ones, a thread
-//! of its own stands in. It is started when it is first needed, and sleeps while it is not.
+//! Workers do these first, between two tasks. If all workers are inside long tasks, the *standby*
+//! thread does them. It is started when it is first needed, and sleeps otherwise.
 
 use super::processor::{Processor, Task};
 use crate::code::Name;
@@ -36,10 +36,10 @@ impl Start<Processor> for Urgent {
     }
 }
 
-/// The same that has waited for something and can go on.
-struct GoesOn(Mutex<Option<Runnable>>);
+/// An urgent task that has waited for something and can go on.
+struct UrgentResume(Mutex<Option<Runnable>>);
 
-impl Start<Processor> for GoesOn {
+impl Start<Processor> for UrgentResume {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
         pe.uncounted.fetch_add(1, Ordering::SeqCst);
         let runnable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -71,39 +71,41 @@ impl Processor {
         if is_news {
             self.queues.push_ready(Ready::Main);
         }
-        if !self.is_ending() && !self.summon() && !self.queues.is_worker() {
+        if !self.is_ending() && !self.wake_worker() && !self.queues.is_worker() {
             self.call_standby();
         }
     }
 
-    /// Has something urgent go on.
+    /// Resumes an urgent task.
     pub(crate) fn resume_first(self: &Arc<Self>, runnable: Runnable) {
         if self.is_closed() {
             return;
         }
-        self.queues.place_first(Arc::new(GoesOn(Mutex::new(Some(runnable)))));
-        if !self.is_ending() && !self.summon() {
-            // The driver calls the standby if no worker comes to it.
+        self.queues.place_first(Arc::new(UrgentResume(Mutex::new(Some(runnable)))));
+        if !self.is_ending() && !self.wake_worker() {
+            // The driver calls the standby if no worker comes.
             self.nudge();
         }
     }
 
-    /// Runs the main task on a worker that has found it in its queue, unless it has run meanwhile.
+    /// Runs the main task on a worker that has found its announcement in a queue, unless another
+    /// thread has taken it.
     pub(crate) fn run_announced_main(&self) {
         self.standby.take_announced_main().into_iter().for_each(run);
     }
 
-    /// Sees to it now and then that nothing urgent waits for the end of a long task.
-    pub(crate) fn remind_standby(self: &Arc<Self>) {
-        if self.standby.is_late(self.queues.has_urgent()) {
+    /// Called now and then by the driver: calls the standby if something urgent has waited for too
+    /// long.
+    pub(crate) fn call_standby_if_late(self: &Arc<Self>) {
+        if self.standby.has_waited_too_long(self.queues.has_urgent()) {
             self.call_standby();
         }
     }
 
-    /// Calls the thread, unless some worker has nothing else to do.
+    /// Calls the standby, unless a worker has nothing else to do.
     fn call_standby(self: &Arc<Self>) {
-        // One that is stuck in the lane is counted as idle for good.
-        let stuck = self.mpi_gate.kept() - self.mpi_gate.kept_busy();
+        // A worker that is stuck in MPI stays counted as idle.
+        let stuck = self.mpi_gate.lost_workers() - self.mpi_gate.lost_busy_workers();
         if self.idle.load(Ordering::Relaxed) > stuck {
             return;
         }
@@ -115,12 +117,12 @@ impl Processor {
         let name = format!("pe{}-standby", self.me().number());
         let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(stand_by);
         if let Err(error) = thread {
-            self.standby.has_no_thread();
+            self.standby.note_no_thread();
             tracing::warn!(pe = self.me().number(), "nothing stands in for the workers: {error}");
         }
     }
 
-    /// Does all that is urgent.
+    /// Does everything that is urgent.
     fn stand_in(self: &Arc<Self>) {
         while !self.is_ending() {
             if let Some(main) = self.standby.take_main() {

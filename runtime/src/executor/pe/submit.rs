@@ -1,4 +1,4 @@
-//! How a task comes into a PE.
+//! How a spawned task enters its PE.
 
 use super::processor::Processor;
 use super::put_off::PutOff;
@@ -10,7 +10,7 @@ use crate::executor::task::local::Local;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
-use crate::executor::task::start::Loan;
+use crate::executor::task::start::TakeBack;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
@@ -59,7 +59,7 @@ impl Processor {
         self.submit(parent.home, Destination::On(pe), Arc::new(task))
     }
 
-    /// Asks a PE to run a task before all others: one of the runtime's own, which is lost with it.
+    /// Has a PE run a task of the runtime before all others. The task is lost if that PE dies.
     pub(crate) fn ask<B, A>(self: &Arc<Self>, pe: Pe, body: B, argument: A) -> Future<B::Output>
     where
         B: Body<Processor, A>,
@@ -72,12 +72,12 @@ impl Processor {
         self.submit(self.me(), Destination::First(pe), Arc::new(task))
     }
 
-    /// Has a task wait for a worker. What an [orphan](super::guests) spawns is put off.
+    /// Queues a task for a worker. A task that an [orphan](super::guests) spawns is put off.
     pub(crate) fn submit<A, R>(
         self: &Arc<Self>,
         home: Pe,
         destination: Destination,
-        task: Arc<dyn Loan<Processor, A, R>>,
+        task: Arc<dyn TakeBack<Processor, A, R>>,
     ) -> Future<R>
     where
         A: 'static,

@@ -1,4 +1,4 @@
-//! Turns at the engine, by whichever thread finds it free.
+//! Turns at the engine, taken by any thread that finds it free.
 
 use super::processor::Processor;
 use super::settle;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 impl Processor {
-    /// A turn at the engine, unless somebody else is at it. Returns whether something happened.
+    /// Takes a turn at the engine if no other thread is at it. Returns whether something happened.
     pub(crate) fn try_turn(self: &Arc<Self>) -> bool {
         let moved = self.pump();
         let Some(engine) = self.try_engine() else { return moved };
@@ -21,8 +21,8 @@ impl Processor {
         moved | turn.something_happened
     }
 
-    /// A turn at the engine, if it is free, amid a task that means to go on: no code of the user's
-    /// is run. What has come for futures is left to the next turn.
+    /// Takes a turn at the engine if it is free, amid a task that will go on: no user code is run.
+    /// Results that arrive are left to the next turn.
     pub(crate) fn try_turn_amid_task(self: &Arc<Self>) {
         self.pump();
         let Some(engine) = self.try_engine() else { return };
@@ -30,7 +30,7 @@ impl Processor {
         self.settle_later(results);
     }
 
-    /// A turn at the engine, as soon as it is free.
+    /// Takes a turn at the engine, as soon as it is free.
     pub(crate) fn turn(self: &Arc<Self>) -> Turn {
         self.pump();
         let (turn, results, _discarded) = self.turn_at(self.engine(), Effort::Brief);
@@ -38,12 +38,13 @@ impl Processor {
         turn
     }
 
-    /// Has the lane's calls made, if it has any and no other thread is at it.
+    /// Makes the lane's MPI calls, if it has any and no other thread is at it.
     fn pump(&self) -> bool {
         self.mpi_gate.pass(|| caller(self))
     }
 
-    /// What it brought, what has come for futures, and what is only to be dropped, after these.
+    /// Returns what the turn did, the results that arrived, and arrays that only have to be
+    /// dropped, after the results.
     fn turn_at(
         self: &Arc<Self>,
         mut guard: MutexGuard<'_, Option<Engine<Processor>>>,
@@ -57,7 +58,7 @@ impl Processor {
             self.fail(error);
             Turn::default()
         });
-        let results = engine.take_results(settle::emptied_list());
+        let results = engine.take_results(settle::spare_list());
         let discarded = engine.take_discarded();
         drop(guard);
         if turn.something_happened {
@@ -68,7 +69,8 @@ impl Processor {
 
     /// How much this PE needs work.
     fn need(&self) -> Need {
-        let active = self.active.load(Ordering::Relaxed).saturating_sub(self.mpi_gate.kept_busy());
+        let active =
+            self.active.load(Ordering::Relaxed).saturating_sub(self.mpi_gate.lost_busy_workers());
         match active.saturating_sub(self.idle.load(Ordering::Relaxed)) {
             0 => Need::Idle,
             busy if busy < self.settings.threads => Need::Starving,

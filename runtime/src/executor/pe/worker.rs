@@ -1,38 +1,38 @@
 //! What a worker thread does.
 //!
-//! A rayon thread becomes a worker by running [`work`], which returns to rayon only when nothing is
-//! left to do; then rayon puts the thread to sleep, and the thread that brings new work sends
-//! another such job. So rayon's own jobs (`join`, `par_iter` inside tasks) run on the same threads.
+//! A rayon thread becomes a worker by running [`work`], which returns to rayon when nothing is left
+//! to do. Then rayon puts the thread to sleep; a thread that brings new work sends another such
+//! job. So rayon's own jobs (`join`, `par_iter` inside tasks) run on the same threads.
 //!
 //! Between two tasks the worker may take a turn at the engine. A turn costs as much as a small
-//! task, so it is taken about every [`TURN_EVERY`]: after each long task, but only after many
+//! task, so one is taken about every [`TURN_EVERY`]: after each long task, but only after many
 //! short ones.
 
 use super::processor::{Processor, Task};
 use crate::executor::engine::mpi_gate::Caller;
 use crate::executor::schedule::nesting::is_nested;
 use crate::executor::schedule::queues::{Ready, Work};
-use crate::executor::task::activity::goes_into;
+use crate::executor::task::activity::enter_function;
 use crate::executor::task::caught::discard_with;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a worker with short tasks goes on between two turns at the engine, while messages come.
+/// The time between two turns of a worker with short tasks, while messages arrive.
 const TURN_EVERY: Duration = Duration::from_micros(4);
 
-/// The same while none come: a turn takes 0.2 to 0.4 µs, which would be a tenth of the time.
+/// The same while none arrive: a turn takes 0.2 to 0.4 µs, which would be a tenth of the time.
 const QUIET_TURN_EVERY: Duration = Duration::from_micros(16);
 
-/// It looks at the clock after this many tasks at most.
+/// A worker looks at the clock after this number of tasks at the latest.
 const TASKS_BETWEEN_TURNS_MAX: u32 = 256;
 
-/// A worker without work polls without a pause for so long; after that it lets other threads of
+/// A worker without work polls without a pause for this long. After that it lets other threads of
 /// the machine go first between two polls.
 const POLITE_AFTER: Duration = Duration::from_micros(10);
 
-/// After how many tasks a worker that goes on placing them elsewhere takes a turn at the engine.
+/// A worker that places tasks on other PEs takes a turn at the engine after this number of them.
 const PLACED_BETWEEN_TURNS: u32 = 256;
 
 thread_local! {
@@ -40,17 +40,17 @@ thread_local! {
     static AT_WORK: Cell<bool> = const { Cell::new(false) };
     /// Whether it is between two tasks, and lets rayon run a job.
     static IS_YIELDING: Cell<bool> = const { Cell::new(false) };
-    /// Whether it was called meanwhile.
+    /// Whether it was called meanwhile, and declined.
     static HAS_DECLINED: Cell<bool> = const { Cell::new(false) };
     /// Whether it resumes a task while another one waits for it.
     static IS_HELPING: Cell<bool> = const { Cell::new(false) };
     /// Whether it is counted among the idle workers.
     static IS_IDLE: Cell<bool> = const { Cell::new(false) };
-    /// How many tasks it has placed elsewhere since its last turn because of that.
+    /// The number of tasks it has placed elsewhere since its last turn for that reason.
     static PLACED: Cell<u32> = const { Cell::new(0) };
-    /// How many more tasks it does before its next turn at the engine.
+    /// The number of tasks until its next turn at the engine.
     static TASKS_LEFT: Cell<u32> = const { Cell::new(0) };
-    /// How it came to that number.
+    /// How that number was computed.
     static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
 }
 
@@ -66,49 +66,50 @@ pub(crate) fn work(pe: &Arc<Processor>) {
     }
 }
 
-/// The same, for a call to all workers: only one that is idle comes.
+/// The same for a call to all workers: only an idle one comes.
 pub(crate) fn work_if_idle(pe: &Arc<Processor>) {
     let is_inside = is_nested();
     pe.called_all.fetch_sub(1, Ordering::Relaxed);
     if is_inside || AT_WORK.get() {
         pe.was_declined.store(true, Ordering::Relaxed);
-    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.try_add_active() {
         work_on(pe);
     }
 }
 
-/// For a worker that may only wait for another: resumes a task that can go on.
+/// The same for a worker that may only wait for another: it resumes a task that can go on.
 pub(crate) fn help(pe: &Arc<Processor>) {
     let is_inside = is_nested();
     pe.is_help_called.store(false, Ordering::Relaxed);
     if is_inside || AT_WORK.get() {
         resume_one(pe);
-    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.enlist() {
+    } else if !pe.is_ending() && !pe.queues.is_empty() && pe.try_add_active() {
         work_on(pe);
     }
 }
 
-/// What a worker does while it waits for a result, in rayon's `join`, say. It starts no task, since
-/// the result would have to wait for its end. It does resume one: what can go on may be the main
-/// task. But only one at a time, or such waits would pile up. Whether this was not one inside
-/// another.
+/// What a worker does while it waits for a result, in rayon's `join` for example. It starts no
+/// task, since the result would have to wait for the task's end. It does resume a task: that may be
+/// the main task. But it resumes only one at a time, or such waits would pile up. Returns false if
+/// it is inside another such wait.
 fn resume_one(pe: &Arc<Processor>) -> bool {
     let is_first = !IS_HELPING.replace(true);
     if is_first {
         if let Some(work) = pe.queues.next_to_resume() {
-            let function = goes_into(None);
+            let function = enter_function(None);
             run(pe, work);
-            goes_into(function);
+            enter_function(function);
         }
         IS_HELPING.set(false);
     }
     is_first
 }
 
-/// What a worker does that is called and cannot come.
+/// What a called worker does that cannot come.
 fn decline(pe: &Arc<Processor>) {
     if IS_YIELDING.get() {
-        // Mostly it looks for work, and will pass the call on. But what rayon gave it may be long.
+        // Mostly it looks for work, and will pass the call on. But the job that rayon gave it may
+        // be long.
         if HAS_DECLINED.replace(true) {
             pe.was_declined.store(true, Ordering::Relaxed);
             resume_one(pe);
@@ -116,16 +117,16 @@ fn decline(pe: &Arc<Processor>) {
         return;
     }
     if resume_one(pe) && pe.queues.can_resume() {
-        pe.summon();
+        pe.wake_worker();
         return;
     }
     if pe.queues.is_empty() {
         return;
     }
-    // Rayon has called one that cannot come, while others may sleep. They are called at once if
-    // that is not on its way already, else the driver does it in a while.
+    // Rayon has called a worker that cannot come, while others may sleep. All are called at once,
+    // if such a call is not under way already; otherwise the driver calls them in a while.
     if pe.called_all.load(Ordering::Relaxed) == 0 {
-        pe.call_all();
+        pe.wake_all_workers();
     } else {
         pe.was_declined.store(true, Ordering::Relaxed);
     }
@@ -134,19 +135,19 @@ fn decline(pe: &Arc<Processor>) {
     }
 }
 
-/// Lets rayon run a job of the user's, if there is one. Whether there was, or a call of ours.
+/// Lets rayon run a user's job, if there is one. Returns whether it ran one, or a call of ours.
 fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
-    goes_into(None);
+    enter_function(None);
     let was_yielding = IS_YIELDING.replace(true);
     let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
     IS_YIELDING.set(was_yielding);
     if HAS_DECLINED.take() && !pe.queues.is_empty() {
-        pe.summon();
+        pe.wake_worker();
     }
     has_run
 }
 
-/// Works, as one of the active.
+/// Works until nothing is left, as an active worker.
 fn work_on(pe: &Arc<Processor>) {
     AT_WORK.set(true);
     loop {
@@ -154,8 +155,8 @@ fn work_on(pe: &Arc<Processor>) {
             && let Some(work) = pe.queues.next()
         {
             run(pe, work);
-            if breathe(pe) && pe.called.load(Ordering::Relaxed) == 0 {
-                // What tasks have given to `rayon::spawn` is not to wait until our own queues are
+            if turn_if_due(pe) && pe.called.load(Ordering::Relaxed) == 0 {
+                // Jobs that tasks gave to `rayon::spawn` must not wait until our own queues are
                 // empty. (Not while a job of ours lies there, meant for a worker that still has to
                 // wake up.)
                 yield_to_rayon(pe);
@@ -164,15 +165,16 @@ fn work_on(pe: &Arc<Processor>) {
         if !pe.is_ending() && look_for_work(pe) {
             continue;
         }
-        // Either we see what was pushed before this, or its pusher sees that we are gone.
+        // Either this worker sees a task pushed before this, or the thread that pushed it sees that
+        // the worker is gone.
         pe.active.fetch_sub(1, Ordering::SeqCst);
-        if pe.is_ending() || pe.queues.is_empty() || !pe.enlist() {
+        if pe.is_ending() || pe.queues.is_empty() || !pe.try_add_active() {
             break;
         }
     }
     AT_WORK.set(false);
     if pe.active.load(Ordering::SeqCst) == 0 {
-        // From now on it is the driver that looks after the messages.
+        // From now on the driver handles the messages.
         pe.nudge();
     }
 }
@@ -186,7 +188,7 @@ fn run(pe: &Arc<Processor>, work: Work<Task>) {
     });
 }
 
-/// What the calling thread is, on its way into the lane's library.
+/// The kind of the calling thread, on its way into MPI.
 pub(crate) fn caller(pe: &Processor) -> Caller {
     match (pe.queues.is_worker(), IS_IDLE.get()) {
         (false, _) => Caller::Driver,
@@ -195,7 +197,8 @@ pub(crate) fn caller(pe: &Processor) -> Caller {
     }
 }
 
-/// Polls, hard, for as long as the setting `spin` says. Returns whether there is work again.
+/// Polls without sleeping for as long as the setting `spin` says. Returns whether there is work
+/// again.
 fn look_for_work(pe: &Arc<Processor>) -> bool {
     let mut since = Instant::now();
     loop {
@@ -204,7 +207,7 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
         let mut something_happened = pe.try_turn();
         IS_IDLE.set(false);
         pe.idle.fetch_sub(1, Ordering::Relaxed);
-        // What rayon gives us may be long, and then this worker is not idle.
+        // A job that rayon gives us may be long, and then this worker is not idle.
         something_happened |= yield_to_rayon(pe);
         if !pe.queues.is_empty() {
             break true;
@@ -225,22 +228,22 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
     }
 }
 
-/// Takes a turn at the engine if one is due: to be called after each task, or part of one. Whether
-/// it was.
+/// Takes a turn at the engine if one is due. Called after each task, or part of one. Returns
+/// whether one was due.
 #[inline]
-pub(crate) fn breathe(pe: &Arc<Processor>) -> bool {
+pub(crate) fn turn_if_due(pe: &Arc<Processor>) -> bool {
     let left = TASKS_LEFT.get();
     if left > 0 {
         TASKS_LEFT.set(left - 1);
         return false;
     }
-    take_a_turn(pe);
+    take_due_turn(pe);
     true
 }
 
 /// Takes a turn at the engine now and then while the calling worker places tasks elsewhere. So they
-/// leave while there are more to come, and what was written for them is still in the cache.
-pub(crate) fn breathe_amid_task(pe: &Arc<Processor>) {
+/// leave while there are more to come, and while their bytes are still in the cache.
+pub(crate) fn turn_while_placing(pe: &Arc<Processor>) {
     let placed = PLACED.get() + 1;
     PLACED.set(placed % PLACED_BETWEEN_TURNS);
     if placed == PLACED_BETWEEN_TURNS && pe.queues.is_worker() {
@@ -249,12 +252,12 @@ pub(crate) fn breathe_amid_task(pe: &Arc<Processor>) {
 }
 
 #[cold]
-fn take_a_turn(pe: &Arc<Processor>) {
+fn take_due_turn(pe: &Arc<Processor>) {
     let is_quiet = if pe.queues.is_worker() {
         !pe.try_turn()
     } else {
-        // The main task on a thread beside the workers. A call of the lane's that does not return
-        // must not keep it.
+        // The main task runs on a thread beside the workers. An MPI call that does not return must
+        // not keep it, so the driver takes the turn.
         pe.nudge();
         true
     };
@@ -266,13 +269,13 @@ fn take_a_turn(pe: &Arc<Processor>) {
 /// Spreads turns at the engine evenly over time.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// When the last turn was over.
+    /// When the last turn ended.
     last: Instant,
-    /// How long a task takes, or has taken lately.
+    /// How long a task has taken lately.
     task: Duration,
-    /// How many tasks there are from one turn to the next, at least one.
+    /// The number of tasks from one turn to the next, at least one.
     tasks_between: u32,
-    /// How long that should be.
+    /// The time that should take.
     interval: Duration,
 }
 
@@ -281,14 +284,14 @@ impl Pace {
         Pace { last: Instant::now(), task: TURN_EVERY, tasks_between: 1, interval: TURN_EVERY }
     }
 
-    /// As many tasks as have lately fitted into the time between two turns, which grows as long as
-    /// nothing happens.
+    /// Plans the next turn after as many tasks as have lately fitted into the interval, which grows
+    /// while nothing happens.
     fn after_turn(self, is_quiet: bool) -> Self {
         let interval = if is_quiet { QUIET_TURN_EVERY.min(self.interval * 2) } else { TURN_EVERY };
         let now = Instant::now();
         let took = (now - self.last) / self.tasks_between;
-        // Longer ones count at once, and shorter ones only if there are several: behind a short
-        // one, which only waited for a result, there may be long ones.
+        // Longer tasks count at once, shorter ones only if there are several: behind a short one,
+        // which only waited for a result, there may be long ones.
         let task = took.max((self.task * 3 + took) / 4).max(Duration::from_nanos(1));
         let fitting = (interval.as_nanos() / task.as_nanos()) as u32;
         let tasks_between = fitting.clamp(1, TASKS_BETWEEN_TURNS_MAX);

@@ -1,20 +1,21 @@
-//! Finding tasks that block their thread: that wait inside a call of theirs and neither compute nor
-//! let another task run.
+//! Finds tasks that block their thread: they wait inside a call, so the thread neither computes nor
+//! runs another task.
 //!
-//! Each worker notes which function it is inside of, and counts how often it has begun with one.
-//! The driver looks at that now and then. Where nothing has moved it asks the system what the
-//! thread has done meanwhile. A thread that has used the CPU, or has waited for it, computes.
+//! Each worker notes which function it is inside of, and counts the tasks it starts and resumes.
+//! The driver looks at that now and then. Where nothing has changed, it asks the system what the
+//! thread did meanwhile. A thread that used the CPU, or waited for it, computes.
 //!
-//! A thread that waits for another one may be inside rayon, which waits for what another worker
+//! A thread that waits for another thread may be inside rayon, and wait for what another worker
 //! computes. So it counts as blocked only while no other worker of the PE computes.
 
 use crate::executor::task::activity::Activity;
 use std::time::{Duration, Instant};
 
-/// How often the driver looks within the time after which a task is reported.
+/// The driver looks this number of times within the time after which a task is reported.
 const LOOKS: u32 = 5;
 
-/// A thread computes that takes this part of a core's time, or waits for it: a twentieth.
+/// A thread computes if it uses at least one part in this number of a core's time, or waits for it:
+/// a twentieth.
 const COMPUTES_FROM: u32 = 20;
 
 /// What the driver has seen of the workers.
@@ -23,7 +24,7 @@ pub(crate) struct BlockedCheck {
     workers: Vec<Seen>,
 }
 
-/// What it has seen of one.
+/// What it has seen of one worker.
 #[derive(Default)]
 struct Seen {
     runs: u64,
@@ -41,8 +42,8 @@ impl BlockedCheck {
         BlockedCheck { looked_at: Instant::now(), workers }
     }
 
-    /// Reports each worker, by its index, whose task has blocked its thread for `limit`: once for
-    /// each such task, and with the time for which it has waited.
+    /// Reports each worker whose task has blocked its thread for `limit`, once for each such task:
+    /// the worker's index, and how long it has waited.
     pub(crate) fn look<'a, I>(
         &mut self,
         limit: Duration,
@@ -57,7 +58,7 @@ impl BlockedCheck {
             return;
         }
         self.looked_at = now;
-        // The whole process may have been stopped meanwhile.
+        // Cut, since the whole process may have been stopped meanwhile.
         let passed = passed.min(limit / LOOKS * 2);
         for (seen, activity) in self.workers.iter_mut().zip(activities.clone()) {
             seen.look(activity, passed);
@@ -74,7 +75,7 @@ impl BlockedCheck {
 }
 
 impl Seen {
-    /// What is new after so much time.
+    /// Compares with the last look, `passed` ago.
     fn look(&mut self, activity: &Activity, passed: Duration) {
         let (runs, busy_for) = (activity.runs(), activity.busy_for());
         let more = busy_for.zip(self.busy_for).map(|(now, before)| now.saturating_sub(before));
@@ -94,12 +95,12 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn who_waits_in_one_function_without_computing_is_blocked() {
+    fn a_thread_that_waits_in_one_function_without_computing_is_blocked() {
         let (activity, mut seen) = (Arc::<Activity>::default(), Seen::default());
-        activity.sits_down();
+        activity.bind_to_this_thread();
         let second = Duration::from_secs(1);
         let mut looks = |activity: &Activity| {
-            // As long ago as makes the work of this test nothing.
+            // The time since the last look, so long that this test's own work counts as nothing.
             seen.look(activity, second);
             seen.waited
         };

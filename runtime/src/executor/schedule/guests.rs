@@ -1,4 +1,4 @@
-//! Tasks from other PEs that wait here for something, by the PEs that wait for them.
+//! The tasks of other PEs that wait here for something.
 
 use crate::protocol::TaskId;
 use async_task::Task;
@@ -10,25 +10,24 @@ pub(crate) struct Guests(Mutex<Register>);
 
 #[derive(Default)]
 struct Register {
-    /// Also some that have ended meanwhile.
+    /// Some of these have ended meanwhile.
     tasks: Vec<(TaskId, Task<()>)>,
-    /// Those that have ended are let go when there are this many.
+    /// Ended tasks are removed when there are this many.
     full_at: usize,
     /// The PE has left the job: a task that begins to wait now is stopped at once.
     is_closed: bool,
 }
 
 impl Guests {
-    /// How many ended tasks are kept at most, apart from as many as waited when such were last let
-    /// go.
+    /// At most this number of ended tasks is kept, plus as many as waited at the last removal.
     const ENDED_MAX: usize = 64;
 
     fn register(&self) -> MutexGuard<'_, Register> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A task has begun, and waits for something. Most tasks never do, and are not entered here: it
+    /// Adds a task that waits for something. Most tasks never wait, and so are never entered: that
     /// was a tenth of the work of a small one.
     pub(crate) fn add(&self, id: TaskId, task: Task<()>) {
         let mut register = self.register();
@@ -45,7 +44,7 @@ impl Guests {
         tasks.push((id, task));
     }
 
-    /// Stops these. They are dropped by workers, one by one.
+    /// Stops the tasks that `which` selects. Workers drop them one by one.
     pub(crate) fn stop(&self, which: impl Fn(TaskId) -> bool) {
         let mut register = self.register();
         let stopped: Vec<_> = register.tasks.extract_if(.., |(id, _)| which(*id)).collect();
@@ -54,7 +53,7 @@ impl Guests {
         drop(stopped);
     }
 
-    /// Lets go of those that have ended. Whether there are no others.
+    /// Removes ended tasks. Returns whether none is left.
     pub(crate) fn tidy(&self) -> bool {
         let mut register = self.register();
         register.tasks.retain(|(_, task)| !task.is_finished());
@@ -63,7 +62,7 @@ impl Guests {
         register.tasks.is_empty()
     }
 
-    /// Stops all, and those that come later.
+    /// Stops all tasks, and any that is added later.
     pub(crate) fn clear(&self) {
         self.register().is_closed = true;
         self.stop(|_| true);
@@ -76,7 +75,7 @@ mod tests {
     use ultramarine_topology::Pe;
 
     #[test]
-    fn tasks_that_have_ended_are_let_go() {
+    fn ended_tasks_are_removed() {
         let guests = Guests::default();
         let (runnable, waiting) = async_task::spawn(async {}, |_| {});
         let of = |home| TaskId { home: Pe::new(home), future: 7 };

@@ -1,15 +1,15 @@
-//! What one PE has to do, and who does it: queues, timers, and the state of its threads. It knows
-//! no PE: what waits is any [`Queued`](queues::Queued).
+//! The work of one PE and its threads: queues, timers, and the state of workers. This floor knows
+//! no PE: what waits in a queue is any [`Queued`](queues::Queued).
 //!
 //! | file | what |
 //! |---|---|
 //! | `queues`, `shelves` | the pool's shelves as lock-free deques, and the ready queue |
-//! | `serial` | a queue that is emptied by one thread at a time |
-//! | `timers` | sleepers by the time at which they wake |
+//! | `serial` | a queue that one thread at a time empties |
+//! | `timers` | tasks that sleep, by the time at which they wake |
 //! | `guests` | tasks of other PEs that wait here for something |
 //! | `threads`, `nesting` | worker threads, and whether one waits inside rayon |
-//! | `standby` | what must not wait for a worker |
-//! | `blocked` | workers whose tasks wait without letting others run |
+//! | `standby` | the thread that runs what must not wait for a worker |
+//! | `blocked` | finding tasks that block their worker |
 
 pub(crate) mod blocked;
 pub(crate) mod guests;

@@ -1,14 +1,14 @@
-//! Whether a worker has something to come back to.
+//! Whether a worker's call comes from rayon's main loop, or from inside a wait.
 //!
-//! A thread that waits in rayon's `join` runs whatever job it finds, and a job of ours may be among
-//! them. It must not start a task there: the `join` would return only after that. But rayon does
-//! not say whether it runs a job from its main loop or inside a wait, nor whether the job below it
-//! on the stack was one of the user's, which it had stolen while the worker slept.
+//! A thread that waits in rayon's `join` runs any job it finds, also one of ours. It must not start
+//! a task there: the `join` would return only after the task. But rayon does not say whether it
+//! runs a job from its main loop or inside a wait. Nor does it say whether the job below on the
+//! stack was a user's, stolen while the worker slept.
 //!
-//! The stack says it. A call from rayon's main loop always comes from the same few frames, so it is
-//! as deep in the stack as the first of all calls was, on any worker. That one cannot have been
-//! nested: user's code runs in tasks only, and these are started by such calls. In a wait there are
-//! at least the frames of the user's job and of the wait in addition.
+//! The stack tells. A call from rayon's main loop always comes through the same few frames, so on
+//! any worker it is as deep in the stack as the very first call was. That one cannot have been
+//! nested: user code runs only in tasks, and tasks are started by such calls. Inside a wait there
+//! are at least the frames of the user's job and of the wait in addition.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ thread_local! {
     static BASE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How far from there the first call of all was.
+/// The depth, from there, of the very first call.
 static FIRST_DEPTH: OnceLock<usize> = OnceLock::new();
 
 #[inline(never)]
@@ -31,16 +31,15 @@ fn stack_address() -> usize {
     std::hint::black_box(&raw const here).addr()
 }
 
-/// The calling thread becomes a worker.
+/// Marks the stack of the calling thread, which becomes a worker.
 pub(crate) fn mark_base() {
     BASE.set(stack_address());
 }
 
-/// Whether rayon runs the caller inside a wait. To be asked by a job as the first thing.
+/// Whether rayon runs the caller inside a wait. A job must ask this first of all.
 #[inline(never)]
 pub(crate) fn is_nested() -> bool {
-    // In the memory of a stack that has been moved to the heap the distance is arbitrary, and
-    // large.
+    // If the stack has been moved to the heap, the distance is arbitrary, and large.
     let depth = BASE.get().wrapping_sub(stack_address());
     let first = *FIRST_DEPTH.get_or_init(|| depth);
     depth.wrapping_sub(first).cast_signed().unsigned_abs() > SAME_DEPTH_BYTES

@@ -1,20 +1,20 @@
 //! The pool's shelves as lock-free deques, and the ready queue.
 //!
-//! Each worker has a deque for each radius, which it alone pushes to and takes the youngest from;
-//! everyone else takes the oldest (Chase and Lev's deque). Threads that are not workers of the PE
-//! put tasks into one common queue for each radius. Which shelf is looked at first is the
-//! protocol's [`Pool`] policy, here as everywhere.
+//! Each worker has a deque for each radius. It alone pushes to the deque and takes the youngest
+//! task; all other threads take the oldest (Chase and Lev's deque). Threads that are not workers of
+//! the PE push to one common queue for each radius. Which shelf is looked at first is decided by
+//! the protocol's [`Pool`], here as everywhere.
 //!
-//! Before all shelves come tasks placed here by name, and the ready queue: tasks that waited for
-//! something and can go on.
+//! Before all shelves come tasks that were placed on this PE, and the ready queue: tasks that
+//! waited for something and can go on.
 
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
 
-pub(crate) use super::shelves::Common;
+pub(crate) use super::shelves::CommonShelf;
 
-use super::shelves::{Own, take};
+use super::shelves::{WorkerShelf, take};
 use crate::code::Name;
 use crate::executor::task::activity::Activity;
 use crate::protocol::{Pool, Radii};
@@ -27,14 +27,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A task that waits in the queues of a PE.
 pub(crate) trait Queued: Send + Sized + 'static {
-    /// What says the name of its function, where that is known before it is started.
+    /// The name of its function, if that is known before the start.
     fn function(&self) -> Option<Name>;
 
     /// Ends a task that will not be run.
     fn call_off(self);
 
-    /// Lets at what the calling thread is among the workers. (A thread has one seat, whatever waits
-    /// in the queues: so the static is where the type of the tasks is known.)
+    /// Gives access to the calling thread's seat. (A thread has one seat. The static stands where
+    /// the type of the tasks is known.)
     fn with_seat<R>(act: impl FnOnce(&RefCell<Option<Seat<Self>>>) -> R) -> R;
 }
 
@@ -42,41 +42,41 @@ pub(crate) trait Queued: Send + Sized + 'static {
 pub(crate) enum Work<T> {
     /// A task that no thread has started.
     Start(T),
-    /// A task that waited for something.
+    /// A task that waited for something and can go on.
     Resume(Ready),
 }
 
 /// A task that can go on.
 pub(crate) enum Ready {
     Task(Runnable),
-    /// The main task, unless it is run elsewhere meanwhile.
+    /// The main task, unless another thread runs it meanwhile.
     Main,
 }
 
 /// All queues of a PE.
 pub(crate) struct Queues<T> {
     pub(crate) radii: Radii,
-    /// Tasks put there by threads that are not workers, by radius.
+    /// Tasks from threads that are not workers, by radius.
     arrived: Box<[Arc<Injector<T>>]>,
     /// What comes before all tasks: messages to be read.
     urgent: SegQueue<T>,
-    /// Tasks placed here by name.
+    /// Tasks that were placed on this PE.
     placed: SegQueue<T>,
     /// Tasks that can go on, from threads that are not workers.
     ready: SegQueue<Ready>,
-    workers: Box<[Ends<T>]>,
-    /// How many tasks were started by threads without deques of their own.
-    started_standing: Activity,
+    workers: Box<[WorkerStealers<T>]>,
+    /// The number of tasks that were started by threads without deques.
+    started_without_deques: Activity,
 }
 
-/// What others see of a worker.
-struct Ends<T> {
+/// The ends of a worker's deques that other threads use.
+struct WorkerStealers<T> {
     ready: Stealer<Ready>,
     shelves: Box<[Stealer<T>]>,
     activity: Arc<Activity>,
 }
 
-/// How many other workers one looks at to see whether there is something to steal.
+/// A worker looks at this number of other workers to see whether there is something to steal.
 const GLANCES: usize = 4;
 
 /// A worker's own ends of its deques.
@@ -84,41 +84,41 @@ pub(crate) struct Deques<T> {
     index: usize,
     activity: Arc<Activity>,
     ready: Deque<Ready>,
-    /// How often it has asked for something to do.
+    /// How often it has asked for work.
     asked: u8,
-    /// Whom of the others it looks at next.
+    /// The next of the other workers to look at.
     glance: usize,
-    own: Pool<Own<T>>,
-    /// The shelves of everybody.
-    common: Pool<Common<T>>,
+    own: Pool<WorkerShelf<T>>,
+    /// The common shelves: those of all workers, and the common queues.
+    common: Pool<CommonShelf<T>>,
 }
 
-/// Counts one more, where no other thread does.
+/// Adds one to a counter that only this thread writes.
 fn count(number: &AtomicU64) {
     number.store(number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// What a thread is for the PE whose worker it is.
+/// A worker's *seat*: the queues it serves, and how it takes tasks from them.
 pub(crate) struct Seat<T> {
     queues: Arc<Queues<T>>,
-    place: Place<T>,
+    kind: WorkerKind<T>,
 }
 
-/// What a worker takes tasks from.
-enum Place<T> {
-    /// Its own deques, and then everybody's.
-    Own(Deques<T>),
-    /// It has come later and has none of its own: only everybody's.
-    Standing(Pool<Common<T>>),
+/// How a worker takes tasks.
+enum WorkerKind<T> {
+    /// From its own deques first, then from the common shelves.
+    Regular(Deques<T>),
+    /// It replaces a stuck worker and has no deques: only from the common shelves.
+    Substitute(Pool<CommonShelf<T>>),
 }
 
 impl<T: Queued> Queues<T> {
-    /// The queues of a PE with this many workers, and the workers' ends of them.
+    /// The queues of a PE with this number of workers, and the workers' ends of them.
     pub(crate) fn new(radii: Radii, threads: usize) -> (Arc<Self>, Vec<Deques<T>>) {
         let shelves = || (0..radii.count()).map(|_| Deque::new_lifo()).collect::<Vec<_>>();
         let own: Vec<Vec<Deque<T>>> = (0..threads).map(|_| shelves()).collect();
         let ready: Vec<Deque<Ready>> = (0..threads).map(|_| Deque::new_fifo()).collect();
-        let ends = |(shelves, ready): (&Vec<Deque<T>>, &Deque<Ready>)| Ends {
+        let ends = |(shelves, ready): (&Vec<Deque<T>>, &Deque<Ready>)| WorkerStealers {
             ready: ready.stealer(),
             shelves: shelves.iter().map(Deque::stealer).collect(),
             activity: Arc::default(),
@@ -130,7 +130,7 @@ impl<T: Queued> Queues<T> {
             ready: SegQueue::new(),
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
-            started_standing: Activity::default(),
+            started_without_deques: Activity::default(),
         });
         let deques =
             own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
@@ -139,16 +139,16 @@ impl<T: Queued> Queues<T> {
                 ready,
                 asked: 0,
                 glance: 0,
-                own: Pool::new(shelves.into_iter().map(Own)),
+                own: Pool::new(shelves.into_iter().map(WorkerShelf)),
                 common: queues.common(index + 1),
             });
         let deques = deques.collect();
         (queues, deques)
     }
 
-    /// The shelves of everybody, as one pool, from which that worker's tasks are taken first.
-    pub(crate) fn common(&self, next: usize) -> Pool<Common<T>> {
-        Pool::new((0..self.radii.count()).map(|shelf| Common {
+    /// The common shelves as one pool. Tasks of worker `next` are taken first.
+    pub(crate) fn common(&self, next: usize) -> Pool<CommonShelf<T>> {
+        Pool::new((0..self.radii.count()).map(|shelf| CommonShelf {
             arrived: self.arrived[shelf].clone(),
             workers: self.workers.iter().map(|worker| worker.shelves[shelf].clone()).collect(),
             next,
@@ -157,49 +157,49 @@ impl<T: Queued> Queues<T> {
 
     /// Makes the calling thread a worker.
     pub(crate) fn seat(self: &Arc<Self>, deques: Deques<T>) {
-        deques.activity.sits_down();
-        self.take_seat(Place::Own(deques));
+        deques.activity.bind_to_this_thread();
+        self.take_seat(WorkerKind::Regular(deques));
     }
 
-    /// Makes the calling thread a worker without deques of its own.
-    pub(crate) fn stand(self: &Arc<Self>) {
-        self.take_seat(Place::Standing(self.common(0)));
+    /// Makes the calling thread a worker without deques, in place of a stuck one.
+    pub(crate) fn seat_substitute(self: &Arc<Self>) {
+        self.take_seat(WorkerKind::Substitute(self.common(0)));
     }
 
-    fn take_seat(self: &Arc<Self>, place: Place<T>) {
-        T::with_seat(|seat| seat.replace(Some(Seat { queues: self.clone(), place })));
+    fn take_seat(self: &Arc<Self>, kind: WorkerKind<T>) {
+        T::with_seat(|seat| seat.replace(Some(Seat { queues: self.clone(), kind })));
     }
 
-    /// Lets a worker of this PE at its place. `None` on any other thread.
-    fn with_place<R>(&self, act: impl FnOnce(&mut Place<T>) -> R) -> Option<R> {
+    /// Runs `act` on a worker of this PE. `None` on any other thread.
+    fn with_kind<R>(&self, act: impl FnOnce(&mut WorkerKind<T>) -> R) -> Option<R> {
         T::with_seat(|seat| {
             let mut seat = seat.borrow_mut();
             let seat = seat.as_mut().filter(|seat| std::ptr::eq(&raw const *seat.queues, self))?;
-            Some(act(&mut seat.place))
+            Some(act(&mut seat.kind))
         })
     }
 
-    /// Lets a worker of this PE at its own ends. `None` on any other thread.
-    fn with_own<R>(&self, act: impl FnOnce(&mut Deques<T>) -> R) -> Option<R> {
-        self.with_place(|place| match place {
-            Place::Own(deques) => Some(act(deques)),
-            Place::Standing(_) => None,
+    /// Runs `act` on the calling worker's deques. `None` on a thread that has none here.
+    fn with_deques<R>(&self, act: impl FnOnce(&mut Deques<T>) -> R) -> Option<R> {
+        self.with_kind(|kind| match kind {
+            WorkerKind::Regular(deques) => Some(act(deques)),
+            WorkerKind::Substitute(_) => None,
         })?
     }
 
     /// Whether the calling thread is a worker of this PE.
     pub(crate) fn is_worker(&self) -> bool {
-        self.with_place(|_| ()).is_some()
+        self.with_kind(|_| ()).is_some()
     }
 
-    /// Puts a fork on a shelf, if it can be pulled back from there. Whether it was put there.
+    /// Puts a fork on a shelf if it can be pulled back from there. Returns whether it did.
     ///
-    /// A thread without deques cannot pull anything back, so that what its parent takes back would
-    /// pile up in the common queue. It puts a fork there only while no other task waits there: then
-    /// thieves find something, and at most one empty task is left behind.
+    /// A thread without deques cannot pull anything back, so forks that their parents take back
+    /// would pile up in the common queue. It puts a fork there only while no other task waits
+    /// there: then thieves find something, and at most one empty task is left behind.
     pub(crate) fn push_fork(&self, shelf: usize, task: T) -> bool {
         let mut task = Some(task);
-        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        self.with_deques(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
         match task {
             None => true,
             Some(task) if self.arrived[shelf].is_empty() => {
@@ -210,11 +210,11 @@ impl<T: Queued> Queues<T> {
         }
     }
 
-    /// Puts a task on a shelf of the pool. Whether the calling thread is a worker with shelves of
-    /// its own.
+    /// Puts a task on a shelf of the pool. Returns whether the calling thread is a worker with
+    /// shelves.
     pub(crate) fn push(&self, shelf: usize, task: T) -> bool {
         let mut task = Some(task);
-        self.with_own(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
+        self.with_deques(|own| own.own.shelf(shelf).0.push(task.take().expect("taken only here")));
         match task {
             None => true,
             Some(task) => {
@@ -224,10 +224,10 @@ impl<T: Queued> Queues<T> {
         }
     }
 
-    /// Takes a task off its shelf again, if it is the youngest that the calling worker has there:
-    /// else it stays, for somebody to find out that it has been started.
+    /// Takes a task off its shelf again if it is the calling worker's youngest there. Else it
+    /// stays, and the thread that takes it finds that it has been started.
     pub(crate) fn pull_back(&self, shelf: usize, is_it: impl FnOnce(&T) -> bool) {
-        self.with_own(|own| {
+        self.with_deques(|own| {
             let shelf = &own.own.shelf(shelf).0;
             if let Some(youngest) = shelf.pop() {
                 if is_it(&youngest) {
@@ -252,21 +252,21 @@ impl<T: Queued> Queues<T> {
     /// Puts a task that can go on before all shelves.
     pub(crate) fn push_ready(&self, task: Ready) {
         let mut task = Some(task);
-        self.with_own(|own| own.ready.push(task.take().expect("taken only here")));
+        self.with_deques(|own| own.ready.push(task.take().expect("taken only here")));
         task.into_iter().for_each(|task| self.ready.push(task));
     }
 
-    /// What the calling worker should do next. `None` on any other thread.
+    /// The next work of the calling worker. `None` on any other thread.
     pub(crate) fn next(&self) -> Option<Work<T>> {
-        self.with_place(|place| match place {
-            Place::Own(own) => self.next_of(own),
-            Place::Standing(common) => {
+        self.with_kind(|kind| match kind {
+            WorkerKind::Regular(own) => self.next_of(own),
+            WorkerKind::Substitute(common) => {
                 let work = (self.next_placed())
                     .or_else(|| self.next_ready(None))
                     .or_else(|| common.select_local().map(Work::Start))
                     .or_else(|| self.steal_ready())?;
                 if matches!(work, Work::Start(_)) {
-                    self.started_standing.started.fetch_add(1, Ordering::Relaxed);
+                    self.started_without_deques.started.fetch_add(1, Ordering::Relaxed);
                 }
                 Some(work)
             }
@@ -275,40 +275,42 @@ impl<T: Queued> Queues<T> {
 
     /// A task that can go on, for a worker that must start none. `None` on any other thread.
     pub(crate) fn next_to_resume(&self) -> Option<Work<T>> {
-        self.with_place(|place| match place {
-            Place::Own(own) => self.next_ready(Some(own)).or_else(|| self.steal_ready()),
-            Place::Standing(_) => self.next_ready(None).or_else(|| self.steal_ready()),
+        self.with_kind(|kind| match kind {
+            WorkerKind::Regular(own) => self.next_ready(Some(own)).or_else(|| self.steal_ready()),
+            WorkerKind::Substitute(_) => self.next_ready(None).or_else(|| self.steal_ready()),
         })?
     }
 
     /// What comes before all tasks, for a thread that is no worker.
     pub(crate) fn next_urgent(&self) -> Option<T> {
         let task = self.urgent.pop()?;
-        self.started_standing.started.fetch_add(1, Ordering::Relaxed);
+        self.started_without_deques.started.fetch_add(1, Ordering::Relaxed);
         Some(task)
     }
 
     fn next_placed(&self) -> Option<Work<T>> {
-        // They are mostly empty, and looking takes no fence, as trying does.
+        // These queues are mostly empty. Looking first needs no fence, as trying does.
         let take = |queue: &SegQueue<T>| if queue.is_empty() { None } else { queue.pop() };
         take(&self.urgent).or_else(|| take(&self.placed)).map(Work::Start)
     }
 
     fn next_ready(&self, own: Option<&Deques<T>>) -> Option<Work<T>> {
-        // First what others have put there, or a task that yields would always be before it.
+        // First what other threads have put there. Otherwise a task that yields would always come
+        // before it.
         (if self.ready.is_empty() { None } else { self.ready.pop() })
             .or_else(|| own?.ready.pop())
             .map(Work::Resume)
     }
 
     fn steal_ready(&self) -> Option<Work<T>> {
-        let steal = |worker: &Ends<T>| take(|| worker.ready.steal());
+        let steal = |worker: &WorkerStealers<T>| take(|| worker.ready.steal());
         self.workers.iter().find_map(steal).map(Work::Resume)
     }
 
-    /// What a worker with deques of its own should do next.
+    /// The next work of a worker with deques.
     fn next_of(&self, own: &mut Deques<T>) -> Option<Work<T>> {
-        // Tasks that go on placing others must not keep those that can go on from ever doing so.
+        // Now and then the ready queue comes first: otherwise tasks that keep placing others would
+        // keep ready tasks from ever going on.
         own.asked = own.asked.wrapping_add(1);
         let work = (if own.asked == 0 { self.next_ready(Some(own)) } else { None })
             .or_else(|| self.next_placed())
@@ -330,7 +332,7 @@ impl<T: Queued> Queues<T> {
         Some(work)
     }
 
-    /// Whether there is nothing to do. May be outdated as soon as it is said.
+    /// Whether there is nothing to do. The answer may be outdated at once.
     pub(crate) fn is_empty(&self) -> bool {
         !self.has_ready() && self.has_none_to_steal()
     }
@@ -350,17 +352,17 @@ impl<T: Queued> Queues<T> {
         !self.ready.is_empty() || self.workers.iter().any(|worker| !worker.ready.is_empty())
     }
 
-    /// Whether no task waits that somebody could steal.
+    /// Whether no task waits that a worker could steal.
     pub(crate) fn has_none_to_steal(&self) -> bool {
         self.arrived.iter().all(|queue| queue.is_empty())
             && self.workers.iter().all(|worker| worker.shelves.iter().all(Stealer::is_empty))
     }
 
-    /// Whether the calling worker sees no task that somebody could steal: it looks at what it has,
-    /// and at a few of the others, in turn. To look at all of 64 workers took 1.7 µs.
+    /// Whether the calling worker sees no task that could be stolen: it looks at its own shelves,
+    /// and at a few of the others in turn. To look at all of 64 workers took 1.7 µs.
     pub(crate) fn sees_none_to_steal(&self) -> bool {
         let has_none = |worker: usize| self.workers[worker].shelves.iter().all(Stealer::is_empty);
-        let seen = self.with_own(|own| {
+        let seen = self.with_deques(|own| {
             let others = self.workers.len() - 1;
             let looks = GLANCES.min(others);
             let begin = own.glance;
@@ -373,24 +375,24 @@ impl<T: Queued> Queues<T> {
         seen.unwrap_or_else(|| self.has_none_to_steal())
     }
 
-    /// How many tasks wait on the calling worker's own shelves; on a thread without any, as many as
-    /// there can be.
+    /// How many tasks wait on the calling worker's own shelves; `usize::MAX` on a thread without
+    /// any.
     pub(crate) fn own_len(&self) -> usize {
-        self.with_own(|own| own.own.len()).unwrap_or(usize::MAX)
+        self.with_deques(|own| own.own.len()).unwrap_or(usize::MAX)
     }
 
-    /// How many tasks the workers have started.
+    /// The number of tasks that have been started.
     pub(crate) fn started(&self) -> u64 {
-        let all = self.activities().chain([&self.started_standing]);
+        let all = self.activities().chain([&self.started_without_deques]);
         all.map(|activity| activity.started.load(Ordering::Relaxed)).sum()
     }
 
-    /// What each worker does, but for those without deques of their own.
+    /// What each worker with deques does.
     pub(crate) fn activities(&self) -> impl Iterator<Item = &Activity> + Clone {
         self.workers.iter().map(|worker| &*worker.activity)
     }
 
-    /// Takes out everything, from any thread.
+    /// Ends or drops everything in the queues. Any thread may call this.
     pub(crate) fn clear(&self) {
         while let Some(task) = self.urgent.pop().or_else(|| self.placed.pop()) {
             task.call_off();

@@ -1,14 +1,14 @@
-//! A queue that is emptied by one thread at a time.
+//! A queue that one thread at a time empties.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Things to be done one after the other.
+/// Items that are handled one after the other.
 pub(crate) struct Serial<T>(Mutex<Queue<T>>);
 
 struct Queue<T> {
     waiting: VecDeque<T>,
-    /// Whether there is somebody who will take all that is in it.
+    /// Whether a thread is emptying it.
     is_served: bool,
 }
 
@@ -20,12 +20,12 @@ impl<T> Default for Serial<T> {
 
 impl<T> Serial<T> {
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts one more behind the others. Whether the caller is to have it served, since
-    /// no thread is.
+    /// Adds an item at the end. Returns whether the caller must have the queue emptied, since no
+    /// thread is at it.
     #[must_use]
     pub(crate) fn push(&self, item: T) -> bool {
         let mut queue = self.lock();
@@ -33,7 +33,8 @@ impl<T> Serial<T> {
         !std::mem::replace(&mut queue.is_served, true)
     }
 
-    /// The next one, for the one who serves it; `None`: it is empty, and the caller is to go.
+    /// The next item, for the thread that empties the queue. `None`: the queue is empty, and that
+    /// thread must stop.
     pub(crate) fn next(&self) -> Option<T> {
         let mut queue = self.lock();
         let next = queue.waiting.pop_front();

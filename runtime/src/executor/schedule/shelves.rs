@@ -1,12 +1,12 @@
-//! The shelves of a worker's own, and those of everybody.
+//! The shelves of one worker, and the common shelves of a PE.
 
 use crate::protocol::Shelf;
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
 use std::sync::Arc;
 
-pub(crate) struct Own<T>(pub(crate) Deque<T>);
+pub(crate) struct WorkerShelf<T>(pub(crate) Deque<T>);
 
-impl<T> Shelf for Own<T> {
+impl<T> Shelf for WorkerShelf<T> {
     type Task = T;
     fn take_youngest(&mut self) -> Option<T> {
         self.0.pop()
@@ -19,17 +19,17 @@ impl<T> Shelf for Own<T> {
     }
 }
 
-/// The tasks of one radius on the whole PE.
-pub(crate) struct Common<T> {
+/// All tasks of one radius on the PE.
+pub(crate) struct CommonShelf<T> {
     pub(crate) arrived: Arc<Injector<T>>,
     pub(crate) workers: Box<[Stealer<T>]>,
-    /// The worker to take from next: not always from the same.
+    /// The worker to take from next, so that all are taken from in turn.
     pub(crate) next: usize,
 }
 
-impl<T> Shelf for Common<T> {
+impl<T> Shelf for CommonShelf<T> {
     type Task = T;
-    /// The youngest can be taken only by the worker that put it there: takes the oldest.
+    /// Takes the oldest: only the worker that pushed a task can take the youngest.
     fn take_youngest(&mut self) -> Option<T> {
         self.take_oldest()
     }
@@ -52,7 +52,7 @@ impl<T> Shelf for Common<T> {
     }
 }
 
-/// Steals until it is clear whether there is something.
+/// Repeats a steal until it succeeds or there is nothing.
 pub(crate) fn take<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
     loop {
         match steal() {

@@ -1,4 +1,5 @@
-//! The state of the thread that stands in for the workers, and what it stands in for.
+//! The state of the *standby*: a thread that runs what must not wait, while all workers are inside
+//! long tasks.
 
 use crate::executor::task::caught::discard_with;
 use async_task::Runnable;
@@ -6,7 +7,7 @@ use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The thread, and what it stands in for.
+/// The standby thread, and the main task if that can go on.
 #[derive(Default)]
 pub(crate) struct Standby {
     state: Mutex<State>,
@@ -19,35 +20,35 @@ struct State {
     main: Option<Runnable>,
     /// Whether a [`Ready::Main`](super::queues::Ready::Main) is in a queue.
     is_main_announced: bool,
-    /// Since when the driver has seen something wait each time that it looked.
+    /// When the driver first saw something wait; `None` once it has seen nothing wait.
     waiting_since: Option<Instant>,
     has_thread: bool,
     stage: Stage,
 }
 
-/// What the thread does, if it is there.
+/// What the thread does.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
     Sleeps,
-    /// It has been called, and comes.
+    /// It has been called, and will come.
     IsCalled,
     IsAtWork,
-    /// It goes for good: the PE has left.
+    /// It ends: the PE has left.
     IsClosed,
 }
 
 /// The driver calls the thread when something has waited for this long. Mostly a worker comes to it
 /// within microseconds.
-const LATE_AFTER: Duration = Duration::from_millis(1);
+const CALL_STANDBY_AFTER: Duration = Duration::from_millis(1);
 
 thread_local! {
     static IS_STANDBY: Cell<bool> = const { Cell::new(false) };
     static IS_URGENT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does something that must not wait for a worker. What it begins and what then waits for something
-/// must not either.
+/// Runs `act`, which must not wait for a worker. Tasks that it starts, and that wait for something,
+/// are urgent too when they go on.
 pub(crate) fn urgently<R>(act: impl FnOnce() -> R) -> R {
     let was_urgent = IS_URGENT.replace(true);
     let result = act();
@@ -55,23 +56,23 @@ pub(crate) fn urgently<R>(act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether the caller does something urgent.
+/// Whether the caller runs inside [`urgently`].
 pub(crate) fn is_urgent() -> bool {
     IS_URGENT.get()
 }
 
-/// Whether the calling thread is the one that stands in.
+/// Whether the calling thread is the standby.
 pub(crate) fn is_standby() -> bool {
     IS_STANDBY.get()
 }
 
 impl Standby {
     fn state(&self) -> MutexGuard<'_, State> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the thread is doing something.
+    /// Whether the thread works, or has been called to work.
     pub(crate) fn is_at_work(&self) -> bool {
         matches!(self.state().stage, Stage::IsCalled | Stage::IsAtWork)
     }
@@ -86,8 +87,8 @@ impl Standby {
         discard_with(|| drop(main));
     }
 
-    /// Keeps the main task, which can go on, for the first thread that takes it. Whether it is to
-    /// be announced in a queue; `None` once the PE has left.
+    /// Keeps the main task, which can go on, for the first thread that takes it. Returns whether it
+    /// must be announced in a queue; `None` once the PE has left.
     pub(crate) fn offer_main(&self, main: Runnable) -> Option<bool> {
         let mut state = self.state();
         if state.stage == Stage::IsClosed {
@@ -105,25 +106,25 @@ impl Standby {
         self.state().main.take()
     }
 
-    /// The same for a worker that has found the announcement in a queue.
+    /// The same, for a worker that has found the announcement in a queue.
     pub(crate) fn take_announced_main(&self) -> Option<Runnable> {
         let mut state = self.state();
         state.is_main_announced = false;
         state.main.take()
     }
 
-    /// Whether the main task, or something else that is urgent, has waited for too long. To be
-    /// asked now and then.
-    pub(crate) fn is_late(&self, has_urgent: bool) -> bool {
+    /// Whether the main task, or something else that is urgent, has waited for too long. The driver
+    /// asks this now and then.
+    pub(crate) fn has_waited_too_long(&self, has_urgent: bool) -> bool {
         let mut state = self.state();
         let is_waiting = state.main.is_some() || has_urgent;
         let now = Instant::now();
         let since = is_waiting.then(|| state.waiting_since.unwrap_or(now));
         state.waiting_since = since;
-        since.is_some_and(|since| now - since >= LATE_AFTER)
+        since.is_some_and(|since| now - since >= CALL_STANDBY_AFTER)
     }
 
-    /// Calls the thread, unless it comes already. Whether it has yet to be started.
+    /// Calls the thread, unless it has been called. Returns whether the caller must start it.
     pub(crate) fn call(&self) -> bool {
         let mut state = self.state();
         match state.stage {
@@ -140,13 +141,13 @@ impl Standby {
     }
 
     /// The thread could not be started.
-    pub(crate) fn has_no_thread(&self) {
+    pub(crate) fn note_no_thread(&self) {
         let mut state = self.state();
         (state.has_thread, state.stage) = (false, Stage::Sleeps);
     }
 
-    /// Makes the calling thread the one that stands in: does `stand_in` each time that it is
-    /// called, until the PE has left.
+    /// Makes the calling thread the standby: it runs `stand_in` each time it is called, until the
+    /// PE has left.
     pub(crate) fn stand_by(&self, stand_in: impl Fn()) {
         IS_STANDBY.set(true);
         while self.is_called() {
@@ -154,7 +155,7 @@ impl Standby {
         }
     }
 
-    /// Waits until the thread is called. Not so if that is for it to end.
+    /// Waits for a call. Returns false if the PE has left.
     fn is_called(&self) -> bool {
         let mut state = self.state();
         if state.stage == Stage::IsAtWork {

@@ -1,4 +1,4 @@
-//! Who takes what from whose queues.
+//! Which worker takes which task from which queue.
 
 use super::*;
 use ultramarine_topology::Topology;
@@ -21,7 +21,7 @@ impl Queued for Numbered {
     }
 }
 
-/// Has that worker put this many tasks on its shelf. Each has the worker's number.
+/// Has that worker put this number of tasks on its shelf. Each has the worker's number.
 fn push(queues: &Arc<Queues<Numbered>>, worker: Deques<Numbered>, tasks: usize) {
     let queues = queues.clone();
     let pushing = std::thread::spawn(move || {
@@ -50,7 +50,7 @@ fn a_worker_looks_at_others_in_turn() {
 }
 
 #[test]
-fn what_is_stolen_comes_from_all_workers_in_turn() {
+fn thieves_take_from_all_workers_in_turn() {
     let (queues, deques) = queues(2);
     deques.into_iter().for_each(|worker| push(&queues, worker, 3));
     let mut pool = queues.common(1);
@@ -59,7 +59,7 @@ fn what_is_stolen_comes_from_all_workers_in_turn() {
 }
 
 #[test]
-fn messages_begin_before_placed_tasks_and_these_before_others() {
+fn messages_start_before_placed_tasks_and_these_before_others() {
     let (queues, mut deques) = queues(1);
     queues.seat(deques.remove(0));
     queues.push(0, Numbered(2));

@@ -3,10 +3,10 @@
 use super::nesting::mark_base;
 use ultramarine_topology::Pe;
 
-/// The stack of each worker: problems may be divided thousands of times, one inside the other.
+/// The stack of each worker, in bytes: divided problems may nest thousands deep.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
 
-/// The worker threads of a PE; `seat` makes workers of them.
+/// Starts the worker threads of a PE. `seat` makes each of them a worker.
 pub(crate) fn workers(
     me: Pe,
     threads: usize,
@@ -17,7 +17,7 @@ pub(crate) fn workers(
         .num_threads(threads)
         .stack_size(STACK_BYTES)
         .thread_name(move |index| format!("pe{}-{role}{index}", me.number()))
-        // The same code, with the same frames, for all workers that there will be: see `nesting`.
+        // All workers, also later ones, start through the same frames: see `nesting`.
         .start_handler(move |index| {
             mark_base();
             seat(index);

@@ -1,4 +1,4 @@
-//! Sleepers by the time at which they wake.
+//! Tasks that sleep, by the time at which they wake.
 
 use crate::executor::task::caught::discard_with;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// The sleepers of a PE by the time at which they wake; the number tells equal times apart.
+/// The sleepers of a PE by the time at which they wake. The number tells equal times apart.
 #[derive(Default)]
 pub(crate) struct Timers {
     sleepers: Mutex<Sleepers>,
@@ -23,7 +23,7 @@ impl Timers {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes those whose time has come. Returns how long the next one still sleeps.
+    /// Wakes the sleepers whose time has come. Returns how long the next one still sleeps.
     pub(crate) fn fire(&self, now: Instant) -> Option<Duration> {
         loop {
             let mut sleepers = self.sleepers();
@@ -38,13 +38,13 @@ impl Timers {
         }
     }
 
-    /// Wakes all sleepers, for them to be dropped: the job is ending.
+    /// Wakes all sleepers so that they are dropped: the job is ending.
     pub(crate) fn clear(&self) {
         let sleepers = std::mem::take(&mut *self.sleepers());
         sleepers.by_time.into_values().for_each(|waker| discard_with(|| waker.wake()));
     }
 
-    /// Enters a sleeper, or a sleeper of this number again with another waker.
+    /// Enters a sleeper. If it has a number already, its waker is replaced.
     pub(crate) fn enter(&self, until: Instant, number: &mut Option<u64>, waker: Waker) {
         let mut sleepers = self.sleepers();
         sleepers.last += 1;

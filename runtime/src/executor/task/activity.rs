@@ -1,4 +1,4 @@
-//! What a worker does, for others to see.
+//! What a worker does at the moment, for other threads to read.
 
 use crate::code::{Name, NameCell};
 use std::cell::RefCell;
@@ -8,34 +8,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What a worker does. On a cache line of its own, because its worker alone writes it, and often.
+/// What a worker does. It has a cache line to itself, because its worker writes it often.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Activity {
-    /// How many tasks it has started.
+    /// The number of tasks it has started.
     pub(crate) started: AtomicU64,
-    /// How often it has gone on with a task.
+    /// How often it has resumed a task.
     pub(crate) resumed: AtomicU64,
     /// The function that it is inside of; none between two tasks.
     pub(crate) function: NameCell,
-    /// What the system knows of its thread.
+    /// The thread's directory under `/proc`.
     thread: OnceLock<PathBuf>,
 }
 
 thread_local! {
-    /// The calling thread's, if it is a worker.
+    /// The calling thread's activity, if it is a worker.
     static OWN: RefCell<Option<Arc<Activity>>> = const { RefCell::new(None) };
 }
 
-/// Notes the function that the calling worker goes into, or that it is between two tasks. Which it
-/// was before. (It takes 5 ns: what starts a task that was spawned here has it noted already.)
-pub(crate) fn goes_into(function: Option<Name>) -> Option<Name> {
+/// Notes that the calling worker enters a function, or (`None`) that it is between two tasks.
+/// Returns the function it was in before. (This takes 5 ns. The start of a task that was spawned
+/// here skips it: the queue has noted the function already.)
+pub(crate) fn enter_function(function: Option<Name>) -> Option<Name> {
     OWN.with_borrow(|own| own.as_ref()?.function.replace(function))
 }
 
 impl Activity {
-    /// The calling thread is the worker.
-    pub(crate) fn sits_down(self: &Arc<Self>) {
+    /// Makes the calling thread the worker whose activity this is.
+    pub(crate) fn bind_to_this_thread(self: &Arc<Self>) {
         if let Ok(thread) = fs::read_link("/proc/thread-self") {
             let _ = self.thread.set(Path::new("/proc").join(thread));
         }
@@ -46,15 +47,15 @@ impl Activity {
         self.started.load(Ordering::Relaxed) + self.resumed.load(Ordering::Relaxed)
     }
 
-    /// How long its thread has used a core, or waited for one. `None` where the system does not
-    /// say.
+    /// How long its thread has used a core or waited for one. `None` if the system does not say.
     pub(crate) fn busy_for(&self) -> Option<Duration> {
         let text = fs::read_to_string(self.thread.get()?.join("schedstat")).ok()?;
         let mut nanos = text.split_whitespace().map(|number| number.parse().ok());
         Some(Duration::from_nanos(nanos.next()??) + Duration::from_nanos(nanos.next()??))
     }
 
-    /// Whether its thread waits for another one, or the system does not say what for.
+    /// Whether its thread waits for another thread. Also true if the system does not say what it
+    /// waits for.
     pub(crate) fn waits_for_thread(&self) -> bool {
         let place = self.thread.get().map(|thread| fs::read_to_string(thread.join("wchan")));
         !matches!(place, Some(Ok(place)) if place != "0" && !place.starts_with("futex"))

@@ -1,16 +1,16 @@
-//! Tasks that have come from other PEs. They stay bytes until a worker starts them, so that the
-//! next thief costs nothing.
+//! Tasks that come from other PEs. They stay bytes until a worker starts them, so that passing them
+//! on to another thief costs nothing.
 
-use super::activity::goes_into;
+use super::activity::enter_function;
 use super::body::{Body, Run};
 use super::guest::Guest;
-use super::kind::Kind;
 use super::origin::Origin;
-use super::packing::{Which, pack_result, unpack};
+use super::packing::{ValueLabel, pack_result, unpack};
 use super::portable::Portable;
 use super::site::Site;
 use super::start::{Effort, Packed, Start, Waiting};
-use super::travel::{Late, arrive, is_late, why_late};
+use super::task_code::TaskCode;
+use super::travel::{DelayedStart, attach_handles, delay_start, take_delayed};
 use crate::array::Array;
 use crate::code::{Arrive, Code, CodeError, CodeRef};
 use crate::error::TaskError;
@@ -19,31 +19,33 @@ use crate::protocol::{Message, Outcome, Parcel, TaskId};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
-/// Where a task in bytes is started, and whose it is.
+/// A task in bytes that is about to start: where, and whose it is.
 pub(crate) struct Arrival<S> {
     pub(crate) site: Arc<S>,
     /// `None` for a message, which has no result.
     pub(crate) task: Option<TaskId>,
     pub(crate) is_supervised: bool,
-    /// Its argument, if that is an array.
+    /// The task's argument, if it is an array.
     pub(crate) array: Option<Array>,
 }
 
-impl<S: Site, B: Body<S, A>, A: Portable> Arrive<Arrival<S>> for Kind<B, A> {
+impl<S: Site, B: Body<S, A>, A: Portable> Arrive<Arrival<S>> for TaskCode<B, A> {
     fn arrive(self, arrival: Arrival<S>, argument: &[u8]) {
         let Arrival { site: pe, task, is_supervised, array } = arrival;
-        goes_into(Some(B::name));
-        let unpacked = unpack(Which::argument_of(B::name()), argument, array);
-        match (unpacked, arrive(&pe)) {
+        enter_function(Some(B::name));
+        let unpacked = unpack(ValueLabel::argument_of(B::name()), argument, array);
+        match (unpacked, attach_handles(&pe)) {
             (Ok(argument), None) => self.begin(&pe, task, is_supervised, argument),
-            (Ok(argument), Some(coming)) => is_late(Late { coming, argument: Box::new(argument) }),
-            (Err(error), _) => report(&*pe, task, Err(error)),
+            (Ok(argument), Some(pending)) => {
+                delay_start(DelayedStart { pending, argument: Box::new(argument) })
+            }
+            (Err(error), _) => cannot_begin(&*pe, B::name(), task, error),
         }
     }
 }
 
-impl<B, A: Portable> Kind<B, A> {
-    /// Runs a task that has come from elsewhere, or does what a message says.
+impl<B, A: Portable> TaskCode<B, A> {
+    /// Runs a task from another PE, or the function of a message.
     fn begin<S>(self, pe: &Arc<S>, task: Option<TaskId>, is_supervised: bool, argument: A)
     where
         S: Site,
@@ -105,8 +107,8 @@ impl<S: Site> Start<S> for Guest {
         }
         let mut guest = Arc::unwrap_or_clone(self);
         let Parcel { supervised, body, .. } = &mut guest.parcel;
-        if let Some(late) = start_in_bytes(pe, Some(task), *supervised, body) {
-            pe.begin_later(guest, late);
+        if let Some(delayed) = start_in_bytes(pe, Some(task), *supervised, body) {
+            pe.begin_later(guest, delayed);
         }
     }
 
@@ -116,31 +118,34 @@ impl<S: Site> Start<S> for Guest {
         is_wanted.then(|| Packed::Guest(Arc::unwrap_or_clone(self).parcel))
     }
 
-    /// The job is ending: nobody waits for the result any more.
+    /// The job is ending: no one waits for the result any more.
     fn call_off(&self) {}
 }
 
-/// Starts a task in bytes, or does what a message says. If it cannot begin yet, the bytes stay
-/// as they are; why not.
+/// Starts a task in bytes, or calls the function of a message. If it must first wait for values,
+/// the bytes stay as they are, and what it waits for is returned.
 pub(crate) fn start_in_bytes<S: Site>(
     site: &Arc<S>,
     task: Option<TaskId>,
     is_supervised: bool,
     body: &mut Bytes,
-) -> Option<Late> {
+) -> Option<DelayedStart> {
     let Bytes { few, many } = body;
     let (code, array) = match many {
-        // An array has no handles, and is begun at once.
+        // An array has no handles, so the task starts at once.
         Some(_) if !few.is_empty() => (&few[..], many.take()),
         Some(all) => (all.bytes(), None),
         None => (&few[..], None),
     };
     if let Err(error) = enter(site, task, is_supervised, code, array) {
         let error = TaskError::UnknownCode { pe: site.me(), reason: error.to_string() };
-        report(&**site, task, Err(error));
+        cannot_begin(&**site, NOT_IN_THIS_PROGRAM, task, error);
     }
-    why_late()
+    take_delayed()
 }
+
+/// What errors call the function of a message whose code this program does not have.
+const NOT_IN_THIS_PROGRAM: &str = "a function that is not in this program";
 
 fn enter<S: Site>(
     site: &Arc<S>,
@@ -155,7 +160,7 @@ fn enter<S: Site>(
     Ok(())
 }
 
-/// A guest has ended.
+/// Reports the end of a guest to its home, unless the home has died or cancelled it.
 fn end_guest<S: Site, R: Portable>(
     site: &S,
     name: &'static str,
@@ -172,22 +177,25 @@ fn end_guest<S: Site, R: Portable>(
     }
     let bytes_max = site.value_bytes_max();
     let outcome = result.and_then(|value| pack_result(name, value, bytes_max));
-    report(site, Some(task), outcome);
+    report(site, task, outcome);
 }
 
-/// Sends the result of a guest home.
-pub(crate) fn report<S: Site>(site: &S, task: Option<TaskId>, outcome: Outcome) {
-    match (task, outcome) {
-        (Some(TaskId { home, future }), outcome) => {
-            site.send(home, Message::Result { future, outcome });
-        }
-        (None, Err(error)) => message_failed(site, "unknown function", &error),
-        (None, Ok(_)) => {}
+/// Reports that a guest or a message could not begin.
+fn cannot_begin<S: Site>(site: &S, function: &str, task: Option<TaskId>, error: TaskError) {
+    match task {
+        Some(task) => report(site, task, Err(error)),
+        None => message_failed(site, function, &error),
     }
 }
 
-/// Ends the job because of a message: no future could end with the error, and the job
-/// would go on as if it were done.
+/// Sends the result of a guest home.
+pub(crate) fn report<S: Site>(site: &S, task: TaskId, outcome: Outcome) {
+    let TaskId { home, future } = task;
+    site.send(home, Message::Result { future, outcome });
+}
+
+/// Ends the job because a message failed: no future can end with the error, and the job would go on
+/// as if the message had been handled.
 fn message_failed<S: Site>(site: &S, function: &str, error: &TaskError) {
     let reason = format!("a message for it failed ({function}): {error}");
     site.send(Pe::ROOT, Message::Failed { reason });

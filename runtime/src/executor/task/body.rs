@@ -1,6 +1,6 @@
 //! Calling a task's function.
 
-use super::activity::goes_into;
+use super::activity::enter_function;
 use super::caught::{caught, discard_with};
 use super::future::stopping;
 use super::origin::Origin;
@@ -15,20 +15,20 @@ use std::sync::Arc;
 use std::task::Poll;
 use ultramarine_topology::Pe;
 
-/// A function that a task runs on its argument, on a PE of this kind.
+/// A function that a task runs on its argument, on a PE of type `S`.
 pub(crate) trait Body<S: Site, A>: Stateless {
-    /// What the task's future ends with.
+    /// The type of the task's result.
     type Output: Portable;
 
     /// The function's name, for people to read.
     fn name() -> &'static str;
 
-    /// Whether it may wait, and does not just compute.
+    /// Whether the function may wait. One that does not only computes.
     const MAY_WAIT: bool;
 
-    /// Runs the task on this thread, which runs tasks. One that may wait first says what it
-    /// `begins` with: whose it is, and what is called with its result once there is one, before
-    /// this returns or later on any worker of this PE.
+    /// Runs the task on this thread, which must be one that runs tasks. A function that may wait
+    /// first calls `begins`, which says whose task it is and gives the callback for its result.
+    /// That is called before this returns, or later on any worker of this PE.
     fn run<D>(
         self,
         pe: &Arc<S>,
@@ -39,24 +39,24 @@ pub(crate) trait Body<S: Site, A>: Stateless {
         D: FnOnce(Result<Self::Output, TaskError>) + Send + 'static;
 }
 
-/// How far a task has come.
+/// How far a task got when it was run.
 pub(crate) enum Run<R> {
-    /// It only computed.
+    /// The function only computed; this is its result.
     Computed(Result<R, TaskError>),
-    /// It might have waited, and its result was taken.
+    /// The function might have waited, but has ended; the callback has had the result.
     Ended,
-    /// It waits for something, and is stopped when this is dropped.
+    /// It waits for something. Dropping this stops it.
     Waits(Task<()>),
 }
 
 impl<R> Run<R> {
-    /// Of one that was begun.
+    /// From a started async task, which is `None` if it has ended.
     pub(crate) fn of(waiting: Option<Task<()>>) -> Self {
         waiting.map_or(Run::Ended, Run::Waits)
     }
 }
 
-/// A function that computes and returns.
+/// A function that only computes.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<F>(pub(crate) F);
 
@@ -80,26 +80,26 @@ where
     }
 }
 
-/// Sees to it that a task which is dropped before its end has one all the same: the job is
-/// shutting down, or the task is not wanted any more.
-pub(crate) struct Ending<R, D: FnOnce(Result<R, TaskError>)> {
+/// Ends a task that is dropped before its end: with [`TaskError::ShuttingDown`]. The job is ending,
+/// or the task is not wanted any more.
+pub(crate) struct EndGuard<R, D: FnOnce(Result<R, TaskError>)> {
     done: Option<D>,
     result: PhantomData<fn(R)>,
 }
 
-impl<R, D: FnOnce(Result<R, TaskError>)> Ending<R, D> {
-    pub(crate) fn of(done: D) -> Self {
-        Ending { done: Some(done), result: PhantomData }
+impl<R, D: FnOnce(Result<R, TaskError>)> EndGuard<R, D> {
+    pub(crate) fn new(done: D) -> Self {
+        EndGuard { done: Some(done), result: PhantomData }
     }
 
-    pub(crate) fn with(mut self, result: Result<R, TaskError>) {
+    pub(crate) fn end_with(mut self, result: Result<R, TaskError>) {
         if let Some(done) = self.done.take() {
             done(result);
         }
     }
 }
 
-impl<R, D: FnOnce(Result<R, TaskError>)> Drop for Ending<R, D> {
+impl<R, D: FnOnce(Result<R, TaskError>)> Drop for EndGuard<R, D> {
     fn drop(&mut self) {
         if let Some(done) = self.done.take() {
             done(Err(TaskError::ShuttingDown));
@@ -108,14 +108,15 @@ impl<R, D: FnOnce(Result<R, TaskError>)> Drop for Ending<R, D> {
 }
 
 pin_project_lite::pin_project! {
-    /// A task's own future: turns a panic inside it into an error, and has the futures in it
-    /// abandoned if it is dropped before its end. If it panics when it is dropped, that makes no
-    /// difference.
+    /// The future of a task's function. It turns a panic into an error, and drops the function's
+    /// state without letting a panic out. If it is dropped before its end, the futures inside it
+    /// are aborted.
     pub(crate) struct CatchPanic<T> {
         pe: Pe,
-        // Whether it goes on, after its start has noted what runs.
+        // Whether it has been polled before. The first poll need not note the function: the start
+        // has.
         is_resumed: bool,
-        // Until it has ended.
+        // `None` once it has ended.
         #[pin]
         future: Option<T>,
     }
@@ -135,7 +136,7 @@ impl<T> CatchPanic<T> {
         CatchPanic { pe, is_resumed: false, future: Some(future) }
     }
 
-    /// The same for the main task, which is not started like others.
+    /// The same for the main task, whose start notes no function.
     pub(crate) fn of_main(pe: Pe, future: T) -> Self {
         CatchPanic { pe, is_resumed: true, future: Some(future) }
     }
@@ -150,7 +151,7 @@ impl<T: std::future::Future> std::future::Future for CatchPanic<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if std::mem::replace(this.is_resumed, true) {
-            goes_into(Some(std::any::type_name::<T>));
+            enter_function(Some(std::any::type_name::<T>));
         }
         let result = match this.future.as_mut().as_pin_mut().map(|f| caught(|| f.poll(cx))) {
             Some(Ok(Poll::Pending)) => return Poll::Pending,

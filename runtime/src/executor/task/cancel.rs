@@ -1,9 +1,12 @@
-//! Tasks whose results are not wanted any more.
+//! Cancelling tasks whose results are not wanted any more.
 //!
-//! One that waits here is taken out of its future, and the empty shell is thrown away when its turn
-//! comes. One that waits for something is stopped there, and with it what only it waits for. One
-//! that is away is cancelled by a message to where its home knows it to be. One that runs hears of
-//! it if it [asks](crate::executor::Context::is_cancelled), and is stopped where it awaits something next.
+//! - A task that has not started: its argument is dropped, and the empty shell is thrown away when
+//!   a worker comes to it.
+//! - A task that waits for something is stopped there, together with the tasks that only it waits
+//!   for.
+//! - A task on another PE: its home sends a message to the PE where it knows the task to be.
+//! - A running task hears of it if it [asks](crate::executor::Context::is_cancelled), and is
+//!   stopped where it awaits something next.
 
 use super::caught::discard;
 use crate::protocol::{CANCELLED_AT_ONCE, TaskId};
@@ -15,51 +18,53 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use ultramarine_topology::Pe;
 
-/// A PE whose tasks are cancelled.
+/// A PE, as far as cancelling needs it.
 pub(crate) trait Canceller: Send + Sync {
     /// Which PE this is.
     fn me(&self) -> Pe;
-    /// Its tasks that are not wanted any more.
+    /// The cancelled tasks that this PE knows of.
     fn cancelled(&self) -> &Cancelled;
-    /// Cancels tasks that are on other PEs, by the numbers of their futures.
+    /// Cancels tasks of this PE that are on other PEs, by the numbers of their futures.
     fn cancel_away(&self, futures: Vec<u64>);
 }
 
-/// The PEs of this process, by number: so that a task need not hold its own.
+/// The PEs of this process, by slot. So a task need not hold a reference to its PE.
 static SITES: Mutex<Vec<Weak<dyn Canceller>>> = Mutex::new(Vec::new());
 
-/// The first bits of a [`Mark`] or of a task that runs at home are the PE's number here.
+/// The upper bits of a [`Mark`], and of the number of a task that runs at home, are the PE's slot.
 const SLOT_SHIFT: u32 = 48;
 const SLOT_MASK: u64 = (1 << 14) - 1;
 
-/// Set in the numbers of tasks that run at home; those that are away have their futures' numbers.
+/// Set in the numbers of tasks that run at home. Tasks on other PEs have the numbers of their
+/// futures.
 const AT_HOME: u64 = 1 << 63;
 
-/// Set in a [`Mark`]: the task is not wanted, wherever it goes.
+/// Set in a [`Mark`]: the task is cancelled, wherever it goes.
 const UNWANTED: u64 = 1 << 62;
 
-/// Where a task is that has left its future: 0 if it has not.
+/// Where a started task is: running at home, or on another PE. 0 if it has not started.
 #[derive(Default)]
 pub(crate) struct Mark(AtomicU64);
 
 impl Mark {
-    /// It runs here, and is called this.
+    /// The task starts to run here, under this name.
     pub(crate) fn runs_as(&self, task: TaskId) {
         self.0.store(task.future, Ordering::Relaxed);
     }
 
-    /// It leaves the PE of this slot, with this number for that PE's engine. Whether it is still wanted.
-    pub(crate) fn leaves(&self, slot: u64, future: u64) -> bool {
+    /// The task leaves the PE of this slot; its future has this number there. Returns whether it is
+    /// still wanted.
+    pub(crate) fn note_departure(&self, slot: u64, future: u64) -> bool {
         let mark = (slot << SLOT_SHIFT) | future;
         self.0.swap(mark, Ordering::AcqRel) & UNWANTED == 0
     }
 
-    /// The task that runs here.
+    /// The name of the task that runs here.
     pub(crate) fn task(&self, home: Pe) -> TaskId {
         TaskId { home, future: self.0.load(Ordering::Relaxed) & !UNWANTED }
     }
 
-    /// It is not wanted any more. If it waits here for something, it is there to be stopped.
+    /// Cancels the task. `waiting` is the task itself if it waits here for something.
     pub(crate) fn cancel(&self, waiting: Option<Task<()>>, batch: &mut Batch) {
         let mark = self.0.fetch_or(UNWANTED, Ordering::AcqRel);
         batch.tasks.extend(waiting);
@@ -68,8 +73,8 @@ impl Mark {
         }
     }
 
-    /// The task has ended that ran at home: if it was cancelled meanwhile, that is forgotten.
-    pub(crate) fn ends(&self) {
+    /// The task that ran at home has ended. If it was cancelled meanwhile, that is forgotten.
+    pub(crate) fn note_end(&self) {
         let mark = self.0.load(Ordering::Acquire);
         if mark & AT_HOME != 0
             && mark & UNWANTED != 0
@@ -80,16 +85,16 @@ impl Mark {
     }
 }
 
-/// Tasks to be cancelled together.
+/// Tasks that are cancelled together.
 #[derive(Default)]
 pub(crate) struct Batch {
     marks: Vec<u64>,
-    /// Those that wait here for something.
+    /// Tasks that wait here for something.
     tasks: Vec<Task<()>>,
 }
 
 impl Batch {
-    /// Adds one. A full batch is sent at once: others work on it while more are added.
+    /// Adds a task. A full batch is sent at once: others can work on it while more are added.
     fn add(&mut self, mark: u64) {
         self.marks.push(mark);
         if self.marks.len() == CANCELLED_AT_ONCE {
@@ -97,7 +102,7 @@ impl Batch {
         }
     }
 
-    /// Cancels them, wherever they are.
+    /// Cancels the tasks, wherever they are.
     pub(crate) fn send(&mut self) {
         let marks = &mut self.marks;
         marks.sort_unstable_by_key(|mark| (slot_of(*mark), mark & AT_HOME != 0));
@@ -112,7 +117,7 @@ impl Batch {
             }
         }
         marks.clear();
-        // After they are known as cancelled: then their ends let go of that.
+        // Only now, when they are known as cancelled: their ends remove the entries.
         self.tasks.drain(..).for_each(discard);
     }
 }
@@ -129,50 +134,51 @@ fn site(slot: u64) -> Option<Arc<dyn Canceller>> {
     sites().get(slot as usize)?.upgrade()
 }
 
-/// Tasks that are here, or were, and are not wanted any more.
+/// Cancelled tasks that are on this PE, or were.
 #[derive(Default)]
 pub(crate) struct Cancelled {
     is_any: AtomicBool,
-    /// By home and number: those of 64 numbers that follow each other are bits of one word, since
-    /// mostly many are cancelled together.
+    /// By home and number / 64. Each bit of a word is one task, since mostly many with consecutive
+    /// numbers are cancelled together.
     words: Mutex<HashMap<(Pe, u64), u64>>,
 }
 
 impl Cancelled {
     fn words(&self) -> MutexGuard<'_, HashMap<(Pe, u64), u64>> {
-        // No code of the user's runs under the lock.
+        // No user code runs under the lock.
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn insert(&self, home: Pe, futures: &[u64]) {
         let mut words = self.words();
         for future in futures {
-            let (word, bit) = place(TaskId { home, future: *future });
+            let (word, bit) = word_and_bit(TaskId { home, future: *future });
             *words.entry(word).or_default() |= bit;
         }
         self.is_any.store(true, Ordering::Release);
     }
 
-    /// Whether there is any: mostly there is none.
+    /// Whether any task is cancelled; mostly none is.
     #[inline]
     fn is_any(&self) -> bool {
         self.is_any.load(Ordering::Acquire)
     }
 
     pub(crate) fn contains(&self, task: TaskId) -> bool {
-        let (word, bit) = place(task);
+        let (word, bit) = word_and_bit(task);
         self.is_any() && self.words().get(&word).is_some_and(|there| there & bit != 0)
     }
 
-    /// Whether it was one, for who would start it. It comes only once.
+    /// Whether the task was cancelled, for a thread that is about to start it. Removes the entry: a
+    /// task starts only once.
     #[inline]
     pub(crate) fn take(&self, task: TaskId) -> bool {
-        self.is_any() && self.take_of_some(task)
+        self.is_any() && self.take_if_there(task)
     }
 
     #[cold]
-    fn take_of_some(&self, task: TaskId) -> bool {
-        let (word, bit) = place(task);
+    fn take_if_there(&self, task: TaskId) -> bool {
+        let (word, bit) = word_and_bit(task);
         let mut words = self.words();
         let Entry::Occupied(mut there) = words.entry(word) else { return false };
         let was = *there.get();
@@ -183,7 +189,7 @@ impl Cancelled {
         was & bit != 0
     }
 
-    /// Forgets all: no task is here.
+    /// Forgets all cancelled tasks, when no task is on this PE.
     pub(crate) fn clear(&self) {
         if self.is_any.swap(false, Ordering::AcqRel) {
             *self.words() = HashMap::new();
@@ -191,32 +197,32 @@ impl Cancelled {
     }
 }
 
-/// The word and the bit of a task.
-fn place(task: TaskId) -> ((Pe, u64), u64) {
+/// Where a task's bit is: the key of its word, and the bit in it.
+fn word_and_bit(task: TaskId) -> ((Pe, u64), u64) {
     ((task.home, task.future / 64), 1 << (task.future % 64))
 }
 
 thread_local! {
-    /// The number of the last task that the thread has begun.
+    /// The number of the task that this thread started last.
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many of the lower bits count the tasks of one thread.
+/// The lower bits that count the tasks of one thread.
 const COUNT_BITS: u32 = 32;
 
-/// Gives a PE its number among those of this process.
-pub(crate) fn enlist(pe: Weak<dyn Canceller>) -> u64 {
+/// Registers a PE of this process, and returns its slot.
+pub(crate) fn register_pe(pe: Weak<dyn Canceller>) -> u64 {
     let mut all = sites();
     let free = all.iter().position(|pe| pe.strong_count() == 0).unwrap_or(all.len());
     match all.get_mut(free) {
         Some(slot) => *slot = pe,
         None => all.push(pe),
     }
-    // More are never there at a time, each with a thread at least.
+    // There are never more at a time, since each has at least one thread.
     free as u64 & SLOT_MASK
 }
 
-/// What a task is called that runs on the PE of this slot, and was spawned there.
+/// A new name for a task that is spawned and runs on the PE of this slot.
 pub(crate) fn new_task(home: Pe, slot: u64) -> TaskId {
     static THREADS: AtomicU64 = AtomicU64::new(0);
     let mut last = LAST.get();

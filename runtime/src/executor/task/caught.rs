@@ -1,16 +1,16 @@
-//! Runs code of the user's where no panic may pass.
+//! Runs user code where no panic may get out.
 //!
 //! Not only a task's function may panic: so may the drop of its argument, of its result, or of the
-//! payload of another panic. The owner of such a value drops it here, so that the task's future
-//! ends all the same, and its PE goes on.
+//! payload of another panic. The owner of such a value drops it with these functions. So the task's
+//! future still ends, and the PE goes on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What is kept of a panic's message, so that it can always travel.
+/// Longer panic messages are cut to this, in bytes, so that they can always travel.
 const PANIC_MESSAGE_BYTES_MAX: usize = 2000;
 
-/// Runs code of the user's. A panic becomes its message.
+/// Runs user code. A panic becomes its message.
 pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let message = message(payload.as_ref());
@@ -19,16 +19,16 @@ pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Drops a value of the user's.
+/// Drops a value of a user's type.
 pub(crate) fn discard<T>(value: T) {
     discard_with(|| drop(value));
 }
 
-/// Runs code that drops values of the user's.
+/// Runs code that drops values of users' types.
 pub(crate) fn discard_with(code: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-        // It is text nearly always. If it is not, its drop may panic as well, and so on without
-        // end.
+        // The payload is nearly always text. If it is not, its drop may panic as well, and so on
+        // without end.
         if payload.is::<&str>() || payload.is::<String>() {
             drop(payload);
         } else {
@@ -38,7 +38,7 @@ pub(crate) fn discard_with(code: impl FnOnce()) {
     }
 }
 
-/// What a panic's payload says.
+/// The message in a panic's payload.
 fn message(payload: &(dyn Any + Send)) -> String {
     let message = payload
         .downcast_ref::<&str>()

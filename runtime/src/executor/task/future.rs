@@ -8,40 +8,39 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// Where a task's result appears.
+/// A task's result, as its future sees it.
 pub(crate) trait Promise<R>: Send + Sync {
-    /// The result, once; until then `waker` is kept and woken when it appears.
+    /// Returns the result, once. Until it has arrived, `waker` is kept, and woken when it arrives.
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>>;
     /// Whether [`poll`](Promise::poll) would return the result.
     fn is_ready(&self) -> bool;
-    /// The result is not wanted any more: ends with an error now, and cancels the task. What is to
-    /// be said to others about that is added to the batch.
+    /// Cancels the task; the future ends with an error now. What other threads and PEs must hear
+    /// about it is added to the batch.
     fn cancel(&self, _: &mut Batch) {}
 }
 
 thread_local! {
-    /// How many tasks the thread is dropping before their ends, one inside the other.
+    /// How many nested drops of unfinished tasks the thread is in.
     static STOPPING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Drops something before its end: the tasks whose futures are in it are cancelled. `act` must not
-/// panic.
+/// Runs `act`, which drops something unfinished. The tasks whose futures are in it are cancelled.
+/// `act` must not panic.
 pub(crate) fn stopping(act: impl FnOnce()) {
     STOPPING.set(STOPPING.get() + 1);
     act();
     STOPPING.set(STOPPING.get() - 1);
 }
 
-/// The result of a task, which may not be there yet (SymGridPar2 §3.2).
+/// The result of a spawned task, which may not have arrived yet (SymGridPar2 §3.2).
 ///
-/// `.await` gives `Ok` with the task's value, or the reason why there will be none; it always
-/// ends. Waiting blocks no worker.
+/// `.await` returns `Ok` with the task's value, or the [`TaskError`] that says why there is none.
+/// Every future ends, also when PEs die. Waiting blocks no worker.
 ///
-/// A future that is dropped does not stop its task: [`abort`](Future::abort) does, and
-/// [`AbortOnDrop`]. So does the end of the task that holds the future, if it is stopped itself.
+/// Dropping a future does not stop its task. [`abort`](Future::abort) and [`AbortOnDrop`] do. If a
+/// task is stopped, the tasks whose futures it holds are stopped too.
 ///
-/// A future belongs to the PE that spawned the task. It cannot be sent to another, to be awaited
-/// there:
+/// A future belongs to the PE that spawned the task, and cannot be sent to another PE:
 ///
 /// ```compile_fail
 /// # use ultramarine_runtime::executor::{Context, Future};
@@ -60,25 +59,28 @@ impl<R> Future<R> {
         Future { promise }
     }
 
-    /// Whether the result is there, so that awaiting it would not wait.
+    /// Whether the result has arrived, so that `.await` returns at once.
     pub fn is_ready(&self) -> bool {
         self.promise.is_ready()
     }
 
-    /// Cancels the task: this future ends with
-    /// [`TaskError::Cancelled`](crate::error::TaskError::Cancelled), unless its result is there. A
-    /// task that has not been started never will be, wherever it waits. One that runs is stopped
-    /// where it awaits something next, and so are the tasks whose futures it holds; one that only
-    /// computes runs to its end, unless it [asks](crate::executor::Context::is_cancelled). Of a task on
-    /// another PE that is known to have moved on in this moment, a copy may still run; its result
-    /// is ignored.
+    /// Cancels the task. This future ends with [`TaskError::Cancelled`], unless the result has
+    /// arrived.
+    ///
+    /// - A task that has not started never starts, wherever it waits.
+    /// - A running task is stopped at its next `.await`, and so are the tasks whose futures it
+    ///   holds.
+    /// - A task that only computes runs to its end, unless it
+    ///   [asks](crate::executor::Context::is_cancelled).
+    /// - If a task moves between other PEs at this moment, a copy may still run; its result is
+    ///   ignored.
     pub fn abort(&self) {
         let mut batch = Batch::default();
         self.promise.cancel(&mut batch);
         batch.send();
     }
 
-    /// The same for many.
+    /// [Aborts](Self::abort) many tasks at once, with fewer messages.
     pub fn abort_all<'a>(futures: impl IntoIterator<Item = &'a Future<R>>)
     where
         R: 'a,
@@ -88,7 +90,7 @@ impl<R> Future<R> {
         batch.send();
     }
 
-    /// The result if it is there, else the future again.
+    /// The result if it has arrived, else the future again.
     pub fn try_get(self) -> Result<Result<R, TaskError>, Self> {
         match self.promise.poll(Waker::noop()) {
             Poll::Ready(result) => Ok(result),
@@ -98,7 +100,7 @@ impl<R> Future<R> {
 }
 
 impl<R: Send + 'static> Future<R> {
-    /// A future that has ended with an error before its task began.
+    /// A future whose task never began, because of this error.
     pub(crate) fn failed(error: TaskError) -> Self {
         Future { promise: Arc::new(Failed(Mutex::new(Some(error)))) }
     }
@@ -115,7 +117,8 @@ impl<R> std::future::Future for Future<R> {
     }
 }
 
-/// That a program drops a future does not stop its task. That a task is stopped does.
+/// A plain drop does not cancel the task; the drop of an unfinished task that holds the future
+/// does.
 impl<R> Drop for Future<R> {
     fn drop(&mut self) {
         if STOPPING.get() > 0 {
@@ -125,7 +128,7 @@ impl<R> Drop for Future<R> {
 }
 
 pin_project_lite::pin_project! {
-    /// Any future; if it is dropped before its end, the tasks whose futures it holds are
+    /// Wraps a future. If this is dropped before its end, the tasks whose futures it holds are
     /// [cancelled](Future::abort).
     ///
     /// ```
@@ -138,7 +141,7 @@ pin_project_lite::pin_project! {
     /// ```
     #[must_use = "a future does nothing by itself, and this one cancels what it holds when it is dropped"]
     pub struct AbortOnDrop<T> {
-        // Until it has ended.
+        // `None` once it has ended.
         #[pin]
         future: Option<T>,
     }
@@ -154,7 +157,7 @@ pin_project_lite::pin_project! {
 }
 
 impl<T> AbortOnDrop<T> {
-    /// This future.
+    /// Wraps a future.
     pub fn new(future: T) -> Self {
         AbortOnDrop { future: Some(future) }
     }

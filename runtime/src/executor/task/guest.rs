@@ -1,12 +1,12 @@
-//! A task from another PE.
+//! Guests: tasks from other PEs.
 
 use crate::protocol::Parcel;
 
-/// A task from another PE, still in bytes.
+/// A *guest*: a task from another PE, still in bytes.
 #[derive(Clone)]
 pub(crate) struct Guest {
     pub(crate) parcel: Parcel,
-    /// Whether no other PE may take it.
+    /// Whether it was placed here, so that no other PE may steal it.
     pub(crate) is_placed: bool,
 }
 

@@ -1,23 +1,22 @@
-//! A task while it waits to be run.
+//! A task on the PE that spawned it.
 //!
-//! *At home* a task is its function and its argument as they are, in one allocation with the
-//! place for its result: [`Local`]. Only when a thief takes it does it become bytes, unless its
-//! argument is an [array], which is bytes already, and its
-//! future is entered into the engine's table, where the result will look for it. At the thief it is
-//! a [guest](super::arrival).
+//! At home a task is its function and its unencoded argument, in one allocation with the room for
+//! its result: [`Local`]. It becomes bytes only when another PE takes it. (An [array] as argument
+//! is bytes already.) Then its future is entered into the engine's table, where the result will
+//! look for it. At the thief the task is a [guest](super::arrival).
 
 use super::arrival::Arrival;
 use super::body::{Body, Run};
 use super::cancel::{Batch, Mark, new_task};
 use super::caught::{discard, discard_with};
 use super::future::Promise;
-use super::kind::Kind;
 use super::origin::Origin;
-use super::packing::{Limits, Unpacked, Which, WithHandles, pack, unpack_result};
+use super::packing::{PackError, PackLimits, ValueLabel, WithHandles, pack, unpack_result};
 use super::portable::Portable;
 use super::site::Site;
-use super::start::{Effort, Fill, Loan, Own, Packed, Start, Waiting};
-use super::travel::packed;
+use super::start::{Effort, Fill, OwnTask, Packed, Start, TakeBack, Waiting};
+use super::task_code::TaskCode;
+use super::travel::take_packed_handles;
 use crate::array::is_plain;
 use crate::code::{Code, Name};
 use crate::error::TaskError;
@@ -33,16 +32,15 @@ use ultramarine_topology::{Distance, Pe};
 
 /// A task on the PE that spawned it, with its future.
 pub(crate) struct Local<S: Site, B: Body<S, A>, A> {
-    kind: Kind<B, A>,
-    /// On whose behalf it runs: of this PE itself, or of the home of the guest from which it
-    /// descends.
+    kind: TaskCode<B, A>,
+    /// The PE for which it runs: this PE, or the home of the guest from which it descends.
     home: Pe,
     radius: Distance,
     is_supervised: bool,
     is_fork: bool,
-    /// Where it is once it has left its future.
+    /// Where it is, once it has started.
     mark: Mark,
-    /// Its lock is let go with a plain store: with one of the standard library, which exchanges a
+    /// This lock is released with a plain store. With the standard library's, which exchanges a
     /// value, a task that only computes took 1.16 of the time.
     state: SpinMutex<State<A, B::Output>, Yield>,
 }
@@ -55,11 +53,11 @@ struct State<A, R> {
 
 enum Stage<A, R> {
     Waiting(A),
-    /// Running here, or away. The task is there if it runs here, and waits for something.
+    /// Running here, or on another PE. The task is stored if it runs here and waits for something.
     Started(Option<Task<()>>),
-    /// The error is boxed to keep small the tasks that do not fail.
+    /// The error is boxed to keep successful tasks small.
     Done(Result<R, Box<TaskError>>),
-    /// As an error would be, but smaller: there may be a million.
+    /// Like an error, but smaller: there may be a million of these.
     Cancelled,
     Taken,
 }
@@ -68,7 +66,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
     pub(crate) fn new(body: B, parent: Origin, radius: Distance, argument: A) -> Self {
         let state = State { stage: Stage::Waiting(argument), waker: None };
         Local {
-            kind: Kind::new(body),
+            kind: TaskCode::new(body),
             home: parent.home,
             radius,
             is_supervised: parent.is_supervised,
@@ -78,23 +76,23 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
         }
     }
 
-    /// The same, but that its parent means to take it back.
+    /// Makes it a fork: its parent means to take it back.
     pub(crate) fn into_fork(mut self) -> Self {
         self.is_fork = true;
         self
     }
 
     fn state(&self) -> SpinMutexGuard<'_, State<A, B::Output>, Yield> {
-        // No code of the user's runs under the lock, which is held for a few instructions.
+        // No user code runs under the lock, which is held for a few instructions.
         self.state.lock()
     }
 
-    /// Takes the argument out, when the task starts; it can be done once.
+    /// Takes the argument out, when the task starts. Only the first call succeeds.
     fn begin(&self) -> Option<A> {
         self.begin_with(|| {})
     }
 
-    /// The same, and does something before it can be seen that the task has been started.
+    /// The same, but runs `note` before other threads can see that the task has started.
     fn begin_with(&self, note: impl FnOnce()) -> Option<A> {
         let mut state = self.state();
         match std::mem::replace(&mut state.stage, Stage::Started(None)) {
@@ -109,7 +107,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
         }
     }
 
-    /// Puts the argument back, to be taken out again.
+    /// Undoes [`begin`](Self::begin).
     fn put_back(&self, argument: A) {
         let mut state = self.state();
         if matches!(state.stage, Stage::Started(_)) {
@@ -120,7 +118,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
         }
     }
 
-    /// Ends the future, unless it has ended. No panic of the user's code passes.
+    /// Ends the future, unless it has ended. No panic of user code gets out.
     fn finish(&self, result: Result<B::Output, TaskError>) {
         let mut ended = match result {
             Err(TaskError::Cancelled) => Stage::Cancelled,
@@ -138,13 +136,13 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
         ended.discard();
     }
 
-    /// The task waits for something.
+    /// Stores the task, which waits for something.
     fn stay(&self, task: Task<()>) {
         let mut state = self.state();
         if let Stage::Started(waiting) = &mut state.stage {
             *waiting = Some(task);
         } else {
-            // It has ended, or is not wanted any more.
+            // It has ended meanwhile, or was cancelled.
             drop(state);
             discard(task);
         }
@@ -152,7 +150,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
 }
 
 impl<A, R> Stage<A, R> {
-    /// Lets a task that runs go on, and drops the user's value that may be here.
+    /// Drops a stage: a running task goes on, a user's value is dropped safely.
     fn discard(self) {
         match self {
             Stage::Started(task) => task.into_iter().for_each(Task::detach),
@@ -161,7 +159,8 @@ impl<A, R> Stage<A, R> {
     }
 }
 
-/// The last owner may be a worker between two tasks, or the thread that holds the engine.
+/// The last owner may be a worker between two tasks, or the thread that holds the engine: no panic
+/// may get out.
 impl<S: Site, B: Body<S, A>, A> Drop for Local<S, B, A> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
@@ -189,7 +188,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
             let (task, local) = (self.mark.task(pe.me()), self.clone());
             let done = move |result| {
                 local.finish(result);
-                local.mark.ends();
+                local.mark.note_end();
             };
             (Origin { task, home: self.home, is_supervised: self.is_supervised }, done)
         };
@@ -208,19 +207,19 @@ impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
         match pack_task(self.kind, argument, pe, effort) {
             Ok(body) => {
                 let (radius, is_supervised) = (self.radius, self.is_supervised);
-                let holds = packed();
-                let future: Arc<dyn Fill> = if holds.is_empty() {
+                let handles = take_packed_handles();
+                let future: Arc<dyn Fill> = if handles.is_empty() {
                     self
                 } else {
-                    Arc::new(WithHandles { future: self, _holds: holds })
+                    Arc::new(WithHandles { future: self, _handles: handles })
                 };
-                Some(Packed::Own(Own { future, radius, is_supervised, body }))
+                Some(Packed::Own(OwnTask { future, radius, is_supervised, body }))
             }
-            Err(Unpacked::TooLong(argument)) => {
+            Err(PackError::TooLong(argument)) => {
                 self.put_back(argument);
                 Some(Packed::Later(self))
             }
-            Err(Unpacked::Failed(error)) => {
+            Err(PackError::Failed(error)) => {
                 self.finish(Err(error));
                 None
             }
@@ -241,8 +240,8 @@ impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
 }
 
 impl<S: Site, B: Body<S, A>, A: Portable> Fill for Local<S, B, A> {
-    fn leaves(&self, slot: u64, future: u64) -> bool {
-        self.mark.leaves(slot, future)
+    fn note_departure(&self, slot: u64, future: u64) -> bool {
+        self.mark.note_departure(slot, future)
     }
 
     fn fill(&self, outcome: Outcome) {
@@ -269,7 +268,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Promise<B::Output> for Local<S, B, A> 
                 state.stage = running;
                 if !state.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
                     let old = state.waker.replace(waker.clone());
-                    // After the lock: a waker may own tasks.
+                    // After the lock is released: a waker may own tasks.
                     drop(state);
                     drop(old);
                 }
@@ -298,30 +297,30 @@ impl<S: Site, B: Body<S, A>, A: Portable> Promise<B::Output> for Local<S, B, A> 
     }
 }
 
-impl<S: Site, B: Body<S, A>, A: Portable> Loan<S, A, B::Output> for Local<S, B, A> {
+impl<S: Site, B: Body<S, A>, A: Portable> TakeBack<S, A, B::Output> for Local<S, B, A> {
     fn take_back(&self) -> Option<A> {
         self.begin()
     }
 }
 
-/// Makes bytes of a function and its argument.
+/// Encodes a task: its code reference, and its argument.
 pub(crate) fn pack_task<S: Site, B: Body<S, A>, A: Portable>(
-    kind: Kind<B, A>,
+    kind: TaskCode<B, A>,
     argument: A,
     pe: &S,
     effort: Effort,
-) -> Result<Bytes, Unpacked<A>> {
+) -> Result<Bytes, PackError<A>> {
     match Code::<Arrival<S>>::of(kind).reference() {
         Ok(code) => {
-            let limits = Limits { effort, bytes_max: pe.value_bytes_max() };
+            let limits = PackLimits { effort, bytes_max: pe.value_bytes_max() };
             let mut few = SmallBytes::default();
             few.append(&code.to_bytes());
-            pack(Which::argument_of(B::name()), argument, few, limits)
+            pack(ValueLabel::argument_of(B::name()), argument, few, limits)
         }
         Err(error) => {
             discard(argument);
             let (pe, reason) = (pe.me(), error.to_string());
-            Err(Unpacked::Failed(TaskError::UnknownCode { pe, reason }))
+            Err(PackError::Failed(TaskError::UnknownCode { pe, reason }))
         }
     }
 }

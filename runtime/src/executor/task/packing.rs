@@ -1,14 +1,14 @@
-//! Arguments and results as bytes, and who makes bytes of them.
+//! Packing: arguments and results become bytes, and which thread does it.
 //!
-//! That is code of the user's, and takes as long as the value is large. So a worker does it, for
-//! what it places and for its results, and not the thread that holds the engine: all messages of
-//! the PE would wait. Only stolen tasks are packed there, if that is soon done: to go elsewhere for
-//! them would take longer. The others are packed by a thread apart.
+//! Encoding is user code, and takes as long as the value is large. So a worker does it for tasks
+//! that it places and for its results. The thread that holds the engine must not: all messages of
+//! the PE would wait. It packs only stolen tasks, and only if that takes some 10 µs; handing those
+//! to another thread would take longer. A separate thread packs the others.
 
 use super::caught::{caught, discard};
 use super::portable::Portable;
 use super::start::{Effort, Fill};
-use super::travel::{Hold, is_carrying, packed, travelling};
+use super::travel::{PackedHandle, has_handles, take_packed_handles, travelling};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
 use crate::protocol::message::{Bytes, SmallBytes};
@@ -17,36 +17,36 @@ use crate::wire::{self, ByteSink};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What is encoded by who holds the engine, in bytes: some 10 µs.
+/// The engine's thread encodes at most this, in bytes: some 10 µs.
 const BRIEF_BYTES_MAX: usize = 8 << 10;
 
-/// What packing has to keep to.
+/// Limits on packing one value.
 #[derive(Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct PackLimits {
     pub(crate) effort: Effort,
-    /// The most that can travel.
+    /// The most that can travel, in bytes.
     pub(crate) bytes_max: usize,
 }
 
-/// Which value is made bytes of, for errors to say.
+/// Names a value in error texts: the argument or the result of a task.
 #[derive(Clone, Copy)]
-pub(crate) struct Which {
+pub(crate) struct ValueLabel {
     what: &'static str,
     /// The name of the task's function.
     task: &'static str,
 }
 
-impl Which {
+impl ValueLabel {
     pub(crate) fn argument_of(task: &'static str) -> Self {
-        Which { what: "argument", task }
+        ValueLabel { what: "argument", task }
     }
 
     pub(crate) fn result_of(task: &'static str) -> Self {
-        Which { what: "result", task }
+        ValueLabel { what: "result", task }
     }
 
-    /// Its name if its type is `T`.
-    fn named<T>(self) -> String {
+    /// The text for a value of type `T`.
+    fn of_type<T>(self) -> String {
         format!(
             "{} of the task `{}`, of type `{}`,",
             self.what,
@@ -56,36 +56,37 @@ impl Which {
     }
 }
 
-/// Why there are no bytes.
-pub(crate) enum Unpacked<T> {
-    /// It takes more than a brief effort.
+/// Why a value could not be packed.
+pub(crate) enum PackError<T> {
+    /// It would take more than a brief effort; the value is returned.
     TooLong(T),
     Failed(TaskError),
 }
 
-/// Makes bytes of an argument or a result, behind some others: an array as it is; else its
-/// encoding. If that is long, all of it is one array, which can be sent without being copied.
+/// Packs an argument or a result behind the bytes in `few`. An array stays as it is. Any other
+/// value is encoded; if the encoding is long, all of it becomes one array, which is sent without a
+/// copy.
 pub(crate) fn pack<T: Portable>(
-    which: Which,
+    label: ValueLabel,
     value: T,
     few: SmallBytes,
-    Limits { effort, bytes_max }: Limits,
-) -> Result<Bytes, Unpacked<T>> {
+    PackLimits { effort, bytes_max }: PackLimits,
+) -> Result<Bytes, PackError<T>> {
     let bytes = match array::from_value(value) {
         Ok(array) => Bytes { few, many: Some(array) },
         Err(value) => {
             let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
             let mut draft = Draft { few, many: Vec::new() };
-            let encoded = codec::<T, _>(which, || wire::encode_within(room, &value, &mut draft));
+            let encoded = codec::<T, _>(label, || wire::encode_within(room, &value, &mut draft));
             if !matches!(encoded, Ok(true)) {
-                // It is not sent.
-                drop(packed());
+                // The value is not sent, so its handles need not be kept.
+                drop(take_packed_handles());
             }
             if let Ok(false) = encoded {
-                return Err(Unpacked::TooLong(value));
+                return Err(PackError::TooLong(value));
             }
             discard(value);
-            encoded.map_err(Unpacked::Failed)?;
+            encoded.map_err(PackError::Failed)?;
             if draft.len() < Message::ARRAY_BYTES_MIN {
                 draft.into_few().into()
             } else {
@@ -96,12 +97,12 @@ pub(crate) fn pack<T: Portable>(
     if bytes.len() <= bytes_max {
         return Ok(bytes);
     }
-    let (what, bytes) = (which.named::<T>(), bytes.len());
-    Err(Unpacked::Failed(TaskError::TooLarge { what, bytes, limit: bytes_max }))
+    let (what, bytes) = (label.of_type::<T>(), bytes.len());
+    Err(PackError::Failed(TaskError::TooLarge { what, bytes, limit: bytes_max }))
 }
 
-/// Bytes that are being written: in a plain `Vec` as soon as they are too many to lie in line,
-/// since the other kind then grows at two thirds of the speed.
+/// Bytes that are being written. Long ones go into a plain `Vec`, since `few` grows at two thirds
+/// of its speed.
 struct Draft {
     few: SmallBytes,
     many: Vec<u8>,
@@ -134,38 +135,38 @@ impl ByteSink for Draft {
     }
 }
 
-/// Makes bytes of the result of a task of this name.
+/// Packs the result of a task of this name.
 pub(crate) fn pack_result<T: Portable>(
     task: &'static str,
     value: T,
     bytes_max: usize,
 ) -> Result<Bytes, TaskError> {
-    let limits = Limits { effort: Effort::Full, bytes_max };
-    let which = Which::result_of(task);
+    let limits = PackLimits { effort: Effort::Full, bytes_max };
+    let label = ValueLabel::result_of(task);
     let packed =
-        pack(which, value, SmallBytes::default(), limits).map_err(|unpacked| match unpacked {
-            Unpacked::Failed(error) => error,
-            Unpacked::TooLong(_) => unreachable!("it may take as long as it takes"),
+        pack(label, value, SmallBytes::default(), limits).map_err(|unpacked| match unpacked {
+            PackError::Failed(error) => error,
+            PackError::TooLong(_) => unreachable!("it may take as long as it takes"),
         });
-    carries_nothing::<T>(which)?;
+    refuse_handles::<T>(label)?;
     packed
 }
 
-/// Refuses handles in what was just packed.
+/// Refuses handles in the value that was packed last.
 #[inline]
-pub(crate) fn carries_nothing<T>(which: Which) -> Result<(), TaskError> {
-    if !is_carrying() {
+pub(crate) fn refuse_handles<T>(label: ValueLabel) -> Result<(), TaskError> {
+    if !has_handles() {
         return Ok(());
     }
-    drop(packed());
+    drop(take_packed_handles());
     let reason = "a Shared or Remote travels only within the argument of a task".to_owned();
-    Err(TaskError::Codec { what: which.named::<T>(), reason })
+    Err(TaskError::Codec { what: label.of_type::<T>(), reason })
 }
 
-/// A future whose task took handles along.
+/// A future whose task took handles along. They are kept until it ends.
 pub(crate) struct WithHandles {
     pub(crate) future: Arc<dyn Fill>,
-    pub(crate) _holds: Vec<Hold>,
+    pub(crate) _handles: Vec<PackedHandle>,
 }
 
 impl Fill for WithHandles {
@@ -173,8 +174,8 @@ impl Fill for WithHandles {
         self.future.fill(outcome);
     }
 
-    fn leaves(&self, slot: u64, future: u64) -> bool {
-        self.future.leaves(slot, future)
+    fn note_departure(&self, slot: u64, future: u64) -> bool {
+        self.future.note_departure(slot, future)
     }
 
     fn is_decoded(&self) -> bool {
@@ -186,36 +187,35 @@ impl Fill for WithHandles {
     }
 }
 
-/// The value that was [packed](pack): `array` if its type is one, else what `encoded` says.
+/// Unpacks a [packed](pack) value: `array` if its type is an array, else what `encoded` holds.
 pub(crate) fn unpack<T: Portable>(
-    which: Which,
+    label: ValueLabel,
     encoded: &[u8],
     array: Option<Array>,
 ) -> Result<T, TaskError> {
     if !is_plain::<T>() {
-        return codec::<T, _>(which, || wire::decode(encoded));
+        return codec::<T, _>(label, || wire::decode(encoded));
     }
     array.and_then(array::into_value).ok_or_else(|| TaskError::Codec {
-        what: which.named::<T>(),
+        what: label.of_type::<T>(),
         reason: "it is something else".to_owned(),
     })
 }
 
-/// The result that was [packed](pack_result).
+/// Unpacks a [packed](pack_result) result.
 pub(crate) fn unpack_result<T: Portable>(task: &'static str, bytes: Bytes) -> Result<T, TaskError> {
-    let which = Which::result_of(task);
+    let label = ValueLabel::result_of(task);
     match bytes {
         Bytes { few, many: Some(encoded) } if few.is_empty() && !is_plain::<T>() => {
-            unpack(which, encoded.bytes(), None)
+            unpack(label, encoded.bytes(), None)
         }
-        Bytes { few, many } => unpack(which, &few, many),
+        Bytes { few, many } => unpack(label, &few, many),
     }
 }
 
-/// Runs code of the user's `Serialize` or `Deserialize` of a `T`, which may fail and may even
-/// panic.
+/// Runs the user's `Serialize` or `Deserialize` of a `T`, which may fail or panic.
 fn codec<T, R>(
-    which: Which,
+    label: ValueLabel,
     run: impl FnOnce() -> Result<R, wire::WireError>,
 ) -> Result<R, TaskError> {
     let reason = match travelling(|| caught(run)) {
@@ -223,5 +223,5 @@ fn codec<T, R>(
         Ok(Err(error)) => error.to_string(),
         Err(message) => format!("its serialisation panicked: {message}"),
     };
-    Err(TaskError::Codec { what: which.named::<T>(), reason })
+    Err(TaskError::Codec { what: label.of_type::<T>(), reason })
 }

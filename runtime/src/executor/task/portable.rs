@@ -1,24 +1,24 @@
-//! What may travel from PE to PE.
+//! Which values can travel from PE to PE.
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// A value that can travel: the argument or result of a task.
+/// A value that can travel from PE to PE: the argument or the result of a task.
 ///
-/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are neither
-/// encoded nor copied before they leave the process, and small messages do not wait behind them.
-/// Within a process nothing is copied at all. Other values are encoded. Where they contain large
-/// arrays, that takes most of the time, unless [`plain`](crate::plain) says what the arrays are.
+/// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are not encoded,
+/// and not copied before they leave the process. Small messages do not wait behind them. Within a
+/// process nothing is copied at all. Other values are encoded. If they contain large arrays,
+/// encoding takes most of the time, unless [`plain`](crate::plain) says what the arrays are.
 ///
-/// An encoding holds the fields one after the other, without their names and types. So what serde
-/// can leave out or put elsewhere does not travel: no `skip_serializing_if`, `flatten`,
-/// `untagged` or `tag`. The first may be **read as another value, without an error**; the others
-/// are errors of the task. A task that stays on its PE does not show it, since nothing is encoded
-/// there.
+/// An encoding holds the fields one after the other, without names and types. So serde attributes
+/// that leave out or move fields do not work: `skip_serializing_if`, `flatten`, `untagged` and
+/// `tag`. With the first, a value may be **read as another value, without an error**; with the
+/// others the task ends with an error. A task that stays on its PE does not show this, since
+/// nothing is encoded there.
 ///
-/// A type of your own derives both traits of serde, `Serialize` and `Deserialize`; a type of
-/// another crate has them if that crate's feature `serde` is on. Borrowed values do not travel:
-/// pass a `String` for a `&str` (else the compiler says "implementation of `Deserialize` is not
-/// general enough"), a `Vec` for a slice, and the value itself for an `Rc`.
+/// A type of your own derives serde's `Serialize` and `Deserialize`. A type of another crate has
+/// them if that crate's feature `serde` is on. Borrowed values do not travel: pass a `String` for a
+/// `&str` (otherwise the compiler says "implementation of `Deserialize` is not general enough"), a
+/// `Vec` for a slice, and the value itself for an `Rc`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel from PE to PE",
     label = "an argument or a result of a task is not `Portable`",

@@ -1,9 +1,9 @@
-//! The PE as its tasks see it.
+//! The PE as its tasks see it: the trait [`Site`].
 
 use super::cancel::{Cancelled, new_task};
 use super::guest::Guest;
 use super::origin::Origin;
-use super::travel::Late;
+use super::travel::DelayedStart;
 use crate::protocol::{Message, TaskId};
 use async_task::Task;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use ultramarine_topology::Pe;
 
 /// What a task needs of the PE on which it runs.
 pub(crate) trait Site: Send + Sync + Sized + 'static {
-    /// Which PE this is.
+    /// This PE.
     fn me(&self) -> Pe;
 
-    /// Its number among the PEs of this process.
+    /// The PE's number among those of this process.
     fn slot(&self) -> u64;
 
     /// The longest argument or result that can travel, in bytes.
     fn value_bytes_max(&self) -> usize;
 
-    /// Tasks that are not wanted any more.
+    /// The cancelled tasks that this PE knows of.
     fn cancelled(&self) -> &Cancelled;
 
     /// Whether this PE has heard that another has died.
@@ -32,19 +32,20 @@ pub(crate) trait Site: Send + Sync + Sized + 'static {
     /// Sends a message at the next turn of the engine.
     fn send(&self, to: Pe, message: Message);
 
-    /// A guest has begun, and waits for something. It is stopped if its home dies or cancels it.
+    /// Keeps a guest that has started and waits for something. It is stopped if its home dies or
+    /// cancels it.
     fn keep_guest(&self, id: TaskId, task: Task<()>);
 
-    /// Puts a guest back into the queues when the values have arrived for which it waits.
-    fn begin_later(self: &Arc<Self>, guest: Guest, late: Late);
+    /// Puts a guest back into the queues when the values for which it waits have arrived.
+    fn begin_later(self: &Arc<Self>, guest: Guest, delayed: DelayedStart);
 
-    /// Whether a task that runs here on behalf of `home` is an orphan.
+    /// Whether a task that runs here for `home` is an *orphan*: its home has died.
     #[inline]
     fn is_orphaned(&self, home: Pe) -> bool {
         home != self.me() && self.is_dead(home)
     }
 
-    /// The origin of what this PE does for itself, and of the main task.
+    /// The origin of the main task, and of tasks that the runtime itself spawns on this PE.
     fn own_origin(&self) -> Origin {
         Origin { task: new_task(self.me(), self.slot()), home: self.me(), is_supervised: false }
     }

@@ -1,4 +1,4 @@
-//! Tasks as those see them that queue, run and send them.
+//! Tasks as queues, workers and the engine see them.
 
 use super::future::Promise;
 use crate::code::Name;
@@ -7,80 +7,80 @@ use crate::protocol::{Outcome, Parcel};
 use std::sync::Arc;
 use ultramarine_topology::Distance;
 
-/// A task that no thread has started.
+/// A task that waits for a thread to start it.
 pub(crate) type Waiting<S> = Arc<dyn Start<S>>;
 
-/// A task that can be started here or sent elsewhere.
+/// A task that can be started here, or sent to another PE.
 pub(crate) trait Start<S>: Send + Sync {
     /// Runs the task.
     fn start(self: Arc<Self>, site: &Arc<S>);
 
-    /// Makes bytes of the task, for another PE to run, with code of the user's. `None`: the task
-    /// could not become bytes, and its future has ended with the reason; or nobody waits for it.
+    /// Packs the task for another PE, with user code. Returns `None` if the task could not be
+    /// packed (its future has ended with the reason), or if no one waits for it.
     fn pack(self: Arc<Self>, site: &S, effort: Effort) -> Option<Packed<Waiting<S>>>;
 
     /// Ends a task that will not be run.
     fn call_off(&self);
 
-    /// What says the name of its function, where that is known before it is started.
+    /// The name of its function, if that is known before the start.
     fn function(&self) -> Option<Name> {
         None
     }
 
-    /// Whether its parent means to take it back.
+    /// Whether it is a fork: its parent means to take it back.
     fn is_fork(&self) -> bool {
         false
     }
 }
 
-/// A future whose task is elsewhere.
+/// A future whose task is on another PE.
 pub(crate) trait Fill: Send + Sync {
-    /// The task leaves the PE of this slot, and its future has this number. Whether it is still
-    /// wanted.
-    fn leaves(&self, slot: u64, future: u64) -> bool;
+    /// The task leaves the PE of this slot, and its future has this number. Returns whether the
+    /// task is still wanted.
+    fn note_departure(&self, slot: u64, future: u64) -> bool;
 
-    /// Ends the future with the result that came back, as the first or not at all.
+    /// Ends the future with the result that came back. Only the first result counts.
     fn fill(&self, outcome: Outcome);
 
-    /// Whether a result has to be decoded.
+    /// Whether the result must be decoded.
     fn is_decoded(&self) -> bool;
 
     /// The name of the task's function, for people to read.
     fn name(&self) -> &'static str;
 }
 
-/// A task whose argument is still there as long as nobody has started it.
-pub(crate) trait Loan<S, A, R>: Promise<R> + Start<S> {
-    /// Takes the argument out. Nobody else can start the task after that.
+/// A task whose argument can be taken back until a thread starts it.
+pub(crate) trait TakeBack<S, A, R>: Promise<R> + Start<S> {
+    /// Takes the argument out. No thread can start the task after that.
     fn take_back(&self) -> Option<A>;
 }
 
 /// A task in bytes.
 pub(crate) enum Packed<T> {
-    /// One of this PE's own, whose future is not known to the engine yet.
-    Own(Own),
-    /// One that is another's.
+    /// A task of this PE, whose future the engine does not know yet.
+    Own(OwnTask),
+    /// A guest.
     Guest(Parcel),
-    /// It is not in bytes yet: that would take more than a brief effort.
+    /// The task, unpacked: packing it would take more than a brief effort.
     Later(T),
 }
 
-/// A task of this PE's own that leaves it.
-pub(crate) struct Own {
-    /// What the result will fill.
+/// A packed task of this PE that is about to leave it.
+pub(crate) struct OwnTask {
+    /// The future that the result will end.
     pub(crate) future: Arc<dyn Fill>,
     pub(crate) radius: Distance,
     pub(crate) is_supervised: bool,
     pub(crate) body: Bytes,
 }
 
-/// How long it may take to make bytes of something.
+/// How long packing may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effort {
     /// As long as it takes.
     Full,
-    /// So long as messages can wait.
+    /// As long as messages can wait.
     Brief,
-    /// None: no code of the user's may run now.
+    /// None: no user code may run now.
     None,
 }

@@ -1,5 +1,6 @@
-//! Handles that are found in an argument while it is encoded or decoded. Serde has no place for
-//! what it finds on the way, so it is laid down beside, on the thread.
+//! Handles ([`Shared`](crate::executor::Shared), [`Remote`](crate::executor::Remote)) that are
+//! found in an argument while it is encoded or decoded. Serde has no place for such findings, so
+//! they are left in thread-local variables.
 
 use crate::error::TaskError;
 use std::any::Any;
@@ -7,38 +8,39 @@ use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Keeps a handle while a task is away that took it along.
-pub(crate) type Hold = Arc<dyn Any + Send + Sync>;
+/// A handle that was packed with a task, kept while that task is on another PE.
+pub(crate) type PackedHandle = Arc<dyn Any + Send + Sync>;
 
-/// Values that are not there yet.
-pub(crate) struct Coming {
-    /// Ends when they are there, or cannot be had.
-    pub(crate) end: Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>,
-    /// Whether all of them are made, and have only to be brought.
+/// Values that have not arrived yet.
+pub(crate) struct PendingValues {
+    /// Ends when all have arrived, or one cannot be fetched.
+    pub(crate) arrival: Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>,
+    /// Whether all of them are made, and only have to be fetched.
     pub(crate) is_made: bool,
 }
 
-/// A handle that has been decoded.
-pub(crate) trait Arrived: Send + Sync {
-    /// Takes its seat on a PE, which `site` is. Unless the value is there: when it is.
-    fn arrive(self: Arc<Self>, site: &Arc<dyn Any + Send + Sync>) -> Option<Coming>;
+/// A handle that was decoded here.
+pub(crate) trait ArrivedHandle: Send + Sync {
+    /// Attaches the handle to a PE, which is `site`. Returns its value's arrival unless the value
+    /// is here.
+    fn attach(self: Arc<Self>, site: &Arc<dyn Any + Send + Sync>) -> Option<PendingValues>;
 }
 
-/// What a task waits for that cannot begin yet, and its argument, which has the handles.
-pub(crate) struct Late {
-    pub(crate) coming: Coming,
+/// A task that cannot start yet: what it waits for, and its argument, which owns the handles.
+pub(crate) struct DelayedStart {
+    pub(crate) pending: PendingValues,
     pub(crate) argument: Box<dyn Any + Send>,
 }
 
 thread_local! {
-    /// Why the task that arrived last has not begun, and whether it has not.
-    static LATE: Cell<Option<Late>> = const { Cell::new(None) };
-    static IS_LATE: Cell<bool> = const { Cell::new(false) };
+    /// The task that arrived last, if it cannot start yet; and whether there is such a task.
+    static DELAYED: Cell<Option<DelayedStart>> = const { Cell::new(None) };
+    static IS_DELAYED: Cell<bool> = const { Cell::new(false) };
     static IS_TRAVELLING: Cell<bool> = const { Cell::new(false) };
-    /// Whether anything was found.
+    /// Whether a handle was found.
     static HAS_FOUND: Cell<bool> = const { Cell::new(false) };
-    static PACKED: RefCell<Vec<Hold>> = const { RefCell::new(Vec::new()) };
-    static ARRIVED: RefCell<Vec<Arc<dyn Arrived>>> = const { RefCell::new(Vec::new()) };
+    static PACKED: RefCell<Vec<PackedHandle>> = const { RefCell::new(Vec::new()) };
+    static ARRIVED: RefCell<Vec<Arc<dyn ArrivedHandle>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs code that encodes or decodes an argument or a result.
@@ -49,8 +51,8 @@ pub(crate) fn travelling<R>(code: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A handle is encoded. Whether that is for another PE.
-pub(crate) fn pack(handle: Hold) -> bool {
+/// Notes that a handle is encoded. Returns whether it is encoded to travel.
+pub(crate) fn note_packed(handle: PackedHandle) -> bool {
     let is_travelling = IS_TRAVELLING.get();
     if is_travelling {
         HAS_FOUND.set(true);
@@ -59,8 +61,8 @@ pub(crate) fn pack(handle: Hold) -> bool {
     is_travelling
 }
 
-/// A handle has been decoded. Whether it is from another PE.
-pub(crate) fn note_arrived(handle: Arc<dyn Arrived>) -> bool {
+/// Notes that a handle was decoded. Returns whether it has travelled.
+pub(crate) fn note_arrived(handle: Arc<dyn ArrivedHandle>) -> bool {
     let is_travelling = IS_TRAVELLING.get();
     if is_travelling {
         HAS_FOUND.set(true);
@@ -69,50 +71,51 @@ pub(crate) fn note_arrived(handle: Arc<dyn Arrived>) -> bool {
     is_travelling
 }
 
-/// Whether what was encoded or decoded last has handles.
+/// Whether the value that was encoded or decoded last has handles.
 #[inline]
-pub(crate) fn is_carrying() -> bool {
+pub(crate) fn has_handles() -> bool {
     HAS_FOUND.get()
 }
 
-/// The handles in what was encoded last.
+/// Takes the handles in the value that was encoded last.
 #[inline]
-pub(crate) fn packed() -> Vec<Hold> {
+pub(crate) fn take_packed_handles() -> Vec<PackedHandle> {
     if HAS_FOUND.replace(false) { PACKED.take() } else { Vec::new() }
 }
 
-/// The task that has just arrived cannot begin.
-pub(crate) fn is_late(late: Late) {
-    IS_LATE.set(true);
-    LATE.set(Some(late));
+/// Notes that the task that has just arrived cannot start yet.
+pub(crate) fn delay_start(delayed: DelayedStart) {
+    IS_DELAYED.set(true);
+    DELAYED.set(Some(delayed));
 }
 
-/// Why the task that has just arrived has not begun, unless it has.
+/// Takes the task that has just arrived if it cannot start yet.
 #[inline]
-pub(crate) fn why_late() -> Option<Late> {
-    if IS_LATE.replace(false) { LATE.take() } else { None }
+pub(crate) fn take_delayed() -> Option<DelayedStart> {
+    if IS_DELAYED.replace(false) { DELAYED.take() } else { None }
 }
 
-/// Seats the handles in what was decoded last. Unless all values are there: when they are.
+/// Attaches the handles in the value that was decoded last. Returns the arrival of their values
+/// unless all are here.
 #[inline]
-pub(crate) fn arrive<S: Send + Sync + 'static>(site: &Arc<S>) -> Option<Coming> {
-    if HAS_FOUND.replace(false) { arrive_all(site.clone()) } else { None }
+pub(crate) fn attach_handles<S: Send + Sync + 'static>(site: &Arc<S>) -> Option<PendingValues> {
+    if HAS_FOUND.replace(false) { attach_all(site.clone()) } else { None }
 }
 
 #[cold]
-fn arrive_all(site: Arc<dyn Any + Send + Sync>) -> Option<Coming> {
+fn attach_all(site: Arc<dyn Any + Send + Sync>) -> Option<PendingValues> {
     let arrived = ARRIVED.take();
-    let coming: Vec<_> = arrived.into_iter().filter_map(|handle| handle.arrive(&site)).collect();
+    let coming: Vec<_> = arrived.into_iter().filter_map(|handle| handle.attach(&site)).collect();
     if coming.is_empty() {
         return None;
     }
     let is_made = coming.iter().all(|value| value.is_made);
-    let end = Box::pin(async move {
-        // All of them are on their way already.
+    let arrival = Box::pin(async move {
+        // All of them are being fetched already.
         for value in coming {
-            value.end.await?;
+            value.arrival.await?;
         }
         Ok(())
     });
-    Some(Coming { end, is_made })
+    Some(PendingValues { arrival, is_made })
 }

@@ -1,10 +1,10 @@
-//! How a value comes to a PE that needs it.
+//! How a PE fetches a value that it needs.
 
 use super::super::body::Async;
 use super::super::context::Context;
 use crate::array::{self, Array};
 use crate::error::TaskError;
-use crate::executor::keep::slot::{Bringing, Slot, Wait};
+use crate::executor::keep::slot::{DeliveryGuard, Slot, Wait};
 use crate::executor::keep::store::Key;
 use crate::executor::pe::processor::Processor;
 use crate::executor::schedule::standby::urgently;
@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
-/// Which value it is, and who has it.
+/// What a handle says: which value it is, and where to get it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Source {
     pub(crate) key: Key,
@@ -29,35 +29,35 @@ pub(crate) struct Source {
     pub(crate) from: Pe,
 }
 
-/// Who makes it.
+/// Which PE makes a value.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Maker {
-    /// Home has had it from the beginning, and it is spread by a tree.
+    /// Home had it from the beginning; it spreads along a tree.
     Home,
-    /// A task on this PE, unless that dies.
+    /// A task on this PE, unless that PE dies.
     On(Pe),
-    /// A task on some PE; home knows when it is made.
+    /// A task on any PE; home knows where once it is made.
     Any,
 }
 
 impl Maker {
-    /// This one of `pes`. (That there is none such, home knows.)
+    /// This PE, if it is one of `pes`. (If not, home has the error.)
     pub(crate) fn on(pe: Pe, pes: u32) -> Self {
         if pe.number() < pes { Maker::On(pe) } else { Maker::Any }
     }
 }
 
-/// The value when it is here, brought if need be.
-pub(crate) fn coming<T: Portable + Sync>(pe: &Arc<Processor>, source: Source) -> Wait<T> {
+/// Waits for the value, and fetches it if it is not here.
+pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Source) -> Wait<T> {
     let slot = pe.values.slot::<T>(source.key);
-    if slot.begins_to_come() {
-        let (pe_of_task, bringing) = (pe.clone(), Bringing(slot.clone()));
+    if slot.claim_delivery() {
+        let (pe_of_task, delivery) = (pe.clone(), DeliveryGuard(slot.clone()));
         let fetching = async move {
-            let fetched = fetch(&pe_of_task, &bringing.0, source).await;
+            let fetched = fetch(&pe_of_task, &delivery.0, source).await;
             if fetched.is_err() {
-                pe_of_task.values.give_up(source.key);
+                pe_of_task.values.remove(source.key);
             }
-            bringing.0.settle(fetched);
+            delivery.0.settle(fetched);
         };
         let fetching = urgently(|| pe.run_async(fetching));
         fetching.into_iter().for_each(Task::detach);
@@ -80,7 +80,7 @@ async fn fetch<T: Portable + Sync>(
             }
         }
     } else {
-        // It may be made elsewhere if the one that was to make it has died.
+        // If the PE that was to make it has died, another may have made it.
         for maker in [maker, Maker::Any] {
             let maker = match maker {
                 Maker::On(maker) => Some(maker),
@@ -108,8 +108,8 @@ async fn fetch<T: Portable + Sync>(
     Err(TaskError::ValueLost { pe })
 }
 
-/// Who is to give this PE a value whose home is that one: on the tree along which all PEs would be
-/// [told](super::super::Context::tell_all) something.
+/// The PE that gives this one a value from that home: the parent in the tree along which home would
+/// [tell all](super::super::Context::tell_all) something.
 fn parent(pe: &Processor, home: Pe) -> Option<Pe> {
     if pe.is_dead(home) || home == pe.me() {
         return None;
@@ -127,27 +127,27 @@ fn parent(pe: &Processor, home: Pe) -> Option<Pe> {
     }
 }
 
-/// Gets the value from another PE: what that one has now, or when it has it.
+/// Asks another PE for the value: only if it is there now, or when it has it.
 async fn ask<T: Portable + Sync>(
     pe: &Arc<Processor>,
     other: Pe,
     source: Source,
-    is_hasty: bool,
+    only_if_here: bool,
 ) -> Result<Arc<T>, TaskError> {
-    let request = Request { source, is_hasty, to: pe.me() };
-    let array = pe.ask(other, Give::<T>(PhantomData), request).await?;
+    let request = Request { source, only_if_here, to: pe.me() };
+    let array = pe.ask(other, GiveValue::<T>(PhantomData), request).await?;
     match array::take_shared(array) {
         Ok(Some(value)) => Ok(value),
-        Ok(None) => Err(uncarried::<T>("it is another type".to_owned())),
+        Ok(None) => Err(codec_error::<T>("it is another type".to_owned())),
         Err(array) => {
             let value = travelling(|| caught(|| wire::decode(array.bytes())));
-            let value = value.map_err(uncarried::<T>)?;
-            value.map(Arc::new).map_err(|error| uncarried::<T>(error.to_string()))
+            let value = value.map_err(codec_error::<T>)?;
+            value.map(Arc::new).map_err(|error| codec_error::<T>(error.to_string()))
         }
     }
 }
 
-fn uncarried<T>(reason: String) -> TaskError {
+fn codec_error<T>(reason: String) -> TaskError {
     TaskError::Codec { what: named::<T>(), reason }
 }
 
@@ -155,7 +155,7 @@ fn named<T>() -> String {
     format!("shared or remote value of type `{}`", std::any::type_name::<T>())
 }
 
-/// Where a value was made; `None`: that is not known any more.
+/// The PE where a value was made. `None`: home does not know any more.
 async fn maker_of(cx: Context, key: Key) -> Result<Option<Pe>, TaskError> {
     match cx.pe.values.home(key).map(|home| home.made) {
         None => Ok(None),
@@ -167,22 +167,22 @@ async fn maker_of(cx: Context, key: Key) -> Result<Option<Pe>, TaskError> {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Request {
     source: Source,
-    /// Whether not to wait for it.
-    is_hasty: bool,
+    /// Whether to answer at once, with an error if the value is not there.
+    only_if_here: bool,
     to: Pe,
 }
 
-/// Gives a value to another PE.
-struct Give<T>(PhantomData<fn() -> T>);
+/// The function of a task that gives a value to another PE.
+struct GiveValue<T>(PhantomData<fn() -> T>);
 
-impl<T> Clone for Give<T> {
+impl<T> Clone for GiveValue<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for Give<T> {}
+impl<T> Copy for GiveValue<T> {}
 
-impl<T: Portable + Sync> Body<Processor, Request> for Give<T> {
+impl<T: Portable + Sync> Body<Processor, Request> for GiveValue<T> {
     type Output = Array;
     const MAY_WAIT: bool = true;
 
@@ -201,34 +201,35 @@ impl<T: Portable + Sync> Body<Processor, Request> for Give<T> {
     {
         let (giver, (_, done)) = (pe.clone(), begins());
         Run::of(pe.run_async_here(async move {
-            let given = give::<T>(&giver, &request).await;
+            let given = give_value::<T>(&giver, &request).await;
             done(given);
         }))
     }
 }
 
-async fn give<T: Portable + Sync>(
+async fn give_value<T: Portable + Sync>(
     pe: &Arc<Processor>,
     request: &Request,
 ) -> Result<Array, TaskError> {
-    let Request { source, is_hasty, to } = *request;
+    let Request { source, only_if_here, to } = *request;
     let lost = TaskError::ValueLost { pe: pe.me() };
-    // Home does not fetch what it has let go of.
+    // Home does not fetch a value again after its last handle was dropped.
     let is_over = source.key.home == pe.me() && pe.values.keeper(source.key).is_none();
-    let value = if is_hasty || is_over {
+    let value = if only_if_here || is_over {
         let slot = pe.values.known::<T>(source.key).ok_or(lost.clone())?;
-        slot.give(to);
+        slot.note_given(to);
         slot.now().ok_or(lost)??
     } else {
-        // Before the value is there: it may be let go of before it has arrived at the other PE.
-        pe.values.slot::<T>(source.key).give(to);
-        coming::<T>(pe, source).await?
+        // Noted before the value is here: home's handles may be dropped before it has reached the
+        // other PE.
+        pe.values.slot::<T>(source.key).note_given(to);
+        get_or_fetch::<T>(pe, source).await?
     };
     let array = match array::share(&value) {
         Some(array) => array,
         None => caught(|| wire::encode(&*value))
             .and_then(|encoded| encoded.map(Array::from).map_err(|error| error.to_string()))
-            .map_err(uncarried::<T>)?,
+            .map_err(codec_error::<T>)?,
     };
     let (bytes, limit) = (array.bytes().len(), pe.value_bytes_max());
     if bytes > limit {
@@ -237,11 +238,11 @@ async fn give<T: Portable + Sync>(
     Ok(array)
 }
 
-/// Makes a value that stays here; the task's result is where that is.
+/// The function of a task that makes a value that stays here. The task's result is this PE.
 #[derive(Clone, Copy)]
-pub(crate) struct Make<B>(pub(crate) B);
+pub(crate) struct MakeRemote<B>(pub(crate) B);
 
-impl<B, A> Body<Processor, (Key, A)> for Make<B>
+impl<B, A> Body<Processor, (Key, A)> for MakeRemote<B>
 where
     B: Body<Processor, A>,
     B::Output: Sync,
@@ -267,8 +268,8 @@ where
             let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
             maker.values.slot::<B::Output>(key).settle(result.map(Arc::new));
             if made.is_err() {
-                // Home knows why, and nothing is kept here.
-                maker.values.give_up(key);
+                // Home gets the error, and nothing is kept here.
+                maker.values.remove(key);
             }
             made
         };

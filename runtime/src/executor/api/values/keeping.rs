@@ -1,4 +1,4 @@
-//! A value is kept on all PEs as long as its home has a handle.
+//! How long a value is kept: on all PEs, as long as its home has a handle.
 
 use super::super::context::Context;
 use crate::executor::keep::slot::Slot;
@@ -9,7 +9,7 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 use ultramarine_topology::Pe;
 
-/// Keeps a value everywhere as long as home has a handle.
+/// Keeps a value on all PEs. All handles at home share one keeper.
 pub(crate) struct Keeper {
     pe: Arc<Processor>,
     key: Key,
@@ -17,12 +17,12 @@ pub(crate) struct Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.pe.release(self.key);
+        self.pe.on_last_handle_dropped(self.key);
     }
 }
 
 impl Processor {
-    /// Keeps a value whose home is this PE, until that is dropped.
+    /// Keeps a value whose home is this PE, until the result is dropped.
     pub(crate) fn keep(self: &Arc<Self>, key: Key, made: Option<Arc<Slot<Pe>>>) -> Arc<Keeper> {
         let keeper = Arc::new(Keeper { pe: self.clone(), key });
         let weak: Weak<dyn Any + Send + Sync> = Arc::<Keeper>::downgrade(&keeper);
@@ -31,42 +31,42 @@ impl Processor {
         keeper
     }
 
-    /// The last handle of home's is gone.
-    fn release(self: &Arc<Self>, key: Key) {
+    /// The last handle at home was dropped: other PEs need not keep the value.
+    fn on_last_handle_dropped(self: &Arc<Self>, key: Key) {
         let home = self.values.state().homes.remove(&key);
         let made = home.and_then(|home| home.made).and_then(|made| made.now());
         if self.liveness.has_failures() {
-            // One of those that were to tell others may be dead.
-            let _ = self.tell(0..self.topology.pes(), fade, key);
+            // A PE that was to pass this on may be dead, so all PEs are told.
+            let _ = self.tell(0..self.topology.pes(), weaken, key);
             return;
         }
         if let Some(Ok(maker)) = made {
-            self.tell_fade(*maker, key);
+            self.tell_weaken(*maker, key);
         }
-        self.fade_below(key);
+        self.weaken_below(key);
     }
 
-    pub(crate) fn tell_fade(self: &Arc<Self>, pe: Pe, key: Key) {
+    pub(crate) fn tell_weaken(self: &Arc<Self>, pe: Pe, key: Key) {
         if pe == self.me() {
-            self.fade_below(key);
+            self.weaken_below(key);
         } else {
-            // A job that is ending forgets all.
-            let _ = self.tell(pe.number()..pe.number() + 1, fade, key);
+            // An ending job forgets everything anyway.
+            let _ = self.tell(pe.number()..pe.number() + 1, weaken, key);
         }
     }
 
-    /// Keeps a value no longer than tasks do, here and where this PE has given it.
-    fn fade_below(self: &Arc<Self>, key: Key) {
+    /// Keeps a value no longer than tasks do, here and on the PEs that got it from here.
+    fn weaken_below(self: &Arc<Self>, key: Key) {
         let slot = self.values.state().slots.remove(&key);
         let Some(slot) = slot else { return };
-        let given = slot.fade();
+        let given = slot.weaken();
         if !slot.is_gone() {
             self.values.state().slots.insert(key, slot);
         }
-        given.into_iter().for_each(|pe| self.tell_fade(pe, key));
+        given.into_iter().for_each(|pe| self.tell_weaken(pe, key));
     }
 }
 
-async fn fade(cx: Context, key: Key) {
-    cx.pe.fade_below(key);
+async fn weaken(cx: Context, key: Key) {
+    cx.pe.weaken_below(key);
 }

@@ -1,7 +1,7 @@
 //! Values that stay in a process, and the handles by which tasks on all PEs use them.
 //!
-//! A handle travels as a few bytes within the argument of a task. Where it arrives, the value is
-//! [fetched](fetch) once, before the task starts, and is kept for those that come later.
+//! A handle travels as a few bytes within the argument of a task. On arrival the value is
+//! [fetched](fetch) once, before the task starts, and kept for tasks that come later.
 //!
 //! ```text
 //!  home: makes the handle        another PE
@@ -10,16 +10,17 @@
 //!    │ ── value, by the bulk path →│  they start
 //!    │ ←───────────────── result ─ │
 //!    │ the last handle is dropped  │
-//!    │ ── fade ──────────────────→ │  forgets the value, unless a task there still has a handle
+//!    │ ── weaken ──────────────────→ │  forgets the value, unless a task there still has a handle
 //! ```
 //!
-//! Home's own handles keep the value everywhere. While a task is away, its PE keeps the handles
-//! that it took with it. So nothing is counted across PEs, and a death loses no count.
+//! Home's own handles keep the value everywhere. While a task is on another PE, the PE that sent it
+//! keeps the handles that the task took along. So nothing is counted across PEs, and a death loses
+//! no count.
 
 mod fetch;
 mod keeping;
 
-use self::fetch::{Make, Maker, Source, coming};
+use self::fetch::{MakeRemote, Maker, Source, get_or_fetch};
 use super::body::Async;
 use super::context::Context;
 use crate::code::Stateless;
@@ -38,29 +39,31 @@ use ultramarine_topology::{Distance, Pe};
 
 /// A value that all tasks may read, wherever they run. Cheap to clone.
 ///
-/// [`Context::share`] makes it. The handle travels within the argument of a task, in a few bytes;
-/// the value goes at most once to a process, and is there before the task starts. It is spread
+/// [`Context::share`] makes it. The handle travels within the argument of a task, in a few bytes.
+/// The value goes at most once to each process, and is there before the task starts. It spreads
 /// along a tree that follows the hierarchy of the machine, so that it enters each host once;
-/// processes that pass it on keep it, too. A `Vec` of numbers is not encoded, but sent from where
-/// it lies; other values are encoded for each process that they go to.
+/// processes that pass it on keep it too. A `Vec` of numbers is not encoded, but sent from where it
+/// lies; other values are encoded once for each process they go to.
 ///
-/// The value stays in each process until the last handle on the PE that made it has been dropped
-/// and no task with a handle is away from there. If PEs die, others get the value from a PE that
-/// has it. If none has, the task ends with
-/// [`TaskError::ValueLost`](crate::error::TaskError::ValueLost).
+/// The value stays in each process until the last handle on the PE that made it is dropped, and no
+/// task with a handle is away from there. If PEs die, others get the value from a PE that has it.
+/// If no PE has it, the task ends with [`TaskError::ValueLost`].
 ///
-/// A handle travels only with an argument of a task: not with a result, nor with what is
-/// [told](Context::tell), nor inside of another such value. There it is an error.
+/// # Limits
 ///
-/// A value that is longer than a message may be (`message_bytes_max`, 256 MiB unless set) does not
-/// travel: tasks on other PEs that need it end with
-/// [`TaskError::TooLarge`](crate::error::TaskError::TooLarge).
+/// A handle travels only within the argument of a task: not within a result, a
+/// [message](Context::tell) or another shared value. There it is an error, [`TaskError::Codec`].
+/// For a result this shows only if the task ran on another PE: on the PE that spawned it nothing is
+/// encoded, and the handle just works. So test with several PEs.
+///
+/// A value longer than a message may be (`message_bytes_max`, 256 MiB by default) does not travel:
+/// tasks on other PEs that need it end with [`TaskError::TooLarge`].
 ///
 /// ```
 /// # use ultramarine_runtime::executor::{Context, Shared};
 /// # use ultramarine_runtime::error::TaskError;
 /// # use ultramarine_topology::Distance;
-/// /// The sum of some numbers of a long table.
+/// /// The sum of some entries of a long table.
 /// async fn sum(cx: &Context, table: Vec<f64>, numbers: Vec<usize>) -> Result<f64, TaskError> {
 ///     let table = cx.share(table);
 ///     let mut entries = Vec::new();
@@ -79,21 +82,22 @@ pub struct Shared<T>(Arc<Handle<T>>);
 
 /// A value that stays on the PE where it was made. Cheap to clone.
 ///
-/// [`Context::remote`] has it made. The handle travels within the argument of a task, also before
-/// the value is made: on another PE that task starts when the value has been fetched, once for all
-/// tasks of its process. On the PE that spawned it the task starts at once, and [`get`](Self::get)
-/// waits. So intermediate results need not pass through the PE that spawns the tasks.
+/// [`Context::remote`] has a task make it. The handle travels within the argument of a task, even
+/// before the value is made. On another PE that task starts when the value has been fetched, once
+/// for all tasks of its process. On the PE that spawned it the task starts at once, and
+/// [`get`](Self::get) waits. So intermediate results need not pass through the PE that spawns the
+/// tasks.
 ///
-/// The value stays until the last handle on the PE that had it made has been dropped and no task
-/// with a handle is away from there. If the PE dies that has the value, and no other has fetched
-/// it, it is lost: [`TaskError::ValueLost`](crate::error::TaskError::ValueLost). If the task that
-/// makes it fails, all who wait for the value get its error.
+/// The value stays until the last handle on the PE that had it made is dropped, and no task with a
+/// handle is away from there. If the PE that has the value dies, and no other has fetched it, it is
+/// lost: [`TaskError::ValueLost`]. If the task that makes it fails, all tasks that wait for the
+/// value get its error.
 ///
-/// A supervised maker whose PE dies is run again, though another PE may have fetched what the first
-/// run made. So the function must make the same of the same argument, and must not turn a value
-/// that it could not get into one of its own.
+/// If the PE of a supervised maker dies, the maker is run again, though another PE may have fetched
+/// the value of the first run. So the function must make the same value of the same argument. It
+/// must not turn the loss of a value that it needs into a value of its own.
 ///
-/// Like [`Shared`], a handle travels only with an argument of a task.
+/// Like [`Shared`], a handle travels only within the argument of a task.
 pub struct Remote<T>(Arc<Handle<T>>);
 
 /// Where a task may run.
@@ -134,43 +138,43 @@ impl<T> Deref for Shared<T> {
 
     /// # Panics
     ///
-    /// In the `Deserialize` of a type that contains the handle: the value is not there yet.
+    /// In the `Deserialize` of a type that contains the handle: the value has not arrived yet.
     fn deref(&self) -> &T {
-        self.0.value.get().expect("the value is there when the task starts")
+        self.0.value.get().expect("the value has arrived before the task starts")
     }
 }
 
 impl<T: Portable + Sync> Remote<T> {
-    /// The value, brought to this PE if it is elsewhere. All tasks of a process share it.
+    /// The value, fetched to this PE if it is elsewhere. All tasks of a process share it.
     ///
     /// # Errors
     ///
-    /// The task that makes it ended without a result; it was lost with the PEs that had it; it
-    /// cannot be encoded, or is longer than a message; or the job is ending.
+    /// The task that makes the value failed; the value was lost with the PEs that had it; it cannot
+    /// be encoded, or is longer than a message; or the job is ending.
     pub fn get(&self) -> impl Future<Output = Result<Arc<T>, TaskError>> + Send + use<T> {
         let handle = self.0.clone();
         async move {
             if let Some(value) = handle.value.get() {
                 return Ok(value.clone());
             }
-            let seat = handle.seat.get().expect("it has arrived before its task starts");
-            let value = coming(&seat.pe, handle.source).await?;
+            let site = handle.site.get().expect("it has arrived before its task starts");
+            let value = get_or_fetch(&site.pe, handle.source).await?;
             Ok(handle.value.get_or_init(|| value).clone())
         }
     }
 }
 
 impl<T: Portable + Sync> Remote<T> {
-    /// The same for the one task that goes on with the value: this PE keeps it no longer. If no
-    /// other task here has it, [`Arc::unwrap_or_clone`] gives the value itself, to be changed in
-    /// place. Who asks for it here after that finds it [lost](TaskError::ValueLost), unless another
-    /// PE has fetched it.
+    /// [Gets](Self::get) the value for the one task that goes on with it: this PE keeps it no
+    /// longer. If no other task here has it, [`Arc::unwrap_or_clone`] gives the value itself, to be
+    /// changed in place. A task that asks for it here after that finds it
+    /// [lost](TaskError::ValueLost), unless another PE has fetched it.
     ///
     /// ```
     /// # use std::sync::Arc;
     /// # use ultramarine_runtime::executor::{Context, Remote};
     /// # use ultramarine_runtime::error::TaskError;
-    /// /// Makes the next state of something of the last.
+    /// /// Makes the next state of a simulation from the last.
     /// async fn step(_: Context, state: Remote<Vec<f64>>) -> Result<Vec<f64>, TaskError> {
     ///     let mut state = Arc::unwrap_or_clone(state.take().await?);
     ///     state.iter_mut().for_each(|x| *x *= 0.5);
@@ -184,11 +188,11 @@ impl<T: Portable + Sync> Remote<T> {
     pub async fn take(self) -> Result<Arc<T>, TaskError> {
         let value = self.get().await?;
         let key = self.0.source.key;
-        let pe = self.0.seat.get().map(|seat| seat.pe.clone());
-        // The handle has the value, too.
+        let pe = self.0.site.get().map(|site| site.pe.clone());
+        // The handle holds the value, too.
         drop(self);
         let slot = pe.and_then(|pe| pe.values.known::<T>(key));
-        slot.iter().for_each(|slot| slot.leave_to_others());
+        slot.iter().for_each(|slot| slot.weaken_unless_awaited());
         Ok(value)
     }
 }
@@ -229,32 +233,32 @@ impl<'de, T: Portable + Sync> Deserialize<'de> for Remote<T> {
     }
 }
 
-/// What a handle is, of either kind.
+/// The content of either kind of handle.
 struct Handle<T> {
     source: Source,
     value: OnceLock<Arc<T>>,
-    /// Once it has arrived, or was made here.
-    seat: OnceLock<Seat>,
+    /// Set once the handle has arrived, or was made here.
+    site: OnceLock<HandleSite>,
 }
 
-/// Where a handle is.
-struct Seat {
+/// The PE where a handle is.
+struct HandleSite {
     pe: Arc<Processor>,
-    /// What keeps the value everywhere, if this is its home.
+    /// What keeps the value on all PEs, if this PE is its home.
     _keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl<T: Portable + Sync> Handle<T> {
     fn serialize<S: Serializer>(self: &Arc<Self>, to: S) -> Result<S::Ok, S::Error> {
-        let seat = self.seat.get().filter(|_| travel::pack(self.clone()));
-        let seat = seat.ok_or_else(|| serde::ser::Error::custom(ONLY_WITH_TASKS))?;
-        let from = if self.value.get().is_some() { seat.pe.me() } else { self.source.from };
+        let site = self.site.get().filter(|_| travel::note_packed(self.clone()));
+        let site = site.ok_or_else(|| serde::ser::Error::custom(ONLY_WITH_TASKS))?;
+        let from = if self.value.get().is_some() { site.pe.me() } else { self.source.from };
         Source { from, ..self.source }.serialize(to)
     }
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Self>, D::Error> {
         let source = Source::deserialize(from)?;
-        let handle = Arc::new(Handle { source, value: OnceLock::new(), seat: OnceLock::new() });
+        let handle = Arc::new(Handle { source, value: OnceLock::new(), site: OnceLock::new() });
         let has_arrived = travel::note_arrived(handle.clone());
         has_arrived.then_some(handle).ok_or_else(|| serde::de::Error::custom(ONLY_WITH_TASKS))
     }
@@ -262,43 +266,43 @@ impl<T: Portable + Sync> Handle<T> {
 
 const ONLY_WITH_TASKS: &str = "a Shared or Remote travels only within the argument of a task";
 
-impl<T: Portable + Sync> travel::Arrived for Handle<T> {
-    fn arrive(self: Arc<Self>, site: &Arc<dyn Any + Send + Sync>) -> Option<travel::Coming> {
+impl<T: Portable + Sync> travel::ArrivedHandle for Handle<T> {
+    fn attach(self: Arc<Self>, site: &Arc<dyn Any + Send + Sync>) -> Option<travel::PendingValues> {
         let pe = site.clone().downcast::<Processor>();
         let pe = &pe.unwrap_or_else(|_| unreachable!("a process has one kind of PE"));
         let keeper = pe.values.keeper(self.source.key);
-        let _ = self.seat.set(Seat { pe: pe.clone(), _keeper: keeper });
+        let _ = self.site.set(HandleSite { pe: pe.clone(), _keeper: keeper });
         if let Some(Ok(value)) = pe.values.known(self.source.key).and_then(|slot| slot.now()) {
             let _ = self.value.set(value);
             return None;
         }
-        let coming = coming(pe, self.source);
+        let value = get_or_fetch(pe, self.source);
         let is_made = matches!(self.source.maker, Maker::Home);
-        let end = Box::pin(async move {
-            let _ = self.value.set(coming.await?);
+        let arrival = Box::pin(async move {
+            let _ = self.value.set(value.await?);
             Ok(())
         });
-        Some(travel::Coming { end, is_made })
+        Some(travel::PendingValues { arrival, is_made })
     }
 }
 
 impl Processor {
-    /// A handle of a value whose home is this PE.
+    /// Makes a handle of a value whose home is this PE.
     fn new_handle<T>(
         self: &Arc<Self>,
         key: Key,
         maker: Maker,
         made: Option<Arc<Slot<Pe>>>,
     ) -> Arc<Handle<T>> {
-        let seat = Seat { pe: self.clone(), _keeper: Some(self.keep(key, made)) };
+        let site = HandleSite { pe: self.clone(), _keeper: Some(self.keep(key, made)) };
         let from = if let Maker::On(maker) = maker { maker } else { self.me() };
         let source = Source { key, maker, from };
-        Arc::new(Handle { source, value: OnceLock::new(), seat: OnceLock::from(seat) })
+        Arc::new(Handle { source, value: OnceLock::new(), site: OnceLock::from(site) })
     }
 }
 
 impl Context {
-    /// Makes a value one that all tasks may read, wherever they run. See [`Shared`].
+    /// Makes a value readable for all tasks, wherever they run. See [`Shared`].
     pub fn share<T: Portable + Sync>(&self, value: T) -> Shared<T> {
         let (key, value) = (self.new_key(), Arc::new(value));
         self.pe.values.slot(key).settle(Ok(value.clone()));
@@ -309,13 +313,13 @@ impl Context {
 
     /// Has a task make a value that stays where it is made, on a PE or anywhere within a radius.
     /// See [`Remote`]. If this context is supervised and the PE dies before the value is made,
-    /// another makes it.
+    /// another PE makes it.
     ///
     /// ```
     /// # use ultramarine_runtime::executor::{Context, Remote};
     /// # use ultramarine_runtime::error::TaskError;
     /// # use ultramarine_topology::Pe;
-    /// /// A vector is made and used on one PE; only a number comes back.
+    /// /// A vector is made and used on one PE; only a number travels.
     /// async fn norm(cx: &Context, pe: Pe, length: u32) -> Result<f64, TaskError> {
     ///     let make = async |_, n: u32| (0..n).map(f64::from).collect::<Vec<_>>();
     ///     let vector = cx.remote(pe, make, length);
@@ -341,7 +345,7 @@ impl Context {
         const { F::CHECKED };
         let key = self.new_key();
         let (pe, origin) = (&self.pe, self.origin);
-        let (body, argument) = (Make(Async(f)), (key, argument));
+        let (body, argument) = (MakeRemote(Async(f)), (key, argument));
         let (maker, making) = match place.into() {
             Placement::On(on) => {
                 (Maker::on(on, self.pes()), pe.spawn_at(origin, on, body, argument))
@@ -354,12 +358,12 @@ impl Context {
         let note = async move {
             let result = making.await;
             if let (Ok(maker), None) = (&result, task_pe.values.keeper(key)) {
-                // It is not wanted any more.
-                task_pe.tell_fade(*maker, key);
+                // The value is not wanted any more.
+                task_pe.tell_weaken(*maker, key);
             }
             made.settle(result.map(Arc::new));
         };
-        // Others may wait for it.
+        // Other tasks may wait for this.
         let note = urgently(|| pe.run_async(note));
         note.into_iter().for_each(async_task::Task::detach);
         Remote(handle)
