@@ -1,6 +1,8 @@
 //! The items, which are drawn at random or read from a file.
 
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use ultramarine::{Error, Result};
@@ -8,6 +10,10 @@ use ultramarine_examples::random;
 
 /// How many items there may be.
 pub(crate) const ITEMS_MAX: usize = 1000;
+
+/// The largest size of a file: 1 MiB, far more than [`ITEMS_MAX`] lines need. A device such as
+/// `/dev/zero` never ends.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The greatest weight and value of an item.
 const NUMBER_MAX: u64 = 1_000_000_000;
@@ -42,8 +48,16 @@ impl Items {
     /// Reads a file: what can be carried on its first line, then a weight and a value on each.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = path.display();
-        let bytes = std::fs::read(path)
-            .map_err(|e| Error::other(format!("cannot read the items {name}: {e}")))?;
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+            .map_err(|e: io::Error| Error::other(format!("cannot read the items {name}: {e}")))?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(Error::other(format!(
+                "the file {name} has more than {FILE_BYTES_MAX} bytes, but {ITEMS_MAX} items need \
+                 far fewer: is it the right file?"
+            )));
+        }
         Items::parse(&String::from_utf8_lossy(&bytes)).map_err(|(line, reason)| {
             Error::other(format!("the file {name} is malformed: line {line}: {reason}"))
         })

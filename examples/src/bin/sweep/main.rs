@@ -11,8 +11,8 @@ use futures_util::future::{Either, pending, select};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{LineWriter, Write as _};
-use std::path::PathBuf;
+use std::io::{self, LineWriter, Write as _};
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
@@ -66,9 +66,31 @@ impl Answer {
     }
 }
 
+/// The output file, to which each line is written at once.
+struct Output {
+    path: PathBuf,
+    file: LineWriter<File>,
+}
+
+impl Output {
+    fn create(path: PathBuf) -> Result<Self> {
+        let mut file = File::create(&path).map_err(|e| Output::error(&path, &e))?;
+        file.write_all(b"point,value\n").map_err(|e| Output::error(&path, &e))?;
+        Ok(Output { path, file: LineWriter::new(file) })
+    }
+
+    fn write(&mut self, point: u64, value: f64) -> Result<()> {
+        writeln!(self.file, "{point},{value}").map_err(|e| Output::error(&self.path, &e))
+    }
+
+    fn error(path: &Path, cause: &io::Error) -> Error {
+        Error::other(format!("cannot write the output {}: {cause}", path.display()))
+    }
+}
+
 /// What has come out so far.
 struct Outcome {
-    output: Option<LineWriter<File>>,
+    output: Option<Output>,
     start: Instant,
     points: u64,
     digest: u64,
@@ -79,8 +101,7 @@ struct Outcome {
 impl Outcome {
     fn take(&mut self, point: u64, answer: &Answer) -> Result<()> {
         if let Some(output) = &mut self.output {
-            writeln!(output, "{point},{}", answer.value)
-                .map_err(|e| Error::other(format!("cannot write the output: {e}")))?;
+            output.write(point, answer.value)?;
         }
         self.points += 1;
         self.digest = self.digest.wrapping_add(digest(point, answer.value));
@@ -97,12 +118,7 @@ fn main() -> Result<()> {
 
 async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { walks, output, skeleton, partial, job } = arguments;
-    let create = |path: PathBuf| {
-        let file = File::create(&path)
-            .and_then(|mut file| file.write_all(b"point,value\n").map(|()| file));
-        file.map_err(|e| Error::other(format!("cannot write the output {}: {e}", path.display())))
-    };
-    let output = output.map(create).transpose()?.map(LineWriter::new);
+    let output = output.map(Output::create).transpose()?;
     let cx = job.begin(cx)?;
     let table = walks.table();
     let start = Instant::now();
