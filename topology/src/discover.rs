@@ -19,7 +19,7 @@
 //! [`Discovery::source`]; if the sources differ, all processes discover their places again without
 //! [`Sources::slurm_addr`].
 
-use crate::{Label, Place, TopologyError, file, hostname, slurm};
+use crate::{Domains, Label, Place, TopologyError, file, hostname, slurm};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -179,6 +179,19 @@ impl Sources {
             return Err(format!("SLURM_TOPOLOGY_ADDR `{addr}` names no switches"));
         }
         Ok(place)
+    }
+}
+
+impl Domains {
+    /// Asks hwloc.
+    ///
+    /// # Errors
+    /// The reason, as a sentence, if this crate was built without hwloc or if hwloc does not know.
+    pub fn of_this_host() -> Result<Self, &'static str> {
+        #[cfg(feature = "hwloc")]
+        return crate::hwloc::domains();
+        #[cfg(not(feature = "hwloc"))]
+        Err("this program was built without hwloc")
     }
 }
 

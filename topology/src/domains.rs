@@ -1,5 +1,4 @@
-//! Counts the parts of this host (packages, NUMA nodes, cores), so that one process can be started
-//! on each.
+//! The numbers of parts of a host (packages, NUMA nodes, cores), for starting one process on each.
 
 /// How many parts of this host the calling process may use. A part counts if the process may use
 /// some of it.
@@ -18,17 +17,4 @@ pub struct Domains {
     pub numa_nodes: u32,
     /// Cores. Hardware threads of one core count once.
     pub cores: u32,
-}
-
-impl Domains {
-    /// Asks hwloc.
-    ///
-    /// # Errors
-    /// The reason, as a sentence, if this crate was built without hwloc or if hwloc does not know.
-    pub fn of_this_host() -> Result<Self, &'static str> {
-        #[cfg(feature = "hwloc")]
-        return crate::hwloc::domains();
-        #[cfg(not(feature = "hwloc"))]
-        Err("this program was built without hwloc")
-    }
 }

@@ -62,6 +62,10 @@ impl fmt::Display for Label {
     }
 }
 
+/// The largest number of labels in a place: 32. [`Topology::new`](crate::Topology::new) refuses
+/// deeper places.
+pub const DEPTH_LIMIT: usize = 32;
+
 /// A path of labels from the root down to, and without, the PE itself: outermost label first.
 ///
 /// The empty place is the root: nothing is known about the position of the PE. The longer the

@@ -1,6 +1,7 @@
 //! Builds the table of a [`Topology`]: the tree of labels, its distances, and the numbers of PEs.
 
-use super::{Cluster, ClusterId, DEPTH_LIMIT, Topology};
+use super::{Cluster, ClusterId, Topology};
+use crate::place::DEPTH_LIMIT;
 use crate::{Ball, Distance, Label, Pe, Place};
 use std::borrow::Borrow;
 use std::collections::HashMap;

@@ -56,13 +56,11 @@
 
 mod builder;
 
+use crate::place::DEPTH_LIMIT;
 use crate::{Ball, Distance, Pe, Place, TopologyError};
 use builder::Builder;
 use std::borrow::Borrow;
 use std::ops::Range;
-
-/// The largest number of labels in a place: 32. [`Topology::new`] refuses deeper ones.
-pub const DEPTH_LIMIT: usize = 32;
 
 /// The hierarchy of a job: how far each PE is from each other PE.
 ///
