@@ -1,9 +1,9 @@
 //! Skeletons: parallel patterns, written against the runtime's public interface only.
 //!
-//! A skeleton turns a function and some data into tasks, and their results into one result. Its
-//! arguments are always in the same order: the [context](ultramarine_runtime::executor::Context),
-//! then radii or sizes, then the functions and the data. Functions must capture nothing: their data
-//! travels in their arguments.
+//! A skeleton turns a function and some data into tasks, and their results into one result. The
+//! [context](ultramarine_runtime::executor::Context) comes first, then radii or sizes, then
+//! functions and data. (Maps that are built step by step, with [`map()`], get the context last.)
+//! Functions must capture nothing: their data travels in their arguments.
 //!
 //! ```
 //! use ultramarine::prelude::*;

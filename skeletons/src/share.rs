@@ -35,7 +35,7 @@ pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
 /// If there are no weights or all are 0.
 pub fn shares(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
     let total: u128 = weights.iter().map(|w| u128::from(*w)).sum();
-    assert!(total > 0, "somebody must get the things");
+    assert!(total > 0, "at least one weight must be positive");
     // Largest remainders: round down, then add one to the shares that lost most by rounding.
     let exact = |w: u64| items as u128 * u128::from(w);
     let mut counts: Vec<usize> = weights.iter().map(|w| (exact(*w) / total) as usize).collect();

@@ -5,9 +5,9 @@
 //! gives work to others:
 //!
 //! ```text
-//!   depth 2: a task for each          budget 1000: after 1000 visits    steal-driven: when no task
-//!   node down to depth 2              the rest of the highest level     waits to be stolen, half of
-//!                                     becomes tasks, 256 at most        the rest, 256 nodes at most
+//!   depth 2: a task for each       budget 1000: after 1000 visits   steal-driven: when no task
+//!   node down to depth 2           the rest of the highest level    waits to be stolen, half of
+//!                                  becomes tasks, 256 at most       the rest, 256 nodes at most
 //!          ●                                 ●                                ●
 //!       ╱  │  ╲                           ╱  │  ╲                          ╱  │  ╲
 //!      ○   ○   ○                         ●   ○   ○                        ●   ●   ○
