@@ -1,41 +1,41 @@
-//! The ways to divide and conquer that an example can be told to take.
+//! The flag `--skeleton` of the examples that divide and conquer.
 
 use clap::ValueEnum;
 use ultramarine::Stateless;
 use ultramarine::prelude::*;
 
-/// How a problem is divided, and by whom its parts are solved.
+/// A skeleton that solves a problem by dividing it, or a program without one to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Division {
-    /// Parts wait for a PE that steals them.
+pub enum DivideSkeleton {
+    /// Parts wait for other PEs to steal them.
     ParDivideAndConquer,
-    /// Parts are placed at once, on PEs that are drawn at random.
+    /// Parts are placed at once on random PEs.
     PushDivideAndConquer,
-    /// By the skeleton for the threads of one PE, on the root alone.
+    /// The threads of the root only, by a skeleton.
     ForkDivideAndConquer,
-    /// By a plain recursion with rayon, on the root alone.
+    /// The threads of the root only, by a recursion with rayon.
     Rayon,
-    /// By a plain recursion, on the root alone.
+    /// One thread of the root, by a plain recursion.
     Sequential,
 }
 
-/// What all the ways need: an algorithm, how far its parts go, and what to compare it with.
+/// An algorithm for the skeletons, and the same without skeletons to compare with.
 #[derive(Debug)]
-pub struct Ways<A: Algorithm, S, P> {
-    /// What a skeleton is told.
+pub struct Solvers<A: Algorithm, S, P> {
+    /// The algorithm.
     pub algorithm: A,
-    /// How far away a part may be stolen from.
+    /// The radius within which PEs may steal a part.
     pub stolen_within: S,
-    /// How far from its parent a part is placed.
+    /// The radius around its parent within which a part is placed.
     pub placed_within: P,
-    /// The same with rayon, and without a skeleton.
+    /// The solution by rayon.
     pub rayon: fn(A::Problem) -> A::Solution,
-    /// The same without parallelism.
+    /// The sequential solution.
     pub sequential: fn(A::Problem) -> A::Solution,
 }
 
-impl Division {
-    /// Solves the problem in this way.
+impl DivideSkeleton {
+    /// Solves the problem by this skeleton.
     ///
     /// # Errors
     ///
@@ -43,24 +43,24 @@ impl Division {
     pub async fn conquer<A: Algorithm>(
         self,
         cx: &Context,
-        ways: Ways<
+        solvers: Solvers<
             A,
             impl Fn(&A::Problem) -> Distance + Stateless,
             impl Fn(&A::Problem) -> Distance + Stateless,
         >,
         problem: A::Problem,
     ) -> Result<A::Solution, TaskError> {
-        let algorithm = ways.algorithm;
+        let algorithm = solvers.algorithm;
         match self {
-            Division::ParDivideAndConquer => {
-                par_divide_and_conquer(cx, ways.stolen_within, algorithm, problem).await
+            DivideSkeleton::ParDivideAndConquer => {
+                par_divide_and_conquer(cx, solvers.stolen_within, algorithm, problem).await
             }
-            Division::PushDivideAndConquer => {
-                push_divide_and_conquer(cx, ways.placed_within, algorithm, problem).await
+            DivideSkeleton::PushDivideAndConquer => {
+                push_divide_and_conquer(cx, solvers.placed_within, algorithm, problem).await
             }
-            Division::ForkDivideAndConquer => Ok(fork_divide_and_conquer(algorithm, problem)),
-            Division::Rayon => Ok((ways.rayon)(problem)),
-            Division::Sequential => Ok((ways.sequential)(problem)),
+            DivideSkeleton::ForkDivideAndConquer => Ok(fork_divide_and_conquer(algorithm, problem)),
+            DivideSkeleton::Rayon => Ok((solvers.rayon)(problem)),
+            DivideSkeleton::Sequential => Ok((solvers.sequential)(problem)),
         }
     }
 }

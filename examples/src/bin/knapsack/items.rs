@@ -1,4 +1,4 @@
-//! The items, which are drawn at random or read from a file.
+//! The items: drawn at random, or read from a file.
 
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::Path;
 use ultramarine::{Error, Result};
 use ultramarine_examples::random;
 
-/// How many items there may be.
+/// The largest number of items.
 pub(crate) const ITEMS_MAX: usize = 1000;
 
 /// The largest size of a file: 1 MiB, far more than [`ITEMS_MAX`] lines need. A device such as
@@ -20,21 +20,22 @@ const NUMBER_MAX: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Item {
-    /// Its place among the items, from 1 on.
+    /// Its number among the items, counted from 1.
     pub(crate) number: u32,
     pub(crate) weight: u64,
     pub(crate) value: u64,
 }
 
-/// Items, and how much of them can be carried.
+/// Items, and the weight that the knapsack can carry.
 pub(crate) struct Items {
     pub(crate) capacity: u64,
     pub(crate) items: Vec<Item>,
 }
 
 impl Items {
-    /// Items that are hard to choose from: heavy ones are worth more, and all by weight nearly the
-    /// same (strongly correlated: Pisinger, Where are the hard knapsack problems?, 2005).
+    /// Items that are hard to choose from: heavy items are worth more, and all have nearly the same
+    /// value by weight (strongly correlated: Pisinger, Where are the hard knapsack problems?,
+    /// 2005).
     pub(crate) fn drawn(items: u32, seed: u64) -> Self {
         let mut random = random(seed);
         let draw = |number| {
@@ -45,7 +46,7 @@ impl Items {
         Items { capacity: items.iter().map(|item| item.weight).sum::<u64>() / 2, items }
     }
 
-    /// Reads a file: what can be carried on its first line, then a weight and a value on each.
+    /// Reads a file: the capacity on its first line, then a weight and a value on each line.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let mut bytes = Vec::new();
@@ -63,7 +64,7 @@ impl Items {
         })
     }
 
-    /// An error is a line's number and what is wrong with that line.
+    /// An error is the number of a line, and the reason.
     fn parse(text: &str) -> std::result::Result<Self, (usize, String)> {
         let (mut capacity, mut items) = (None, Vec::new());
         for (line, text) in (1..).zip(text.lines()) {

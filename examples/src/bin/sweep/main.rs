@@ -1,7 +1,7 @@
-//! A parameter sweep in which all tasks read one large table: it goes once to each process, and
-//! what comes out at each point is written to a file as it comes.
+//! A parameter sweep in which all tasks read one large table. The table is sent once to each
+//! process. The result of each point is written to a file as soon as it is there.
 //!
-//! [`walk`] has what is computed.
+//! [`walk`] has the computation.
 
 mod walk;
 
@@ -20,19 +20,20 @@ use ultramarine::{Error, Result, shutdown_requested};
 use ultramarine_examples::{JobFlags, Report, name_of};
 use walk::{Walks, digest};
 
-/// Walk at random through a large table, from many points.
+/// Walk at random through a large table, from many starting points.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
     walks: Walks,
-    /// Write what comes out to this file, a line for each point (`point,value`), as it comes.
+    /// Write each result to this file as soon as it is there: one line `point,value` for each
+    /// point.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How the work is spread.
+    /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Map)]
     skeleton: Skeleton,
-    /// End when asked to, by SIGTERM or Ctrl-C, with those points that are done by then.
+    /// On SIGTERM or Ctrl-C, end with the points done so far.
     #[arg(long)]
     partial: bool,
     #[command(flatten)]
@@ -43,26 +44,26 @@ struct Arguments {
 enum Skeleton {
     /// A task for each point, which any PE may steal.
     Map,
-    /// The same, but the points are dealt out to all PEs in turn.
+    /// A task for each point, placed on all PEs in turn.
     PushMap,
-    /// One point after the other, on the root alone.
+    /// One thread of the root, point after point.
     Sequential,
 }
 
-/// What came out at a point.
+/// The result of a point.
 #[derive(Serialize, Deserialize)]
-struct Answer {
+struct WalkResult {
     value: f64,
     pe: Pe,
-    /// How long the walk took.
+    /// The duration of the walk.
     seconds: f64,
 }
 
-impl Answer {
+impl WalkResult {
     fn new(cx: &Context, walks: Walks, table: &[f64], point: u64) -> Self {
         let start = Instant::now();
         let value = walks.walk(table, point);
-        Answer { value, pe: cx.pe(), seconds: start.elapsed().as_secs_f64() }
+        WalkResult { value, pe: cx.pe(), seconds: start.elapsed().as_secs_f64() }
     }
 }
 
@@ -88,18 +89,18 @@ impl Output {
     }
 }
 
-/// What has come out so far.
-struct Outcome {
+/// The results so far.
+struct SweepTotals {
     output: Option<Output>,
     start: Instant,
     points: u64,
     digest: u64,
-    /// When each PE began its first walk, in seconds after the start: then it had the table.
+    /// When each PE began its first walk, in seconds after the start. By then it had the table.
     began: BTreeMap<Pe, f64>,
 }
 
-impl Outcome {
-    fn take(&mut self, point: u64, answer: &Answer) -> Result<()> {
+impl SweepTotals {
+    fn take(&mut self, point: u64, answer: &WalkResult) -> Result<()> {
         if let Some(output) = &mut self.output {
             output.write(point, answer.value)?;
         }
@@ -122,12 +123,13 @@ async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
     let cx = job.begin(cx)?;
     let table = walks.table();
     let start = Instant::now();
-    let mut outcome = Outcome { output, start, points: 0, digest: 0, began: BTreeMap::new() };
+    let mut totals = SweepTotals { output, start, points: 0, digest: 0, began: BTreeMap::new() };
     if let Skeleton::Sequential = skeleton {
-        (0..walks.points).try_for_each(|n| outcome.take(n, &Answer::new(&cx, walks, &table, n)))?;
+        (0..walks.points)
+            .try_for_each(|n| totals.take(n, &WalkResult::new(&cx, walks, &table, n)))?;
     } else {
         let walk = async |cx: Context, table: Shared<Vec<f64>>, (walks, point)| {
-            Answer::new(&cx, walks, &table, point)
+            WalkResult::new(&cx, walks, &table, point)
         };
         let points = (0..walks.points).map(move |point| (walks, point));
         let map = map_async_with(table, walk, points);
@@ -138,13 +140,13 @@ async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
                 pin!(async { if partial { shutdown_requested().await } else { pending().await } });
             while let Either::Right((Some(answer), _)) = select(&mut asked, answers.next()).await {
                 let (point, answer) = answer?;
-                outcome.take(point as u64, &answer)?;
+                totals.take(point as u64, &answer)?;
             }
             Ok::<_, Error>(())
         };
         job.progress(&cx, Some(walks.points), work).await?;
     }
-    let Outcome { points, digest, began, .. } = outcome;
+    let SweepTotals { points, digest, began, .. } = totals;
     let start_up = began.values().copied().fold(0.0, f64::max);
     let result = digest.cast_signed();
     let report = Report::gather(&cx, "sweep", (name_of(&skeleton), &job), start, result).await?;
