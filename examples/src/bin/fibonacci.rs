@@ -17,10 +17,12 @@ use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 #[command(version)]
 struct Arguments {
     /// The index of the number to compute. F(93) is the last that fits 64 bits.
-    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
     n: u32,
     /// Do not divide problems F(T) and smaller; compute them by a plain recursion.
-    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
+    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
     threshold: u32,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]

@@ -21,13 +21,16 @@ struct Arguments {
     #[arg(long, value_enum, default_value_t = Function::Peak)]
     function: Function,
     /// The lower limit of both x and y.
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     from: f64,
     /// The upper limit of both x and y.
-    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     to: f64,
     /// The largest error of the integral over an interval that is not divided.
-    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true, value_parser = |t: &str| number(t, 1e-15..=1.0))]
+    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true)]
+    #[arg(value_parser = |t: &str| number(t, 1e-15..=1.0))]
     tolerance: f64,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]

@@ -21,11 +21,13 @@ use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 #[command(version)]
 struct Arguments {
     /// The number of queens, and of rows and columns of the board. Above 17 it takes long.
-    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=20))]
+    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=20))]
     board: u32,
     /// Divide the boards of the first T rows into a task for each placement. 0 makes one task in
     /// all.
-    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
+    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     threshold: u32,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 const COMMENT: &str = "\
 # Where the hosts of a job stand, for --topology or ULTRAMARINE_TOPOLOGY.
 #
-# Each [[hosts]] names hosts with the same levels above them. `switches` (racks, chassis, islands) are
-# listed outermost first; a `site` is above all of them. Leave out a level that makes no difference.
-# Levels below a host (packages, NUMA nodes) are not listed: each process finds them itself.
+# Each [[hosts]] names hosts with the same levels above them. `switches` (racks, chassis, islands)
+# are listed outermost first; a `site` is above all of them. Leave out a level that makes no
+# difference. Levels below a host (packages, NUMA nodes) are not listed: each process finds them.
 ";
 
 /// Why [`to_toml`] fails: a topology file cannot express a place.

@@ -52,10 +52,12 @@ enum Skeleton {
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 struct Matrix {
     /// The number of rows and columns of the matrix: a multiple of --tile.
-    #[arg(long, value_name = "N", default_value_t = 3072, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(4..=30_000))]
+    #[arg(long, value_name = "N", default_value_t = 3072, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(4..=30_000))]
     size: usize,
     /// The number of rows and columns of a tile: a multiple of 4.
-    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(4..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(4..=4096))]
     tile: usize,
     /// The seed of the random matrix.
     #[arg(long, default_value_t = 1)]

@@ -27,7 +27,8 @@ struct Arguments {
     #[command(flatten)]
     plate: Plate,
     /// The number of steps between two checkpoints: the most that a death can cost.
-    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     round: u64,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Bands)]
