@@ -1,6 +1,6 @@
-//! The place of a process on a synthetic host with two packages. hwloc reads the synthetic host
-//! from the environment, so each case runs this test program again as a separate process, with only
-//! `tell_place`.
+//! What hwloc tells about a host with two packages, made up by hwloc's own means. The library
+//! reads them from the environment, so each case runs in a process of its own: this test program
+//! once more, with only `tell_place` to run.
 #![cfg(all(feature = "hwloc", target_os = "linux"))]
 
 use std::process::Command;
@@ -15,14 +15,14 @@ fn tell_place() {
     println!("<{}; cores {:?}; notes {:?}>", found.place, found.cores, found.notes);
 }
 
-/// The output of `tell_place` on this synthetic host, where it may run on CPU 0 only.
-fn place_on(synthetic: &str) -> String {
+/// What `tell_place` prints on a host of this shape when it may run on CPU 0 alone.
+fn place_on(shape: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let output = Command::new("taskset")
         .args(["--cpu-list", "0"])
         .arg(program)
         .args(["--ignored", "--exact", "tell_place", "--nocapture"])
-        .env("HWLOC_SYNTHETIC", synthetic)
+        .env("HWLOC_SYNTHETIC", shape)
         .env("HWLOC_THISSYSTEM", "1")
         .output()
         .unwrap();
