@@ -1,12 +1,12 @@
-//! MPI's own rate for large messages: one rank asks, the other answers with a number of bytes. What
-//! bulk data is measured against.
+//! MPI's rate for large messages: one rank sends a request, the other answers with a number of
+//! bytes. The benchmark `bulk` compares with it.
 
 use mpi::traits::{Communicator, Destination, Source};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use ultramarine::{Error, Result};
 
-/// A size is repeated for so long, but at least so often.
+/// Each size is repeated for this time, but at least this often.
 const LASTING: Duration = Duration::from_millis(200);
 const REPEATS_MIN: usize = 3;
 

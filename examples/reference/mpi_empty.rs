@@ -1,4 +1,4 @@
-//! An MPI program that does nothing: what a job's start-up is measured against.
+//! An MPI program that does nothing. The benchmark `startup` compares with it.
 
 use ultramarine::{Error, Result};
 

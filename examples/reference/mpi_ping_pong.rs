@@ -1,13 +1,13 @@
-//! MPI's own time for a short message to come and go between two ranks: what a steal is measured
-//! against.
+//! MPI's time for the round trip of a short message between two ranks. The benchmark `steal`
+//! compares with it.
 
 use mpi::traits::{Communicator, Destination, Source};
 use std::time::Instant;
 use ultramarine::{Error, Result};
 
-/// As long as a FISH or a small SCHEDULE.
+/// About the size of a FISH or a small SCHEDULE.
 const MESSAGE_BYTES: usize = 64;
-/// The figure is the median of this many batches, the first of which warms up.
+/// The figure is the median of these batches without the first, which warms up.
 const BATCHES: usize = 101;
 const ROUND_TRIPS: u32 = 1000;
 

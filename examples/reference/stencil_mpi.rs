@@ -1,6 +1,6 @@
-//! The heat of `stencil` with plain MPI, as one would write it by hand: each rank has a band of
-//! rows, and exchanges its edges with its neighbours at each step. A yardstick for the benchmarks;
-//! nothing of the runtime is in it.
+//! The computation of `stencil` with plain MPI, written by hand: each rank has a band of rows, and
+//! exchanges its edges with its neighbours at each step. The benchmark `programs` compares with it.
+//! It uses nothing of the runtime.
 
 #[path = "../src/bin/stencil/plate.rs"]
 mod plate;
@@ -13,7 +13,7 @@ use plate::{Plate, digest, step};
 use std::time::Instant;
 use ultramarine::{Error, Result};
 
-/// Let heat spread through a plate, of which each rank has a part, with MPI alone.
+/// Let heat spread through a plate that is divided among the ranks, with MPI alone.
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
             send_receive_into(&rows[last - columns..], &below, row, &below);
         }
     }
-    // The edges of the plate are those of the first and of the last rank.
+    // The edge rows of the plate belong to the first and the last rank.
     let first = if rank == 0 { 0 } else { columns };
     let end = if rank + 1 == size { old.len() } else { last };
     let part = digest(around.start + first, &old[first..end]);

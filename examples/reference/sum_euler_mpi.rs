@@ -1,6 +1,6 @@
-//! The sum of Euler's totient with plain MPI, as one would write it by hand: the same ranges as
-//! `sum_euler`, dealt out to the ranks in turn. A yardstick for the benchmarks; nothing of the
-//! runtime is in it.
+//! The sum of Euler's totient with plain MPI, written by hand: the ranges of `sum_euler`, dealt out
+//! to the ranks in turn. The benchmark `sum-euler` compares with it. It uses nothing of the
+//! runtime.
 
 use clap::Parser;
 use mpi::collective::SystemOperation;
@@ -15,7 +15,7 @@ struct Arguments {
     /// The last number.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     upto: u64,
-    /// How many ranges are dealt out.
+    /// The number of ranges.
     #[arg(long, value_name = "K", default_value_t = 400)]
     tasks: usize,
 }

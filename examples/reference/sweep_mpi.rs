@@ -1,6 +1,6 @@
-//! The parameter sweep with plain MPI, as one would write it by hand: the table of `sweep` is
-//! broadcast, and its points are dealt out to the ranks in turn. A yardstick for the benchmarks;
-//! nothing of the runtime is in it.
+//! The parameter sweep with plain MPI, written by hand: the table of `sweep` is broadcast, and its
+//! points are dealt out to the ranks in turn. The benchmark `programs` compares with it. It uses
+//! nothing of the runtime.
 
 #[path = "../src/bin/sweep/walk.rs"]
 mod walk;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use ultramarine::{Error, Result};
 use walk::{Walks, digest};
 
-/// Walk at random through a large table, from many points, with MPI alone.
+/// Walk at random through a large table, from many starting points, with MPI alone.
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]
@@ -46,7 +46,9 @@ fn main() -> Result<()> {
     let (result, start_up_seconds) = (all.cast_signed(), latest);
     println!(
         "{}",
-        serde_json::json!({ "result": result, "seconds": seconds, "start_up_seconds": start_up_seconds })
+        serde_json::json!({
+            "result": result, "seconds": seconds, "start_up_seconds": start_up_seconds
+        })
     );
     Ok(())
 }

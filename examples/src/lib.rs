@@ -1,50 +1,50 @@
-//! What the examples share: the job's flags, the skeletons and splittings to choose from, random
-//! numbers, and the report at the end.
+//! What all examples share: flags, choices of a skeleton and a splitting, random numbers, pictures,
+//! and the report at the end.
 #![forbid(unsafe_code)]
 
-mod division;
+mod divide_skeleton;
+mod map_skeleton;
 mod picture;
 mod random;
 mod report;
-mod skeleton;
 mod splitting;
 
-pub use division::{Division, Ways};
+pub use divide_skeleton::{DivideSkeleton, Solvers};
+pub use map_skeleton::MapSkeleton;
 pub use picture::Picture;
 pub use random::random;
 pub use report::{Report, print};
-pub use skeleton::Skeleton;
 pub use splitting::splitting;
 
 use ultramarine::{Context, Options, Result, with_progress};
 
-/// The most tasks that a program can be told to make of its range: all of them are in the root's
-/// memory at once.
+/// The largest number of tasks that a program accepts: all of them are in the root's memory at
+/// once.
 pub const TASKS_MAX: i64 = 10_000_000;
 
-/// Flags that every example takes.
+/// Flags that every example accepts.
 #[derive(Clone, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct JobFlags {
-    /// How the job is made up.
+    /// The flags of the job.
     #[command(flatten)]
     pub options: Options,
-    /// Supervise the tasks: what is lost when processes die is run again.
+    /// Supervise the tasks: run those again that are lost when processes die.
     #[arg(long)]
     pub supervised: bool,
     /// Print one JSON object as the last line.
     #[arg(long)]
     pub json: bool,
-    /// Show how many tasks have been started, now and then.
+    /// Show from time to time how many tasks have been started.
     #[arg(long)]
     pub progress: bool,
-    /// Show the hierarchy of the machine first.
+    /// Print the hierarchy of the PEs first.
     #[arg(long)]
     pub show_topology: bool,
 }
 
 impl JobFlags {
-    /// Begins the main task: shows the hierarchy, and has tasks supervised, if the flags say so.
+    /// Begins the main task: prints the hierarchy and supervises tasks, if the flags say so.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl JobFlags {
         Ok(if self.supervised { cx.supervised() } else { cx })
     }
 
-    /// Awaits `work`, which starts `total` tasks in all, if that is known. Shows how far it is if
+    /// Awaits `work`, which starts `total` tasks in all, if that is known. Shows its progress if
     /// the flags say so.
     pub async fn progress<T>(
         &self,
@@ -68,7 +68,7 @@ impl JobFlags {
     }
 }
 
-/// What the value is called on the command line.
+/// The name of a value on the command line.
 pub fn name_of(value: &impl clap::ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

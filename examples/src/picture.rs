@@ -1,4 +1,4 @@
-//! A picture in a PNG file that is there as a whole or not at all.
+//! Writes a picture to a PNG file, all of it or nothing.
 
 use std::fs::Permissions;
 use std::io::{BufWriter, Write};
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use ultramarine::{Error, Result};
 
-/// Where a picture will be.
+/// A picture file that a program will write at its end.
 ///
-/// It is written to a file with another name in the same folder, which begins with a dot and is
-/// renamed at the end: a reader of the path sees what was there before, or all of the picture.
-/// If writing fails, that file is removed.
+/// The picture is first written to a temporary file in the same folder, whose name begins with a
+/// dot, and renamed at the end. So a reader of the path sees either the former file or the whole
+/// picture. If writing fails, the temporary file is removed.
 #[derive(Debug)]
 pub struct Picture {
     path: PathBuf,
 }
 
 impl Picture {
-    /// Makes sure that there can be a file at this path, which may exist: a program calls this
-    /// before the work that the picture is to show. Nothing is left there meanwhile.
+    /// Checks that the file can be written; it may exist already. A program calls this before the
+    /// long computation whose picture it is. It leaves no file behind.
     ///
     /// # Errors
     ///
-    /// The folder does not exist or cannot be written to, or something else than a file is there.
+    /// The folder does not exist or is not writable, or something other than a file is at the path.
     pub fn at(path: &Path) -> Result<Picture> {
         let picture = Picture { path: path.to_owned() };
         if path.metadata().is_ok_and(|there| !there.is_file()) || path.file_name().is_none() {
@@ -33,8 +33,8 @@ impl Picture {
         Ok(picture)
     }
 
-    /// Writes the picture: for each pixel, row by row, which colour of the palette it has, and the
-    /// palette's colours as red, green and blue.
+    /// Writes the picture. `pixels` are indexes into the palette, row by row; `palette` has red,
+    /// green and blue of each colour.
     ///
     /// # Errors
     ///
@@ -56,10 +56,10 @@ impl Picture {
         Ok(())
     }
 
-    /// A file with another name, removed when it is dropped.
+    /// A temporary file, which is removed when it is dropped.
     fn file(&self) -> Result<NamedTempFile> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        // As any new file; what is temporary would be its owner's alone.
+        // The permissions of any new file; by default temporary files belong to the owner alone.
         tempfile::Builder::new()
             .prefix(".picture")
             .permissions(Permissions::from_mode(0o666))

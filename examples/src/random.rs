@@ -1,7 +1,7 @@
-//! Random numbers that are the same everywhere.
+//! Random numbers that are the same on every machine.
 
-/// The generator `SplitMix64` (Steele, Lea and Flood, Fast splittable pseudorandom number
-/// generators, 2014).
+/// The generator `SplitMix64` with this seed (Steele, Lea and Flood, Fast splittable pseudorandom
+/// number generators, 2014).
 pub fn random(mut state: u64) -> impl FnMut() -> u64 {
     move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! What an example prints at its end.
+//! The report that an example prints at its end.
 
 use crate::JobFlags;
 use serde::Serialize;
@@ -8,17 +8,17 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 use ultramarine::{Context, Error, Result, Statistics};
 
-/// Prints a text to standard output, which must be whole.
+/// Prints a text to standard output and flushes it.
 ///
 /// # Errors
 ///
-/// It cannot be written.
+/// The text cannot be written.
 pub fn print(text: impl Display) -> Result<()> {
     let mut stdout = std::io::stdout();
     write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Error::Output)
 }
 
-/// What came out and what it took. Its JSON form has the same fields in every example.
+/// The result of an example, and what it took. Its JSON form has the same fields in every example.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     program: &'static str,
@@ -27,19 +27,19 @@ pub struct Report {
     pes: u32,
     threads: usize,
     tasks: u64,
-    /// Stolen tasks by distance.
+    /// The number of stolen tasks by distance.
     steals: BTreeMap<String, u64>,
     skeleton: String,
     supervised: bool,
-    /// What else came out, by name.
+    /// Further results by name.
     #[serde(flatten)]
     more: BTreeMap<&'static str, serde_json::Value>,
-    /// PEs that have died.
+    /// The number of PEs that have died.
     dead: u32,
-    /// Messages of supervision.
+    /// The number of supervision messages.
     notifies: u64,
     acks: u64,
-    /// Tasks that were lost and given out again.
+    /// The number of tasks that were lost and run again.
     replicas: u64,
     #[serde(skip)]
     statistics: Statistics,
@@ -80,14 +80,14 @@ impl Report {
         })
     }
 
-    /// Adds something else that came out; it must not be called like another field.
+    /// Adds another result. Its name must differ from all other fields.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<serde_json::Value>) -> Self {
         self.more.insert(name, value.into());
         self
     }
 
-    /// How long the computation took.
+    /// The duration of the computation.
     pub fn elapsed(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
@@ -96,7 +96,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// The report cannot be put into JSON, or not be written.
+    /// The report cannot be encoded or written.
     pub fn print(&self, flags: &JobFlags) -> Result<()> {
         if flags.json {
             let json = serde_json::to_string(self)?;
@@ -126,7 +126,8 @@ impl Display for Report {
             let Report { dead, notifies, acks, replicas, .. } = self;
             writeln!(
                 f,
-                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; PEs that died: {dead}"
+                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; PEs that died: \
+                 {dead}"
             )?;
         }
         for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {

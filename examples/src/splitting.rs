@@ -1,4 +1,4 @@
-//! How the tree searches among the examples are told to share their work.
+//! The flag `--splitting` of the examples that search trees.
 
 use ultramarine::prelude::Splitting;
 
@@ -6,7 +6,7 @@ use ultramarine::prelude::Splitting;
 ///
 /// # Errors
 ///
-/// It is none of these; the text says what is expected.
+/// The text is none of these. The error says what is expected.
 pub fn splitting(text: &str) -> Result<Splitting, String> {
     let number = |text: &str| text.parse::<u64>().map_err(|e| format!("`{text}`: {e}"));
     match text.split_once(':') {
@@ -28,14 +28,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_is_read() {
+    fn valid_texts_are_read() {
         assert_eq!(splitting("steal-driven"), Ok(Splitting::StealDriven));
         assert_eq!(splitting("depth:0"), Ok(Splitting::Depth(0)));
         assert_eq!(splitting("budget:100"), Ok(Splitting::Budget(100)));
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn other_texts_are_refused() {
         for (text, reason) in [
             ("", "`steal-driven`, `depth:N` or `budget:N` is expected"),
             ("depth", "is expected"),

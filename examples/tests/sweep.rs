@@ -5,6 +5,8 @@ mod common;
 
 use common::{folder, run};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -78,6 +80,24 @@ fn output_that_cannot_be_written_is_an_error() {
     ] {
         run(sweep(SMALL).arg("--output").arg(file)).fails_with(text);
     }
+}
+
+#[test]
+fn output_that_fails_in_mid_run_is_an_error_that_names_the_file() {
+    let pipe = folder("sweep_pipe").join("points.csv");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    // The reader takes the first line and closes the pipe.
+    let reader = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || {
+            let mut line = [0; 12];
+            File::open(pipe).expect("it is there").read_exact(&mut line).expect("a whole line");
+            line
+        })
+    };
+    let ended = run(sweep(SMALL).arg("--output").arg(&pipe));
+    assert_eq!(reader.join().expect("it reads"), *b"point,value\n");
+    ended.fails_with(&format!("cannot write the output {}: Broken pipe", pipe.display()));
 }
 
 #[test]

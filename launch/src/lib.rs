@@ -82,7 +82,7 @@ pub use ultramarine_runtime::settings::{
 pub use ultramarine_skeletons as skeletons;
 pub use ultramarine_topology::file as topology_file;
 pub use ultramarine_topology::{
-    Ball, Distance, Label, LevelKind, Outline, Pe, Place, Shape, Topology,
+    Ball, Distance, Label, LevelKind, Outline, OutlineKind, Pe, Place, Topology,
 };
 
 /// What most programs need.

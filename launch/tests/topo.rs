@@ -74,7 +74,7 @@ fn what_is_written_describes_the_same_job() {
     let text = fs::read_to_string(&path).expect("it was written");
     assert!(text.starts_with("# Where the hosts of a job stand, for --topology"), "{text}");
     assert!(text.contains("names = \"r1n[01-16]\"\nswitches = [\"r1\"]"), "{text}");
-    assert!(text.contains("What is below a host (packages, NUMA nodes) does not stand here"));
+    assert!(text.contains("Levels below a host (packages, NUMA nodes) are not listed"));
     // The same on standard output, and nothing else.
     let printed = describe("--hosts r1n[01-16],r3n[01-16],login --write -");
     assert_eq!(printed.succeeded(), text);

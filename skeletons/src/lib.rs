@@ -1,41 +1,14 @@
-//! Parallel patterns, written against the runtime's public interface only.
+//! Skeletons: parallel patterns, written against the runtime's public interface only.
 //!
-//! A skeleton takes a context first (which decides how safe its tasks are against failures), then
-//! radii, then the function, then the data. The function must capture nothing; what it needs
-//! travels in its argument.
-//!
-//! | skeleton | who runs what | source |
-//! |---|---|---|
-//! | **a function applied to each item** | | |
-//! | [`map()`], [`map_with`], [`map_shared`], [`map_async`], [`map_async_with`] | says apart who does it, how much is a task, and what comes out; those below are maps of one kind | |
-//! | [`par_map`] | a task for each waits at the caller; any PE steals it | SymGridPar2 fig. 10 |
-//! | [`par_map_chunked`], [`par_map_sliced`] | a task for some that follow each other, or for every n-th | HdpH-RS A.9 |
-//! | [`push_map`], [`push_map_chunked`], [`push_map_sliced`] | the same tasks, dealt out to all PEs in turn | HdpH-RS A.9 |
-//! | [`fork_map`] | the threads of this PE | HdpH-RS A.9 |
-//! | [`par_map_local`] | PEs within a radius steal them | SymGridPar2 fig. 5 |
-//! | [`par_map_2level_scheme`] | a coordinator in each part of the ball gets its share at once, and PEs around it steal from it | SymGridPar2 fig. 5 |
-//! | [`par_map_2level`] | the same; nobody steals from another part | SymGridPar2 fig. 5 |
-//! | [`par_map_2level_relaxed`] | the same; who runs out of work steals from other parts too | SymGridPar2 fig. 5 |
-//! | [`par_map_stream`] | as `par_map`, a few at a time; results come as they arise | |
-//! | **a problem divided** | | |
-//! | [`par_divide_and_conquer`] | parts wait at who divided; PEs within the part's radius steal them | SymGridPar2 fig. 9 |
-//! | [`push_divide_and_conquer`] | parts are placed at once, within their radius | HdpH-RS A.9 |
-//! | [`fork_divide_and_conquer`] | the threads of this PE | HdpH-RS A.9 |
-//! | **results combined where they arise** | | |
-//! | [`par_map_reduce_range_thresh`] | halves of a range wait to be stolen | HdpH-RS A.9 |
-//! | [`push_map_reduce_range_thresh`] | halves of a range are placed on halves of the PEs | HdpH-RS A.9 |
-//! | [`par_map_reduce`] | groups of items wait to be stolen | |
-//! | **tasks that come and go** | | |
-//! | [`TaskSet`] | those that the program says; each result is had as it comes | |
-//! | [`select`], [`race`] | the first that ends counts, and the others are cancelled | |
-//! | **a tree searched** | | |
-//! | [`par_enumerate`] | every node; tasks are split off by depth, by budget, or when somebody is idle | `YewPar` |
-//! | [`par_maximise`] | the best node; what cannot beat the best so far is left out, on all PEs | `YewPar` |
+//! A skeleton turns a function and some data into tasks, and their results into one result. The
+//! [context](ultramarine_runtime::executor::Context) comes first, then radii or sizes, then
+//! functions and data. (Maps that are built step by step, with [`map()`], get the context last.)
+//! Functions must capture nothing: their data travels in their arguments.
 //!
 //! ```
 //! use ultramarine::prelude::*;
 //!
-//! /// How many numbers below `limit` are squares, counted by any PE that is free.
+//! /// Counts the squares below `limit`, on all PEs.
 //! async fn squares(cx: &Context, limit: u64) -> Result<u64, TaskError> {
 //!     let count = |range: std::ops::Range<u64>| range.filter(|n| n.isqrt().pow(2) == *n).count();
 //!     let counts = par_map(&cx.supervised(), count, chunks(0..limit, 100)).await?;
@@ -43,9 +16,55 @@
 //! }
 //! ```
 //!
-//! Maps return the results in the order of the data, or the first error. With a
-//! [supervised](ultramarine_runtime::executor::Context::supervised) context the same tasks
-//! survive the death of processes.
+//! With a [supervised](ultramarine_runtime::executor::Context::supervised) context the tasks
+//! survive the death of processes. Without it, a task that dies with its PE is an error.
+//!
+//! A skeleton must never know anything of the runtime but its public interface: no messages, no
+//! threads, no launchers.
+//!
+//! # Which skeleton?
+//!
+//! | skeleton | which PE runs what | source |
+//! |---|---|---|
+//! | **map: apply a function to each item** | | |
+//! | [`map()`], [`map_with`], [`map_shared`], [`map_async`], [`map_async_with`] | all that follow, by [settings](map::Map); the names below are shorthands | |
+//! | [`par_map`] | a task for each item waits at the caller; any PE steals it | SymGridPar2 fig. 10 |
+//! | [`par_map_chunked`], [`par_map_sliced`] | the same, with a task for some consecutive items, or for every n-th | HdpH-RS A.9 |
+//! | [`push_map`], [`push_map_chunked`], [`push_map_sliced`] | the same tasks, placed on all PEs in turn | HdpH-RS A.9 |
+//! | [`fork_map`] | the threads of this PE only | HdpH-RS A.9 |
+//! | [`par_map_local`] | PEs within a radius steal tasks | SymGridPar2 fig. 5 |
+//! | [`par_map_2level_scheme`] | a coordinator in each part of the ball gets its share at once, and PEs around it steal from it | SymGridPar2 fig. 5 |
+//! | [`par_map_2level`] | the same; no part steals from another | SymGridPar2 fig. 5 |
+//! | [`par_map_2level_relaxed`] | the same; a part that runs out of work steals from the others | SymGridPar2 fig. 5 |
+//! | [`par_map_stream`] | as `par_map`, a few tasks at a time; results come as tasks end | |
+//! | **map and reduce: combine results where they arise** | | |
+//! | [`par_map_reduce_range_thresh`] | halves of a range wait to be stolen | HdpH-RS A.9 |
+//! | [`push_map_reduce_range_thresh`] | halves of a range are placed on halves of the PEs | HdpH-RS A.9 |
+//! | [`par_map_reduce`] | chunks of items wait to be stolen | |
+//! | **divide and conquer** | | |
+//! | [`par_divide_and_conquer`] | parts wait where they arise; PEs within the part's radius steal them | SymGridPar2 fig. 9 |
+//! | [`push_divide_and_conquer`] | parts are placed at once on random PEs within their radius | HdpH-RS A.9 |
+//! | [`fork_divide_and_conquer`] | the threads of this PE only | HdpH-RS A.9 |
+//! | **search a tree** | | |
+//! | [`par_enumerate`] | visits every node; splits by depth, by budget, or when workers are idle | `YewPar` |
+//! | [`par_maximise`] | finds the best node; prunes, on all PEs, what cannot beat the best so far | `YewPar` |
+//! | **single tasks** | | |
+//! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
+//! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
+//!
+//! [`chunks`] and [`shares`] divide data. Maps return the results in the order of the items, or the
+//! first error.
+//!
+//! # Which module answers which question?
+//!
+//! | question | module |
+//! |---|---|
+//! | How is a map built? Which PE runs which task of it? | [`map`](mod@map) |
+//! | How is a problem divided, and when does a part become a task? | [`divide`] |
+//! | How does a search split its tree? How does a better bound reach all PEs? | [`search`] |
+//! | How does map and reduce place halves? | `reduce` |
+//! | How is data cut into chunks and shares? | `share` |
+//! | How are tasks spawned and awaited one by one? | `set` |
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -56,6 +75,10 @@ mod reduce;
 pub mod search;
 mod set;
 mod share;
+
+/// A boxed future of a task's result.
+type ResultFuture<R> =
+    futures_util::future::BoxFuture<'static, Result<R, ultramarine_runtime::error::TaskError>>;
 
 pub use divide::{
     Algorithm, DivideAndConquer, fork_divide_and_conquer, par_divide_and_conquer,

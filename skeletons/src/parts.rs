@@ -1,22 +1,28 @@
-//! Collections of a problem's parts, which become collections of their solutions. They must never
-//! know what a part is, nor of other PEs.
+//! Collections of a problem's parts, which become collections of solutions of the same length. They
+//! must never know what a part is, nor of other PEs.
 
 use std::array;
 
-/// The parts of a problem: an array, if there are always as many, or a vector.
+/// The parts of a problem: an array, if their number is fixed, or a vector. Other types need not
+/// implement it.
 pub trait Parts: Sized {
     /// A part.
     type Item;
-    /// As many of something else, in the same order.
-    type With<T: Send>: AsMut<[T]> + Send;
+    /// A collection of the same length and order with other items.
+    type Mapped<T: Send>: AsMut<[T]> + Send;
 
-    /// What `f` makes of each part, in turn.
-    fn map_each<T: Send>(self, f: impl FnMut(Self::Item) -> T) -> Self::With<T>;
+    /// Applies `f` to each part, one after another.
+    ///
+    /// ```
+    /// use ultramarine::prelude::*;
+    /// assert_eq!(vec![3, 1, 2].map_each(|n| n * n), [9, 1, 4]);
+    /// ```
+    fn map_each<T: Send>(self, f: impl FnMut(Self::Item) -> T) -> Self::Mapped<T>;
 
-    /// The same for what the parts have become.
-    fn map<T: Send, U: Send>(all: Self::With<T>, f: impl FnMut(T) -> U) -> Self::With<U>;
+    /// Applies `f` to each item of a mapped collection.
+    fn map<T: Send, U: Send>(all: Self::Mapped<T>, f: impl FnMut(T) -> U) -> Self::Mapped<U>;
 
-    /// What `f` makes of each part, on all threads of this PE.
+    /// Applies `f` to each part, on all threads of this PE.
     ///
     /// ```
     /// use ultramarine::prelude::*;
@@ -25,15 +31,15 @@ pub trait Parts: Sized {
     ///
     /// # Panics
     ///
-    /// If `f` panics: with what it says.
-    fn join_each<T: Send>(self, f: &(impl Fn(Self::Item) -> T + Sync)) -> Self::With<T>
+    /// If `f` panics, with its message.
+    fn join_each<T: Send>(self, f: &(impl Fn(Self::Item) -> T + Sync)) -> Self::Mapped<T>
     where
         Self::Item: Send;
 }
 
 impl<P, const N: usize> Parts for [P; N] {
     type Item = P;
-    type With<T: Send> = [T; N];
+    type Mapped<T: Send> = [T; N];
 
     fn map_each<T: Send>(self, f: impl FnMut(P) -> T) -> [T; N] {
         self.map(f)
@@ -48,25 +54,25 @@ impl<P, const N: usize> Parts for [P; N] {
         P: Send,
     {
         if N == 2 {
-            // The usual case, without a detour: 4 ns less for each division.
+            // The usual case. The direct way saves 4 ns for each division.
             let mut parts = self.into_iter();
             let (Some(left), Some(right)) = (parts.next(), parts.next()) else {
                 unreachable!("there are two parts")
             };
             let (one, other) = rayon::join(|| f(left), || f(right));
             let mut both = [one, other].into_iter();
-            return array::from_fn(|_| both.next().expect("and two results"));
+            return array::from_fn(|_| both.next().expect("there are two results"));
         }
         let mut results = [const { None }; N];
         join_halves(&mut self.map(Some), &mut results, f);
         let mut results = results.into_iter().flatten();
-        array::from_fn(|_| results.next().expect("there is one for each part"))
+        array::from_fn(|_| results.next().expect("each part has a result"))
     }
 }
 
 impl<P> Parts for Vec<P> {
     type Item = P;
-    type With<T: Send> = Vec<T>;
+    type Mapped<T: Send> = Vec<T>;
 
     fn map_each<T: Send>(self, f: impl FnMut(P) -> T) -> Vec<T> {
         self.into_iter().map(f).collect()
@@ -86,7 +92,7 @@ impl<P> Parts for Vec<P> {
     }
 }
 
-/// Fills `results` with what `f` makes of the parts, half of them at a time.
+/// Applies `f` to the parts and stores the results; one thread for each half.
 #[inline]
 fn join_halves<P, T, F>(parts: &mut [Option<P>], results: &mut [Option<T>], f: &F)
 where

@@ -1,5 +1,5 @@
-//! Map and reduce in one: results are combined where they arise, so that only few travel (HdpH-RS
-//! §6.1.2 and A.9).
+//! Map and reduce over a range: results are combined where they arise, so that few of them are sent
+//! (HdpH-RS §6.1.2 and A.9).
 
 use crate::divide::{Algorithm, DivideAndConquer, conquer, place_on};
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,13 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Placement, Portable, Shared};
 use ultramarine_topology::{Distance, Pe};
 
-/// Reduces what `map` makes of the numbers of a range: halves it until at most `threshold` numbers
-/// (at least one) are left, which are worked off in order. Halves wait to be stolen.
+/// Applies `map` to each number of a range and combines the results with `reduce`. The range is
+/// halved until at most `threshold` numbers are left (0 counts as 1); a task maps these in order.
+/// Halves wait to be stolen, by any PE.
 ///
-/// `map` captures nothing; what it needs beside the number is `given`, which goes once to each
-/// process. `reduce` must be associative, and `identity` its neutral element, which is also the
-/// result for an empty range.
+/// `map` must capture nothing. Its other argument is `given`, which is sent once to each process.
+/// `reduce` must be associative, and `identity` its neutral element, which is also the result for
+/// an empty range.
 ///
 /// ```text
 ///                0..8                     threshold 2
@@ -57,10 +58,10 @@ where
     conquer(cx, |_, _| Placement::Within(Distance::ONE), halving, span).await
 }
 
-/// [`par_map_reduce_range_thresh`] in which halves are placed at once: as the range is halved, so
-/// are the PEs, until each has a range of its own. They are numbered in the order of the hierarchy,
-/// so that the smaller a range is, the nearer it stays to the PE that supervises it. Nothing is
-/// stolen.
+/// [`par_map_reduce_range_thresh`] with placement instead of stealing. The PEs are halved together
+/// with the range, and each half of the range is placed at once on the first PE of its half, until
+/// each PE has its own range. PEs are numbered in hierarchy order, so a smaller range stays nearer
+/// to the PE that supervises it. No task is stolen by another PE.
 ///
 /// ```text
 ///           0..8 on PEs 0 to 3
@@ -68,6 +69,14 @@ where
 ///   0..4 on 0 and 1     4..8 on 2 and 3
 ///     ╱         ╲          ╱         ╲
 ///  0..2 on 0  2..4 on 1  4..6 on 2  6..8 on 3
+/// ```
+///
+/// ```
+/// # use ultramarine::prelude::*;
+/// async fn sum_of_squares(cx: &Context, upto: u64) -> Result<u64, TaskError> {
+///     let (none, square) = (|| 0, |(): &(), n: u64| n * n);
+///     push_map_reduce_range_thresh(cx, 1000, 0..upto, (), none, square, |a, b| a + b).await
+/// }
 /// ```
 ///
 /// # Errors
@@ -99,15 +108,15 @@ where
     conquer(cx, placement, halving(identity, map, reduce), span).await
 }
 
-/// A range, what is given for its numbers, when to stop halving it, and whose it is.
+/// A problem: a range, and the PEs that it is for.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "E: Portable + Sync")]
 struct Span<E> {
     range: Range<u64>,
     given: Shared<E>,
     threshold: u64,
-    /// The first of its PEs, and how many there are, counted round. `None`: it stays where it is,
-    /// until it is stolen.
+    /// The first PE and the number of PEs, modulo the number of PEs of the job. `None` if the range
+    /// stays where it is until it is stolen.
     pes: Option<(u32, u32)>,
 }
 
@@ -123,7 +132,7 @@ impl<E> Span<E> {
             range.start + (u128::from(self.length()) * u128::from(share) / u128::from(of)) as u64
         };
         match pes {
-            // Each PE is to have as much as any other.
+            // All PEs get equal parts.
             Some((first, count)) if count > 1 => {
                 let near = count.div_ceil(2);
                 let middle = part(near, count);

@@ -1,4 +1,5 @@
-//! Tasks that come and go: sets of them, and the first of several.
+//! Tasks that a program spawns and awaits one by one: sets of tasks, and the first of several
+//! futures.
 
 use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -7,13 +8,13 @@ use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Placement, Portable};
 
-/// Tasks of which each result is had as it comes. If the set is dropped, those that are left are
-/// [cancelled](Future::abort).
+/// A set of tasks, whose results come in the order in which the tasks end. Dropping the set
+/// [cancels](Future::abort) the remaining tasks.
 ///
 /// ```
 /// use ultramarine::prelude::*;
 ///
-/// /// Goes down to 1 by steps that others work out, a few at a time.
+/// /// Halves each number until it is 1 or 0, with at most 100 tasks at a time. Counts the steps.
 /// async fn steps(cx: &Context, starts: Vec<u64>) -> Result<usize, TaskError> {
 ///     let mut tasks = TaskSet::new().window(100);
 ///     let (mut starts, mut steps) = (starts.into_iter(), 0);
@@ -45,35 +46,36 @@ impl<R> Default for TaskSet<R> {
 }
 
 impl<R: Portable> TaskSet<R> {
-    /// An empty one.
+    /// An empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// It [is full](Self::is_full) with this number of tasks, at least one. (More can be spawned
-    /// all the same.)
+    /// Sets the number of tasks with which the set [is full](Self::is_full), at least 1. Default:
+    /// no limit. A full set still accepts tasks; the program decides when to stop.
     #[must_use]
     pub fn window(mut self, tasks: usize) -> Self {
         self.window = tasks.max(1);
         self
     }
 
-    /// Whether there are as many tasks as the [window](Self::window) has room for.
+    /// Whether the number of tasks has reached the [window](Self::window).
     pub fn is_full(&self) -> bool {
         self.len() >= self.window
     }
 
-    /// How many tasks there are whose results have not been had.
+    /// The number of tasks whose results the program has not taken.
     pub fn len(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no such tasks.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Spawns a task, within a radius ([`Context::spawn`]) or on a PE ([`Context::spawn_at`]).
+    /// Spawns a task within a radius ([`Context::spawn`]) or on a PE ([`Context::spawn_at`]), and
+    /// adds it.
     pub fn spawn<F, A, T>(&mut self, cx: &Context, place: impl Into<Placement>, f: F, argument: A)
     where
         F: Fn(Context, A) -> T + Stateless,
@@ -87,17 +89,21 @@ impl<R: Portable> TaskSet<R> {
         });
     }
 
-    /// Takes in a task that has been spawned.
+    /// Adds a task that is spawned already.
     pub fn push(&mut self, task: Future<R>) {
         self.tasks.push(task);
     }
 
-    /// The result of a task that has ended, or of the first that does; `None` if there are none.
+    /// Waits for a task to end, removes it and returns its result; `None` if the set is empty.
+    ///
+    /// # Errors
+    ///
+    /// The inner error: the task ended without a result.
     pub async fn next(&mut self) -> Option<Result<R, TaskError>> {
         self.tasks.next().await
     }
 
-    /// Cancels all tasks. Each ends with [`TaskError::Cancelled`], unless it has ended before.
+    /// Cancels all tasks. A task that has not ended ends with [`TaskError::Cancelled`].
     pub fn abort_all(&self) {
         Future::abort_all(self.tasks.iter());
     }
@@ -109,15 +115,15 @@ impl<R> Drop for TaskSet<R> {
     }
 }
 
-/// What the first of two futures ends with. The other is dropped, and the tasks whose futures it
-/// holds are [cancelled](Future::abort).
+/// Waits for the first of two futures to end and returns its output. Drops the other future, which
+/// [cancels](Future::abort) the tasks whose futures it holds.
 ///
 /// ```
 /// use futures_util::future::Either;
 /// use std::time::Duration;
 /// use ultramarine::prelude::*;
 ///
-/// /// Some squares, if they come in time.
+/// /// Some squares, unless they take more than a minute.
 /// async fn squares(cx: &Context) -> Result<Option<Vec<u64>>, TaskError> {
 ///     let squares = par_map(cx, |n: u64| n * n, 0..1000);
 ///     match select(squares, cx.sleep(Duration::from_secs(60))).await {
@@ -138,8 +144,18 @@ where
     }
 }
 
-/// What the first of several futures ends with; `None` if there are none. The others are dropped,
-/// and the tasks whose futures they hold are [cancelled](Future::abort).
+/// Waits for the first of several futures to end and returns its output; `None` if there are no
+/// futures. Drops the others, which [cancels](Future::abort) the tasks whose futures they hold.
+///
+/// ```
+/// use ultramarine::prelude::*;
+///
+/// /// The first answer of several heuristics that run at the same time.
+/// async fn first_of_three(cx: &Context, n: u64) -> Result<u64, TaskError> {
+///     let tasks = (0..3).map(|seed| cx.spawn_fn(Distance::ONE, |(n, seed)| n * seed, (n, seed)));
+///     race(tasks).await.expect("there are three")
+/// }
+/// ```
 pub async fn race<T: std::future::Future>(
     futures: impl IntoIterator<Item = T>,
 ) -> Option<T::Output> {

@@ -1,10 +1,10 @@
-//! Dividing data: into chunks for tasks, and into shares for PEs. Plain arithmetic, which must
-//! never know of tasks or of who runs them.
+//! Divides data into chunks for tasks and into shares for PEs. It is plain arithmetic, and must
+//! never know of tasks.
 
 use std::ops::Range;
 
-/// Cuts a range into at most `count` ranges (at least one) whose lengths differ by one at the most.
-/// None is empty.
+/// Cuts a range into `count` consecutive ranges whose lengths differ by at most one. No range is
+/// empty, so a short range gives fewer. A `count` of 0 counts as 1.
 ///
 /// ```
 /// use ultramarine::prelude::*;
@@ -19,10 +19,11 @@ pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
     (0..count).map(|i| cut(i)..cut(i + 1)).collect()
 }
 
-/// Deals `items` numbered things out in proportion to `weights`: which ones each gets, ascending.
+/// Deals out the items numbered `0..items` in proportion to `weights`. Returns the numbers that
+/// each weight gets, ascending.
 ///
-/// Each share is spread evenly over the whole, so that work which grows along the data (as it
-/// often does) is shared as fairly as the number of things.
+/// Each share is spread evenly over the items. So if the work grows along the items, as it often
+/// does, the shares are still fair.
 ///
 /// ```
 /// use ultramarine::prelude::*;
@@ -31,30 +32,30 @@ pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
 ///
 /// # Panics
 ///
-/// If there are no weights, or all are 0.
+/// If there are no weights or all are 0.
 pub fn shares(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
     let total: u128 = weights.iter().map(|w| u128::from(*w)).sum();
-    assert!(total > 0, "somebody must get the things");
-    // Largest remainders: round down, then one more for those who lost most by that.
+    assert!(total > 0, "at least one weight must be positive");
+    // Largest remainders: round down, then add one to the shares that lost most by rounding.
     let exact = |w: u64| items as u128 * u128::from(w);
     let mut counts: Vec<usize> = weights.iter().map(|w| (exact(*w) / total) as usize).collect();
-    let mut losers: Vec<usize> = (0..weights.len()).collect();
-    losers.sort_by_key(|i| std::cmp::Reverse(exact(weights[*i]) % total));
+    let mut by_remainder: Vec<usize> = (0..weights.len()).collect();
+    by_remainder.sort_by_key(|i| std::cmp::Reverse(exact(weights[*i]) % total));
     let missing = items - counts.iter().sum::<usize>();
-    losers.into_iter().take(missing).for_each(|i| counts[i] += 1);
+    by_remainder.into_iter().take(missing).for_each(|i| counts[i] += 1);
 
-    // The k-th of n things of a share would like to stand at (k + 1/2) / n of the whole.
-    let mut seats: Vec<(f64, usize)> = Vec::with_capacity(items);
+    // The ideal position of the k-th of n items of a share is (k + 1/2) / n of the whole.
+    let mut positions: Vec<(f64, usize)> = Vec::with_capacity(items);
     for (share, n) in counts.iter().enumerate() {
-        seats.extend((0..*n).map(|k| ((k as f64 + 0.5) / *n as f64, share)));
+        positions.extend((0..*n).map(|k| ((k as f64 + 0.5) / *n as f64, share)));
     }
-    seats.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    positions.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut shares: Vec<Vec<usize>> = counts.iter().map(|n| Vec::with_capacity(*n)).collect();
-    seats.iter().enumerate().for_each(|(item, (_, share))| shares[*share].push(item));
+    positions.iter().enumerate().for_each(|(item, (_, share))| shares[*share].push(item));
     shares
 }
 
-/// The items in groups of `size` that follow each other; the last may be smaller.
+/// Groups of `size` consecutive items; the last group may be smaller.
 pub(crate) fn chunked<A>(size: usize, items: impl IntoIterator<Item = A>) -> Vec<Vec<A>> {
     let mut items = items.into_iter();
     let chunk = || {
@@ -63,7 +64,7 @@ pub(crate) fn chunked<A>(size: usize, items: impl IntoIterator<Item = A>) -> Vec
     std::iter::from_fn(chunk).collect()
 }
 
-/// The items dealt out in turn to this many groups, none of which is empty.
+/// Deals the items out in turn to at most this number of groups, none of which is empty.
 pub(crate) fn sliced<A>(slices: usize, items: impl IntoIterator<Item = A>) -> Vec<Vec<A>> {
     let slices = slices.max(1);
     let mut groups: Vec<Vec<A>> = Vec::new();
@@ -76,7 +77,7 @@ pub(crate) fn sliced<A>(slices: usize, items: impl IntoIterator<Item = A>) -> Ve
     groups
 }
 
-/// What was [`sliced`], in its order again.
+/// The inverse of [`sliced`]: the items in their original order.
 pub(crate) fn unsliced<R>(groups: Vec<Vec<R>>) -> Vec<R> {
     let mut groups: Vec<_> = groups.into_iter().map(Vec::into_iter).collect();
     let count = groups.iter().map(ExactSizeIterator::len).sum();
@@ -94,7 +95,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_cover_the_range_in_order_and_are_even(start in 0u64..1000, length in 0u64..1000, count in 0usize..50) {
+        fn chunks_cover_the_range_in_order_and_are_even(
+            start in 0u64..1000,
+            length in 0u64..1000,
+            count in 0usize..50,
+        ) {
             let parts = chunks(start..start + length, count);
             prop_assert_eq!(parts.len() as u64, (count.max(1) as u64).min(length));
             let joined: Vec<u64> = parts.iter().cloned().flatten().collect();
@@ -104,7 +109,10 @@ mod tests {
         }
 
         #[test]
-        fn everything_is_dealt_out_once_and_in_proportion(items in 0usize..500, weights in prop::collection::vec(0u64..20, 1..9)) {
+        fn everything_is_dealt_out_once_and_in_proportion(
+            items in 0usize..500,
+            weights in prop::collection::vec(0u64..20, 1..9),
+        ) {
             prop_assume!(weights.iter().any(|w| *w > 0));
             let dealt = shares(items, &weights);
             let mut all: Vec<usize> = dealt.iter().flatten().copied().collect();

@@ -1,13 +1,14 @@
-//! A ball: all PEs within a radius of one of them.
+//! Balls: all PEs within a radius of a PE.
 
 use crate::Pe;
 use std::ops::Range;
 
 /// The closed ball `D(p; r)`, all PEs at most `r` away from `p` (`SymGridPar2` §4.1).
 ///
-/// PEs are numbered in hierarchy order, so a ball is a range of numbers: membership is two
-/// comparisons and a random member one multiplication. A ball holds its centre, so it is never
-/// empty; every PE in it is its centre (B1), so it does not remember which one it was asked for.
+/// *Invariants:* a ball is a contiguous range of PE numbers, because PEs are numbered in hierarchy
+/// order; so membership takes two comparisons and a random member one multiplication. A ball is
+/// never empty, because it contains its centre. Every member is a centre (B1), so a ball does not
+/// store one.
 ///
 /// ```
 /// use ultramarine_topology::{Distance, Pe, Topology};
@@ -25,9 +26,9 @@ pub struct Ball {
 
 #[expect(clippy::len_without_is_empty, reason = "a ball is never empty")]
 impl Ball {
-    /// The PEs numbered `first..end`; the caller sees to it that there is one.
+    /// The PEs numbered `first..end`, a range that the caller keeps non-empty.
     pub(crate) fn new(first: u32, end: u32) -> Self {
-        debug_assert!(first < end, "a ball holds its centre");
+        debug_assert!(first < end, "a ball contains its centre");
         Ball { first, end }
     }
 
@@ -36,39 +37,39 @@ impl Ball {
         self.first <= pe.number() && pe.number() < self.end
     }
 
-    /// How many PEs it holds, at least 1.
+    /// The number of PEs in it, at least 1.
     pub fn len(self) -> u32 {
         self.end - self.first
     }
 
-    /// The PE with the smallest number.
+    /// The member with the smallest number.
     pub fn first(self) -> Pe {
         Pe::new(self.first)
     }
 
-    /// The numbers of its PEs.
+    /// The numbers of its members.
     pub fn numbers(self) -> Range<u32> {
         self.first..self.end
     }
 
-    /// Its PEs, by ascending number.
+    /// Its members by ascending number.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Pe> + DoubleEndedIterator {
         self.numbers().map(Pe::new)
     }
 
-    /// The `i`-th PE, counted from 0.
+    /// The `i`-th member, counted from 0.
     ///
     /// # Panics
-    /// When the ball has no more than `i` PEs.
+    /// If `i` is not less than [`len`](Self::len).
     pub fn at(self, i: u32) -> Pe {
         assert!(i < self.len(), "a ball of {} PEs has no PE at index {i}", self.len());
         Pe::new(self.first + i)
     }
 
-    /// The PE that a uniformly random number picks. All PEs are equally likely, to within one
-    /// part in 2^32.
+    /// Maps a uniformly random 64-bit number to a member. All members are equally likely, to within
+    /// one part in 2^32.
     pub fn pick(self, random: u64) -> Pe {
-        // The high word of the product is uniform in 0..len; unlike `%`, no division.
+        // The high word of the product is uniform in 0..len; unlike `%`, this needs no division.
         let i = (u128::from(random) * u128::from(self.len())) >> u64::BITS;
         self.at(i as u32)
     }

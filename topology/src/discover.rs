@@ -1,61 +1,70 @@
-//! Where this process is: the sources of places put together, best first.
+//! Finds the place of this process. The sources, best first:
 //!
 //! 1. the topology file, if the user gives one;
-//! 2. the host's name, read by the pattern that the user gives;
-//! 3. Slurm's `SLURM_TOPOLOGY_ADDR`, if it is this host's (below);
-//! 4. the host's name, read by the [schemes](hostname::SCHEMES) that are known.
+//! 2. the host name, read by a pattern, if the user gives one;
+//! 3. Slurm's `SLURM_TOPOLOGY_ADDR`, if it names this host (see below);
+//! 4. the host name, read by the [known schemes](hostname::SCHEMES).
 //!
-//! Below the host, hwloc adds the package and NUMA node that the process is bound to.
+//! Below the host, hwloc adds the package and the NUMA node that the process is bound to.
 //!
-//! What the user gave on purpose (file, pattern) has to work, else the job ends with an error: a
-//! pattern that does not fit also where the file, which goes before it, would do without. What
-//! happens to be there (Slurm's variables, hwloc) is left out when it is of no use, and
-//! [`Discovery::notes`] says why. Slurm's variables are of no use when they name another host: they
-//! are set for each process by `srun`, but `mpiexec` in a batch script hands those of the script's
-//! own host to all processes, and all would seem to be there.
+//! A source that the user gives on purpose (file, pattern) must work, or the job ends with an
+//! error. A pattern that does not match is an error even beside a topology file. A source that
+//! happens to be there (Slurm's variables, hwloc) is ignored if it cannot be used, and
+//! [`Discovery::notes`] says why. Slurm's variables cannot be used if they name another host:
+//! `srun` sets them for each process, but `mpiexec` in a batch script passes those of the script's
+//! host to all processes, and all would seem to be on that host.
 //!
-//! All PEs of a job should use the same source, since places are compared label by label. One
-//! process cannot see whether they do; the one that gathers the places compares
-//! [`Discovery::source`] and, where they differ, has all discover again with
-//! [`Sources::slurm_addr`] left out.
+//! All PEs of a job should use the same source, because places are compared label by label. A
+//! single process cannot check this. The process that collects the places compares
+//! [`Discovery::source`]; if the sources differ, all processes discover their places again without
+//! [`Sources::slurm_addr`].
 
-use crate::{Label, Place, TopologyError, file, hostname, slurm};
+use crate::{Domains, Label, Place, TopologyError, file, hostname, slurm};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// What a process can find out its place from.
+/// The inputs from which a process finds its place.
+///
+/// ```
+/// use ultramarine_topology::{PlaceSource, Sources};
+/// let sources = Sources { host_name: "r3c1n07".to_owned(), ..Sources::default() };
+/// let found = sources.discover()?;
+/// assert_eq!(found.source, PlaceSource::HostName);
+/// assert!(found.place.to_string().starts_with("switch r3, switch c1, host r3c1n07"));
+/// # Ok::<(), ultramarine_topology::TopologyError>(())
+/// ```
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Sources {
-    /// A topology file ([`crate::file`] tells its format).
+    /// The path of a topology file ([`crate::file`] has the format).
     pub file: Option<PathBuf>,
     /// The value of `SLURM_TOPOLOGY_ADDR`.
     pub slurm_addr: Option<String>,
     /// The value of `SLURM_TOPOLOGY_ADDR_PATTERN`.
     pub slurm_pattern: Option<String>,
-    /// The name of this host, with or without its domain.
+    /// The name of this host, with or without a domain.
     pub host_name: String,
-    /// How levels are read off host names ([`crate::hostname`] tells how patterns look).
+    /// A pattern that finds levels in host names ([`crate::hostname`] has the syntax).
     pub host_pattern: Option<String>,
 }
 
-/// Where a process is, and how that is known.
+/// The place of a process, and how it was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Discovery {
     /// The place of the process.
     pub place: Place,
-    /// What the place was found out from, down to the host.
-    pub source: Source,
-    /// How many cores the process may use, where hwloc can tell. Hardware threads of one core
-    /// count once.
+    /// The source of the place down to the host.
+    pub source: PlaceSource,
+    /// How many cores the process may use; `None` if hwloc does not know. Hardware threads of one
+    /// core count once.
     pub cores: Option<NonZeroU32>,
-    /// What could not be used, and why; one sentence each.
+    /// One sentence for each source that could not be used, with the reason.
     pub notes: Vec<String>,
 }
 
-/// A source of places down to the host.
+/// The source of a place down to the host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Source {
+pub enum PlaceSource {
     /// The topology file.
     File,
     /// Slurm's variables.
@@ -64,23 +73,23 @@ pub enum Source {
     HostName,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for PlaceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Source::File => "topology file",
-            Source::Slurm => "SLURM_TOPOLOGY_ADDR",
-            Source::HostName => "host name",
+            PlaceSource::File => "topology file",
+            PlaceSource::Slurm => "SLURM_TOPOLOGY_ADDR",
+            PlaceSource::HostName => "host name",
         })
     }
 }
 
 impl Sources {
-    /// The sources of the calling process, from its environment (`ULTRAMARINE_TOPOLOGY`, the path
-    /// of a topology file; `ULTRAMARINE_HOST_PATTERN`; Slurm's two variables; each counts as not
-    /// set when empty) and the system's name for this host.
+    /// The sources of the calling process: `ULTRAMARINE_TOPOLOGY` (the path of a topology file),
+    /// `ULTRAMARINE_HOST_PATTERN`, Slurm's two variables, and the system's name for this host. An
+    /// empty variable counts as unset.
     ///
     /// # Errors
-    /// When the system does not tell the name of this host.
+    /// If the name of this host cannot be read.
     pub fn from_env() -> Result<Sources, TopologyError> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
@@ -93,19 +102,19 @@ impl Sources {
         })
     }
 
-    /// The place of the calling process.
+    /// [`Sources::discover`], and of its answer the place alone.
     ///
     /// # Errors
-    /// See [`Sources::discover`].
+    /// Those of [`Sources::discover`].
     pub fn place(&self) -> Result<Place, TopologyError> {
         Ok(self.discover()?.place)
     }
 
-    /// The place of the calling process, with how it was found.
+    /// Finds the place of the calling process.
     ///
     /// # Errors
-    /// When the topology file is unreadable, malformed or contradictory or does not name this
-    /// host; when the host pattern is malformed or does not match the host's name.
+    /// If the topology file is unreadable, malformed or contradictory, or does not name this host;
+    /// if the host pattern is malformed or does not match the host name.
     pub fn discover(&self) -> Result<Discovery, TopologyError> {
         let mut notes = Vec::new();
         let (source, place) = self.down_to_host(&mut notes)?;
@@ -113,12 +122,20 @@ impl Sources {
         Ok(Discovery { place: place.extended(below), source, cores, notes })
     }
 
-    /// The places of hosts of which only the names are known, down to the host: from the topology
-    /// file or else from the names. Where this process is does not matter.
+    /// Finds the places of other hosts by their names alone, down to the host: from the topology
+    /// file, if there is one, or else from the names.
+    ///
+    /// ```
+    /// use ultramarine_topology::Sources;
+    /// let hosts = ["r1n1", "r2n1"].map(str::to_owned);
+    /// let places = Sources::default().places_of(&hosts)?;
+    /// assert_eq!(places[1].to_string(), "switch r2, host r2n1");
+    /// # Ok::<(), ultramarine_topology::TopologyError>(())
+    /// ```
     ///
     /// # Errors
-    /// When the topology file is unreadable, malformed or contradictory or does not name one of the
-    /// hosts; when the host pattern is malformed or does not match one of the names.
+    /// If the topology file is unreadable, malformed or contradictory, or does not name one of the
+    /// hosts; if the host pattern is malformed or does not match one of the names.
     pub fn places_of(&self, hosts: &[String]) -> Result<Vec<Place>, TopologyError> {
         let place = |host: &String| hostname::place(host, self.host_pattern.as_deref());
         let by_name = hosts.iter().map(place).collect::<Result<_, _>>()?;
@@ -128,22 +145,22 @@ impl Sources {
         }
     }
 
-    /// The place of this host.
-    fn down_to_host(&self, notes: &mut Vec<String>) -> Result<(Source, Place), TopologyError> {
+    /// Finds the place down to the host.
+    fn down_to_host(&self, notes: &mut Vec<String>) -> Result<(PlaceSource, Place), TopologyError> {
         let by_name = hostname::place(&self.host_name, self.host_pattern.as_deref())?;
         if let Some(path) = &self.file {
-            return Ok((Source::File, file::place(path, &self.host_name)?));
+            return Ok((PlaceSource::File, file::place(path, &self.host_name)?));
         }
         if let (Some(addr), None) = (&self.slurm_addr, &self.host_pattern) {
             match self.slurm_place(addr) {
-                Ok(place) => return Ok((Source::Slurm, place)),
+                Ok(place) => return Ok((PlaceSource::Slurm, place)),
                 Err(note) => notes.push(note),
             }
         }
-        Ok((Source::HostName, by_name))
+        Ok((PlaceSource::HostName, by_name))
     }
 
-    /// The place that Slurm tells, or why it is of no use.
+    /// The place by Slurm's variables, or the reason why they cannot be used.
     fn slurm_place(&self, addr: &str) -> Result<Place, String> {
         let place = match &self.slurm_pattern {
             Some(pattern) => slurm::place(addr, pattern),
@@ -157,11 +174,24 @@ impl Sources {
                  this one, `{own}`; start the processes with srun to have it set for each"
             ));
         }
-        // A node without switches tells nothing that its name might not tell better.
+        // Without switches, the host name may say more.
         if place.labels().len() == 1 {
             return Err(format!("SLURM_TOPOLOGY_ADDR `{addr}` names no switches"));
         }
         Ok(place)
+    }
+}
+
+impl Domains {
+    /// Asks hwloc.
+    ///
+    /// # Errors
+    /// The reason, as a sentence, if this crate was built without hwloc or if hwloc does not know.
+    pub fn of_this_host() -> Result<Self, &'static str> {
+        #[cfg(feature = "hwloc")]
+        return crate::hwloc::domains();
+        #[cfg(not(feature = "hwloc"))]
+        Err("this program was built without hwloc")
     }
 }
 
@@ -184,9 +214,9 @@ fn below_host(notes: &mut Vec<String>) -> (Vec<Label>, Option<NonZeroU32>) {
     (Vec::new(), None)
 }
 
-/// The system's name for this host.
+/// Reads the system's name for this host.
 fn host_name() -> Result<String, TopologyError> {
-    // The kernel's own word, which follows containers; it needs neither a C call nor a program.
+    // The kernel's file is right inside containers, too, and needs neither a C call nor a program.
     const NAME_FILE: &str = "/proc/sys/kernel/hostname";
     let name = std::fs::read_to_string(NAME_FILE)
         .map_err(|cause| TopologyError::NoHostName { path: NAME_FILE, cause })?;
@@ -206,38 +236,41 @@ mod tests {
         Sources { slurm_addr: Some(addr.to_owned()), slurm_pattern, ..on(host_name) }
     }
 
-    fn host_of(sources: &Sources) -> (Source, String, Vec<String>) {
+    fn host_of(sources: &Sources) -> (PlaceSource, String, Vec<String>) {
         let mut notes = Vec::new();
         let (source, place) = sources.down_to_host(&mut notes).unwrap();
         (source, place.to_string(), notes)
     }
 
     #[test]
-    fn slurm_goes_before_the_name() {
+    fn slurm_takes_precedence_over_the_name() {
         let sources = with_slurm("r1n3.hpc", "s0.r1n3", Some("switch.node"));
-        assert_eq!(host_of(&sources), (Source::Slurm, "switch s0, host r1n3".to_owned(), vec![]));
+        assert_eq!(
+            host_of(&sources),
+            (PlaceSource::Slurm, "switch s0, host r1n3".to_owned(), vec![])
+        );
     }
 
     #[test]
-    fn the_word_of_slurm_about_another_host_is_passed_over() {
+    fn slurm_variables_of_another_host_are_ignored() {
         let (source, place, notes) = host_of(&with_slurm("r1n4", "s0.r1n3", Some("switch.node")));
-        assert_eq!((source, place.as_str()), (Source::HostName, "switch r1, host r1n4"));
+        assert_eq!((source, place.as_str()), (PlaceSource::HostName, "switch r1, host r1n4"));
         assert!(notes[0].contains("`s0.r1n3` is passed over"), "{notes:?}");
     }
 
     #[test]
-    fn what_slurm_tells_badly_is_noted() {
+    fn unusable_slurm_variables_are_noted() {
         let (source, _, notes) = host_of(&with_slurm("n4", "s0.n4", Some("switch.switch.node")));
-        assert_eq!(source, Source::HostName);
+        assert_eq!(source, PlaceSource::HostName);
         assert!(notes[0].contains("has 2 components"), "{notes:?}");
         let (_, _, notes) = host_of(&with_slurm("n4", "s0.n4", None));
         assert!(notes[0].contains("PATTERN is not set"), "{notes:?}");
         let (source, place, _) = host_of(&with_slurm("r1n4", "r1n4", Some("node")));
-        assert_eq!((source, place.as_str()), (Source::HostName, "switch r1, host r1n4"));
+        assert_eq!((source, place.as_str()), (PlaceSource::HostName, "switch r1, host r1n4"));
     }
 
     #[test]
-    fn the_file_goes_before_all_and_has_to_work() {
+    fn the_file_takes_precedence_and_must_work() {
         let file = Some(PathBuf::from("/nonexistent/machine.toml"));
         let sources = Sources { file, ..with_slurm("n1", "s0.n1", Some("switch.node")) };
         let error = sources.place().unwrap_err();
@@ -245,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn the_pattern_has_to_work() {
+    fn the_pattern_must_work() {
         let sources = Sources { host_pattern: Some("(r#)n#".to_owned()), ..on("cn12") };
         assert!(matches!(sources.place(), Err(TopologyError::HostPattern(_))));
-        // Whatever else is there.
+        // Also beside other sources.
         for pattern in ["(r#)n#", "(r#"] {
             let host_pattern = Some(pattern.to_owned());
             let slurm = with_slurm("cn12", "s0.cn12", Some("switch.node"));
@@ -263,11 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn the_pattern_goes_before_slurm() {
+    fn the_pattern_takes_precedence_over_slurm() {
         let host_pattern = Some("(r#)n#".to_owned());
         let slurm = with_slurm("r1n3", "s0.r1n3", Some("switch.node"));
         let sources = Sources { host_pattern, ..slurm };
-        let expected = (Source::HostName, "switch r1, host r1n3".to_owned(), vec![]);
+        let expected = (PlaceSource::HostName, "switch r1, host r1n3".to_owned(), vec![]);
         assert_eq!(host_of(&sources), expected);
     }
 
@@ -276,12 +309,12 @@ mod tests {
         let sources = on("r1n4");
         let found = sources.discover().unwrap();
         assert_eq!(found.place.labels()[..2], hostname::place("r1n4", None).unwrap().labels()[..]);
-        // Either hwloc has told something or there is a note why not.
+        // Either hwloc knows the cores, or a note says why not.
         assert!(found.cores.is_some() != (found.notes.len() == 1), "{found:?}");
     }
 
     #[test]
-    fn the_system_names_this_host() {
+    fn the_host_name_is_read_from_the_system() {
         let sources = Sources::from_env().unwrap();
         assert!(!sources.host_name.is_empty() && !sources.host_name.contains('\n'));
     }

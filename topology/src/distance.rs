@@ -1,12 +1,16 @@
-//! Ultrametric distances (`SymGridPar2` §4.1): 0, or a power of two from 1 downwards.
+//! Distances between PEs (`SymGridPar2` §4.1): 0, or a power of two that is at most 1.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The distance between two PEs, also the radius of a ball: 0 or `2^-n`, stored as `n`.
+/// The distance between two PEs, or the radius of a ball: 0 or `2^-n` with `n` from 0 to 254.
 ///
-/// Ordered as numbers are. Halves can be taken without end: below the smallest, 0 follows.
+/// One byte stores `n`. Distances are ordered like the numbers that they stand for: more shared
+/// levels, a larger `n`, a smaller distance. Half of the smallest positive distance is 0.
+///
+/// Distances have no addition. They are ultrametric: from `p` by way of `q` to `s` it is never
+/// farther than the longer of the two steps.
 ///
 /// ```
 /// use ultramarine_topology::Distance;
@@ -14,28 +18,32 @@ use std::fmt;
 /// assert!(Distance::ZERO < rack && rack < Distance::ONE);
 /// assert_eq!(rack.to_string(), "1/2");
 /// assert_eq!(rack.exponent(), Some(1));
+///
+/// # use ultramarine_topology::{Pe, Topology};
+/// # let (job, [p, q, s]) = (Topology::flat(3), [0, 1, 2].map(Pe::new));
+/// assert!(job.distance(p, s) <= job.distance(p, q).max(job.distance(q, s)));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Distance(u8);
 
 impl Distance {
-    /// The distance of a PE from itself.
+    /// The distance of a PE from itself. As a radius: this PE alone.
     pub const ZERO: Distance = Distance(u8::MAX);
-    /// The whole machine: no distance is greater.
+    /// The largest distance. As a radius: all PEs of the job.
     pub const ONE: Distance = Distance(0);
 
-    /// `2^-n`, for `n` up to 254; beyond that [`Distance::ZERO`].
+    /// `2^-n` for `n` up to 254; [`Distance::ZERO`] for 255.
     pub const fn from_exponent(n: u8) -> Self {
         Distance(n)
     }
 
-    /// The next smaller power of two. Half of 0 is 0.
+    /// Half of it: the radius of the next smaller balls. Half of 0 is 0.
     #[must_use]
     pub const fn half(self) -> Self {
         Distance(self.0.saturating_add(1))
     }
 
-    /// `n` for `2^-n`; `None` for 0.
+    /// `n` of `2^-n`; `None` for 0.
     pub const fn exponent(self) -> Option<u8> {
         if self.0 == u8::MAX { None } else { Some(self.0) }
     }
@@ -75,7 +83,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The distance as a number, by the definition. Exact: `f64` has exponents to spare.
+    /// The distance as a number, by definition. It is exact: `f64` has larger exponents.
     fn value(d: Distance) -> f64 {
         d.exponent().map_or(0.0, |n| 2f64.powi(-i32::from(n)))
     }

@@ -1,26 +1,20 @@
-//! How many parts this host has, to start a process for each.
+//! The numbers of parts of a host (packages, NUMA nodes, cores), for starting one process on each.
 
-/// The parts of this host that the calling process may use some of.
+/// How many parts of this host the calling process may use. A part counts if the process may use
+/// some of it.
+///
+/// ```
+/// use ultramarine_topology::Domains;
+/// if let Ok(host) = Domains::of_this_host() {
+///     assert!(host.packages >= 1 && host.numa_nodes >= 1 && host.cores >= 1);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Domains {
-    /// Packages: what a socket holds.
+    /// Processor packages (sockets).
     pub packages: u32,
-    /// NUMA nodes. Several memories next to the same CPUs count as one.
+    /// NUMA nodes. Several memories next to the same CPUs (HBM beside DRAM) count as one.
     pub numa_nodes: u32,
-    /// Cores.
+    /// Cores. Hardware threads of one core count once.
     pub cores: u32,
-}
-
-impl Domains {
-    /// The parts of this host.
-    ///
-    /// # Errors
-    ///
-    /// Why they cannot be told.
-    pub fn of_this_host() -> Result<Self, &'static str> {
-        #[cfg(feature = "hwloc")]
-        return crate::hwloc::domains();
-        #[cfg(not(feature = "hwloc"))]
-        Err("this program was built without hwloc")
-    }
 }

@@ -1,4 +1,4 @@
-//! The hierarchy drawn as text, for people who want to see what the runtime believes.
+//! The hierarchy as text, so that users can check what the runtime believes about their machine.
 //!
 //! ```
 //! use ultramarine_topology::{LevelKind::Host, Place, Topology};
@@ -14,12 +14,12 @@
 //! # Ok::<(), ultramarine_topology::TopologyError>(())
 //! ```
 //!
-//! At each branch stands how far PEs of different children are from each other. Levels that do not
-//! branch share a line with what is below them. Of many siblings in a row that look the same but
-//! for names and ranks, the first is drawn and the others are counted.
+//! The distance at a branch is that between PEs of different children. A level that does not branch
+//! shares a line with the part below it. Of more than four consecutive siblings that are equal
+//! except for names and ranks, only the first is drawn; the others are counted.
 
 use crate::Topology;
-use crate::outline::{Outline, Shape};
+use crate::outline::{Outline, OutlineKind};
 use crate::place::write_path;
 use std::fmt::{self, Formatter};
 
@@ -27,7 +27,7 @@ impl fmt::Display for Topology {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let outline = self.outline(usize::MAX);
         f.write_str("job")?;
-        if let Shape::Branch { .. } = outline.shape {
+        if let OutlineKind::Branch { .. } = outline.kind {
             if !outline.path.is_empty() {
                 f.write_str(" at ")?;
                 write_path(f, &outline.path)?;
@@ -35,17 +35,17 @@ impl fmt::Display for Topology {
             f.write_str(": ")?;
             return self.draw_parts(f, &outline, "");
         }
-        // A single PE has no branch above it.
+        // The only PE of a job has no branch above it.
         writeln!(f, ": 1 PE, power {}", self.power_of(outline.ball))?;
         self.draw(f, &outline, "", true)
     }
 }
 
 impl Topology {
-    /// Ends the line that names a part, and draws what it branches into. Recurses as deep as places
-    /// are, which is limited.
+    /// Ends the line that names a part, and draws the parts below it. Recurses at most
+    /// [`DEPTH_LIMIT`](crate::DEPTH_LIMIT) deep.
     fn draw_parts(&self, f: &mut Formatter<'_>, branch: &Outline, indent: &str) -> fmt::Result {
-        let Shape::Branch { distance, parts } = &branch.shape else { return writeln!(f) };
+        let OutlineKind::Branch { distance, parts } = &branch.kind else { return writeln!(f) };
         let (pes, power) = (branch.ball.len(), self.power_of(branch.ball));
         writeln!(f, "{pes} PEs, power {power}, distance {distance}")?;
         for (place, part) in (1..).zip(parts) {
@@ -63,11 +63,11 @@ impl Topology {
     ) -> fmt::Result {
         let (tee, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         write!(f, "{indent}{tee}")?;
-        if let Shape::More { siblings, are_alike } = part.shape {
+        if let OutlineKind::More { siblings, are_alike } = part.kind {
             return self.draw_more(f, part, siblings, are_alike);
         }
         write_path(f, &part.path)?;
-        if let Shape::Branch { .. } = part.shape {
+        if let OutlineKind::Branch { .. } = part.kind {
             f.write_str(": ")?;
             return self.draw_parts(f, part, &format!("{indent}{bar}"));
         }
@@ -75,7 +75,7 @@ impl Topology {
         writeln!(f, "{comma}{pe}: rank {}, power {}", self.rank_of(pe), self.power(pe))
     }
 
-    /// What stands for several siblings.
+    /// Draws the line that counts several siblings.
     fn draw_more(
         &self,
         f: &mut Formatter<'_>,
@@ -153,7 +153,7 @@ job: 10000 PEs, power 20002, distance 1
     }
 
     #[test]
-    fn ranks_are_told_only_where_they_follow_each_other() {
+    fn ranks_are_shown_only_if_they_are_consecutive() {
         let host = |rank: usize| Place::from_pairs([(Host, ["a", "b"][rank % 2])]);
         let places: Vec<Place> = (0..12).map(host).collect();
         assert_eq!(

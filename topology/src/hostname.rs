@@ -1,7 +1,7 @@
 //! Places from host names.
 //!
-//! Many machines name their hosts after where they stand. Which part of the name is a level is
-//! said by a pattern; the label of the host is always its whole name (without the domain).
+//! Many machines name a host after its position. A pattern says which parts of the name are levels.
+//! The label of the host is always the whole name, without the domain.
 //!
 //! # Patterns
 //!
@@ -11,49 +11,49 @@
 //! | `%` | exactly one digit |
 //! | `@` | one or more letters |
 //! | `*` | one or more characters other than a dot |
-//! | `(…)` | the same as `…`, and what it matches is a level above the host |
+//! | `(…)` | whatever `…` matches, and makes it a level above the host |
 //! | any other character | itself |
 //!
-//! Levels stand outermost first. The whole name has to match; the domain, if the name has one, is
-//! left away before. So `(r#)(c#)n#` finds the switches `r3` and `c1` above the host `r3c1n07`,
-//! and `nid(%%%%)%%` puts hosts with the same first four of six digits together: 100 to a group.
+//! Levels are in order, outermost first. The pattern must match the whole name without its domain.
+//! For example, `(r#)(c#)n#` finds the switches `r3` and `c1` above the host `r3c1n07`, and
+//! `nid(%%%%)%%` groups hosts by the first four of six digits, 100 to a group.
 //!
 //! # Schemes known without a pattern
 //!
-//! [`SCHEMES`], tried in turn. A name that none of them matches says nothing about levels: `cn12`
-//! is a host and no more. So is `nid001234`: machines that count their hosts through differ in how
-//! many share a switch, and a wrong guess would be worse than none. Give a pattern there.
+//! The [`SCHEMES`] are tried in order. If none matches, the name says nothing about levels: `cn12`
+//! is a host and no more. So is `nid001234`: machines with consecutive numbers differ in how many
+//! hosts share a switch, and a wrong guess would be worse than none. Give a pattern there.
 //!
 //! # Domains
 //!
-//! What follows the first dot of a name is its domain and becomes the site, so that hosts of one
-//! domain are nearer to each other than to those of another. An address such as `10.0.0.7` is
-//! no name and has no domain.
+//! The part after the first dot of a name is its domain. It becomes the site, so that hosts of one
+//! domain are nearer to each other than to hosts of another. An address such as `10.0.0.7` is not a
+//! name and has no domain.
 
 use crate::{Label, LevelKind, Place};
 use std::net::IpAddr;
 
-/// The patterns of common naming schemes.
+/// The patterns of common naming schemes, in the order in which they are tried.
 pub const SCHEMES: [&str; 6] = [
-    // Cabinet, chassis, slot; board and node share a blade.
+    // Cabinet, chassis, slot. Board and node are on one blade.
     "(x#)(c#)(s#)b#n#",
     // Rack, chassis (or individual rack unit), node.
     "(r#)(c#)n#",
     "(r#)(i#)n#",
     "(r#)n#",
     "(rack#)-@#",
-    // Group and number: node-3-12.
+    // Group and number, as in node-3-12.
     "@-(#)-#",
 ];
 
-/// The greatest length of a pattern, in bytes; host names have at most 253.
+/// The largest length of a pattern, in bytes. Host names have at most 253.
 pub const PATTERN_LIMIT: usize = 256;
 
-/// Why a pattern is of no use.
+/// Why a host pattern cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// Not a pattern.
+    /// It is not a pattern.
     #[error("the host pattern `{pattern}` {reason}")]
     Malformed {
         /// The pattern as it was given.
@@ -61,7 +61,7 @@ pub enum PatternError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Does not match a host.
+    /// It does not match the name of a host.
     #[error(
         "the host pattern `{pattern}` does not match the host name `{host}`; in a \
          pattern, # stands for a number, % for one digit, @ for letters, * for anything, and what \
@@ -75,7 +75,7 @@ pub enum PatternError {
     },
 }
 
-/// The place of a host by its name, read by the user's pattern or else by [`SCHEMES`].
+/// The place of a host by its name, read by the user's pattern, if there is one, or by [`SCHEMES`].
 pub(crate) fn place(name: &str, pattern: Option<&str>) -> Result<Place, PatternError> {
     let (host, domain) = split(name);
     let levels = match pattern {
@@ -94,7 +94,7 @@ pub(crate) fn place(name: &str, pattern: Option<&str>) -> Result<Place, PatternE
     Ok(Place::new(site.into_iter().chain(switches).chain([host]).collect()))
 }
 
-/// The name proper and the domain.
+/// Splits a name into the host and the domain.
 pub(crate) fn split(name: &str) -> (&str, Option<&str>) {
     let is_address = name.parse::<IpAddr>().is_ok();
     match name.split_once('.') {
@@ -112,29 +112,29 @@ struct Pattern {
 #[derive(Clone, Copy)]
 enum Token {
     /// One character of a class.
-    One(Class),
-    /// One or more of a class.
-    Many(Class),
-    /// The begin and the end of a level.
+    One(CharClass),
+    /// One or more characters of a class.
+    Many(CharClass),
+    /// The beginning and the end of a level.
     Open,
     Close,
 }
 
 #[derive(Clone, Copy)]
-enum Class {
+enum CharClass {
     Digit,
     Letter,
     NoDot,
     Just(char),
 }
 
-impl Class {
+impl CharClass {
     fn has(self, c: char) -> bool {
         match self {
-            Class::Digit => c.is_ascii_digit(),
-            Class::Letter => c.is_ascii_alphabetic(),
-            Class::NoDot => c != '.',
-            Class::Just(own) => own == c,
+            CharClass::Digit => c.is_ascii_digit(),
+            CharClass::Letter => c.is_ascii_alphabetic(),
+            CharClass::NoDot => c != '.',
+            CharClass::Just(own) => own == c,
         }
     }
 }
@@ -155,10 +155,10 @@ impl Pattern {
                 Some(Token::Open)
             );
             tokens.push(match c {
-                '#' => Token::Many(Class::Digit),
-                '%' => Token::One(Class::Digit),
-                '@' => Token::Many(Class::Letter),
-                '*' => Token::Many(Class::NoDot),
+                '#' => Token::Many(CharClass::Digit),
+                '%' => Token::One(CharClass::Digit),
+                '@' => Token::Many(CharClass::Letter),
+                '*' => Token::Many(CharClass::NoDot),
                 '(' if inside => return Err(malformed("has parentheses in parentheses")),
                 '(' => Token::Open,
                 ')' if !inside => return Err(malformed("has a `)` without a `(`")),
@@ -166,7 +166,7 @@ impl Pattern {
                     return Err(malformed("has nothing between `(` and `)`"));
                 }
                 ')' => Token::Close,
-                other => Token::One(Class::Just(other)),
+                other => Token::One(CharClass::Just(other)),
             });
         }
         match tokens.iter().rev().find(|t| matches!(t, Token::Open | Token::Close)) {
@@ -175,17 +175,17 @@ impl Pattern {
         }
     }
 
-    /// The levels that a name has by this pattern, or `None` if it does not match.
+    /// The levels that this pattern finds in a name; `None` if it does not match.
     fn levels(&self, name: &str) -> Option<Vec<String>> {
         let name: Vec<char> = name.chars().collect();
-        // ends[t][c]: whether the tokens from `t` on match the characters from `c` on. Filled
-        // from the back, which takes tokens × characters steps whatever the pattern; plain
-        // backtracking would take exponentially many for `#######x`.
+        // ends[t][c]: whether the tokens from `t` on match the characters from `c` on. Filling it
+        // from the back takes tokens × characters steps for every pattern; backtracking would take
+        // exponentially many for `#######x`.
         let mut ends = vec![vec![false; name.len() + 2]; self.tokens.len() + 1];
         ends[self.tokens.len()][name.len()] = true;
         for (t, token) in self.tokens.iter().enumerate().rev() {
             for c in (0..=name.len()).rev() {
-                let fits = |class: Class| name.get(c).is_some_and(|&found| class.has(found));
+                let fits = |class: CharClass| name.get(c).is_some_and(|&found| class.has(found));
                 ends[t][c] = match *token {
                     Token::Open | Token::Close => ends[t + 1][c],
                     Token::One(class) => fits(class) && ends[t + 1][c + 1],
@@ -196,7 +196,7 @@ impl Pattern {
         if !ends[0][0] {
             return None;
         }
-        // Walk a match, each repetition taking as much as it can.
+        // Walk along a match in which each repetition is as long as possible.
         let (mut c, mut levels) = (0, Vec::new());
         let mut level: Option<String> = None;
         for (t, token) in self.tokens.iter().enumerate() {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_tell_nothing() {
+    fn names_without_levels() {
         for name in ["nid001234", "cn12", "login", "ip-10-0-1-23", "10.0.0.7", ".", "a..b"] {
             assert!(place(name, None).unwrap().labels().len() <= 2, "{name}");
         }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(path("nid001234", Some("nid(%%%%)%%")), "switch 0012, host nid001234");
         assert_eq!(path("eu-a-17", Some("(@)-(@)-#")), "switch eu, switch a, host eu-a-17");
         assert_eq!(path("b7_x9z", Some("(b#)_*")), "switch b7, host b7_x9z");
-        // A repetition gives back what the rest needs.
+        // A repetition leaves enough characters for the rest.
         assert_eq!(path("n1234", Some("n(#)%")), "switch 123, host n1234");
         assert_eq!(path("n12.a.org", Some("n(%)%")), "site a.org, switch 1, host n12");
     }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nasty_pattern_takes_no_time() {
+    fn no_pattern_takes_exponential_time() {
         let (pattern, name) = (format!("{}x", "#".repeat(200)), "1".repeat(250));
         assert!(matches!(place(&name, Some(&pattern)), Err(PatternError::NoMatch { .. })));
     }

@@ -1,40 +1,40 @@
-//! What is below the host: the package and NUMA node that this process is bound to.
+//! Levels below the host: the package and the NUMA node that this process is bound to.
 //!
-//! The only file that knows hwloc. Of the `hwloc2` bindings it uses only what holds against
-//! libhwloc 2.x on 64-bit machines, and walks around the rest:
+//! This is the only file that knows hwloc. It uses only those parts of the `hwloc2` bindings that
+//! are correct with libhwloc 2.x on 64-bit machines:
 //!
-//! - Objects are listed by type and asked for their number and CPU set. The bindings' object
-//!   lacks a field that the library has had since 2.0, but on 64-bit machines the field falls
-//!   where the bindings have padding, so the CPU set is where they look for it. Elsewhere
-//!   this module declines.
-//! - NUMA nodes are taken from the node sets of CPUs. The bindings cannot list the nodes: they
-//!   mistake the depth where the library keeps them for another, and refuse the right one.
-//! - Names and `Display` of objects are left alone; they free or overrun the library's memory.
+//! - It lists objects by type and reads their number and CPU set. The object in the bindings lacks
+//!   a field that the library has had since 2.0. On 64-bit machines this field coincides with
+//!   padding in the bindings, so the CPU set is where they expect it. On other machines this module
+//!   returns an error.
+//! - It takes NUMA nodes from the node sets of CPUs. The bindings cannot list NUMA nodes: they use
+//!   a wrong depth for them and reject the right one.
+//! - It never calls `name` or `Display` of objects, which free or overrun memory of the library.
 
 use crate::{Domains, Label, LevelKind};
 use hwloc2::{Bitmap, CpuBindFlags, ObjectType, Topology, TopologyObject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// The number of an object to which the system gives none (`HWLOC_UNKNOWN_INDEX`).
+/// The index of an object to which the system gives none (`HWLOC_UNKNOWN_INDEX`).
 const UNKNOWN_NUMBER: u32 = u32::MAX;
 
-/// What this process may use of its host.
+/// The part of its host that this process may use.
 #[derive(Debug)]
 pub(crate) struct Binding {
-    /// The package, and in it the NUMA node, if the process is bound to one.
+    /// The package and the NUMA node within it, as far as the process is bound to a single one.
     pub(crate) labels: Vec<Label>,
     /// How many cores the process may use.
     pub(crate) cores: NonZeroU32,
 }
 
-/// The binding of the calling process, all its threads together; or why it cannot be told.
+/// The binding of the calling process, all its threads together; or the reason why it is unknown.
 pub(crate) fn binding() -> Result<Binding, &'static str> {
     let (host, bound) = host()?;
     host.binding(&bound).ok_or(NO_CORE)
 }
 
-/// How many parts of its host the calling process may use; or why it cannot be told.
+/// How many parts of its host the calling process may use; or the reason why that is unknown.
 pub(crate) fn domains() -> Result<Domains, &'static str> {
     let (host, bound) = host()?;
     host.domains(&bound).ok_or(NO_CORE)
@@ -42,8 +42,8 @@ pub(crate) fn domains() -> Result<Domains, &'static str> {
 
 const NO_CORE: &str = "hwloc finds no core that this process may use";
 
-/// This host, and the CPUs that the calling process may use.
-fn host() -> Result<(Host, Numbers), &'static str> {
+/// Returns the parts of this host, and the CPUs that the calling process may use.
+fn host() -> Result<(HostParts, OsIndexes), &'static str> {
     if cfg!(not(target_pointer_width = "64")) {
         return Err("hwloc can be asked on 64-bit machines only");
     }
@@ -53,7 +53,7 @@ fn host() -> Result<(Host, Numbers), &'static str> {
         .and_then(|set| numbers(&set))
         .ok_or("hwloc cannot tell what this process is bound to")?;
     let objects = |kind| topology.objects_with_type(&kind).unwrap_or_default();
-    let host = Host {
+    let host = HostParts {
         packages: objects(ObjectType::Package).into_iter().filter_map(numbered).collect(),
         cores: objects(ObjectType::Core).into_iter().filter_map(numbered).collect(),
         numa_nodes: objects(ObjectType::PU).into_iter().filter_map(memory).collect(),
@@ -61,35 +61,35 @@ fn host() -> Result<(Host, Numbers), &'static str> {
     Ok((host, bound))
 }
 
-/// Numbers of CPUs or NUMA nodes, as the operating system counts them.
-type Numbers = BTreeSet<u32>;
+/// Indexes of CPUs or NUMA nodes, as the operating system numbers them.
+type OsIndexes = BTreeSet<u32>;
 
-/// The parts of a host that matter here.
-struct Host {
+/// The packages, cores and NUMA nodes of a host.
+struct HostParts {
     /// Each with its number and CPUs.
-    packages: Vec<(u32, Numbers)>,
+    packages: Vec<(u32, OsIndexes)>,
     /// Each with its number and CPUs.
-    cores: Vec<(u32, Numbers)>,
-    /// By CPU: the NUMA nodes next to it.
-    numa_nodes: BTreeMap<u32, Numbers>,
+    cores: Vec<(u32, OsIndexes)>,
+    /// For each CPU the NUMA nodes next to it.
+    numa_nodes: BTreeMap<u32, OsIndexes>,
 }
 
-/// The numbers of the objects that have some of these CPUs.
-fn touched(objects: &[(u32, Numbers)], bound: &Numbers) -> Vec<u32> {
+/// The indexes of the objects that contain some of these CPUs.
+fn touched(objects: &[(u32, OsIndexes)], bound: &OsIndexes) -> Vec<u32> {
     let touched = objects.iter().filter(|(_, cpus)| !cpus.is_disjoint(bound));
     touched.map(|(number, _)| *number).collect()
 }
 
-impl Host {
+impl HostParts {
     /// The cores of a process that may run on the CPUs `bound`.
-    fn cores(&self, bound: &Numbers) -> Option<NonZeroU32> {
+    fn cores(&self, bound: &OsIndexes) -> Option<NonZeroU32> {
         let cores = touched(&self.cores, bound).len();
-        // A host that shows hwloc no cores shows it CPUs all the same.
+        // Some hosts show hwloc CPUs but no cores.
         NonZeroU32::new(if cores == 0 { bound.len() } else { cores } as u32)
     }
 
-    /// How many of its parts a process touches that may run on the CPUs `bound`.
-    fn domains(&self, bound: &Numbers) -> Option<Domains> {
+    /// How many parts of the host a process may use that may run on the CPUs `bound`.
+    fn domains(&self, bound: &OsIndexes) -> Option<Domains> {
         let memories: BTreeSet<_> =
             bound.iter().filter_map(|cpu| self.numa_nodes.get(cpu)).collect();
         Some(Domains {
@@ -99,8 +99,8 @@ impl Host {
         })
     }
 
-    /// What a process that may run on the CPUs `bound` is bound to.
-    fn binding(&self, bound: &Numbers) -> Option<Binding> {
+    /// The binding of a process that may run on the CPUs `bound`.
+    fn binding(&self, bound: &OsIndexes) -> Option<Binding> {
         let cores = self.cores(bound)?;
         let mut labels = Vec::new();
         if let [package] = touched(&self.packages, bound)[..]
@@ -115,28 +115,28 @@ impl Host {
     }
 
     /// The NUMA node next to all these CPUs. Several memories next to the same CPUs (HBM beside
-    /// DRAM) are one locality and have the name of the first.
-    fn numa_node(&self, bound: &Numbers) -> Option<u32> {
+    /// DRAM) count as one, with the index of the first.
+    fn numa_node(&self, bound: &OsIndexes) -> Option<u32> {
         let mut nodes = bound.iter().map(|cpu| self.numa_nodes.get(cpu));
         let first = nodes.next()??;
         nodes.all(|others| others == Some(first)).then(|| first.first().copied())?
     }
 }
 
-/// An object's number and its CPUs. The number is the system's: hwloc's own counts only what this
-/// process may use, and so the process confined to one package and its neighbour confined to the
-/// other would both be in package 0.
-fn numbered(object: &TopologyObject) -> Option<(u32, Numbers)> {
+/// An object's index and its CPUs. The index is the operating system's. hwloc's logical index
+/// counts only objects that this process may use: a process confined to one package, and its
+/// neighbour confined to the other, would both be in package 0.
+fn numbered(object: &TopologyObject) -> Option<(u32, OsIndexes)> {
     Some((object.os_index(), numbers(&object.cpuset()?)?))
 }
 
-/// A CPU's number and the NUMA nodes next to it.
-fn memory(cpu: &TopologyObject) -> Option<(u32, Numbers)> {
+/// A CPU's index and the NUMA nodes next to it.
+fn memory(cpu: &TopologyObject) -> Option<(u32, OsIndexes)> {
     Some((cpu.os_index(), numbers(&cpu.nodeset()?)?))
 }
 
-/// The members of a set; `None` if it is empty or without end.
-fn numbers(set: &Bitmap) -> Option<Numbers> {
+/// The members of a set; `None` if it is empty or infinite.
+fn numbers(set: &Bitmap) -> Option<OsIndexes> {
     let last = u32::try_from(set.last()).ok()?;
     Some((0..=last).filter(|&number| set.is_set(number)).collect())
 }
@@ -146,19 +146,19 @@ mod tests {
     use super::*;
 
     /// Packages with these CPUs, NUMA nodes next to these CPUs, two CPUs to a core.
-    fn host(packages: &[&[u32]], numa_nodes: &[&[u32]]) -> Host {
+    fn host(packages: &[&[u32]], numa_nodes: &[&[u32]]) -> HostParts {
         let set = |cpus: &[u32]| cpus.iter().copied().collect();
-        let next_to = |cpu| -> Numbers {
+        let next_to = |cpu| -> OsIndexes {
             (0..).zip(numa_nodes).filter(|(_, cpus)| cpus.contains(&cpu)).map(|(i, _)| i).collect()
         };
-        Host {
+        HostParts {
             packages: (0..).zip(packages).map(|(i, cpus)| (i, set(cpus))).collect(),
-            cores: (0..4).map(|core| (core, Numbers::from([2 * core, 2 * core + 1]))).collect(),
+            cores: (0..4).map(|core| (core, OsIndexes::from([2 * core, 2 * core + 1]))).collect(),
             numa_nodes: (0..8).map(|cpu| (cpu, next_to(cpu))).collect(),
         }
     }
 
-    fn bound_to(host: &Host, cpus: impl IntoIterator<Item = u32>) -> (String, u32) {
+    fn bound_to(host: &HostParts, cpus: impl IntoIterator<Item = u32>) -> (String, u32) {
         let binding = host.binding(&cpus.into_iter().collect()).unwrap();
         (crate::Place::new(binding.labels).to_string(), binding.cores.get())
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_beside_the_same_cpus_are_one() {
+    fn memories_next_to_the_same_cpus_count_as_one() {
         let all = &[0, 1, 2, 3, 4, 5, 6, 7];
         let host = host(&[all], &[&[4, 5, 6, 7], &[0, 1, 2, 3], &[0, 1, 2, 3]]);
         assert_eq!(bound_to(&host, 0..4), ("package 0, numa 1".to_owned(), 2));
@@ -195,17 +195,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_run_on() {
-        assert!(host(&[], &[]).binding(&Numbers::new()).is_none());
-        assert!(host(&[], &[]).domains(&Numbers::new()).is_none());
+    fn a_process_without_cpus() {
+        assert!(host(&[], &[]).binding(&OsIndexes::new()).is_none());
+        assert!(host(&[], &[]).domains(&OsIndexes::new()).is_none());
     }
 
-    /// The library itself, against what the kernel says about the same: this is what would notice
-    /// a library whose objects are laid out otherwise than the bindings take them to be.
+    /// Compares the library with the kernel. This fails if the objects of the library have another
+    /// layout than the bindings assume.
     #[test]
     #[cfg(target_os = "linux")]
     fn the_library_agrees_with_the_kernel() {
-        let listed = |list: &str| -> Numbers {
+        let listed = |list: &str| -> OsIndexes {
             let numbers = crate::host_list::expand(&format!("[{}]", list.trim())).unwrap();
             numbers.iter().map(|number| number.parse().unwrap()).collect()
         };

@@ -1,28 +1,37 @@
-//! The name of a processing element.
+//! Numbers of processing elements.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A processing element: one process of the job (or one group of threads standing for one),
-/// numbered from 0 in hierarchy order. The root of the job is always PE 0.
+/// A processing element: one process of the job, or a group of threads that plays one.
+///
+/// *Invariants:* PEs are numbered from 0 in hierarchy order, so that near PEs have near numbers.
+/// The root of the job is PE 0. A PE number is not the launcher's rank:
+/// [`Topology::rank_of`](crate::Topology::rank_of) has that.
+///
+/// ```
+/// use ultramarine_topology::Pe;
+/// assert_eq!(Pe::ROOT, Pe::new(0));
+/// assert_eq!(Pe::new(7).to_string(), "PE 7");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Pe(u32);
 
 impl Pe {
-    /// The PE that runs the program's `main`.
+    /// The PE that runs the main task.
     pub const ROOT: Pe = Pe(0);
 
-    /// The PE with this number. Whether the job has such a PE is checked where it is used.
+    /// The PE with this number. Its users check whether the job has such a PE.
     pub const fn new(number: u32) -> Self {
         Pe(number)
     }
 
-    /// Its number, from 0 to the number of PEs less one.
+    /// Its number, less than [`Topology::pes`](crate::Topology::pes).
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Its number, for indexing tables that have a row per PE.
+    /// Its number as an index into a table with one row per PE.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

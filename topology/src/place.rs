@@ -1,24 +1,24 @@
-//! Where a PE is: the path of labels from the root of the machine down to it.
+//! The place of a PE: the path of labels from the root of the machine down to it.
 //!
-//! A place is plain data. Every PE finds out its own and tells the others at start-up; only then
-//! does [`Topology`](crate::Topology) make distances of them. Nothing here knows where the labels
-//! came from.
+//! A place is plain data. At start-up every process finds its own place and sends it to the root,
+//! and [`Topology`](crate::Topology) computes distances from all of them. This module must never
+//! know where labels come from.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a label names. The order is that of nesting, outermost first.
+/// The kind of thing that a label names. Kinds are ordered by nesting, outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum LevelKind {
-    /// A data centre or cluster, reached over a wide-area network.
+    /// A data centre or cluster, connected by a wide-area network.
     Site,
-    /// Whatever groups hosts: a switch, rack, chassis, blade or island. Switches nest.
+    /// A group of hosts: a switch, rack, chassis, blade or island. Switches nest.
     Switch,
-    /// A machine with an operating system of its own.
+    /// A machine with one operating system.
     Host,
     /// A processor package (socket).
     Package,
-    /// A NUMA node: cores and the memory next to them.
+    /// A NUMA node: some cores and the memory next to them.
     Numa,
 }
 
@@ -43,14 +43,14 @@ impl fmt::Display for LevelKind {
 /// One step of the path to a PE, such as `host nid0042`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Label {
-    /// What is named.
+    /// The kind of thing.
     pub kind: LevelKind,
-    /// Its name. It has to be unique only among those with the same labels above.
+    /// Its name, unique among things with the same labels above them.
     pub name: String,
 }
 
 impl Label {
-    /// The label of this kind and name.
+    /// A label of this kind and name.
     pub fn new(kind: LevelKind, name: impl Into<String>) -> Self {
         Label { kind, name: name.into() }
     }
@@ -62,9 +62,14 @@ impl fmt::Display for Label {
     }
 }
 
-/// A path of labels from the root down to (not including) the PE itself.
+/// The largest number of labels in a place: 32. [`Topology::new`](crate::Topology::new) refuses
+/// deeper places.
+pub const DEPTH_LIMIT: usize = 32;
+
+/// A path of labels from the root down to, and without, the PE itself: outermost label first.
 ///
-/// The empty place is the root: nothing is known about where the PE is.
+/// The empty place is the root: nothing is known about the position of the PE. The longer the
+/// common prefix of two places, the nearer their PEs are.
 ///
 /// ```
 /// use ultramarine_topology::{LevelKind::*, Place};
@@ -79,13 +84,13 @@ pub struct Place {
 impl Place {
     /// The place at the end of this path, outermost label first.
     ///
-    /// Any path is a place. One longer than 32 labels is refused where
-    /// the topology is made, where the rank it came from is known.
+    /// Any path is a place. [`Topology::new`](crate::Topology::new) refuses a path of more than
+    /// [`DEPTH_LIMIT`](crate::DEPTH_LIMIT) labels, since it can name the rank in the error.
     pub fn new(labels: Vec<Label>) -> Self {
         Place { labels }
     }
 
-    /// As [`Place::new`], from kinds and names.
+    /// [`Place::new`] from pairs of a kind and a name.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (LevelKind, &'a str)>) -> Self {
         Place::new(pairs.into_iter().map(|(kind, name)| Label::new(kind, name)).collect())
     }
@@ -95,12 +100,12 @@ impl Place {
         &self.labels
     }
 
-    /// The name of the host, where the path names one.
+    /// The name of the host, if the path contains one.
     pub fn host(&self) -> Option<&str> {
         self.labels.iter().find(|l| l.kind == LevelKind::Host).map(|l| l.name.as_str())
     }
 
-    /// This place with further labels below it.
+    /// Appends labels below this place.
     #[must_use]
     pub fn extended(mut self, below: impl IntoIterator<Item = Label>) -> Self {
         self.labels.extend(below);
@@ -117,7 +122,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The labels with commas between them.
+/// Writes labels, separated by commas.
 pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, labels: &[Label]) -> fmt::Result {
     for (i, label) in labels.iter().enumerate() {
         let comma = if i == 0 { "" } else { ", " };

@@ -1,23 +1,23 @@
 //! Places from Slurm's `SLURM_TOPOLOGY_ADDR`.
 //!
-//! Where Slurm has a topology plugin it tells each task the names of the switches from the top of
-//! the network down to the leaf, and last the node, with dots between them:
+//! If Slurm has a topology plugin, it sets this variable for each task: the names of the switches
+//! from the top of the network down to the leaf, then the node, separated by dots.
 //!
 //! ```text
 //! SLURM_TOPOLOGY_ADDR=s0.s1.n3
 //! SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node
 //! ```
 //!
-//! On a level where several switches are side by side the name is a range, as in `s[0-3].s8.n3`.
-//! The range is taken as one name: hosts below the same set of switches are equally near.
-//! Without a network Slurm gives the node alone, and the place is that host.
+//! If several switches are side by side on a level, the name is a range, as in `s[0-3].s8.n3`. This
+//! module treats the range as one name: hosts below the same set of switches are equally near.
+//! Without switches Slurm names the node alone, and the place is that host.
 
 use crate::{Label, LevelKind, Place};
 
 /// Why `SLURM_TOPOLOGY_ADDR` cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SlurmError {
-    /// One variable without the other.
+    /// One variable is set without the other.
     #[error(
         "SLURM_TOPOLOGY_ADDR is set to `{addr}` but SLURM_TOPOLOGY_ADDR_PATTERN is not set; \
          pass both on to the processes, or neither"
@@ -26,7 +26,7 @@ pub(crate) enum SlurmError {
         /// `SLURM_TOPOLOGY_ADDR`.
         addr: String,
     },
-    /// The two have different numbers of components.
+    /// The variables have different numbers of components.
     #[error(
         "SLURM_TOPOLOGY_ADDR `{addr}` has {names} components but SLURM_TOPOLOGY_ADDR_PATTERN \
          `{pattern}` has {kinds}; unset both, or give a topology file"
@@ -41,7 +41,7 @@ pub(crate) enum SlurmError {
         /// How many components it has.
         kinds: usize,
     },
-    /// A component of a kind that Slurm does not document.
+    /// A component has a kind that Slurm does not document.
     #[error(
         "SLURM_TOPOLOGY_ADDR_PATTERN `{pattern}` has a component `{kind}`, which is none of \
          switch, block and node; unset it, or give a topology file"
@@ -52,7 +52,7 @@ pub(crate) enum SlurmError {
         /// The component.
         kind: String,
     },
-    /// A component without a name.
+    /// A component has no name.
     #[error(
         "SLURM_TOPOLOGY_ADDR `{addr}` has an empty component; unset it, or give a topology file"
     )]
@@ -60,7 +60,7 @@ pub(crate) enum SlurmError {
         /// `SLURM_TOPOLOGY_ADDR`.
         addr: String,
     },
-    /// Something other than exactly one node, at the end.
+    /// The last component is not the only node.
     #[error(
         "SLURM_TOPOLOGY_ADDR_PATTERN `{pattern}` does not end in its only `node`; \
          unset it, or give a topology file"
@@ -71,7 +71,7 @@ pub(crate) enum SlurmError {
     },
 }
 
-/// The place that the two variables name.
+/// The place by the values of the two variables.
 pub(crate) fn place(addr: &str, pattern: &str) -> Result<Place, SlurmError> {
     let names: Vec<&str> = addr.split('.').collect();
     let kinds: Vec<&str> = pattern.split('.').collect();
@@ -148,7 +148,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(addr in "\\PC{0,20}", pattern in "(switch|node|x|\\.){0,5}") {
+        fn any_text_is_read_or_refused(
+            addr in "\\PC{0,20}",
+            pattern in "(switch|node|x|\\.){0,5}",
+        ) {
             if let Ok(place) = place(&addr, &pattern) {
                 proptest::prop_assert!(place.host().is_some());
             }

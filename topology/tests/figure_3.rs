@@ -1,11 +1,11 @@
-//! The example of the paper (`SymGridPar2`, Figure 3 and §4.3): four levels, and what `equiDist
-//! 1/2` returns on PE `u`.
+//! The example of the paper (`SymGridPar2`, figure 3 and §4.3): a hierarchy of four levels, and the
+//! result of `equiDist 1/2` on PE `u`.
 
 use std::collections::BTreeSet;
 use ultramarine_topology::{Distance, LevelKind, Pe, Place, Topology};
 
-/// A room `a` with two racks of one quad-core host each, a rack of two such hosts, and as much
-/// again in a room `b`; each core a PE.
+/// Two rooms, each with two racks of one quad-core host and a third rack of two such hosts. Each
+/// core is a PE.
 fn hierarchy() -> Topology {
     let hosts = [
         ["a", "rack1", "u"],
@@ -59,11 +59,11 @@ fn the_basis_on_u_is_one_of_those_in_the_paper() {
 }
 
 #[test]
-fn radii_that_nobody_is_at() {
+fn radii_that_are_no_distance_of_a_pe() {
     let job = hierarchy();
     let u = Pe::ROOT;
     let none = &mut || 0;
-    // In u's rack is only u's host, so 1/4 adds nothing to 1/8.
+    // The rack of u has only one host, so 1/4 adds nothing to 1/8.
     let [quarter, eighth, sixteenth] = [2, 3, 4].map(Distance::from_exponent);
     assert_eq!(job.ball(u, quarter), job.ball(u, eighth));
     assert_eq!(job.equidistant_basis(u, quarter, none), [(u, 4)]);

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology};
 
-/// A job of up to 24 PEs with places of up to 4 labels out of few names, so that many begin the
-/// same; some places are the beginning of others.
+/// A job of up to 23 PEs with places of up to 4 labels and few names, so that many places share a
+/// prefix and some are prefixes of others.
 fn any_job() -> impl Strategy<Value = (Vec<Place>, Vec<u64>)> {
     let place = prop::collection::vec(0..3u8, 0..=4).prop_map(|names| {
         let kinds = [LevelKind::Switch, LevelKind::Switch, LevelKind::Host, LevelKind::Package];
@@ -23,15 +23,15 @@ fn pes(job: &Topology) -> impl Iterator<Item = Pe> + Clone + use<> {
     (0..job.pes()).map(Pe::new)
 }
 
-/// The radii of the job and some that no two of its PEs are apart.
+/// The radii of the job, and some that are not distances between its PEs.
 fn radii(job: &Topology) -> Vec<Distance> {
     let beyond = [40, 254].map(Distance::from_exponent);
     let halves = job.radii().iter().map(|r| r.half());
     halves.chain(job.radii().iter().copied()).chain(beyond).collect()
 }
 
-/// The distance by the letter of the documentation: `2^-n`, with `n` the number of levels above
-/// the one where the places part that separate anybody in the job.
+/// The distance by definition: `2^-n`, where `n` counts the levels that separate PEs of the job
+/// above the level where the two places part.
 fn distance_by_definition(places: &[Place], p: usize, q: usize) -> Distance {
     fn parting(a: &Place, b: &Place) -> usize {
         a.labels().iter().zip(b.labels()).take_while(|(a, b)| a == b).count()
@@ -39,7 +39,7 @@ fn distance_by_definition(places: &[Place], p: usize, q: usize) -> Distance {
     if p == q {
         return Distance::ZERO;
     }
-    // A level separates if some two PEs part right there.
+    // A level separates PEs if two of them part there.
     let separating: BTreeSet<usize> = (0..places.len())
         .flat_map(|i| (0..i).map(move |j| (i, j)))
         .map(|(i, j)| parting(&places[i], &places[j]))
@@ -48,7 +48,7 @@ fn distance_by_definition(places: &[Place], p: usize, q: usize) -> Distance {
     Distance::from_exponent(separating.range(..level).count() as u8)
 }
 
-/// A source of numbers that look random.
+/// A pseudorandom generator.
 fn numbers(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -165,7 +165,7 @@ proptest! {
             prop_assert_eq!(job.place(pe), &places[rank as usize]);
             prop_assert_eq!(job.power(pe), powers[rank as usize]);
         }
-        // Sibling subtrees are in the order of their smallest ranks.
+        // Sibling subtrees are ordered by their smallest ranks.
         let smallest = |ball: ultramarine_topology::Ball| {
             ball.iter().map(|pe| job.rank_of(pe)).min()
         };
@@ -175,7 +175,7 @@ proptest! {
                 let end = ball.numbers().end;
                 if end < job.pes() {
                     let next = Pe::new(end);
-                    // Compare subtrees of the same parent only.
+                    // Compare only subtrees of the same parent.
                     let parent = job.distance(p, next);
                     let [own, other] = [p, next].map(|q| job.ball(q, parent.half()));
                     prop_assert!(own == other || smallest(own) < smallest(other));

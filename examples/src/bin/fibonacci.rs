@@ -1,30 +1,32 @@
 //! Fibonacci numbers by the naive recursion, `F(n) = F(n - 1) + F(n - 2)`: a divide and conquer
-//! with nothing in it but the dividing, so that its time is what the skeletons cost (SymGridPar2
+//! that does nothing but divide, so that its time is the overhead of the skeletons (SymGridPar2
 //! figure 9).
 //!
-//! The time grows as `F(n)` does, by three fifths with each `n`: 40 takes seconds, and 93, the last
-//! whose number fits 64 bits, longer than anybody waits.
+//! The time grows like `F(n)`, by three fifths with each `n`: 40 takes seconds, and 93, the last
+//! whose number fits 64 bits, would take thousands of years.
 
 use clap::Parser;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
+use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 
-/// Compute F(N), where F(0) = 0 and F(1) = 1, by dividing and conquering.
+/// Compute the Fibonacci number F(N), where F(0) = 0 and F(1) = 1, by divide and conquer.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Which number; the last fits 64 bits.
-    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
+    /// The index of the number to compute. F(93) is the last that fits 64 bits.
+    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
     n: u32,
-    /// Solve problems up to this one by a plain recursion, without dividing them.
-    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
+    /// Do not divide problems F(T) and smaller; compute them by a plain recursion.
+    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
     threshold: u32,
-    /// How the work is spread.
-    #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]
-    skeleton: Division,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
+    skeleton: DivideSkeleton,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -32,23 +34,22 @@ struct Arguments {
 /// `F(94)` is greater than `u64::MAX`.
 const N_MAX: i64 = 93;
 
-/// From this number on a problem is worth a message to anybody: `F(24)` takes milliseconds.
+/// Problems from here on are worth a message to any PE: `F(24)` takes milliseconds.
 const FAR: u32 = 24;
 
-/// From this on, to a PE nearby: `F(16)` takes tens of microseconds.
+/// Problems from here on are worth a message to a near PE: `F(16)` takes tens of microseconds.
 const NEAR: u32 = 16;
 
-/// This many levels of the recursion are placed: at most 2⁵ - 1 problems, a few for each PE of a
-/// small job. A PE that dies takes no more with it than those of them that it had, and what they
-/// placed.
+/// The number of levels whose problems are placed: at most 2⁵ - 1 problems, a few for each PE of a
+/// small job. A PE that dies loses only its own placed problems, and those placed by them.
 const LEVELS_PLACED: u32 = 5;
 
-/// A part of the problem, and what all parts need to know.
+/// A part of the problem.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Problem {
     n: u32,
     threshold: u32,
-    /// How often the whole was divided to get here.
+    /// The number of divisions from the whole problem to this part.
     level: u32,
 }
 
@@ -99,7 +100,7 @@ fn main() -> Result<()> {
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { n, threshold, skeleton, job } = arguments;
     let cx = job.begin(cx)?;
-    let ways = Ways {
+    let solvers = Solvers {
         algorithm: DivideAndConquer::new(
             Problem::is_trivial,
             sequential,
@@ -112,7 +113,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         sequential,
     };
     let start = Instant::now();
-    let work = skeleton.conquer(&cx, ways, Problem { n, threshold, level: 0 });
+    let work = skeleton.conquer(&cx, solvers, Problem { n, threshold, level: 0 });
     let result = job.progress(&cx, None, work).await?;
     Report::gather(&cx, "fibonacci", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }

@@ -2,9 +2,9 @@
 //! (SymGridPar2 §6.3, HdpH-RS §6.5): `L(n) = λ(1) + λ(2) + … + λ(n)`, where `λ(k)` is 1 if `k` has
 //! an even number of prime factors, counted with multiplicity, and -1 if it has an odd number.
 //!
-//! Each task counts the prime factors of its own numbers and of no others: it sieves them, block by
-//! block, with the primes up to the square root of the largest, which it finds itself. So the work
-//! is all computing, tasks of equal length cost nearly the same, and an argument is two numbers.
+//! Each task counts the prime factors of its own numbers: it sieves them, block by block, with the
+//! primes up to the square root of the largest, which it finds itself. So tasks only compute, tasks
+//! of equal length take nearly equal time, and an argument is two numbers.
 
 use clap::Parser;
 use clap::builder::RangedI64ValueParser;
@@ -12,29 +12,31 @@ use std::ops::Range;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX};
+use ultramarine_examples::{JobFlags, MapSkeleton, Report, TASKS_MAX};
 
 /// Sum Liouville's function over 1, 2, …, N.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     /// The last number.
-    #[arg(long, value_name = "N", default_value_t = 100_000_000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=UPTO_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=UPTO_MAX as i64))]
     upto: u64,
-    /// How many tasks the range is cut into.
-    #[arg(long, value_name = "K", default_value_t = 100, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    /// The number of tasks.
+    #[arg(long, value_name = "K", default_value_t = 100, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
-    /// How the work is spread.
-    #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]
-    skeleton: Skeleton,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
+    skeleton: MapSkeleton,
     #[command(flatten)]
     job: JobFlags,
 }
 
-/// Every task sieves with all primes up to the square root, which is a million then.
+/// The largest `--upto`. Each task sieves with all primes up to its square root, a million.
 const UPTO_MAX: u64 = 1_000_000_000_000;
 
-/// How many numbers are sieved at a time: their products fit the cache next to a core.
+/// The number of numbers sieved at a time. Their products fit the first cache of a core.
 const BLOCK: usize = 1 << 15;
 
 fn main() -> Result<()> {
@@ -65,7 +67,7 @@ fn sum_liouville(range: Range<u64>) -> i64 {
             let products = &mut products[..length];
             sieve(start, products, &primes);
             let liouville = |(n, product): (u64, &i64)| {
-                // Beside the factors found there is at most one, greater than the square root.
+                // At most one prime factor is missing: one greater than the square root.
                 let is_whole = product.unsigned_abs() == n;
                 if is_whole { product.signum() } else { -product.signum() }
             };
@@ -74,8 +76,8 @@ fn sum_liouville(range: Range<u64>) -> i64 {
         .sum()
 }
 
-/// For each of the numbers from `start` on, the product of its prime factors among `primes`, each
-/// with a minus: so the sign says whether their number is even.
+/// Computes for each number from `start` on the product of its prime factors among `primes`, each
+/// negated, so that the sign tells whether the number of factors is even.
 fn sieve(start: u64, products: &mut [i64], primes: &[u64]) {
     products.fill(1);
     let end = start + products.len() as u64;
@@ -113,7 +115,7 @@ fn primes_up_to(last: u64) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// By dividing.
+    /// By trial division.
     fn liouville(mut n: u64) -> i64 {
         let (mut sign, mut divisor) = (1, 2);
         while n > 1 {
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_dividing_finds() {
+    fn it_agrees_with_trial_division() {
         let mut sum = 0;
         for n in 1..2000 {
             assert_eq!(sum_liouville(n..n + 1), liouville(n), "{n}");
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_join_without_a_seam() {
+    fn blocks_join_correctly() {
         let block = BLOCK as u64;
         let whole = sum_liouville(1..3 * block + 7);
         let cut = [1..block - 1, block - 1..2 * block + 1, 2 * block + 1..3 * block + 7];
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_numbers_are_sieved_right() {
+    fn the_largest_numbers_are_sieved_correctly() {
         // 999999999989 is the largest prime below 10^12.
         assert_eq!(sum_liouville(999_999_999_989..999_999_999_990), -1);
         assert_eq!(sum_liouville(UPTO_MAX..UPTO_MAX + 1), 1);

@@ -1,9 +1,9 @@
-//! The Mandelbrot set: how often `z² + c` can be applied before `z` is farther than 2 from the
-//! origin, for each point `c` of a picture. Points of the set take the whole depth, those outside
-//! few steps, so that the cost of a row is known only afterwards.
+//! The Mandelbrot set: for each point `c` of a picture, the number of steps `z² + c` until `z` is
+//! farther than 2 from the origin. Points of the set take the whole depth and other points few
+//! steps, so the cost of a row is unknown in advance.
 //!
-//! By map and reduce over the rows: what comes back are a checksum and, if they are asked for, the
-//! colours of the pixels.
+//! An example of map and reduce over rows. The result is a checksum and, on request, the colours of
+//! the pixels.
 
 use clap::{Parser, ValueEnum};
 use rayon::prelude::*;
@@ -16,57 +16,61 @@ use ultramarine_examples::{JobFlags, Picture, Report, name_of};
 
 /// Count the steps to escape for each pixel of a picture of the Mandelbrot set.
 ///
-/// The result is a checksum: the sum, over all pixels, of a pixel's count times its number (from 1,
-/// row by row), modulo 2^53.
+/// The result is a checksum: the sum over all pixels of the pixel's count times its number (counted
+/// from 1, row by row), modulo 2^53.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     /// The picture's width in pixels.
-    #[arg(long, value_name = "W", default_value_t = 1200, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
+    #[arg(long, value_name = "W", default_value_t = 1200, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
     width: u32,
     /// The picture's height in pixels.
-    #[arg(long, value_name = "H", default_value_t = 900, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
+    #[arg(long, value_name = "H", default_value_t = 900, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
     height: u32,
-    /// The most steps that are tried.
-    #[arg(long, value_name = "D", default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
+    /// The largest number of steps tried for a pixel.
+    #[arg(long, value_name = "D", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
     depth: u32,
-    /// How many rows are not divided any more; 0 counts as 1.
-    #[arg(long, value_name = "T", default_value_t = 8, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
+    /// The number of rows that are not divided further. 0 counts as 1.
+    #[arg(long, value_name = "T", default_value_t = 8, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     threshold: u32,
-    /// Paint the picture into this PNG file, when all is done.
+    /// Write the picture to this PNG file at the end.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// How the work is spread.
-    #[arg(long, value_enum, default_value_t = Reduction::ParMapReduce)]
-    skeleton: Reduction,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = Skeleton::ParMapReduce)]
+    skeleton: Skeleton,
     #[command(flatten)]
     job: JobFlags,
 }
 
-/// How the rows are mapped and reduced.
+/// A skeleton that maps and reduces the rows, or a program without one to compare with.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Reduction {
-    /// Halves of the rows wait for a PE that steals them.
+enum Skeleton {
+    /// Halves of the rows wait for other PEs to steal them.
     ParMapReduce,
-    /// Halves are placed at once, until each PE has as many rows as any other.
+    /// Halves of the rows are placed at once, until all PEs have equal numbers of rows.
     PushMapReduce,
-    /// By rayon, on the root alone.
+    /// The threads of the root only, by rayon.
     Rayon,
-    /// One after the other, on the root alone.
+    /// One thread of the root, row after row.
     Sequential,
 }
 
-/// Of the width and the height. All colours together fit the root's memory.
+/// The largest width and height. All colours fit the root's memory.
 const PIXELS_MAX: i64 = 20_000;
 
-/// Of the depth. With it the largest picture takes a day or so of a core.
+/// The largest depth. With it the largest picture takes about a day on one core.
 const DEPTH_MAX: i64 = 200_000;
 
-/// What the picture shows at least: a rectangle around this point.
+/// The picture shows at least a rectangle of this size around this point.
 const CENTRE: f64 = -0.65;
 const SPANS: (f64, f64) = (3.2, 2.4);
 
-/// The colours of the set itself and, from far away from it to near, of what is around it.
+/// The colours of the set and of its surroundings, from far to near.
 const SET: [u8; 3] = [4, 4, 22];
 const AROUND: [(f64, [u8; 3]); 6] = [
     (0.0, [10, 8, 60]),
@@ -77,17 +81,17 @@ const AROUND: [(f64, [u8; 3]); 6] = [
     (1.0, [255, 214, 120]),
 ];
 
-/// A picture of the set.
+/// The size and depth of a picture of the set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct View {
+struct PictureSpec {
     width: u32,
     height: u32,
     depth: u32,
-    /// Whether the pixels' colours are wanted.
+    /// Whether the colours of the pixels are wanted.
     is_painted: bool,
 }
 
-impl View {
+impl PictureSpec {
     /// The point in the middle of a pixel.
     fn point(self, column: u32, row: u32) -> (f64, f64) {
         let (width, height) = (f64::from(self.width), f64::from(self.height));
@@ -97,12 +101,12 @@ impl View {
     }
 }
 
-/// What comes of some rows that follow each other.
+/// The result for some consecutive rows.
 #[derive(Default, Serialize, Deserialize)]
 struct Rows {
-    /// Of their pixels' part in the checksum, modulo 2⁶⁴.
+    /// Their part of the checksum, modulo 2⁶⁴.
     sum: u64,
-    /// The colour of each pixel, if it is painted.
+    /// The colour of each pixel, if colours are wanted.
     #[serde(with = "serde_bytes")]
     pixels: Vec<u8>,
 }
@@ -118,22 +122,22 @@ impl Rows {
     }
 }
 
-fn row(view: &View, row: u64) -> Rows {
-    let before = row * u64::from(view.width);
+fn row(spec: &PictureSpec, row: u64) -> Rows {
+    let before = row * u64::from(spec.width);
     let mut done = Rows::default();
-    for column in 0..view.width {
-        let point = view.point(column, row as u32);
-        let (count, z) = escape(point, view.depth);
+    for column in 0..spec.width {
+        let point = spec.point(column, row as u32);
+        let (count, z) = escape(point, spec.depth);
         let product = u64::from(count) * (before + u64::from(column) + 1);
         done.sum = done.sum.wrapping_add(product);
-        if view.is_painted {
-            done.pixels.push(if count == view.depth { 0 } else { colour(point, count, z) });
+        if spec.is_painted {
+            done.pixels.push(if count == spec.depth { 0 } else { colour(point, count, z) });
         }
     }
     done
 }
 
-/// How often the step can be taken while `z` is within 2 of the origin, up to the depth, and `z`.
+/// The number of steps until `z` is farther than 2 from the origin, at most the depth; and `z`.
 fn escape(c: (f64, f64), depth: u32) -> (u32, (f64, f64)) {
     let (mut count, mut z) = (0, (0.0, 0.0));
     while count < depth && z.0 * z.0 + z.1 * z.1 <= 4.0 {
@@ -147,8 +151,8 @@ fn step((x, y): (f64, f64), c: (f64, f64)) -> (f64, f64) {
     (x * x - y * y + c.0, 2.0 * x * y + c.1)
 }
 
-/// Which colour of the palette a point outside the set has. Between the counts it is interpolated
-/// by how far `z` has come, some steps later, when `c` does not matter beside it any more.
+/// The colour of a point outside the set. It is interpolated between the counts by the size of `z`
+/// some steps later, when `z` is so large that `c` no longer matters.
 fn colour(c: (f64, f64), count: u32, z: (f64, f64)) -> u8 {
     let (x, y) = (0..4).fold(z, |z, _| step(z, c));
     let smooth = f64::from(count) + 4.0 - x.hypot(y).ln().log2();
@@ -169,20 +173,25 @@ fn palette() -> Vec<u8> {
     SET.into_iter().chain(around).collect()
 }
 
-impl Reduction {
-    async fn rows(self, cx: &Context, threshold: u64, view: View) -> Result<Rows, TaskError> {
-        let (none, rows) = (Rows::default, 0..u64::from(view.height));
+impl Skeleton {
+    async fn rows(
+        self,
+        cx: &Context,
+        threshold: u64,
+        spec: PictureSpec,
+    ) -> Result<Rows, TaskError> {
+        let (none, rows) = (Rows::default, 0..u64::from(spec.height));
         match self {
-            Reduction::ParMapReduce => {
-                par_map_reduce_range_thresh(cx, threshold, rows, view, none, row, Rows::and).await
+            Skeleton::ParMapReduce => {
+                par_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and).await
             }
-            Reduction::PushMapReduce => {
-                push_map_reduce_range_thresh(cx, threshold, rows, view, none, row, Rows::and).await
+            Skeleton::PushMapReduce => {
+                push_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and).await
             }
-            Reduction::Rayon => {
-                Ok(rows.into_par_iter().map(|n| row(&view, n)).reduce(none, Rows::and))
+            Skeleton::Rayon => {
+                Ok(rows.into_par_iter().map(|n| row(&spec, n)).reduce(none, Rows::and))
             }
-            Reduction::Sequential => Ok(rows.map(|n| row(&view, n)).fold(none(), Rows::and)),
+            Skeleton::Sequential => Ok(rows.map(|n| row(&spec, n)).fold(none(), Rows::and)),
         }
     }
 }
@@ -196,13 +205,13 @@ async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { width, height, depth, threshold, out, skeleton, job } = arguments;
     let cx = job.begin(cx)?;
     let picture = out.map(|path| Picture::at(&path)).transpose()?;
-    let view = View { width, height, depth, is_painted: picture.is_some() };
+    let spec = PictureSpec { width, height, depth, is_painted: picture.is_some() };
     let start = Instant::now();
-    let work = skeleton.rows(&cx, threshold.into(), view);
+    let work = skeleton.rows(&cx, threshold.into(), spec);
     let rows = job.progress(&cx, None, work).await?;
     let of = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "mandelbrot", of, start, rows.checksum()).await?;
-    // Before the picture: if that cannot be saved, what the time went into is not lost with it.
+    // The report comes before the picture, so that it is not lost if the picture cannot be saved.
     report.print(&job)?;
     if let Some(picture) = picture {
         picture.save((width, height), &palette(), &rows.pixels)?;

@@ -1,7 +1,7 @@
-//! Merge sort of many numbers: each task gets some of them, megabytes, and sends them back in
-//! order; the root merges what comes. What counts here is how fast data gets to a task and back.
+//! Merge sort of many numbers: each task gets megabytes of numbers and returns them sorted, and the
+//! root merges the results. Its speed depends on how fast data gets to a task and back.
 //!
-//! The arguments are arrays, which travel as they are. The results are structures, which are
+//! The arguments are arrays, which are sent without encoding. The results are structures, which are
 //! encoded.
 
 use clap::Parser;
@@ -12,29 +12,31 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, random};
+use ultramarine_examples::{JobFlags, MapSkeleton, Report, TASKS_MAX, random};
 
-/// Sort random numbers, and print a digest of them in order.
+/// Sort random numbers, and print a digest of the sorted sequence.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// How many numbers, of 8 bytes each.
-    #[arg(long, value_name = "N", default_value_t = 20_000_000, allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=NUMBERS_MAX))]
+    /// How many numbers to sort, of 8 bytes each.
+    #[arg(long, value_name = "N", default_value_t = 20_000_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=NUMBERS_MAX))]
     numbers: usize,
-    /// How many tasks they are dealt out to.
-    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    /// The number of tasks.
+    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
-    /// Which numbers.
+    /// The seed of the random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How the work is spread.
-    #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]
-    skeleton: Skeleton,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
+    skeleton: MapSkeleton,
     #[command(flatten)]
     job: JobFlags,
 }
 
-/// All of them lie on the root, twice.
+/// The largest `--numbers`. The root holds all of them twice.
 const NUMBERS_MAX: u64 = 1_000_000_000;
 
 fn main() -> Result<()> {
@@ -52,9 +54,9 @@ async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
         .collect();
     let start = Instant::now();
     let total = job.progress.then(|| skeleton.tasks(&cx, parts.len()));
-    let work = skeleton.map(&cx, Run::of, parts);
+    let work = skeleton.map(&cx, SortedRun::of, parts);
     let runs = job.progress(&cx, total, work).await?;
-    let whole = |runs: &[Run]| runs.iter().all(Run::is_whole);
+    let whole = |runs: &[SortedRun]| runs.iter().all(SortedRun::is_whole);
     if !whole(&runs) || runs.iter().map(|run| run.numbers.len()).sum::<usize>() != numbers {
         return Err(Error::other("some numbers are not what was sent"));
     }
@@ -62,28 +64,28 @@ async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
     Report::gather(&cx, "merge_sort", (skeleton, &job), start, digest).await?.print(&job)
 }
 
-/// Numbers in order.
+/// Sorted numbers.
 #[derive(Serialize, Deserialize)]
-struct Run {
+struct SortedRun {
     numbers: Vec<u64>,
     digest: u64,
 }
 
-impl Run {
-    fn of(mut numbers: Vec<u64>) -> Run {
+impl SortedRun {
+    fn of(mut numbers: Vec<u64>) -> SortedRun {
         numbers.sort_unstable();
         let digest = digest(numbers.iter().copied());
-        Run { numbers, digest }
+        SortedRun { numbers, digest }
     }
 
-    /// Whether it is as it was made.
+    /// Whether it arrived unchanged.
     fn is_whole(&self) -> bool {
         self.digest == digest(self.numbers.iter().copied()) && self.numbers.is_sorted()
     }
 }
 
 /// The numbers of all runs, in order.
-fn merge(runs: &[Run]) -> impl Iterator<Item = u64> {
+fn merge(runs: &[SortedRun]) -> impl Iterator<Item = u64> {
     let mut rests: Vec<_> = runs.iter().map(|run| run.numbers.iter().copied()).collect();
     let firsts = rests.iter_mut().enumerate();
     let mut heads: BinaryHeap<_> =
@@ -99,7 +101,7 @@ fn merge(runs: &[Run]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A number that says what the others are, and in which order.
+/// A digest of the numbers and their order.
 fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, |digest, number| (digest.rotate_left(5) ^ number).wrapping_mul(MULTIPLIER))
 }
@@ -117,13 +119,13 @@ mod tests {
             (0..9).map(|n| (0..n * 10).map(|_| random()).collect()).collect();
         let mut all = parts.concat();
         all.sort_unstable();
-        let runs: Vec<Run> = parts.into_iter().map(Run::of).collect();
+        let runs: Vec<SortedRun> = parts.into_iter().map(SortedRun::of).collect();
         assert!(merge(&runs).eq(all));
     }
 
     #[test]
     fn a_change_is_seen() {
-        let mut run = Run::of((0..1000).rev().collect());
+        let mut run = SortedRun::of((0..1000).rev().collect());
         assert!(run.is_whole());
         run.numbers[500] += 1;
         assert!(!run.is_whole());

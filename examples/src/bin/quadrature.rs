@@ -1,10 +1,9 @@
 //! Adaptive quadrature by Simpson's rule (Lyness, Notes on the adaptive Simpson quadrature routine,
-//! 1969): a divide and conquer of which nobody knows before where there is much to do.
+//! 1969): a divide and conquer whose shape is unknown in advance.
 //!
-//! An interval is halved until both halves together say nearly what the whole says. Halves are
-//! added in the same order on whichever PE they are integrated, so that the sum has the same bits
-//! on any number of PEs. What is integrated over x is itself an integral over y, by the same rule:
-//! to find one value takes longer near a peak, too.
+//! An interval is halved until the sum of its halves nearly equals the whole. Halves are always
+//! added in the same order, so the sum has the same bits on any number of PEs. The integrand over x
+//! is itself an integral over y, by the same rule, so a single value takes longer near a peak, too.
 
 use clap::{Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -12,27 +11,30 @@ use std::ops::RangeInclusive;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
+use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 
-/// Integrate a function of x and y, which is hard to integrate in some places, over a square.
+/// Integrate a function of x and y over a square. The function is hard to integrate in some places.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Which function.
+    /// The function to integrate.
     #[arg(long, value_enum, default_value_t = Function::Peak)]
     function: Function,
-    /// Where x and y begin.
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    /// The lower limit of both x and y.
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     from: f64,
-    /// Where they end.
-    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    /// The upper limit of both x and y.
+    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     to: f64,
-    /// By how much the integral over each interval that is not divided may be wrong.
-    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true, value_parser = |t: &str| number(t, 1e-15..=1.0))]
+    /// The largest error of the integral over an interval that is not divided.
+    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true)]
+    #[arg(value_parser = |t: &str| number(t, 1e-15..=1.0))]
     tolerance: f64,
-    /// How the work is spread.
-    #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]
-    skeleton: Division,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
+    skeleton: DivideSkeleton,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -45,11 +47,11 @@ fn number(text: &str, range: RangeInclusive<f64>) -> std::result::Result<f64, St
 
 #[derive(Clone, Copy, ValueEnum, Serialize, Deserialize)]
 enum Function {
-    /// 1 / ((x - 0.3)² + 10⁻⁶) / ((y - 0.3)² + 10⁻⁶), which is 10¹² at its highest.
+    /// 1 / ((x - 0.3)² + 10⁻⁶) / ((y - 0.3)² + 10⁻⁶), with a peak of 10¹².
     Peak,
     /// 1 / √(|x - 0.3| |y - 0.3|), which has poles.
     Poles,
-    /// The height of a half of a ball of radius 1, which is steep at its edge.
+    /// The height of a half ball of radius 1, which is steep at its edge.
     Dome,
 }
 
@@ -64,21 +66,21 @@ impl Function {
     }
 }
 
-/// An interval is halved at least so often, lest something between five points be overlooked.
+/// The smallest number of halvings, so that no peak between five points is overlooked.
 const LEVELS_MIN: u32 = 4;
-/// And at most so often: then its points are hardly different numbers any more.
+/// The largest number of halvings. Then the points of an interval hardly differ.
 const LEVELS_MAX: u32 = 50;
-/// Intervals of this many levels are placed; smaller ones stay with their parents.
+/// Intervals of this number of levels are placed; smaller ones stay on their parent's PE.
 const LEVELS_PLACED: u32 = 6;
 
-/// What is integrated.
+/// The function to integrate, and its limits.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Integrand {
     function: Function,
-    /// Of both x and y.
+    /// The limits of both x and y.
     range: (f64, f64),
     tolerance: f64,
-    /// Where x is: then only y is left.
+    /// A fixed x: then the integral is over y only.
     x: Option<f64>,
 }
 
@@ -98,7 +100,7 @@ struct Interval {
     from: f64,
     to: f64,
     values: [f64; 5],
-    /// How often the whole was halved to get here.
+    /// The number of halvings from the whole to this interval.
     level: u32,
 }
 
@@ -110,7 +112,7 @@ impl Interval {
         Interval { integrand, from, to, values: points.map(|x| integrand.at(x)), level: 0 }
     }
 
-    /// By Simpson's rule, the integral as that of two halves, and by how much it is wrong.
+    /// The integral by Simpson's rule for two halves, and an estimate of its error.
     fn estimate(&self) -> (f64, f64) {
         let values = &self.values;
         let sixth = (self.to - self.from) / 6.0;
@@ -180,7 +182,7 @@ async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
         return Err(Error::other(format!("--from must be less than --to, not {from} and {to}")));
     }
     let cx = job.begin(cx)?;
-    let ways = Ways {
+    let solvers = Solvers {
         algorithm: DivideAndConquer::new(
             Interval::is_trivial,
             Interval::integral,
@@ -194,7 +196,7 @@ async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
     };
     let start = Instant::now();
     let integrand = Integrand { function, range: (from, to), tolerance, x: None };
-    let work = skeleton.conquer(&cx, ways, Interval::whole(integrand));
+    let work = skeleton.conquer(&cx, solvers, Interval::whole(integrand));
     let integral = job.progress(&cx, None, work).await?;
     if !integral.is_finite() {
         let reason = "is the function finite there, at the ends too?";

@@ -1,12 +1,12 @@
-//! In how many ways can N queens stand on an N × N board so that none attacks another? By divide
-//! and conquer over the rows (HdpH-RS §6.5.3): a board on which some rows have their queens is
-//! divided into those on which the next row has one too.
+//! Counts the ways to place N queens on an N × N board so that none attacks another. A divide and
+//! conquer over the rows (HdpH-RS §6.5.3): a board with queens in its first rows is divided into
+//! the boards that also have a queen in the next row.
 //!
-//! The parts are of very different size, and how many there are is not known before. As long as
-//! fewer rows than the threshold have their queens, each board is a problem of its own. On a board
-//! of 14 and with a threshold of 5 there are 65,235 problems, the whole and the 65,234 tasks of the
-//! paper; 54,068 of them are not divided any more and take a few microseconds each. The first part
-//! of a problem is solved together with it, so that about 54,060 tasks are counted.
+//! The parts differ much in size, and their number is unknown in advance. A board is a problem as
+//! long as fewer rows than the threshold have queens. On a board of 14 with a threshold of 5 there
+//! are 65,235 problems: the whole and the 65,234 tasks of the paper. 54,068 of them are not divided
+//! further and take a few microseconds each. The first part of a problem is solved together with
+//! it, so the report counts about 54,060 tasks.
 
 use clap::Parser;
 use rayon::prelude::*;
@@ -14,43 +14,46 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
+use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 
 /// Count the ways to place N queens so that none attacks another.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// How many queens, and rows and columns of the board; above 17 it takes long.
-    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=20))]
+    /// The number of queens, and of rows and columns of the board. Above 17 it takes long.
+    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=20))]
     board: u32,
-    /// How many rows are divided into a task for each placement; 0 is one task in all.
-    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
+    /// Divide the boards of the first T rows into a task for each placement. 0 makes one task in
+    /// all.
+    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     threshold: u32,
-    /// How the work is spread.
-    #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]
-    skeleton: Division,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
+    skeleton: DivideSkeleton,
     #[command(flatten)]
     job: JobFlags,
 }
 
-/// Boards with up to this many queens are placed on any PE; of a size of 14 there are 170. Those
-/// with one more are placed near their parent, and all others stay with it, so that a PE that dies
-/// takes few with it, and what they placed.
+/// Boards with at most this number of queens are placed on any PE: 170 boards of size 14. Boards
+/// with one more queen are placed near their parent, and all others stay on its PE. So a PE that
+/// dies loses few boards, and those placed by them.
 const ROWS_PLACED: u32 = 2;
 
-/// Boards with this many rows left, and more, are worth a message to anybody: counting takes about
-/// a tenth of a millisecond.
+/// Boards with at least this number of rows left are worth a message to any PE: counting takes
+/// about a tenth of a millisecond.
 const ROWS_FAR: u32 = 11;
 
-/// A board whose first rows have their queens. A column is a bit.
+/// A board whose first rows have queens. A column is a bit.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Board {
     size: u32,
-    /// How many rows are divided into problems; at most the size.
+    /// The number of rows that are divided into problems, at most the size.
     threshold: u32,
-    /// How many rows have their queens.
+    /// The number of rows that have queens.
     row: u32,
-    /// Which squares of the next row are attacked along columns and both diagonals.
+    /// The squares of the next row that are attacked along columns and both diagonals.
     columns: u32,
     falling: u32,
     rising: u32,
@@ -66,7 +69,7 @@ impl Board {
         self.row >= self.threshold
     }
 
-    /// The boards with one more queen, from the right.
+    /// The boards with one more queen, beginning at the right.
     fn placements(self) -> impl Iterator<Item = Board> {
         let mut free = !(self.columns | self.falling | self.rising) & ((1 << self.size) - 1);
         std::iter::from_fn(move || {
@@ -95,7 +98,7 @@ impl Board {
     }
 }
 
-/// In how many ways the remaining rows can have their queens.
+/// Counts the ways to place queens in the remaining rows.
 fn count(board: Board) -> u64 {
     if board.row == board.size { 1 } else { board.placements().map(count).sum() }
 }
@@ -115,7 +118,7 @@ fn main() -> Result<()> {
 async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { board, threshold, skeleton, job } = arguments;
     let cx = job.begin(cx)?;
-    let ways = Ways {
+    let solvers = Solvers {
         algorithm: DivideAndConquer::new(
             Board::is_trivial,
             count,
@@ -128,7 +131,7 @@ async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
         sequential: count,
     };
     let start = Instant::now();
-    let work = skeleton.conquer(&cx, ways, Board::empty(board, threshold));
+    let work = skeleton.conquer(&cx, solvers, Board::empty(board, threshold));
     let result = job.progress(&cx, None, work).await?;
     Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }
@@ -139,7 +142,7 @@ mod tests {
 
     /// OEIS A000170.
     #[test]
-    fn the_known_numbers_come_out_at_every_threshold() {
+    fn every_threshold_gives_the_known_numbers() {
         for (size, expected) in (1..).zip([1, 0, 0, 2, 10, 4, 40, 92, 352, 724]) {
             for threshold in 0..size + 2 {
                 assert_eq!(with_rayon(Board::empty(size, threshold)), expected, "{size}");

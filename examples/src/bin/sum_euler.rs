@@ -1,7 +1,7 @@
 //! The sum of Euler's totient over a range: the running example of the papers (SymGridPar2 §6.2).
 //!
-//! The totient is computed naively, by counting coprime numbers, so that the work grows with the
-//! square of the bound and a task costs the more the larger its numbers are.
+//! The totient is computed naively, by counting coprime numbers. So the work grows with the square
+//! of the bound, and tasks with larger numbers take longer.
 
 use clap::Parser;
 use clap::builder::RangedI64ValueParser;
@@ -12,26 +12,28 @@ use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, shutdown_requested};
-use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print};
+use ultramarine_examples::{JobFlags, MapSkeleton, Report, TASKS_MAX, print};
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The last number; the sum must fit 64 bits.
-    #[arg(long, value_name = "N", default_value_t = 20_000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    /// The last number.
+    #[arg(long, value_name = "N", default_value_t = 20_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     upto: u64,
-    /// How many tasks the range is cut into.
-    #[arg(long, value_name = "K", default_value_t = 400, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    /// The number of tasks.
+    #[arg(long, value_name = "K", default_value_t = 400, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
-    /// How the work is spread.
-    #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]
-    skeleton: Skeleton,
-    /// Compute sequentially too, and print the efficiency.
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
+    skeleton: MapSkeleton,
+    /// Also compute the sum sequentially, and print the efficiency.
     #[arg(long)]
     efficiency: bool,
-    /// End when asked to, by SIGTERM or Ctrl-C, with the sum of those ranges that are done by then.
-    /// (The work is spread by `par_map_stream`, whatever the skeleton.)
+    /// On SIGTERM or Ctrl-C, end with the sum of the ranges done so far. (The work is then spread
+    /// by `par_map_stream`, and --skeleton is ignored.)
     #[arg(long, conflicts_with = "efficiency")]
     partial: bool,
     #[command(flatten)]
@@ -58,7 +60,7 @@ fn main() -> Result<()> {
     arguments.job.options.clone().run(async move |cx| sum_euler(cx, arguments).await)
 }
 
-/// The sums of as many ranges as there is time for.
+/// The sums of the ranges that are done before the job is asked to end.
 async fn sums_in_time(
     cx: &Context,
     ranges: Vec<Range<u64>>,

@@ -10,7 +10,7 @@ use crate::options::{LaneKind, Options, utf8_variable};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::Duration;
-use ultramarine_topology::{Discovery, LevelKind, Place, Source, Sources};
+use ultramarine_topology::{Discovery, LevelKind, Place, PlaceSource, Sources};
 
 /// One process, as the others need to know it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,10 +52,10 @@ struct Finding {
 impl Finding {
     fn of(sources: &Sources, discovery: Discovery) -> Self {
         let source = match (discovery.source, &sources.host_pattern) {
-            (Source::HostName, Some(pattern)) => format!("the host name, read as `{pattern}`"),
-            (Source::HostName, None) => "the host name".to_owned(),
-            (Source::Slurm, _) => "SLURM_TOPOLOGY_ADDR".to_owned(),
-            (Source::File, _) => "a topology file".to_owned(),
+            (PlaceSource::HostName, Some(pattern)) => format!("the host name, read as `{pattern}`"),
+            (PlaceSource::HostName, None) => "the host name".to_owned(),
+            (PlaceSource::Slurm, _) => "SLURM_TOPOLOGY_ADDR".to_owned(),
+            (PlaceSource::File, _) => "a topology file".to_owned(),
         };
         Finding { place: discovery.place, source }
     }
@@ -74,7 +74,7 @@ impl Passport {
         let sources = options.sources()?;
         let discovery = sources.discover()?;
         discovery.notes.iter().for_each(|note| tracing::info!("{note}"));
-        let by_slurm = discovery.source == Source::Slurm;
+        let by_slurm = discovery.source == PlaceSource::Slurm;
         let finding = Finding::of(&sources, discovery);
         let without_slurm = Sources { slurm_addr: None, ..sources.clone() };
         let other = || Ok(Finding::of(&without_slurm, without_slurm.discover()?));

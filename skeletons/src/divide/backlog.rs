@@ -1,45 +1,45 @@
-//! The parts of a problem that a task has put by while it solves others.
+//! The backlog of a task: parts of a problem that wait while the task solves other parts.
 //!
-//! A part that others can steal is a task: an allocation, and a queue that others look into. That
-//! takes some 70 ns, and most parts are never stolen, since a thief takes the oldest, which is the
-//! largest. So most of them wait in a plain stack, which costs next to nothing. *Offered*, as
-//! tasks, are the parts of the first [`LEVELS_OFFERED`] levels; and the oldest of the others
-//! whenever the worker has few tasks left that wait (as in Mohr, Kranz and Halstead's lazy tasks,
-//! 1991, and in the private deques of Acar, Charguéraud and Rainey, 2013).
+//! A part that can be stolen must be a task, which costs an allocation and a place in a shared
+//! queue: about 70 ns. Most parts are never stolen, because a thief takes the oldest one, which is
+//! the largest. So most parts wait in a plain stack, which costs almost nothing. A part is
+//! *offered* as a task if it is on one of the first [`LEVELS_OFFERED`] levels, or if it is among
+//! the oldest when the worker has few waiting tasks left (like the lazy tasks of Mohr, Kranz and
+//! Halstead, 1991, and the private deques of Acar, Charguéraud and Rainey, 2013).
 
 use std::mem;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Fork};
 use ultramarine_topology::Distance;
 
-/// On how many levels below a task's own problem all parts are offered: of a problem that is
-/// divided in two each time, 127 parts, so that many others find work at once.
+/// The number of levels below a task's own problem on which all parts are offered. If problems are
+/// divided in two, these are 127 parts, so that many thieves find work at once.
 const LEVELS_OFFERED: u32 = 7;
 
-/// When a worker has fewer tasks than this that wait, it offers more: so that others find some when
-/// they ask, and its PE does not ask others because it has little on offer.
+/// A worker with fewer waiting tasks than this offers more. So thieves find tasks, and its own PE
+/// does not fish for tasks because of a pool that only looks empty.
 const OFFERED_MIN: usize = 4;
 
-/// How many parts are offered then.
+/// The number of parts that it then offers.
 const OFFERED_AT_ONCE: usize = 4;
 
-/// A part that its task has not got to yet.
-pub(super) enum Part<'pe, P, R> {
-    /// Only the task knows of it. Thieves would have to be within this radius.
+/// A part that waits in the backlog.
+pub(super) enum BacklogPart<'pe, P, R> {
+    /// It is on the plain stack. If it is offered, PEs within this radius may steal it.
     Hidden(P, Distance),
     Offered(Fork<'pe, P, Result<R, TaskError>>),
-    /// Somebody is just looking after it.
+    /// A placeholder while it is moved.
     Taken,
 }
 
-/// The parts that a task has not got to yet, the oldest first.
+/// The parts that wait, the oldest first.
 pub(super) struct Backlog<'pe, P, R> {
-    parts: Vec<Part<'pe, P, R>>,
-    /// How many of them, from the first, have been offered, or need not be.
+    parts: Vec<BacklogPart<'pe, P, R>>,
+    /// The number of parts, from the first, that are offered or need not be.
     offered: usize,
     /// Whether this is the only worker of its PE.
     is_only_worker: bool,
-    /// Whether it is the only one of the job.
+    /// Whether it is the only worker of the job.
     is_alone: bool,
 }
 
@@ -50,19 +50,19 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
         Backlog { parts: Vec::new(), offered: 0, is_only_worker, is_alone }
     }
 
-    /// Puts a part by, for which thieves would have to be within this radius.
+    /// Adds a part, which PEs within this radius may steal once it is offered.
     pub(super) fn push(&mut self, part: P, radius: Distance) {
-        self.parts.push(Part::Hidden(part, radius));
+        self.parts.push(BacklogPart::Hidden(part, radius));
     }
 
-    /// The youngest.
-    pub(super) fn pop(&mut self) -> Part<'pe, P, R> {
-        let Some(part) = self.parts.pop() else { unreachable!("each part is put by once") };
+    /// Takes the youngest part.
+    pub(super) fn pop(&mut self) -> BacklogPart<'pe, P, R> {
+        let Some(part) = self.parts.pop() else { unreachable!("each part is pushed once") };
         self.offered = self.offered.min(self.parts.len());
         part
     }
 
-    /// Offers all parts that are hidden.
+    /// Offers all hidden parts.
     pub(super) fn offer_all(
         &mut self,
         fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
@@ -70,7 +70,7 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
         self.offer(usize::MAX, fork);
     }
 
-    /// Offers what is to be on offer after a problem on this level was divided.
+    /// Offers parts as needed, after a problem on this level was divided.
     pub(super) fn keep_on_offer(
         &mut self,
         cx: &Context,
@@ -84,7 +84,7 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
         }
     }
 
-    /// Offers the oldest `count` of those that are hidden.
+    /// Offers the oldest `count` hidden parts.
     fn offer(
         &mut self,
         count: usize,
@@ -95,12 +95,12 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
         }
         let end = self.offered.saturating_add(count).min(self.parts.len());
         for part in &mut self.parts[self.offered..end] {
-            *part = match mem::replace(part, Part::Taken) {
-                // No other worker could take it.
-                Part::Hidden(part, Distance::ZERO) if self.is_only_worker => {
-                    Part::Hidden(part, Distance::ZERO)
+            *part = match mem::replace(part, BacklogPart::Taken) {
+                // No other worker may take it.
+                BacklogPart::Hidden(part, Distance::ZERO) if self.is_only_worker => {
+                    BacklogPart::Hidden(part, Distance::ZERO)
                 }
-                Part::Hidden(part, radius) => Part::Offered(fork(radius, part)),
+                BacklogPart::Hidden(part, radius) => BacklogPart::Offered(fork(radius, part)),
                 other => other,
             };
         }

@@ -1,48 +1,45 @@
-//! Who solves the parts of a problem: this task as its own, thieves, or PEs that they are placed
-//! on; and how a task that has much to divide gives others their turn.
+//! The recursion that divides a problem. Each part is solved by the task itself, by a thief, or by
+//! the PE that it is placed on.
 //!
-//! Dividing is a plain recursion, which awaits nothing as long as nobody else takes part. If tasks
-//! wait that come before all others, it pauses: what it has forked is left to the first that gets
-//! to it first, and what it has begun becomes a future, which goes on after the others.
+//! The recursion is a plain one and awaits nothing as long as no other worker takes part. If urgent
+//! tasks wait, it pauses: it leaves its forked parts to whichever worker takes them first, and its
+//! unfinished levels become futures, which continue after the urgent tasks.
 //!
-//! It also pauses when it is [`LEVELS_MAX`] deep: the part that it has come to becomes a task,
-//! which begins with an empty stack. So a problem may be divided as often as memory allows; a stack
-//! holds that many levels, be it of the recursion, of futures that poll each other or of their
+//! It also pauses at a depth of [`LEVELS_MAX`]: the current part becomes a task, which begins with
+//! an empty stack. So only memory limits how often a problem is divided. A stack holds this number
+//! of levels, whether they are levels of the recursion, futures that poll each other, or their
 //! drops.
 
-use super::backlog::{Backlog, Part};
-use super::{Algorithm, View};
+use super::backlog::{Backlog, BacklogPart};
+use super::{Algorithm, AlgorithmContext};
+use crate::ResultFuture;
 use crate::parts::Parts;
 use std::future::ready;
-use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{self, AbortOnDrop, Context, Placement, Portable};
 use ultramarine_topology::{Distance, Pe};
 
-/// How many times a task divides a problem, each time inside the last. A worker's stack of 16 MiB
-/// leaves 32 KiB to each level. What wakes the task polls at most that many futures inside each
-/// other.
+/// The largest depth of the recursion in one task. A worker's stack of 16 MiB leaves 32 KiB to each
+/// level. When the task is woken, at most this number of nested futures is polled.
 const LEVELS_MAX: u32 = 500;
 
-/// How many tasks a PE has on others before it places no more parts there, but solves them one by
-/// one. Placed tasks run in the order in which they came, so that else all parts of one size would
-/// be there before one of them is solved.
+/// The number of tasks that a PE may have on other PEs before it stops placing parts and solves
+/// them itself. Placed tasks run in the order of their arrival. Without this limit all parts of one
+/// size would exist before one of them is solved.
 pub(super) const AWAY_MAX: usize = 250;
-
-type Ending<R> = Pin<Box<dyn Future<Output = Result<R, TaskError>> + Send>>;
 
 /// A solution, or how to wait for it.
 enum Solved<R> {
     Now(R),
-    /// Others solve parts of it.
-    Later(Ending<R>),
-    /// The caller should wait now, for other tasks to have their turn.
-    Paused(Ending<R>),
+    /// Other tasks solve parts of it.
+    Later(ResultFuture<R>),
+    /// The caller should wait now, so that other tasks have their turn.
+    Paused(ResultFuture<R>),
 }
 
 impl<R: Portable> Solved<R> {
-    fn into_future(self) -> Ending<R> {
+    fn into_future(self) -> ResultFuture<R> {
         match self {
             Solved::Now(solution) => Box::pin(ready(Ok(solution))),
             Solved::Later(ending) | Solved::Paused(ending) => ending,
@@ -50,13 +47,13 @@ impl<R: Portable> Solved<R> {
     }
 }
 
-fn wait_for<R: Portable>(solution: executor::Future<Result<R, TaskError>>) -> Ending<R> {
+fn wait_for<R: Portable>(solution: executor::Future<Result<R, TaskError>>) -> ResultFuture<R> {
     let solution = AbortOnDrop::new(solution);
     Box::pin(async { solution.await? })
 }
 
-/// Places a part on this PE; where we are on that PE, or enough is on others, any thread of ours may
-/// take it.
+/// Places a part on this PE. If it is the calling PE, or if [`AWAY_MAX`] tasks are on other PEs,
+/// any thread of the calling PE may take it.
 pub(crate) fn place_on(cx: &Context, pe: Pe) -> Placement {
     if pe == cx.pe() || cx.away() >= AWAY_MAX {
         Placement::Within(Distance::ZERO)
@@ -65,7 +62,7 @@ pub(crate) fn place_on(cx: &Context, pe: Pe) -> Placement {
     }
 }
 
-/// Solves a problem that is a task of its own: the caller waits for it like for any other.
+/// Solves a problem in a separate task, for which the caller waits as for any other.
 pub(crate) async fn conquer<A, X>(
     cx: &Context,
     placement: impl Fn(&Context, &A::Problem) -> Placement + Stateless,
@@ -74,59 +71,59 @@ pub(crate) async fn conquer<A, X>(
 ) -> Result<A::Solution, TaskError>
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
 {
     begin(cx, placement, algorithm, problem).await
 }
 
-/// Has a task solve a problem.
+/// Spawns a task that solves a problem.
 fn begin<A, X, W>(
     cx: &Context,
     placement: W,
     algorithm: A,
     problem: A::Problem,
-) -> Ending<A::Solution>
+) -> ResultFuture<A::Solution>
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     wait_for(cx.spawn(Distance::ZERO, task(placement, algorithm), problem))
 }
 
-/// What a task does with its problem.
+/// The function of a task that solves a problem.
 fn task<A, X, W>(
     placement: W,
     algorithm: A,
-) -> impl Fn(Context, A::Problem) -> Ending<A::Solution> + Stateless
+) -> impl Fn(Context, A::Problem) -> ResultFuture<A::Solution> + Stateless
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     move |cx, problem| solve_as_task(&cx, placement, algorithm, problem, 0)
 }
 
-/// Solves a problem with a backlog of its own.
+/// Solves a problem with a new backlog.
 fn solve_as_task<A, X, W>(
     cx: &Context,
     placement: W,
     algorithm: A,
     problem: A::Problem,
     level: u32,
-) -> Ending<A::Solution>
+) -> ResultFuture<A::Solution>
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     let mut backlog = Backlog::new(cx);
     solve(cx, placement, algorithm, problem, level, &mut backlog).into_future()
 }
 
-/// Solves a problem as this task's own, except for the parts that others solve meanwhile. Only if
-/// there are any, or others are to have a turn, does anything have to be awaited. The problem is a
-/// part of a part and so on, `level` times, of the one that the task began with.
+/// Solves a problem in this task, except for parts that others solve meanwhile. The result must be
+/// awaited only if there are such parts, or if other tasks should have a turn. `level` is the depth
+/// of the problem below the task's first one.
 fn solve<'pe, A, X, W>(
     cx: &'pe Context,
     placement: W,
@@ -137,17 +134,18 @@ fn solve<'pe, A, X, W>(
 ) -> Solved<A::Solution>
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    let view = View::of(cx);
+    let view = AlgorithmContext::of(cx);
     if algorithm.is_trivial(view, &problem) {
         return Solved::Now(algorithm.solve(view, problem));
     }
     let fork = |radius, part| cx.fork(radius, task(placement, algorithm), part);
     if level == LEVELS_MAX {
         backlog.offer_all(fork);
-        // A pause: else all problems of this level would become tasks before one of them is solved.
+        // It must be a pause, or all problems of this level would become tasks before one is
+        // solved.
         return Solved::Paused(begin(cx, placement, algorithm, problem));
     }
     if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
@@ -157,7 +155,7 @@ where
             cx.yield_now().await;
             let divided = {
                 let mut backlog = Backlog::new(&cx);
-                // Without another look: two tasks would do nothing but let each other go first.
+                // It does not poll again, or two tasks would only give way to each other.
                 divide(&cx, placement, algorithm, problem, level, &mut backlog).into_future()
             };
             divided.await
@@ -177,12 +175,12 @@ fn divide<'pe, A, X, W>(
 ) -> Solved<A::Solution>
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     let task = task(placement, algorithm);
     let mut first = None;
-    let mut solutions = algorithm.divide(View::of(cx), &problem).map_each(|part| {
+    let mut solutions = algorithm.divide(AlgorithmContext::of(cx), &problem).map_each(|part| {
         if first.is_none() {
             first = Some(part);
             return None;
@@ -202,16 +200,18 @@ where
         let solved = solve(cx, placement, algorithm, part, below, backlog);
         is_paused = matches!(solved, Solved::Paused(_));
         *solution = Some(solved);
-        // The youngest first: the oldest is the likeliest to be stolen.
+        // The youngest first, because the oldest is the most likely to be stolen.
         for solution in others.iter_mut().rev().filter(|solution| solution.is_none()) {
             let part = match backlog.pop() {
-                Part::Hidden(part, _) => Ok(part),
-                // Others may steal it meanwhile.
-                Part::Offered(fork) if is_paused => Err(Solved::Paused(wait_for(fork.leave()))),
-                Part::Offered(fork) => {
+                BacklogPart::Hidden(part, _) => Ok(part),
+                // Other workers may steal it during the pause.
+                BacklogPart::Offered(fork) if is_paused => {
+                    Err(Solved::Paused(wait_for(fork.leave())))
+                }
+                BacklogPart::Offered(fork) => {
                     fork.take_back().map_err(|stolen| Solved::Later(wait_for(stolen)))
                 }
-                Part::Taken => unreachable!("it is put back at once"),
+                BacklogPart::Taken => unreachable!("the placeholder is replaced at once"),
             };
             let solved = match part {
                 Ok(part) if is_paused => {
@@ -228,20 +228,20 @@ where
     }
     if solutions.as_mut().iter().all(|solution| matches!(solution, Some(Solved::Now(_)))) {
         let solutions = A::Parts::map(solutions, now);
-        return Solved::Now(algorithm.combine(View::of(cx), problem, solutions));
+        return Solved::Now(algorithm.combine(AlgorithmContext::of(cx), problem, solutions));
     }
-    let ending = combine_later(View::of(cx), algorithm, problem, solutions);
+    let ending = combine_later(AlgorithmContext::of(cx), algorithm, problem, solutions);
     if is_paused { Solved::Paused(ending) } else { Solved::Later(ending) }
 }
 
-/// Combines the solutions when they are all there.
+/// Awaits the missing solutions, and combines all.
 #[cold]
-fn combine_later<A: Algorithm<X>, X: View>(
+fn combine_later<A: Algorithm<X>, X: AlgorithmContext>(
     view: &X,
     algorithm: A,
     problem: A::Problem,
-    mut solutions: <A::Parts as Parts>::With<Option<Solved<A::Solution>>>,
-) -> Ending<A::Solution> {
+    mut solutions: <A::Parts as Parts>::Mapped<Option<Solved<A::Solution>>>,
+) -> ResultFuture<A::Solution> {
     let view = view.clone();
     Box::pin(async move {
         for solution in solutions.as_mut() {
@@ -256,6 +256,6 @@ fn combine_later<A: Algorithm<X>, X: View>(
 fn now<R>(solution: Option<Solved<R>>) -> R {
     match solution {
         Some(Solved::Now(solution)) => solution,
-        _ => unreachable!("all solutions are there"),
+        _ => unreachable!("all solutions have been awaited"),
     }
 }

@@ -1,10 +1,10 @@
 //! Divide and conquer (SymGridPar2 §4.4, figure 9; HdpH-RS §6.1.2 and A.9).
 //!
-//! An algorithm is four functions, [`DivideAndConquer`]; which skeleton runs it decides who does
-//! what:
+//! An algorithm is a [`DivideAndConquer`] of four functions. The skeletons differ in where they
+//! solve its parts:
 //!
 //! ```text
-//!  fork: this PE's threads       par: any free PE                 push: dealt out within a radius
+//!  fork: this PE's threads       par: any free PE                 push: random PEs within a radius
 //!
 //!          ●  PE 0                       ●  PE 0                         ●  PE 0
 //!        ╱   ╲                         ╱   ╲                           ╱   ╲
@@ -13,10 +13,12 @@
 //!     ●   ● ●   ●                  ●   ● ●   ●  PE 5                ●   ● ●   ●
 //! ```
 //!
-//! The PE that divides a problem supervises its parts. So what a death costs depends on how far the
-//! parts have gone: work stealing moves few large ones, and what is placed should stay near its
-//! parent as the problems become small (HdpH-RS §6.5.3: placing all of them at random made 40,696
-//! replicas out of 65,234 tasks). That is what the problem's *radius* is for.
+//! The PE that divides a problem supervises its parts. So the cost of a death depends on how far
+//! the parts have gone. Work stealing moves few and large parts. Placed parts should stay nearer to
+//! their parent as they become smaller: HdpH-RS §6.5.3 placed all parts at random and had 40,696
+//! replicas of 65,234 tasks. This is the purpose of the *radius*, a function of the problem.
+//!
+//! A skeleton must never know what a problem is.
 
 mod backlog;
 mod conquer;
@@ -30,16 +32,16 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Placement, Portable};
 use ultramarine_topology::Distance;
 
-/// An algorithm that solves a problem by solving parts of it.
+/// A divide-and-conquer algorithm: four functions.
 ///
-/// All four functions must capture nothing; what they need is in the problem. What all parts need
-/// goes there as a [`Shared`](ultramarine_runtime::executor::Shared): each part has the handle, and
-/// each process gets the value once.
+/// The functions must capture nothing; they get all data from the problem. Data that all parts need
+/// goes into the problem as a [`Shared`](ultramarine_runtime::executor::Shared): each part holds
+/// the handle, and each process gets the value once.
 ///
 /// ```
 /// use ultramarine::prelude::*;
 ///
-/// /// A table, and the part of it to be summed up.
+/// /// A table, and the range of it to sum up.
 /// type Part = (Shared<Vec<u64>>, usize, usize);
 ///
 /// async fn sum(cx: &Context, table: Vec<u64>) -> Result<u64, TaskError> {
@@ -85,14 +87,18 @@ where
     T: Fn(&P) -> bool,
     S: Fn(P) -> R,
     D: Fn(&P) -> C,
-    J: Fn(P, C::With<R>) -> R,
+    J: Fn(P, C::Mapped<R>) -> R,
 {
-    /// Whether a problem is better solved as it is; how; else how to divide it, and how to combine
-    /// the parts' solutions, which come in the order of the parts.
+    /// An algorithm of these functions:
     ///
-    /// Parts are an array (then dividing allocates nothing) or a vector. Every problem must become
-    /// trivial sooner or later; how often it is divided is limited by memory alone, not by a
-    /// thread's stack.
+    /// - `is_trivial` decides whether a problem is solved directly;
+    /// - `solve` solves a trivial problem;
+    /// - `divide` divides any other problem into parts: an array (which allocates nothing) or a
+    ///   vector;
+    /// - `combine` makes a solution from the solutions of the parts, in the order of the parts.
+    ///
+    /// Every problem must become trivial after finitely many divisions. Only memory limits their
+    /// number, not the stack of a thread.
     ///
     /// ```
     /// use ultramarine::prelude::*;
@@ -116,18 +122,18 @@ where
     T: Fn(&Context, &P) -> bool,
     S: Fn(&Context, P) -> R,
     D: Fn(&Context, &P) -> C,
-    J: Fn(&Context, P, C::With<R>) -> R,
+    J: Fn(&Context, P, C::Mapped<R>) -> R,
 {
     /// [`new`](DivideAndConquer::new) with functions that also get the context of the task that
-    /// calls them: to make a value once per process, to see whether they are
-    /// [cancelled](Context::is_cancelled), or on which PE they are.
+    /// calls them. With it they can compute a value once per process, check whether they are
+    /// [cancelled](Context::is_cancelled), or find the PE that they run on.
     ///
     /// ```
     /// use std::ops::Range;
     /// use ultramarine::Key;
     /// use ultramarine::prelude::*;
     ///
-    /// /// How many numbers of a range are prime. Each process makes its table once.
+    /// /// Counts the primes of a range. Each process computes its table once.
     /// async fn primes(cx: &Context, all: Range<u64>) -> Result<usize, TaskError> {
     ///     let key = cx.new_key();
     ///     let primes = DivideAndConquer::with_context(
@@ -153,44 +159,45 @@ where
     }
 }
 
-/// What the skeletons know of an algorithm: [`DivideAndConquer`], with its types by name. `X` is
-/// what its functions see of the task that calls them: the [`Context`], or nothing.
-pub trait Algorithm<X: View = ()>: Stateless {
-    /// What is to be solved.
+/// What the skeletons know of an algorithm. [`DivideAndConquer`] implements it, so programs seldom
+/// need to. `X` is what the functions get of the task that calls them: its [`Context`], or nothing.
+pub trait Algorithm<X: AlgorithmContext = ()>: Stateless {
+    /// A problem.
     type Problem: Portable;
-    /// What comes out.
+    /// The solution of a problem.
     type Solution: Portable;
     /// The parts of a problem.
     type Parts: Parts<Item = Self::Problem>;
 
-    /// Whether the problem is to be solved as it is.
+    /// Whether the problem is solved directly.
     fn is_trivial(&self, cx: &X, problem: &Self::Problem) -> bool;
     /// Solves a trivial problem.
     fn solve(&self, cx: &X, problem: Self::Problem) -> Self::Solution;
-    /// The parts of any other.
+    /// Divides any other problem into parts.
     fn divide(&self, cx: &X, problem: &Self::Problem) -> Self::Parts;
-    /// Makes a solution of the parts' solutions.
+    /// Makes a solution from the solutions of the parts.
     fn combine(
         &self,
         cx: &X,
         problem: Self::Problem,
-        solutions: <Self::Parts as Parts>::With<Self::Solution>,
+        solutions: <Self::Parts as Parts>::Mapped<Self::Solution>,
     ) -> Self::Solution;
 }
 
-/// What an [`Algorithm`]'s functions see of the task that calls them: the [`Context`], or nothing.
-pub trait View: Clone + Send + Sync + 'static {
-    /// What they see of this one.
+/// What the functions of an [`Algorithm`] get of the task that calls them: its [`Context`], or
+/// nothing. No other type needs to implement it.
+pub trait AlgorithmContext: Clone + Send + Sync + 'static {
+    /// Borrows it from the context.
     fn of(cx: &Context) -> &Self;
 }
 
-impl View for () {
+impl AlgorithmContext for () {
     fn of(_: &Context) -> &() {
         &()
     }
 }
 
-impl View for Context {
+impl AlgorithmContext for Context {
     fn of(cx: &Context) -> &Context {
         cx
     }
@@ -204,7 +211,7 @@ where
     T: Fn(&P) -> bool + Stateless,
     S: Fn(P) -> R + Stateless,
     D: Fn(&P) -> C + Stateless,
-    J: Fn(P, C::With<R>) -> R + Stateless,
+    J: Fn(P, C::Mapped<R>) -> R + Stateless,
 {
     type Problem = P;
     type Solution = R;
@@ -222,7 +229,7 @@ where
         (self.divide)(problem)
     }
 
-    fn combine(&self, (): &(), problem: P, solutions: C::With<R>) -> R {
+    fn combine(&self, (): &(), problem: P, solutions: C::Mapped<R>) -> R {
         (self.combine)(problem, solutions)
     }
 }
@@ -235,7 +242,7 @@ where
     T: Fn(&Context, &P) -> bool + Stateless,
     S: Fn(&Context, P) -> R + Stateless,
     D: Fn(&Context, &P) -> C + Stateless,
-    J: Fn(&Context, P, C::With<R>) -> R + Stateless,
+    J: Fn(&Context, P, C::Mapped<R>) -> R + Stateless,
 {
     type Problem = P;
     type Solution = R;
@@ -253,42 +260,42 @@ where
         (self.divide)(cx, problem)
     }
 
-    fn combine(&self, cx: &Context, problem: P, solutions: C::With<R>) -> R {
+    fn combine(&self, cx: &Context, problem: P, solutions: C::Mapped<R>) -> R {
         (self.combine)(cx, problem, solutions)
     }
 }
 
-/// Divides and conquers on the threads of this PE, with `rayon::join`. The example at
-/// [`DivideAndConquer::new`] runs it.
+/// Divides and conquers on the threads of this PE only, with `rayon::join`. The example at
+/// [`DivideAndConquer::new`] calls it.
 ///
 /// ```text
 ///             ●          thread 0
 ///           ╱   ╲
-///          ●     ○       thread 0, or whichever thread of this PE is idle; no other PE
+///          ●     ○       thread 0, or any idle thread of this PE; no other PE
 ///         ╱ ╲   ╱ ╲
 ///        ●   ○ ●   ○
 /// ```
 ///
-/// It needs no job, so that its functions cannot have a context ([`DivideAndConquer::new`]).
+/// It needs no job. So the algorithm's functions get no context ([`DivideAndConquer::new`]).
 ///
 /// # Panics
 ///
-/// If one of the algorithm's functions panics: with what it says.
+/// If one of the algorithm's functions panics, with its message.
 pub fn fork_divide_and_conquer<A: Algorithm>(algorithm: A, problem: A::Problem) -> A::Solution {
     fork(algorithm, problem, 0)
 }
 
-/// Looking at the stack takes 1 ns or so: it is done once for this many levels.
-const LEVELS_BETWEEN_LOOKS: u32 = 16;
+/// The number of levels between two checks of the stack. A check takes about 1 ns.
+const LEVELS_PER_STACK_CHECK: u32 = 16;
 
-/// What must be left of the stack for these levels: 64 KiB for each. A thread of rayon's global
-/// pool has 2 MiB.
+/// The stack that must be left for these levels: 64 KiB for each. A thread of rayon's global pool
+/// has 2 MiB.
 const STACK_LEFT_BYTES_MIN: usize = 1 << 20;
 
-/// The recursion goes on in pieces of memory of this size.
+/// When the stack is short, the recursion continues on a new one of this size.
 const STACK_PIECE_BYTES: usize = 16 << 20;
 
-/// Solves a part of a part and so on, `level` times.
+/// Solves a problem that is `level` levels below the first.
 fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solution {
     if algorithm.is_trivial(&(), &problem) {
         return algorithm.solve(&(), problem);
@@ -298,20 +305,20 @@ fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solut
         let solutions = parts.join_each(&|part| fork(algorithm, part, level.wrapping_add(1)));
         algorithm.combine(&(), problem, solutions)
     };
-    if level % LEVELS_BETWEEN_LOOKS == LEVELS_BETWEEN_LOOKS - 1 {
+    if level % LEVELS_PER_STACK_CHECK == LEVELS_PER_STACK_CHECK - 1 {
         stacker::maybe_grow(STACK_LEFT_BYTES_MIN, STACK_PIECE_BYTES, divide)
     } else {
         divide()
     }
 }
 
-/// Divides and conquers wherever a PE is free: each part but the first waits to be stolen, by PEs
-/// within the radius of that part, until its parent gets to it.
+/// Divides and conquers by work stealing: each part but the first waits until its parent gets to it
+/// or a PE within the radius of this part steals it.
 ///
-/// The radius says how far a problem is worth sending: of large ones [`Distance::ONE`], of ones
-/// that take less time than a message [`Distance::ZERO`] (SymGridPar2 figure 9). A problem that
-/// nobody steals costs little more than a call, so that no threshold is needed for the sake of the
-/// dividing itself.
+/// The radius says how far a problem is worth sending: [`Distance::ONE`] for large problems,
+/// [`Distance::ZERO`] for problems that take less time than a message (SymGridPar2 figure 9). A
+/// part that is not stolen costs little more than a function call, so the algorithm needs no
+/// threshold to keep the division cheap.
 ///
 /// ```
 /// use ultramarine::prelude::*;
@@ -334,7 +341,7 @@ fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solut
 ///
 /// # Errors
 ///
-/// A part's task ended without a result.
+/// The task of a part ended without a result.
 pub async fn par_divide_and_conquer<A, X>(
     cx: &Context,
     radius: impl Fn(&A::Problem) -> Distance + Stateless,
@@ -343,26 +350,43 @@ pub async fn par_divide_and_conquer<A, X>(
 ) -> Result<A::Solution, TaskError>
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
 {
     const { A::CHECKED };
     let placement = move |_: &Context, part: &A::Problem| Placement::Within(radius(part));
     conquer(cx, placement, algorithm, problem).await
 }
 
-/// Divides and conquers on PEs that are chosen at once: each part but the first is placed on a PE
-/// drawn from those within the radius of that part around its parent. A part of radius
-/// [`Distance::ZERO`] stays with its parent, where other threads may take it.
+/// Divides and conquers by placement: each part but the first is placed at once on a random PE
+/// within the radius of this part around its parent. A part of radius [`Distance::ZERO`] stays on
+/// its parent's PE, where other threads may take it. No part is stolen by another PE.
 ///
-/// While 250 tasks of a PE are on others, it keeps further parts: what is alive at a time grows
-/// with the number of PEs, and not with the problem.
+/// A PE that has 250 tasks on other PEs keeps further parts. So the number of tasks in existence
+/// grows with the number of PEs, and not with the problem.
 ///
-/// Nothing is stolen. So the radius decides how evenly the work is spread, and how much a death
-/// costs: [`Distance::ONE`] for the few first levels, [`Distance::ZERO`] below.
+/// The radius decides how evenly the work is spread and how much a death costs. Use
+/// [`Distance::ONE`] on the first few levels and [`Distance::ZERO`] below.
+///
+/// ```
+/// use ultramarine::prelude::*;
+///
+/// /// A number, and how often the first one was divided to get here.
+/// async fn fibonacci(cx: &Context, n: u64) -> Result<u64, TaskError> {
+///     let fibonacci = DivideAndConquer::new(
+///         |(n, _): &(u64, u32)| *n < 2,
+///         |(n, _)| n,
+///         |(n, level)| [(n - 1, level + 1), (n - 2, level + 1)],
+///         |_, [one_less, two_less]| one_less + two_less,
+///     );
+///     let radius =
+///         |(_, level): &(u64, u32)| if *level < 6 { Distance::ONE } else { Distance::ZERO };
+///     push_divide_and_conquer(&cx.supervised(), radius, fibonacci, (n, 0)).await
+/// }
+/// ```
 ///
 /// # Errors
 ///
-/// A part's task ended without a result.
+/// The task of a part ended without a result.
 pub async fn push_divide_and_conquer<A, X>(
     cx: &Context,
     radius: impl Fn(&A::Problem) -> Distance + Stateless,
@@ -371,7 +395,7 @@ pub async fn push_divide_and_conquer<A, X>(
 ) -> Result<A::Solution, TaskError>
 where
     A: Algorithm<X>,
-    X: View,
+    X: AlgorithmContext,
 {
     const { A::CHECKED };
     let placement =

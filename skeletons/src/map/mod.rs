@@ -1,5 +1,13 @@
-//! The parallel maps (SymGridPar2 §4.4, figure 5; HdpH-RS A.9): which function, who applies it to
-//! what, and what comes out, each said apart.
+//! The parallel maps (SymGridPar2 §4.4, figure 5; HdpH-RS A.9). A [`Map`] is built step by step:
+//! the function and the items, the PEs that run the tasks, the number of items in a task, and the
+//! form of the result. All maps compute the same results.
+//!
+//! | question | module |
+//! |---|---|
+//! | What is done with an item? | `operation` |
+//! | Which PE runs which task? | `spread` |
+//! | How do results come one by one? | `stream` |
+//! | Which map has which name in the papers? | `names` |
 
 mod names;
 mod operation;
@@ -11,7 +19,9 @@ pub use names::{
     par_map_chunked, par_map_local, par_map_reduce, par_map_sliced, par_map_stream, push_map,
     push_map_chunked, push_map_sliced,
 };
-pub use operation::{Async, AsyncWith, Carry, Common, Given, Operation, Plain, With};
+pub use operation::{
+    Apply, ApplyAsync, ApplyAsyncWith, ApplyWith, IntoShared, Operation, SharedHandle, Unshared,
+};
 
 use self::spread::Spread;
 use crate::share::{chunked, sliced, unsliced};
@@ -21,8 +31,9 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable, Shared};
 use ultramarine_topology::Distance;
 
-/// Applies `f` to each item, on all PEs: say how with the [methods](Map), and begin with
-/// [`run`](Map::run), [`stream`](Map::stream) or [`reduce`](Map::reduce).
+/// Applies `f` to each item, on all PEs. The [methods of `Map`](Map) set the details;
+/// [`run`](Map::run), [`try_run`](Map::try_run), [`stream`](Map::stream) or [`reduce`](Map::reduce)
+/// start it.
 ///
 /// ```
 /// use ultramarine::prelude::*;
@@ -31,19 +42,19 @@ use ultramarine_topology::Distance;
 ///     map(|n: u64| n * n, 0..100_000).chunks(1000).run(&cx.supervised()).await
 /// }
 /// ```
-pub fn map<F, I, R>(f: F, items: I) -> Map<Plain<F>, (), I>
+pub fn map<F, I, R>(f: F, items: I) -> Map<Apply<F>, (), I>
 where
     F: Fn(I::Item) -> R + Stateless,
     I: IntoIterator<Item: Portable>,
     R: Portable,
 {
     const { F::CHECKED };
-    Map::new(Plain(f), (), items)
+    Map::new(Apply(f), (), items)
 }
 
-/// [`map()`] for a function that needs something beside its item. It travels like a [`Shared`]:
-/// once to each process. All items are given the same: if there are several things, make one tuple
-/// or struct of them. What differs from item to item is a part of the item.
+/// [`map()`] for a function that needs another value beside its item, the same for all items. The
+/// value is sent once to each process, like a [`Shared`]. Put several values into one tuple or
+/// struct. Data that differs from item to item belongs in the item.
 ///
 /// ```
 /// use ultramarine::prelude::*;
@@ -52,7 +63,7 @@ where
 ///     map_with(table, |table: &Vec<f64>, n: usize| table[n], 0..100).run(cx).await
 /// }
 /// ```
-pub fn map_with<G, F, I, R>(given: G, f: F, items: I) -> Map<With<F, G>, Common<G>, I>
+pub fn map_with<G, F, I, R>(given: G, f: F, items: I) -> Map<ApplyWith<F, G>, Unshared<G>, I>
 where
     G: Portable + Sync,
     F: Fn(&G, I::Item) -> R + Stateless,
@@ -60,16 +71,16 @@ where
     R: Portable,
 {
     const { F::CHECKED };
-    Map::new(With(f, PhantomData), Common(given), items)
+    Map::new(ApplyWith(f, PhantomData), Unshared(given), items)
 }
 
-/// [`map_with`] for what is [shared](Context::share) already: the value that several maps need goes
-/// to each process once for them all.
+/// [`map_with`] for a value that is [shared](Context::share) already: several maps use it, and each
+/// process still gets it only once.
 ///
 /// ```
 /// use ultramarine::prelude::*;
 ///
-/// /// The least of the distances to each place.
+/// /// The smallest distance to each place.
 /// async fn nearest(cx: &Context, from: Vec<f64>, to: Vec<f64>) -> Result<Vec<f64>, TaskError> {
 ///     let from: Shared<Vec<f64>> = cx.share(from);
 ///     let mut all = Vec::new();
@@ -81,7 +92,11 @@ where
 ///     Ok(all)
 /// }
 /// ```
-pub fn map_shared<G, F, I, R>(given: &Shared<G>, f: F, items: I) -> Map<With<F, G>, Shared<G>, I>
+pub fn map_shared<G, F, I, R>(
+    given: &Shared<G>,
+    f: F,
+    items: I,
+) -> Map<ApplyWith<F, G>, Shared<G>, I>
 where
     G: Portable + Sync,
     F: Fn(&G, I::Item) -> R + Stateless,
@@ -89,17 +104,16 @@ where
     R: Portable,
 {
     const { F::CHECKED };
-    Map::new(With(f, PhantomData), given.clone(), items)
+    Map::new(ApplyWith(f, PhantomData), given.clone(), items)
 }
 
-/// [`map()`] for a function that needs the context, to spawn tasks of its own or to wait for
-/// something.
+/// [`map()`] for an async function of the context and the item, which may spawn tasks and wait.
 ///
 /// ```
 /// use std::time::Duration;
 /// use ultramarine::prelude::*;
 ///
-/// /// Where each of some tasks ran.
+/// /// The PE that ran each of 100 tasks.
 /// async fn places(cx: &Context) -> Result<Vec<u32>, TaskError> {
 ///     let place = async |cx: Context, n: u64| {
 ///         cx.sleep(Duration::from_millis(n)).await;
@@ -108,18 +122,31 @@ where
 ///     map_async(place, 0..100).run(cx).await
 /// }
 /// ```
-pub fn map_async<F, I, T>(f: F, items: I) -> Map<Async<F>, (), I>
+pub fn map_async<F, I, T>(f: F, items: I) -> Map<ApplyAsync<F>, (), I>
 where
     F: Fn(Context, I::Item) -> T + Stateless,
     I: IntoIterator<Item: Portable>,
     T: Future<Output: Portable> + Send + 'static,
 {
     const { F::CHECKED };
-    Map::new(Async(f), (), items)
+    Map::new(ApplyAsync(f), (), items)
 }
 
-/// [`map_async`] for a function that needs something beside its item, as [`map_with`] has it.
-pub fn map_async_with<G, F, I, T>(given: G, f: F, items: I) -> Map<AsyncWith<F, G>, Common<G>, I>
+/// [`map_async`] for a function that needs another value beside its item, as in [`map_with`].
+///
+/// ```
+/// use ultramarine::prelude::*;
+///
+/// async fn lookups(cx: &Context, table: Vec<f64>) -> Result<Vec<f64>, TaskError> {
+///     let lookup = async |_: Context, table: Shared<Vec<f64>>, n: usize| table[n];
+///     map_async_with(table, lookup, 0..100).run(cx).await
+/// }
+/// ```
+pub fn map_async_with<G, F, I, T>(
+    given: G,
+    f: F,
+    items: I,
+) -> Map<ApplyAsyncWith<F, G>, Unshared<G>, I>
 where
     G: Portable + Sync,
     F: Fn(Context, Shared<G>, I::Item) -> T + Stateless,
@@ -127,29 +154,29 @@ where
     T: Future<Output: Portable> + Send + 'static,
 {
     const { F::CHECKED };
-    Map::new(AsyncWith(f, PhantomData), Common(given), items)
+    Map::new(ApplyAsyncWith(f, PhantomData), Unshared(given), items)
 }
 
-/// A map that has not begun: made by [`map()`], [`map_with`], [`map_shared`], [`map_async`] or
+/// A map that has not started: made by [`map()`], [`map_with`], [`map_shared`], [`map_async`] or
 /// [`map_async_with`].
 ///
-/// | what | says |
+/// | method | meaning |
 /// |---|---|
-/// | **who does it** | unless one of these is said, any PE steals tasks from the caller |
-/// | [`within`](Map::within) | PEs within a radius steal them |
-/// | [`push`](Map::push) | they are dealt out to all PEs in turn, and nothing is stolen |
-/// | [`two_level`](Map::two_level) | a coordinator in each part of the machine gets its share at once, and PEs around it steal from it |
-/// | [`relaxed`](Map::relaxed) | the same, and who runs out of work steals from other parts too |
-/// | **how much is a task** | unless one of these is said, one item |
-/// | [`chunks`](Map::chunks) | some that follow each other |
-/// | [`slices`](Map::slices) | every n-th |
-/// | **what comes out** | |
+/// | **which PE runs a task** | default: any PE may steal tasks from the caller |
+/// | [`within`](Map::within) | PEs within a radius of the caller may steal tasks |
+/// | [`push`](Map::push) | tasks are placed on all PEs in turn; none is stolen |
+/// | [`two_level`](Map::two_level) | each part of the machine gets its share at once, at a coordinator; PEs of this part steal from it |
+/// | [`relaxed`](Map::relaxed) | like `two_level`; a part that runs out of work steals from other parts |
+/// | **the items of a task** | default: one |
+/// | [`chunks`](Map::chunks) | some consecutive items |
+/// | [`slices`](Map::slices) | every n-th item |
+/// | **the result** | |
 /// | [`run`](Map::run) | all results, in the order of the items |
-/// | [`try_run`](Map::try_run) | the same, or the first error of the program's own |
-/// | [`stream`](Map::stream) | each result as it comes |
+/// | [`try_run`](Map::try_run) | like `run`, for a function that returns a `Result`; or its first error |
+/// | [`stream`](Map::stream) | each result when its task ends |
 /// | [`reduce`](Map::reduce) | one value |
 ///
-/// A map that is dropped before its end cancels what is left of it, and so does one that fails.
+/// A map that fails, or is dropped before its end, cancels its remaining tasks.
 #[must_use = "a map does nothing until it is run"]
 #[derive(Debug)]
 pub struct Map<O, G, I> {
@@ -175,10 +202,10 @@ impl<O, G, I> Map<O, G, I> {
         Map { operation, given, items, spread, grain: Grain::One, window: None }
     }
 
-    /// Tasks wait at the caller, for PEs within this radius to steal them.
+    /// Tasks wait at the caller; PEs within this radius may steal them.
     ///
     /// ```text
-    ///        caller's pool   f x₁  f x₂  f x₃  …       radius 1/2: of the caller's rack, say
+    ///        caller's pool   f x₁  f x₂  f x₃  …       radius 1/2, for example the caller's rack
     ///                         │     └──→ a PE of the same rack
     ///                  caller ┘          (no PE of another rack)
     /// ```
@@ -187,8 +214,8 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// The first task goes to this PE, the next to the next PE, and so on around. Nothing is
-    /// stolen.
+    /// The first task goes to the calling PE, the next to the next PE, and so on, round and round.
+    /// No task is stolen.
     ///
     /// ```text
     ///       caller PE 1: f x₁, f x₄ …     PE 2: f x₂, f x₅ …     PE 0: f x₃, f x₆ …
@@ -198,9 +225,9 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// In two steps: each part of the ball of this radius around the caller gets a share at once,
-    /// in proportion to its compute power, at a PE that coordinates it. PEs within half of the
-    /// radius around the coordinator steal from it, and none of another part.
+    /// Two steps: each part of the ball of this radius around the caller gets a share at once, in
+    /// proportion to its compute power. One PE of the part, its coordinator, receives the share.
+    /// PEs within half the radius around the coordinator steal from it; PEs of other parts do not.
     ///
     /// ```text
     ///           caller's rack            │           another rack        radius 1
@@ -208,14 +235,14 @@ impl<O, G, I> Map<O, G, I> {
     ///    stolen ↙   ↘ in this rack only  │      stolen ↙   ↘ in that rack only
     /// ```
     ///
-    /// A [`stream`](Map::stream) or [`try_run`](Map::try_run) has no coordinators: its tasks wait
-    /// at the caller, for PEs within this radius.
+    /// [`stream`](Map::stream) and [`try_run`](Map::try_run) use no coordinators: their tasks wait
+    /// at the caller, and PEs within this radius may steal them.
     pub fn two_level(self, radius: Distance) -> Self {
         self.two_level_scheme(radius, radius.half())
     }
 
-    /// The same with two radii: shares are dealt out within `dealt` around the caller, and tasks
-    /// are stolen within `stolen` around their coordinators.
+    /// [`two_level`](Self::two_level) with two radii: shares go to the parts of the ball of radius
+    /// `dealt` around the caller, and tasks may be stolen within `stolen` around their coordinator.
     pub fn two_level_scheme(mut self, dealt: Distance, stolen: Distance) -> Self {
         self.spread = Spread::TwoLevel { dealt, stolen };
         self
@@ -235,8 +262,8 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// A task for each `size` items that follow each other: for items of too little work each. A
-    /// `size` of 0 counts as 1.
+    /// Makes a task of each `size` consecutive items, for items with too little work each. A `size`
+    /// of 0 counts as 1.
     ///
     /// ```text
     ///       x₁ x₂ x₃ │ x₄ x₅ x₆ │ x₇          size 3
@@ -246,9 +273,9 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// This many tasks, to which the items are dealt out in turn: for work that grows along the
-    /// items. Of 0 slices one is made. A [`stream`](Map::stream) does not know how many items there
-    /// are, and has a task for each.
+    /// Makes `count` tasks and deals the items out to them in turn, for work that grows along the
+    /// items. A `count` of 0 counts as 1. A [`stream`](Map::stream) does not know the number of
+    /// items, so it makes a task of each item.
     ///
     /// ```text
     ///       x₁ x₄ x₇ │ x₂ x₅ │ x₃ x₆          3 slices
@@ -258,7 +285,7 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// At most `tasks` (at least one) of a [`stream`](Map::stream) are under way at a time.
+    /// The largest number of tasks of a [`stream`](Map::stream) that exist at a time, at least 1.
     /// Default: four times the number of worker threads of all PEs.
     pub fn window(mut self, tasks: usize) -> Self {
         self.window = Some(tasks);
@@ -269,15 +296,15 @@ impl<O, G, I> Map<O, G, I> {
 impl<O, G, I> Map<O, G, I>
 where
     I: IntoIterator<Item: Portable>,
-    G: Given,
-    O: Operation<I::Item, Given = G::Handle>,
+    G: IntoShared,
+    O: Operation<I::Item, Handle = G::Handle>,
 {
-    /// All results, in the order of the items.
+    /// Runs the map. Returns all results in the order of the items.
     ///
     /// # Errors
     ///
     /// The error of the first task, in the order of the tasks, that ended without a result; with
-    /// [`two_level`](Self::two_level) that of one of them. The rest is cancelled.
+    /// [`two_level`](Self::two_level) the error of any such task. The other tasks are cancelled.
     pub async fn run(self, cx: &Context) -> Result<Vec<O::Output>, TaskError> {
         let Map { operation, items, spread, .. } = self;
         let given = self.given.share(cx);
@@ -299,8 +326,8 @@ where
         }
     }
 
-    /// One value: what the function makes of the items, reduced by `reduce`. Each task reduces its
-    /// own, and the caller what comes from the tasks, in order.
+    /// Runs the map and combines all results with `reduce`. Each task combines its own results; the
+    /// caller combines the results of the tasks in their order.
     ///
     /// ```text
     ///       x₁ x₂ x₃ ┈→ stolen     x₄ x₅ x₆ ┈→ stolen     x₇        chunks of 3
@@ -308,11 +335,19 @@ where
     /// ```
     ///
     /// `reduce` must be associative, and `identity` its neutral element, which is also the result
-    /// for no items. With [`slices`](Self::slices) it must be commutative, too.
+    /// for no items. With [`slices`](Self::slices), `reduce` must also be commutative.
+    ///
+    /// ```
+    /// use ultramarine::prelude::*;
+    ///
+    /// async fn sum_of_squares(cx: &Context) -> Result<u64, TaskError> {
+    ///     map(|n: u64| n * n, 0..100_000).chunks(1000).reduce(|| 0, |a, b| a + b, cx).await
+    /// }
+    /// ```
     ///
     /// # Errors
     ///
-    /// As for [`run`](Self::run).
+    /// Those of [`run`](Self::run).
     pub async fn reduce<N, C>(
         self,
         identity: N,

@@ -1,5 +1,5 @@
-//! The papers' names for maps (SymGridPar2 figures 5 and 10; HdpH-RS A.9): each is a [`map()`] of
-//! one kind.
+//! Maps by their names in the papers (SymGridPar2 figures 5 and 10; HdpH-RS A.9). Each is a
+//! [`map()`] with certain settings, and its docs say which.
 
 use super::map;
 use futures_util::stream::Stream;
@@ -9,7 +9,8 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::Distance;
 
-/// Applies `f` to each item, wherever a PE is free: one stealable task per item.
+/// Applies `f` to each item: one task for each item, which any PE may steal. The same as
+/// [`map()`] and [`run`](super::Map::run).
 ///
 /// ```text
 ///        caller's pool   f x₁  f x₂  f x₃  …
@@ -27,7 +28,7 @@ use ultramarine_topology::Distance;
 ///
 /// # Errors
 ///
-/// The error of the first item, in the order of the items, whose task ended without a result.
+/// The error of the first task, in the order of the items, that ended without a result.
 pub async fn par_map<F, A, R>(
     cx: &Context,
     f: F,
@@ -42,11 +43,12 @@ where
     map(f, items).run(cx).await
 }
 
-/// [`par_map`] whose tasks stay [`within`](super::Map::within) `radius` of the caller.
+/// [`par_map`] with tasks that only PEs [`within`](super::Map::within) `radius` of the caller may
+/// steal.
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn par_map_local<F, A, R>(
     cx: &Context,
     radius: Distance,
@@ -62,12 +64,12 @@ where
     map(f, items).within(radius).run(cx).await
 }
 
-/// Applies `f` to each item, dealt out to all PEs in turn ([`push`](super::Map::push)): nothing is
-/// stolen.
+/// Applies `f` to each item; the tasks are placed on all PEs in turn ([`push`](super::Map::push)),
+/// and none is stolen.
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn push_map<F, A, R>(
     cx: &Context,
     f: F,
@@ -82,8 +84,8 @@ where
     map(f, items).push().run(cx).await
 }
 
-/// Applies `f` to each item on the threads of this PE, with rayon: nothing is sent anywhere, so `f`
-/// may capture what it likes.
+/// Applies `f` to each item on the threads of this PE, with rayon. Nothing is sent, so `f` may
+/// capture variables.
 ///
 /// ```text
 ///       caller's PE   thread 0: f x₁, f x₂ …     thread 1: f x₅, f x₆ …     (no other PE)
@@ -96,7 +98,7 @@ where
 ///
 /// # Panics
 ///
-/// If `f` panics: with what it says.
+/// If `f` panics, with its message.
 pub fn fork_map<A, R>(f: impl Fn(A) -> R + Sync + Send, items: Vec<A>) -> Vec<R>
 where
     A: Send,
@@ -105,11 +107,11 @@ where
     items.into_par_iter().map(f).collect()
 }
 
-/// [`par_map`] by [`chunks`](super::Map::chunks) of `size` items.
+/// [`par_map`] with a task for each [chunk](super::Map::chunks) of `size` consecutive items.
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn par_map_chunked<F, A, R>(
     cx: &Context,
     size: usize,
@@ -125,11 +127,12 @@ where
     map(f, items).chunks(size).run(cx).await
 }
 
-/// [`par_map`] by this number of [`slices`](super::Map::slices).
+/// [`par_map`] with this number of tasks, to which the items are dealt out in turn
+/// ([`slices`](super::Map::slices)).
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn par_map_sliced<F, A, R>(
     cx: &Context,
     slices: usize,
@@ -145,11 +148,11 @@ where
     map(f, items).slices(slices).run(cx).await
 }
 
-/// [`push_map`] by [`chunks`](super::Map::chunks) of `size` items.
+/// [`push_map`] with a task for each [chunk](super::Map::chunks) of `size` consecutive items.
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn push_map_chunked<F, A, R>(
     cx: &Context,
     size: usize,
@@ -165,11 +168,12 @@ where
     map(f, items).push().chunks(size).run(cx).await
 }
 
-/// [`push_map`] by this number of [`slices`](super::Map::slices).
+/// [`push_map`] with this number of tasks, to which the items are dealt out in turn
+/// ([`slices`](super::Map::slices)).
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn push_map_sliced<F, A, R>(
     cx: &Context,
     slices: usize,
@@ -185,12 +189,13 @@ where
     map(f, items).push().slices(slices).run(cx).await
 }
 
-/// Applies `f` to each item in two steps: coordinators within `r1` get their shares at once, and
-/// tasks are stolen within `r2` around them ([`two_level_scheme`](super::Map::two_level_scheme)).
+/// Applies `f` to each item in two steps: coordinators within `r1` of the caller get shares at
+/// once, and PEs within `r2` of a coordinator steal from it
+/// ([`two_level_scheme`](super::Map::two_level_scheme)).
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn par_map_2level_scheme<F, A, R>(
     cx: &Context,
     r1: Distance,
@@ -207,12 +212,12 @@ where
     map(f, items).two_level_scheme(r1, r2).run(cx).await
 }
 
-/// [`par_map_2level_scheme`] in which no task leaves its part: `r2` is half of `radius`
+/// [`par_map_2level_scheme`] in which no task leaves its part: `r1` is `radius` and `r2` half of it
 /// ([`two_level`](super::Map::two_level)).
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn par_map_2level<F, A, R>(
     cx: &Context,
     radius: Distance,
@@ -228,12 +233,12 @@ where
     map(f, items).two_level(radius).run(cx).await
 }
 
-/// [`par_map_2level_scheme`] in which a part that runs out of work steals from the others, within
-/// the same `radius` ([`relaxed`](super::Map::relaxed)).
+/// [`par_map_2level_scheme`] in which a part that runs out of work steals from the other parts:
+/// `r1` and `r2` are `radius` ([`relaxed`](super::Map::relaxed)).
 ///
 /// # Errors
 ///
-/// As of [`Map::run`](super::Map::run).
+/// Those of [`Map::run`](super::Map::run).
 pub async fn par_map_2level_relaxed<F, A, R>(
     cx: &Context,
     radius: Distance,
@@ -249,11 +254,11 @@ where
     map(f, items).two_level(radius).relaxed().run(cx).await
 }
 
-/// [`map()`]'s [`stream`](super::Map::stream) of this [`window`](super::Map::window).
+/// [`par_map`] as a [`stream`](super::Map::stream) with this [`window`](super::Map::window).
 ///
 /// # Errors
 ///
-/// An item whose task ended without a result yields the error in its place.
+/// If a task ends without a result, the stream yields its error in place of the result.
 pub fn par_map_stream<F, A, R, I>(
     cx: &Context,
     window: usize,
@@ -270,7 +275,8 @@ where
     map(f, items).window(window).stream(cx)
 }
 
-/// [`map()`] by [`chunks`](super::Map::chunks) of `size` items, and [reduced](super::Map::reduce).
+/// [`par_map_chunked`] whose results are combined where they arise
+/// ([`reduce`](super::Map::reduce)).
 ///
 /// # Errors
 ///

@@ -1,129 +1,132 @@
-//! What a map does with an item: it must never know who does it.
+//! What a map does with an item. This module must never know which PE does it.
+//!
+//! Programs need none of these types by name: they only appear in the types of maps.
 
 use std::future::ready;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::{Context, Future, Placement, Portable, Shared};
 
-/// What a function is given for all items.
-pub trait Given {
-    /// What travels with each task.
-    type Handle: Carry;
-    /// Makes it ready to travel.
+/// A value that all items of a map share, as the program gives it: nothing, a value, or a
+/// [`Shared`].
+pub trait IntoShared {
+    /// The handle that each task carries.
+    type Handle: SharedHandle;
+    /// Shares the value, so that it is sent once to each process.
     fn share(self, cx: &Context) -> Self::Handle;
 }
 
-/// Nothing.
-impl Given for () {
+/// No shared value.
+impl IntoShared for () {
     type Handle = ();
     fn share(self, _: &Context) {}
 }
 
-/// One value, which goes once to each process.
+/// A value that is not shared yet.
 #[derive(Debug)]
-pub struct Common<G>(pub(super) G);
+pub struct Unshared<G>(pub(super) G);
 
-impl<G: Portable + Sync> Given for Common<G> {
+impl<G: Portable + Sync> IntoShared for Unshared<G> {
     type Handle = Shared<G>;
     fn share(self, cx: &Context) -> Shared<G> {
         cx.share(self.0)
     }
 }
 
-/// It travels already.
-impl<G: Portable + Sync> Given for Shared<G> {
+/// A value that is shared already.
+impl<G: Portable + Sync> IntoShared for Shared<G> {
     type Handle = Self;
     fn share(self, _: &Context) -> Self {
         self
     }
 }
 
-/// What travels with each task.
-pub trait Carry: Clone + Send + Sync + 'static {
-    /// It and something else.
-    type With<U: Portable>: Portable;
-    /// Puts them together.
-    fn with<U: Portable>(self, other: U) -> Self::With<U>;
-    /// Parts them again.
-    fn part<U: Portable>(both: Self::With<U>) -> (Self, U);
+/// A handle that each task of a map carries: `()` or a [`Shared`].
+pub trait SharedHandle: Clone + Send + Sync + 'static {
+    /// The handle together with another value: the argument of a task.
+    type Bundle<U: Portable>: Portable;
+    /// Makes the argument of a task.
+    fn bundle<U: Portable>(self, other: U) -> Self::Bundle<U>;
+    /// Splits the argument of a task.
+    fn unbundle<U: Portable>(both: Self::Bundle<U>) -> (Self, U);
 }
 
-/// Nothing: the other may travel in a way of its own, as an array.
-impl Carry for () {
-    type With<U: Portable> = U;
-    fn with<U: Portable>(self, other: U) -> U {
+/// The argument is the other value alone, so that an array still travels as an array.
+impl SharedHandle for () {
+    type Bundle<U: Portable> = U;
+    fn bundle<U: Portable>(self, other: U) -> U {
         other
     }
-    fn part<U: Portable>(other: U) -> ((), U) {
+    fn unbundle<U: Portable>(other: U) -> ((), U) {
         ((), other)
     }
 }
 
-impl<G: Portable + Sync> Carry for Shared<G> {
-    type With<U: Portable> = (Shared<G>, U);
-    fn with<U: Portable>(self, other: U) -> (Shared<G>, U) {
+impl<G: Portable + Sync> SharedHandle for Shared<G> {
+    type Bundle<U: Portable> = (Shared<G>, U);
+    fn bundle<U: Portable>(self, other: U) -> (Shared<G>, U) {
         (self, other)
     }
-    fn part<U: Portable>(both: (Shared<G>, U)) -> (Shared<G>, U) {
+    fn unbundle<U: Portable>(both: (Shared<G>, U)) -> (Shared<G>, U) {
         both
     }
 }
 
-/// A function as a map applies it to an item.
+/// A function that a map applies to items.
 pub trait Operation<A: Portable>: Stateless {
-    /// What it is given for all items.
-    type Given: Carry;
-    /// What it makes of an item.
+    /// The handle of the value that all items share.
+    type Handle: SharedHandle;
+    /// The result for an item.
     type Output: Portable;
 
-    /// Applies it here.
+    /// Applies the function, in the calling task.
     fn apply(
         self,
         cx: &Context,
-        given: &Self::Given,
+        given: &Self::Handle,
         item: A,
     ) -> impl std::future::Future<Output = Self::Output> + Send;
 
-    /// Has a task apply it to an item.
+    /// Spawns a task that applies the function to an item.
     fn spawn(
         self,
         cx: &Context,
         place: Placement,
-        given: Self::Given,
+        given: Self::Handle,
         item: A,
     ) -> Future<Self::Output> {
         let task = move |cx: Context, both| async move {
-            let (given, item) = Self::Given::part(both);
+            let (given, item) = Self::Handle::unbundle(both);
             self.apply(&cx, &given, item).await
         };
-        spawn(cx, place, task, given.with(item))
+        spawn(cx, place, task, given.bundle(item))
     }
 
-    /// Has a task apply it to some items.
+    /// Spawns a task that applies the function to some items.
     fn spawn_group(
         self,
         cx: &Context,
         place: Placement,
-        given: Self::Given,
+        given: Self::Handle,
         items: Vec<A>,
     ) -> Future<Vec<Self::Output>> {
         let task = move |cx: Context, both| async move {
-            let (given, items) = Self::Given::part::<Vec<A>>(both);
+            let (given, items) = Self::Handle::unbundle::<Vec<A>>(both);
             let mut results = Vec::with_capacity(items.len());
             for item in items.into_iter().take_while(|_| !cx.is_cancelled()) {
                 results.push(self.apply(&cx, &given, item).await);
             }
             results
         };
-        spawn(cx, place, task, given.with(items))
+        spawn(cx, place, task, given.bundle(items))
     }
 
-    /// Has a task apply it to some items and reduce what comes out.
+    /// Spawns a task that applies the function to some items and reduces the results.
     fn spawn_reduced(
         self,
         cx: &Context,
         place: Placement,
-        given: Self::Given,
+        given: Self::Handle,
         items: Vec<A>,
         (identity, reduce): (
             impl Fn() -> Self::Output + Stateless,
@@ -131,14 +134,14 @@ pub trait Operation<A: Portable>: Stateless {
         ),
     ) -> Future<Self::Output> {
         let task = move |cx: Context, both| async move {
-            let (given, items) = Self::Given::part::<Vec<A>>(both);
+            let (given, items) = Self::Handle::unbundle::<Vec<A>>(both);
             let mut result = identity();
             for item in items.into_iter().take_while(|_| !cx.is_cancelled()) {
                 result = reduce(result, self.apply(&cx, &given, item).await);
             }
             result
         };
-        spawn(cx, place, task, given.with(items))
+        spawn(cx, place, task, given.bundle(items))
     }
 }
 
@@ -158,17 +161,17 @@ where
     }
 }
 
-/// A function of the item alone.
+/// A function of the item: the operation of [`map()`](super::map()).
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<F>(pub(super) F);
+pub struct Apply<F>(pub(super) F);
 
-impl<F, A, R> Operation<A> for Plain<F>
+impl<F, A, R> Operation<A> for Apply<F>
 where
     F: Fn(A) -> R + Stateless,
     A: Portable,
     R: Portable,
 {
-    type Given = ();
+    type Handle = ();
     type Output = R;
 
     fn apply(self, _: &Context, (): &(), item: A) -> impl std::future::Future<Output = R> + Send {
@@ -178,31 +181,31 @@ where
     fn spawn(self, cx: &Context, place: Placement, (): (), item: A) -> Future<R> {
         match place {
             Placement::On(pe) => cx.spawn_at(pe, move |_, item| ready((self.0)(item)), item),
-            // A task that only computes takes half the time of another.
+            // Spawning a plain function takes half the time of spawning an async one.
             Placement::Within(radius) => cx.spawn_fn(radius, self.0, item),
         }
     }
 }
 
-/// A function of what is given and the item.
+/// A function of the shared value and the item: the operation of [`map_with`](super::map_with()).
 #[derive(Debug)]
-pub struct With<F, G>(pub(super) F, pub(super) PhantomData<fn(&G)>);
+pub struct ApplyWith<F, G>(pub(super) F, pub(super) PhantomData<fn(&G)>);
 
-impl<F: Copy, G> Clone for With<F, G> {
+impl<F: Copy, G> Clone for ApplyWith<F, G> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<F: Copy, G> Copy for With<F, G> {}
+impl<F: Copy, G> Copy for ApplyWith<F, G> {}
 
-impl<F, G, A, R> Operation<A> for With<F, G>
+impl<F, G, A, R> Operation<A> for ApplyWith<F, G>
 where
     F: Fn(&G, A) -> R + Stateless,
     G: Portable + Sync,
     A: Portable,
     R: Portable,
 {
-    type Given = Shared<G>;
+    type Handle = Shared<G>;
     type Output = R;
 
     fn apply(
@@ -215,17 +218,18 @@ where
     }
 }
 
-/// An async function of the context and the item.
+/// An async function of the context and the item: the operation of
+/// [`map_async`](super::map_async()).
 #[derive(Clone, Copy, Debug)]
-pub struct Async<F>(pub(super) F);
+pub struct ApplyAsync<F>(pub(super) F);
 
-impl<F, A, T> Operation<A> for Async<F>
+impl<F, A, T> Operation<A> for ApplyAsync<F>
 where
     F: Fn(Context, A) -> T + Stateless,
     A: Portable,
     T: std::future::Future<Output: Portable> + Send + 'static,
 {
-    type Given = ();
+    type Handle = ();
     type Output = T::Output;
 
     fn apply(
@@ -238,25 +242,26 @@ where
     }
 }
 
-/// An async function of the context, what is given, and the item.
+/// An async function of the context, the shared value, and the item: the operation of
+/// [`map_async_with`](super::map_async_with()).
 #[derive(Debug)]
-pub struct AsyncWith<F, G>(pub(super) F, pub(super) PhantomData<fn(&G)>);
+pub struct ApplyAsyncWith<F, G>(pub(super) F, pub(super) PhantomData<fn(&G)>);
 
-impl<F: Copy, G> Clone for AsyncWith<F, G> {
+impl<F: Copy, G> Clone for ApplyAsyncWith<F, G> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<F: Copy, G> Copy for AsyncWith<F, G> {}
+impl<F: Copy, G> Copy for ApplyAsyncWith<F, G> {}
 
-impl<F, G, A, T> Operation<A> for AsyncWith<F, G>
+impl<F, G, A, T> Operation<A> for ApplyAsyncWith<F, G>
 where
     F: Fn(Context, Shared<G>, A) -> T + Stateless,
     G: Portable + Sync,
     A: Portable,
     T: std::future::Future<Output: Portable> + Send + 'static,
 {
-    type Given = Shared<G>;
+    type Handle = Shared<G>;
     type Output = T::Output;
 
     fn apply(

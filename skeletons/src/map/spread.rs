@@ -1,6 +1,6 @@
-//! Who does the tasks of a map: it must never know what they do.
+//! Decides which PE runs which task of a map. It must never know what a task does.
 
-use super::operation::Carry;
+use super::operation::SharedHandle;
 use crate::share::shares;
 use std::vec;
 use ultramarine_runtime::code::Stateless;
@@ -11,21 +11,21 @@ use ultramarine_topology::{Distance, Pe};
 /// How tasks are spread over PEs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Spread {
-    /// They wait at the caller for PEs within this radius.
+    /// Tasks wait at the caller; PEs within this radius may steal them.
     Within(Distance),
-    /// They are dealt out to all PEs in turn.
+    /// Tasks are placed on all PEs in turn.
     InTurn,
-    /// Coordinators get their shares.
+    /// Coordinators get shares of the tasks.
     TwoLevel {
-        /// How far around the caller.
+        /// The radius around the caller within which coordinators are.
         dealt: Distance,
-        /// How far from its coordinator a task may be stolen.
+        /// The radius around a coordinator within which its tasks may be stolen.
         stolen: Distance,
     },
 }
 
 impl Spread {
-    /// Where the task of this number goes, if they are spawned one by one by the caller.
+    /// The placement of the task of this number, if the caller spawns tasks one by one.
     pub(super) fn place(self, cx: &Context, number: usize) -> Placement {
         match self {
             Spread::Within(radius) | Spread::TwoLevel { dealt: radius, .. } => radius.into(),
@@ -36,7 +36,7 @@ impl Spread {
         }
     }
 
-    /// Has all tasks done; the results are in their order.
+    /// Runs all tasks; returns their results in the order of the tasks.
     pub(super) async fn run<C, U, V>(
         self,
         cx: &Context,
@@ -45,7 +45,7 @@ impl Spread {
         spawn: impl Fn(&Context, Placement, C, U) -> Future<V> + Stateless,
     ) -> Result<Vec<V>, TaskError>
     where
-        C: Carry,
+        C: SharedHandle,
         U: Portable,
         V: Portable,
     {
@@ -53,29 +53,29 @@ impl Spread {
             let futures = units.into_iter().enumerate();
             let futures =
                 futures.map(|(n, unit)| spawn(cx, self.place(cx, n), given.clone(), unit));
-            return Gathering::of(futures.collect()).gather().await;
+            return OrderedResults::of(futures.collect()).all().await;
         };
         let mut units: Vec<Option<U>> = units.into_iter().map(Some).collect();
         let basis = cx.equidistant_basis(dealt);
         let weights: Vec<u64> = basis.iter().map(|(_, power)| *power).collect();
         let shares = shares(units.len(), &weights);
         let coordinate = move |cx: Context, both| async move {
-            let (given, (stolen, units)) = C::part::<(Distance, Vec<U>)>(both);
+            let (given, (stolen, units)) = C::unbundle::<(Distance, Vec<U>)>(both);
             let spawn = |unit| spawn(&cx, Placement::Within(stolen), given.clone(), unit);
-            Gathering::of(units.into_iter().map(spawn).collect()).gather().await
+            OrderedResults::of(units.into_iter().map(spawn).collect()).all().await
         };
         let (mut parts, mut numbers) = (Vec::new(), Vec::new());
-        // The caller's own part last: placing it begins nothing before the others are on their way.
+        // The caller's own part comes last, so that it does not start before the others are sent.
         for ((coordinator, _), share) in basis.into_iter().zip(shares).rev() {
             if !share.is_empty() {
                 let own: Vec<U> = share.iter().filter_map(|unit| units[*unit].take()).collect();
-                let argument = given.clone().with((stolen, own));
+                let argument = given.clone().bundle((stolen, own));
                 parts.push(cx.spawn_at(coordinator, coordinate, argument));
                 numbers.push(share);
             }
         }
         let mut results: Vec<Option<V>> = units.iter().map(|_| None).collect();
-        let mut parts = Gathering::of(parts);
+        let mut parts = OrderedResults::of(parts);
         for share in numbers {
             if let Some(part) = parts.next().await {
                 for (unit, result) in share.into_iter().zip(part??) {
@@ -83,21 +83,21 @@ impl Spread {
                 }
             }
         }
-        // Each unit is in one share, so that no result is missing.
+        // Each unit is in exactly one share, so no result is missing.
         Ok(results.into_iter().flatten().collect())
     }
 }
 
-/// Tasks whose results are awaited in order. If this is dropped, those that are left are cancelled.
-struct Gathering<V>(vec::IntoIter<Future<V>>);
+/// Awaits the results of tasks in order. Its drop cancels the remaining tasks.
+struct OrderedResults<V>(vec::IntoIter<Future<V>>);
 
-impl<V: Portable> Gathering<V> {
+impl<V: Portable> OrderedResults<V> {
     fn of(futures: Vec<Future<V>>) -> Self {
-        Gathering(futures.into_iter())
+        OrderedResults(futures.into_iter())
     }
 
     async fn next(&mut self) -> Option<Result<V, TaskError>> {
-        // It stays among the others until it has ended.
+        // The future stays in the list until it has ended, so that a drop cancels it, too.
         let result = std::future::poll_fn(|waker| match self.0.as_mut_slice().first_mut() {
             Some(future) => std::pin::Pin::new(future).poll(waker).map(Some),
             None => std::task::Poll::Ready(None),
@@ -107,7 +107,7 @@ impl<V: Portable> Gathering<V> {
         result
     }
 
-    async fn gather(mut self) -> Result<Vec<V>, TaskError> {
+    async fn all(mut self) -> Result<Vec<V>, TaskError> {
         let mut results = Vec::with_capacity(self.0.len());
         while let Some(result) = self.next().await {
             results.push(result?);
@@ -116,7 +116,7 @@ impl<V: Portable> Gathering<V> {
     }
 }
 
-impl<V> Drop for Gathering<V> {
+impl<V> Drop for OrderedResults<V> {
     fn drop(&mut self) {
         Future::abort_all(self.0.as_slice());
     }

@@ -1,7 +1,7 @@
-//! A map that yields results as they come, for more items than fit into memory. It must never know
-//! how many items there are: nothing is collected.
+//! Maps that yield each result when its task ends, for more items than fit into memory. They never
+//! collect items or results, and must never know the number of items.
 
-use super::operation::{Given, Operation};
+use super::operation::{IntoShared, Operation};
 use super::{Grain, Map};
 use futures_util::future::{Either, TryFutureExt};
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
@@ -10,7 +10,7 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{AbortOnDrop, Context, Portable};
 use ultramarine_topology::Distance;
 
-/// How many tasks are under way for each worker thread, unless the program says how many.
+/// The default window: this number of tasks for each worker thread.
 const TASKS_PER_WORKER: usize = 4;
 
 fn one<R>(result: R) -> Vec<R> {
@@ -20,19 +20,19 @@ fn one<R>(result: R) -> Vec<R> {
 impl<O, G, I> Map<O, G, I>
 where
     I: IntoIterator<Item: Portable>,
-    G: Given,
-    O: Operation<I::Item, Given = G::Handle>,
+    G: IntoShared,
+    O: Operation<I::Item, Handle = G::Handle>,
 {
-    /// Each result when it is there: the item's number, counted from 0, and what came out.
+    /// Runs the map as a stream: yields each result when its task ends, with the number of its item
+    /// (counted from 0).
     ///
-    /// As many tasks as fit the [`window`](Self::window) are under way; the items of the next are
-    /// taken when the results of one have been taken from the stream. With
-    /// [`chunks`](Self::chunks) the results of a chunk come together. A stream that is dropped
-    /// cancels what is under way.
+    /// At most [`window`](Self::window) tasks exist at a time. The stream takes the items of the
+    /// next task when the program has taken the results of one. With [`chunks`](Self::chunks) the
+    /// results of a chunk come together. Dropping the stream cancels its tasks.
     ///
     /// ```text
     ///    items x₁ x₂ x₃ x₄ … ──→ │ f x₂  f x₃  f x₄ │ ──→ (0, f x₁) …
-    ///      taken one by one        window: 3 under way       as they end
+    ///      taken one by one        window of 3 tasks         as they end
     /// ```
     ///
     /// ```
@@ -52,15 +52,15 @@ where
     /// }
     /// ```
     ///
-    /// The number beside a result is its item's, also with [`chunks`](Map::chunks) or
-    /// [`slices`](Map::slices). To end early when something happens, use `take_until` of
-    /// `futures_util::StreamExt`: `stream.take_until(asked_to_end())` ends when the job is asked
-    /// to, and its drop cancels the rest.
+    /// The number is that of the item also with [`chunks`](Map::chunks) and
+    /// [`slices`](Map::slices). To end early on an event, use `take_until` of
+    /// `futures_util::StreamExt`: `stream.take_until(shutdown_requested())` ends when the job is
+    /// asked to, and its drop cancels the remaining tasks.
     ///
     /// # Errors
     ///
-    /// A task that ended without a result yields the error in its place. The stream goes on with
-    /// the others: who asks for more after an error gets their results.
+    /// If a task ends without a result, the stream yields its error in place of the results. A
+    /// program that goes on with the stream gets the results of the other tasks.
     pub fn stream(
         self,
         cx: &Context,
@@ -98,9 +98,9 @@ where
         stream::iter(tasks).buffer_unordered(window).flatten()
     }
 
-    /// All results, in the order of the items, of a function that may fail; or the first error that
-    /// comes, of whatever item: the rest is cancelled. All tasks are under way at once, and
-    /// [`slices`](Self::slices) are as many tasks as there are items.
+    /// Runs a map whose function returns a `Result`. Returns all values in the order of the items,
+    /// or the error that comes first, of any item; then it cancels the other tasks. All tasks exist
+    /// at once. [`slices`](Self::slices) has no effect: each item is a task.
     ///
     /// ```
     /// use ultramarine::prelude::*;
@@ -115,13 +115,13 @@ where
     ///
     /// # Errors
     ///
-    /// The outer: a task ended without a result. The inner: that of the function.
+    /// The outer error: a task ended without a result. The inner error: that of the function.
     pub async fn try_run<R, E>(self, cx: &Context) -> Result<Result<Vec<R>, E>, TaskError>
     where
         O: Operation<I::Item, Output = Result<R, E>>,
     {
         let mut found: Vec<Option<R>> = Vec::new();
-        // A window would leave workers idle that wait for the results of others.
+        // With a window, workers would wait idly for the results of others.
         let mut results = pin!(self.window(usize::MAX).stream(cx));
         while let Some((number, result)) = results.try_next().await? {
             match result {
@@ -132,7 +132,7 @@ where
                 Err(error) => return Ok(Err(error)),
             }
         }
-        // Each item has a result, or there would have been an error.
+        // Each item has a result, or the loop would have returned an error.
         Ok(Ok(found.into_iter().flatten().collect()))
     }
 }

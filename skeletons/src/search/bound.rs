@@ -1,24 +1,24 @@
-//! Branch and bound: finding a node of the greatest value without visiting all.
+//! Branch and bound: finds a node of the greatest value without visiting all nodes.
 //!
-//! The greatest value found so far, the *incumbent*, is known on every PE, and subtrees that cannot
-//! beat it are left out. A better node goes the following way:
+//! The greatest value found so far, the *incumbent*, is known on every PE. A search prunes subtrees
+//! whose bound does not exceed it. A better node travels as follows:
 //!
-//! - The PE that finds it keeps it, uses its value at once, and sends it home, to the PE that began
-//!   the search.
-//! - Home keeps the best node, and tells its value to all who take part. Who joins them asks for
-//!   it.
+//! - The PE that finds it keeps it, uses its value at once, and sends it to the *home* PE, which
+//!   began the search.
+//! - The home PE keeps the best node and sends its value to all PEs that take part. A PE that joins
+//!   asks the home PE for the value.
 //! - When a task ends, its result is at least as good as the best node that its PE keeps.
 //!
-//! Why that is right when processes die: a subtree is left out because of a node that the PE keeps,
-//! or one that home keeps. In the first case the task that leaves it out ends with a node as good,
-//! or does not end, and is run again. The second is as good as found, since without home nobody
-//! waits.
+//! Why pruning is safe when processes die: a task prunes a subtree because of a node that either
+//! its own PE or the home PE keeps. In the first case the task returns a node as good, or its PE
+//! dies and the task runs again. In the second case the node is as good as found, because without
+//! the home PE no task waits for the result.
 //!
-//! Why nothing is left in memory: values still travel when the search has ended, and nobody knows
-//! whether they come before the word to forget it or after. So only the search's own tasks, which
-//! have ended by then, begin to share anything; who hears a value must have one already.
+//! Why no values stay in memory: values may still be on their way when the search has ended, before
+//! or after the message that tells a PE to forget them. So only the search's own tasks, which have
+//! ended by then, create shared values; a message from another PE only changes a value that exists.
 
-use super::task::{ForgetsAtEnd, Kind, Onward, search};
+use super::task::{ForgetOnDrop, Pruning, SearchType, search};
 use super::{Splitting, Tree};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,39 +27,39 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Key};
 use ultramarine_topology::Pe;
 
-/// A tree in which values are known, and limits of what is below.
+/// A [`Tree`] whose nodes have values, and upper bounds of the values below them.
 pub trait Bounded: Tree<Node: Clone> {
-    /// What a node is worth as a solution, less than [`u64::MAX`]; `None` if it is none.
+    /// The value of a node as a solution, less than [`u64::MAX`]; `None` if it is not a solution.
     fn value(&self, node: &Self::Node) -> Option<u64>;
 
-    /// What neither this node nor any below it exceeds. The lower, the more is left out.
+    /// An upper bound of the values of this node and all nodes below it. A lower bound prunes more.
     fn bound(&self, node: &Self::Node) -> u64;
 
-    /// Whether the children of each node come with falling bounds. Then the first that is left out
-    /// leaves out all siblings after it as well: they are not even generated. If the bounds do not
-    /// fall, solutions may be missed.
+    /// Whether the bounds of the children of each node never rise from one child to the next. Then
+    /// the first child that is pruned prunes all later siblings, which are not even generated. If
+    /// this returns `true` and the bounds do rise, the search may miss the best node.
     fn has_falling_bounds(&self) -> bool {
         false
     }
 }
 
-/// A node of the greatest value in the tree below `root`, which is one of them, and that value;
-/// `None` if no node is a solution. Of several with that value it may be any. Children that are
-/// likelier to be good should come first.
+/// Finds a node of the greatest value in the tree of `root`, `root` included. Returns the value and
+/// the node; `None` if no node is a solution. If several nodes have this value, it returns any of
+/// them. The search is faster if [`Tree::children`] yields promising children first.
 ///
 /// ```text
-///    PE 3 finds a node of 17              PE 5 leaves out what is bound to 17
+///    PE 3 finds a node of value 17        PE 5 prunes subtrees with a bound of 17
 ///      │ node, 17                          ↑ 17
-///      └───→ home, who began the search, ──┴──→ 17: all others who take part
-///            keeps the best node
+///      └───→ the home PE, which began ─────┴──→ 17: all other PEs that take part
+///            the search, keeps the node
 /// ```
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
 /// use ultramarine::prelude::*;
 ///
-/// /// Which of these weights to take, so that they come as near to the limit as they can. A node
-/// /// is how many have been looked at, and what those taken weigh.
+/// /// Chooses weights whose sum comes as near to the limit as possible. A node is the number of
+/// /// weights considered so far, and the sum of those chosen.
 /// #[derive(Clone, Serialize, Deserialize)]
 /// struct Load {
 ///     weights: Vec<u64>,
@@ -93,9 +93,9 @@ pub trait Bounded: Tree<Node: Clone> {
 ///
 /// # Errors
 ///
-/// A task ended without a result. Then, as when the search is dropped, its other tasks are
-/// cancelled. One that is stopped only later, or that processes which died should have stopped, may
-/// leave a little in a PE's memory until the job ends.
+/// A task ended without a result. The other tasks of the search are then cancelled, as they are
+/// when the search is dropped. A task that stops later than that, or that a dead process should
+/// have stopped, may leave its incumbent in the memory of a PE until the job ends.
 pub async fn par_maximise<T>(
     cx: &Context,
     splitting: Splitting,
@@ -106,9 +106,9 @@ where
     T: Bounded,
 {
     let key = cx.new_key();
-    let _forgets = ForgetsAtEnd(cx, key);
+    let _forget = ForgetOnDrop(cx, key);
     let found = search(cx, key, splitting, Maximum, tree, root).await?;
-    let kept = cx.known::<Best<T::Node>>(key).and_then(|best| best.get());
+    let kept = cx.known::<BestNode<T::Node>>(key).and_then(|best| best.get());
     Ok(better(found, kept))
 }
 
@@ -125,21 +125,21 @@ impl Incumbent {
         self.beyond.load(Ordering::Acquire) <= value
     }
 
-    /// Takes a value in.
+    /// Records a value.
     fn raise(&self, value: u64) {
         self.beyond.fetch_max(value.saturating_add(1), Ordering::Release);
     }
 }
 
 /// The best node that a PE keeps.
-struct Best<N>(Mutex<Option<(u64, N)>>);
+struct BestNode<N>(Mutex<Option<(u64, N)>>);
 
-impl<N: Clone> Best<N> {
+impl<N: Clone> BestNode<N> {
     fn get(&self) -> Option<(u64, N)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Keeps a node if it is better.
+    /// Keeps a node if it is better than the one that is kept.
     fn raise(&self, value: u64, node: &N) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(known, _)| *known < value) {
@@ -148,105 +148,112 @@ impl<N: Clone> Best<N> {
     }
 }
 
-impl<N> Default for Best<N> {
+impl<N> Default for BestNode<N> {
     fn default() -> Self {
-        Best(Mutex::new(None))
+        BestNode(Mutex::new(None))
     }
 }
 
-/// What travels home.
+/// A message to the home PE: a better node.
 #[derive(Serialize, Deserialize)]
-struct Find<N> {
+struct Improvement<N> {
     key: Key,
     value: u64,
     node: N,
 }
 
-pub(super) struct Desk<N> {
+/// What a task uses beside the nodes: the values that its PE keeps for the search.
+pub(super) struct PeKnowledge<N> {
     cx: Context,
     key: Key,
     incumbent: Arc<Incumbent>,
-    best: Arc<Best<N>>,
+    best: Arc<BestNode<N>>,
 }
 
 #[derive(Clone, Copy)]
 struct Maximum;
 
-impl<T: Bounded> Kind<T> for Maximum {
-    type Found = Option<(u64, T::Node)>;
-    type Desk = Desk<T::Node>;
+impl<T: Bounded> SearchType<T> for Maximum {
+    type Output = Option<(u64, T::Node)>;
+    type Knowledge = PeKnowledge<T::Node>;
 
-    fn begin(self, cx: &Context, key: Key) -> (Desk<T::Node>, Self::Found) {
+    fn begin(self, cx: &Context, key: Key) -> (PeKnowledge<T::Node>, Self::Output) {
         let mut is_first = false;
-        let best = cx.shared(key, Best::default);
+        let best = cx.shared(key, BestNode::default);
         let incumbent = cx.shared(key, || {
             is_first = true;
             Incumbent::default()
         });
         if is_first && key.home != cx.pe() {
-            // What home told all others before is known here, too, as soon as the answer is there.
-            let _ = cx.tell(key.home, brief::<T::Node>, (key, cx.pe()));
+            // The answer brings the values that the home PE sent to all others before.
+            let _ = cx.tell(key.home, send_incumbent::<T::Node>, (key, cx.pe()));
         }
-        (Desk { cx: cx.clone(), key, incumbent, best }, None)
+        (PeKnowledge { cx: cx.clone(), key, incumbent, best }, None)
     }
 
-    fn visit(self, desk: &Desk<T::Node>, tree: &T, node: &T::Node, _: &mut Self::Found) -> Onward {
-        let value = tree.value(node).filter(|value| desk.incumbent.is_below(*value));
+    fn visit(
+        self,
+        knowledge: &PeKnowledge<T::Node>,
+        tree: &T,
+        node: &T::Node,
+        _: &mut Self::Output,
+    ) -> Pruning {
+        let value = tree.value(node).filter(|value| knowledge.incumbent.is_below(*value));
         if let Some(value) = value {
-            // In this order: nobody leaves anything out because of a node that is not kept.
-            desk.best.raise(value, node);
-            desk.incumbent.raise(value);
-            let find = Find { key: desk.key, value, node: node.clone() };
-            // If it cannot be told, the task's result has it, too.
-            let _ = desk.cx.tell(desk.key.home, keep::<T::Node>, find);
+            // In this order: no task prunes because of a node that is not kept.
+            knowledge.best.raise(value, node);
+            knowledge.incumbent.raise(value);
+            let improvement = Improvement { key: knowledge.key, value, node: node.clone() };
+            // If the message cannot be sent, the task's result still has the node.
+            let _ = knowledge.cx.tell(knowledge.key.home, keep_improvement::<T::Node>, improvement);
         }
-        if desk.incumbent.is_below(tree.bound(node)) {
-            Onward::Down
+        if knowledge.incumbent.is_below(tree.bound(node)) {
+            Pruning::Nothing
         } else if tree.has_falling_bounds() {
-            Onward::Up
+            Pruning::SubtreeAndSiblings
         } else {
-            Onward::Across
+            Pruning::Subtree
         }
     }
 
-    fn merge(self, found: &mut Self::Found, other: Self::Found) {
+    fn merge(self, found: &mut Self::Output, other: Self::Output) {
         *found = better(found.take(), other);
     }
 
-    fn end(self, desk: &Desk<T::Node>, found: &mut Self::Found) {
-        *found = better(found.take(), desk.best.get());
+    fn end(self, knowledge: &PeKnowledge<T::Node>, found: &mut Self::Output) {
+        *found = better(found.take(), knowledge.best.get());
     }
 }
 
-/// The one of greater value.
+/// The node of greater value; the first if they are equal.
 fn better<N>(one: Option<(u64, N)>, other: Option<(u64, N)>) -> Option<(u64, N)> {
     let value = |found: &Option<(u64, N)>| found.as_ref().map(|(value, _)| *value);
     if value(&other) > value(&one) { other } else { one }
 }
 
-/// Keeps a find at home, and tells all who take part its value, if it is the best.
-async fn keep<N: Clone + Send + 'static>(cx: Context, find: Find<N>) {
-    let Find { key, value, node } = find;
-    // Unless the search has ended.
-    let Some(best) = cx.known::<Best<N>>(key) else { return };
-    // Home's own finds are kept already.
+/// On the home PE: keeps a better node, and sends its value to all PEs if it is the best.
+async fn keep_improvement<N: Clone + Send + 'static>(cx: Context, improvement: Improvement<N>) {
+    let Improvement { key, value, node } = improvement;
+    // The search may have ended.
+    let Some(best) = cx.known::<BestNode<N>>(key) else { return };
+    // A node that the home PE found itself is kept already.
     best.raise(value, &node);
     if best.get().is_some_and(|(known, _)| known == value) {
-        let _ = cx.tell_all(hear, (key, value));
+        let _ = cx.tell_all(raise_incumbent, (key, value));
     }
 }
 
-/// Tells a PE that has joined the value of what home keeps. Asked after home has told all others,
-/// so that the PE hears of each find in one way or the other.
-async fn brief<N: Clone + Send + 'static>(cx: Context, (key, pe): (Key, Pe)) {
-    let kept = cx.known::<Best<N>>(key).and_then(|best| best.get());
+/// On the home PE: sends the incumbent to a PE that has joined. The joining PE asks after it has
+/// created its own incumbent, so it receives every value, by this answer or by a message to all.
+async fn send_incumbent<N: Clone + Send + 'static>(cx: Context, (key, pe): (Key, Pe)) {
+    let kept = cx.known::<BestNode<N>>(key).and_then(|best| best.get());
     if let Some((value, _)) = kept {
-        let _ = cx.tell(pe, hear, (key, value));
+        let _ = cx.tell(pe, raise_incumbent, (key, value));
     }
 }
 
-/// Hears what home keeps, if this PE takes part.
-async fn hear(cx: Context, (key, value): (Key, u64)) {
+/// On any PE: records the value of the home PE's node, if this PE takes part in the search.
+async fn raise_incumbent(cx: Context, (key, value): (Key, u64)) {
     let incumbent = cx.known::<Incumbent>(key);
     incumbent.iter().for_each(|incumbent| incumbent.raise(value));
 }

@@ -1,19 +1,20 @@
-//! Visiting every node of a tree.
+//! Enumeration: visits every node of a tree.
 
-use super::task::{Kind, Onward, search};
+use super::task::{Pruning, SearchType, search};
 use super::{Splitting, Tree};
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Key, Portable};
 
-/// Visits each node of the tree below `root`, which is one of them: `visit` adds what it finds to
-/// what its task has found so far, at first `R`'s default, and `merge` adds what another task has
-/// found. In which order nodes are visited and findings merged is not said.
+/// Visits each node of the tree of `root`, `root` included, and accumulates a result.
+///
+/// Each task has an accumulator, which begins as `R::default()`. `visit` adds a node to it, and
+/// `merge` adds the accumulator of another task. The order of visits and merges is unspecified.
 ///
 /// ```text
-///       caller ●  visits from the root, depth first      ┈→ who steals a task visits its subtrees
-///            ╱ │ ╲                                           with findings of its own
+///       caller ●  visits from the root, depth first      ┈→ a thief visits the subtrees of the
+///            ╱ │ ╲                                           task that it steals
 ///           ●  ●  ○ ┈→ PE 3: ○ ┈→ PE 5
 ///       found ←── merge ──── found ← merge ── found      on the way back
 /// ```
@@ -22,7 +23,7 @@ use ultramarine_runtime::executor::{Context, Key, Portable};
 /// use serde::{Deserialize, Serialize};
 /// use ultramarine::prelude::*;
 ///
-/// /// A node is how many levels there are below it.
+/// /// A complete binary tree. A node is the number of levels below it.
 /// #[derive(Clone, Serialize, Deserialize)]
 /// struct Binary;
 ///
@@ -58,8 +59,8 @@ where
     M: Fn(&mut R, R) + Stateless,
 {
     const { (V::CHECKED, M::CHECKED) };
-    let kind = Enumeration { visit, merge, found: PhantomData };
-    search(cx, cx.new_key(), splitting, kind, tree, root).await
+    let enumeration = Enumeration { visit, merge, found: PhantomData };
+    search(cx, cx.new_key(), splitting, enumeration, tree, root).await
 }
 
 struct Enumeration<V, M, R> {
@@ -75,23 +76,23 @@ impl<V: Copy, M: Copy, R> Clone for Enumeration<V, M, R> {
 }
 impl<V: Copy, M: Copy, R> Copy for Enumeration<V, M, R> {}
 
-impl<T, V, M, R> Kind<T> for Enumeration<V, M, R>
+impl<T, V, M, R> SearchType<T> for Enumeration<V, M, R>
 where
     T: Tree,
     V: Fn(&T, &T::Node, &mut R) + Stateless,
     M: Fn(&mut R, R) + Stateless,
     R: Portable + Default,
 {
-    type Found = R;
-    type Desk = ();
+    type Output = R;
+    type Knowledge = ();
 
     fn begin(self, _: &Context, _: Key) -> ((), R) {
         ((), R::default())
     }
 
-    fn visit(self, (): &(), tree: &T, node: &T::Node, found: &mut R) -> Onward {
+    fn visit(self, (): &(), tree: &T, node: &T::Node, found: &mut R) -> Pruning {
         (self.visit)(tree, node, found);
-        Onward::Down
+        Pruning::Nothing
     }
 
     fn merge(self, found: &mut R, other: R) {

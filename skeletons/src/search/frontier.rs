@@ -1,20 +1,21 @@
-//! What a search has still to visit: it must never know of tasks, nor why something is taken out.
+//! The frontier: the nodes that a task of a search has not visited yet. It must never know of
+//! tasks, nor why nodes are taken out.
 
 use std::collections::VecDeque;
 use std::vec;
 
-/// How many nodes are handed over at a time at most: enough for thieves to be busy, and few enough
-/// that their bytes do not matter. [`Splitting`](super::Splitting) says this number, too.
+/// The largest number of nodes taken out at a time: enough to keep thieves busy, and few enough to
+/// be cheap to send. The docs of [`Splitting`](super::Splitting) state this number, too.
 const HANDED_OVER_MAX: usize = 256;
 
-/// The siblings still to visit on each level between a task's first nodes and the node that it has
-/// come to: iterators, so that nothing is generated before its turn comes.
+/// The siblings still to visit on each level from a task's first nodes down to its current node.
+/// They are iterators, so that a node is generated only when its turn comes.
 pub(super) struct Frontier<I, N> {
     levels: VecDeque<Level<I, N>>,
 }
 
 struct Level<I, N> {
-    /// Generated ahead of time, to be divided.
+    /// Nodes that were generated early, by a split.
     listed: vec::IntoIter<N>,
     lazy: Option<I>,
 }
@@ -44,26 +45,26 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
         None
     }
 
-    /// Goes down to the children of the node that came last.
+    /// Continues with the children of the last node.
     #[inline]
     pub(super) fn descend(&mut self, children: I) {
-        // Most nodes of most trees are leaves, and many of their iterators say so.
+        // Most nodes of most trees are leaves, and their iterators often know it.
         if children.size_hint().1 != Some(0) {
             let listed = Vec::new().into_iter();
             self.levels.push_back(Level { listed, lazy: Some(children) });
         }
     }
 
-    /// Leaves out the siblings of the node that came last, as far as they have not been generated.
-    pub(super) fn leave_siblings(&mut self) {
+    /// Drops the siblings of the last node that have not been generated.
+    pub(super) fn prune_siblings(&mut self) {
         if let Some(level) = self.levels.back_mut() {
             level.lazy = None;
         }
     }
 
-    /// Takes out every other node of all levels, beginning with the highest, where the largest
-    /// subtrees are. What stays and what goes are about the same, if there are not too many to look
-    /// at.
+    /// Takes out every other node, from the highest level down, because the largest subtrees are at
+    /// the top. Both halves have about the same number of nodes, unless the limit
+    /// [`HANDED_OVER_MAX`] is reached.
     pub(super) fn split(&mut self) -> Vec<N> {
         let (mut parted, mut levels) = (Vec::new(), Vec::new());
         let mut goes = false;
@@ -78,10 +79,10 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
                 if goes { parted.push(node) } else { kept.push(node) }
             }
             if parted.len() == HANDED_OVER_MAX {
-                // What was not looked at comes after what was.
+                // Nodes not yet looked at come after those kept.
                 levels.push(level);
             }
-            // Levels without any nodes would be looked at again each time.
+            // An empty level would be looked at again by each split.
             if !kept.is_empty() {
                 levels.push(Level { listed: kept.into_iter(), lazy: None });
             }
@@ -90,8 +91,8 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
         parted
     }
 
-    /// Takes out what is left of the highest level that has anything left, up to
-    /// [`HANDED_OVER_MAX`] nodes. Beyond that they stay.
+    /// Takes out the nodes of the highest level that has any, at most [`HANDED_OVER_MAX`]. Further
+    /// nodes stay.
     pub(super) fn take_highest(&mut self) -> Vec<N> {
         while let Some(level) = self.levels.front_mut() {
             let nodes: Vec<N> = std::iter::from_fn(|| level.next()).take(HANDED_OVER_MAX).collect();
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A node of a tree in which each has as many children as it has left.
+    /// A tree in which node `n` has the children `0..n`.
     fn children(n: u32) -> std::ops::Range<u32> {
         0..n
     }
@@ -127,7 +128,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_node_is_visited_by_one(first in prop::collection::vec(0..7_u32, 0..9), steps in prop::collection::vec((0..40_usize, any::<bool>()), 0..12)) {
+        fn each_node_is_visited_by_one(
+            first in prop::collection::vec(0..7_u32, 0..9),
+            steps in prop::collection::vec((0..40_usize, any::<bool>()), 0..12),
+        ) {
             let mut all = visit(&mut Frontier::new(first.clone()), usize::MAX);
             let mut frontiers = vec![Frontier::new(first)];
             let mut seen = Vec::new();
@@ -159,23 +163,23 @@ mod tests {
         assert_eq!(endless.split().len(), HANDED_OVER_MAX);
         assert_eq!(endless.take_highest().len(), HANDED_OVER_MAX);
         let one = Frontier::<std::ops::Range<u32>, _>::new(vec![7]).split();
-        assert_eq!(one, [7], "a single one is better with the idle");
+        assert_eq!(one, [7], "a single node goes to the idle worker");
     }
 
     #[test]
-    fn siblings_that_do_not_exist_yet_can_be_left_out() {
+    fn siblings_that_are_not_generated_yet_can_be_pruned() {
         let mut frontier = Frontier::<std::ops::Range<u32>, _>::new(vec![5, 9]);
         assert_eq!(frontier.next(), Some(5));
         frontier.descend(children(5));
         assert_eq!(frontier.next(), Some(0));
-        frontier.leave_siblings();
+        frontier.prune_siblings();
         assert_eq!(frontier.next(), Some(9));
-        frontier.leave_siblings();
+        frontier.prune_siblings();
         assert_eq!(frontier.next(), None);
     }
 
     #[test]
-    fn the_order_of_what_stays_is_kept() {
+    fn the_nodes_that_stay_keep_their_order() {
         let mut frontier = Frontier::<std::ops::Range<u32>, _>::new(vec![5, 9]);
         assert_eq!(frontier.next(), Some(5));
         frontier.descend(children(5));

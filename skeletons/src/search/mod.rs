@@ -1,27 +1,27 @@
-//! Searching trees that are generated on the way: enumeration, and branch and bound.
+//! Searches of trees that are generated on the way: enumeration, and branch and bound.
 //!
-//! A [`Tree`] says which children a node has; nobody holds more of it than the way to the node that
-//! he has come to, so that it may be of any depth. A task visits nodes depth first. How it comes to
-//! share its work is [`Splitting`]:
+//! A [`Tree`] is a function from a node to its children. A task visits nodes depth first and stores
+//! only the path to its current node, so a tree may have any depth. [`Splitting`] says when a task
+//! gives work to others:
 //!
 //! ```text
-//!   depth 2: a task for each          budget 1000: who has visited     steal-driven: when nothing
-//!   node down to depth 2              1000 hands on the rest of        waits to be stolen, half of
-//!                                     its highest level, 256 at most   what is left, 256 at most
+//!   depth 2: a task for each       budget 1000: after 1000 visits   steal-driven: when no task
+//!   node down to depth 2           the rest of the highest level    waits to be stolen, half of
+//!                                  becomes tasks, 256 at most       the rest, 256 nodes at most
 //!          ●                                 ●                                ●
 //!       ╱  │  ╲                           ╱  │  ╲                          ╱  │  ╲
 //!      ○   ○   ○                         ●   ○   ○                        ●   ●   ○
 //!     ╱╲  ╱╲  ╱╲                        ╱╲                               ╱╲   ┆
 //!    ○ ○ ○ ○ ○ ○                       ● …                              ● ○  …
-//!              ● the task's own way      ○ what becomes tasks of others
+//!              ● visited by the task itself      ○ becomes a task for others
 //! ```
 //!
 //! A search must never know which PE takes a task, nor what a node means.
 //!
-//! Depth-bounded splitting is simple and even for regular trees; budgets suit trees of which nobody
-//! knows the shape; steal-driven splitting makes tasks only where they are taken (lazy splitting:
-//! Tzannes, Caragea, Barua and Vishkin 2010; the three as skeletons: `YewPar`, Archibald et al.
-//! 2020).
+//! Depth-bounded splitting is simple, and fair for regular trees. Budgets suit trees of unknown
+//! shape. Steal-driven splitting makes tasks only where thieves take them. (Lazy splitting:
+//! Tzannes, Caragea, Barua and Vishkin 2010. The three as skeletons: `YewPar`, Archibald et al.
+//! 2020.)
 
 mod bound;
 mod enumerate;
@@ -34,28 +34,31 @@ pub use enumerate::par_enumerate;
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;
 
-/// A tree whose nodes are generated when the search comes to them. The value is what all nodes have
-/// in common (a graph, a board's size); it is sent once to each PE that takes part. What each PE
-/// makes of it for itself goes into a field that does not travel: `#[serde(skip)] table:
-/// OnceLock<Table>`.
+/// A tree whose nodes are generated when the search gets to them.
+///
+/// The value of this type is the data that all nodes share, such as a graph or the size of a board.
+/// It is sent once to each PE that takes part. Data that each PE computes from it goes into a field
+/// that is not sent: `#[serde(skip)] table: OnceLock<Table>`.
+///
+/// The example at [`par_enumerate`] implements it.
 pub trait Tree: Portable + Sync {
-    /// A node, with all that its children depend on.
+    /// A node, with all data that its children depend on.
     type Node: Portable;
 
-    /// The children of a node, generated one by one.
+    /// Generates the children of a node one by one.
     fn children(&self, node: Self::Node) -> impl Iterator<Item = Self::Node> + Send;
 }
 
-/// When a search makes tasks for others.
+/// When a task of a search splits off tasks for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Splitting {
-    /// A task for each node of this depth and above; the root's depth is 0.
+    /// Each node of this depth or less is a task. The depth of the root is 0.
     Depth(u32),
-    /// A task that has visited this many nodes (at least one; those that are left out do not count)
-    /// makes a task of each node that is left on its highest level, of 256 at most, and goes on
-    /// with what stays: the level's rest has its turn when this many more have been visited.
+    /// After this number of visits (at least 1; pruned nodes do not count) a task makes a task of
+    /// each unvisited node of its highest level, 256 at most. It goes on with the rest, and does
+    /// the same after this number of further visits.
     Budget(u64),
-    /// Whenever no task waits on this PE, half of the nodes that are left become one, of 256 nodes
-    /// at most.
+    /// Whenever no task waits to be stolen on this PE, half of the unvisited nodes become one task,
+    /// 256 nodes at most.
     StealDriven,
 }

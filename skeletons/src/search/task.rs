@@ -1,129 +1,145 @@
-//! The loop that visits nodes and splits off tasks, the same for every kind of search: it must
-//! never know what is looked for.
+//! The loop that visits nodes and splits off tasks. All types of search share it, so it must never
+//! know what is searched for.
 
 use super::frontier::Frontier;
 use super::{Splitting, Tree};
+use crate::ResultFuture;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
-use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{AbortOnDrop, Context, Key, Portable, Shared};
 use ultramarine_topology::Distance;
 
-/// Where a search goes on from a node.
-pub(super) enum Onward {
-    /// To its children.
-    Down,
-    /// To its next sibling.
-    Across,
-    /// To what comes after all of its siblings, as far as that is known.
-    Up,
+/// What a search leaves out after the visit of a node.
+pub(super) enum Pruning {
+    /// Nothing: it visits the children next.
+    Nothing,
+    /// The node's children.
+    Subtree,
+    /// The node's children, and its later siblings as far as they have not been generated.
+    SubtreeAndSiblings,
 }
 
-/// What is done with the nodes.
-pub(super) trait Kind<T: Tree>: Stateless {
-    /// What comes out.
-    type Found: Portable;
-    /// What a visit knows beside the node.
-    type Desk: Send + Sync;
+/// A type of search (`YewPar`'s word): what a task does with each node, and what it returns.
+pub(super) trait SearchType<T: Tree>: Stateless {
+    /// What a task returns.
+    type Output: Portable;
+    /// What a visit uses beside the node, such as the best value known on this PE.
+    type Knowledge: Send + Sync;
 
-    /// Before a task's first visit.
-    fn begin(self, cx: &Context, key: Key) -> (Self::Desk, Self::Found);
-    /// Looks at a node.
-    fn visit(self, desk: &Self::Desk, tree: &T, node: &T::Node, found: &mut Self::Found) -> Onward;
-    /// Adds what another task has found.
-    fn merge(self, found: &mut Self::Found, other: Self::Found);
-    /// When all of the task's nodes have been visited.
-    fn end(self, _: &Self::Desk, _: &mut Self::Found) {}
+    /// Called before a task's first visit.
+    fn begin(self, cx: &Context, key: Key) -> (Self::Knowledge, Self::Output);
+    /// Visits a node.
+    fn visit(
+        self,
+        knowledge: &Self::Knowledge,
+        tree: &T,
+        node: &T::Node,
+        found: &mut Self::Output,
+    ) -> Pruning;
+    /// Adds the output of another task.
+    fn merge(self, found: &mut Self::Output, other: Self::Output);
+    /// Called when the task has visited all of its nodes.
+    fn end(self, _: &Self::Knowledge, _: &mut Self::Output) {}
 }
 
-/// A part of a search: nodes whose subtrees are to be searched.
+/// The argument of a search task: nodes whose subtrees the task searches.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "T: Tree")]
-pub(super) struct Part<T: Tree> {
+pub(super) struct SearchTask<T: Tree> {
     tree: Shared<T>,
-    /// Under which the PEs share what they share.
+    /// The key of the values that each PE keeps for this search.
     key: Key,
     splitting: Splitting,
-    /// Of all of these nodes, for depth-bounded splitting.
+    /// The depth of these nodes in the tree, for depth-bounded splitting.
     depth: u32,
     nodes: Vec<T::Node>,
 }
 
-type Ending<R> = Pin<Box<dyn std::future::Future<Output = Result<R, TaskError>> + Send>>;
-
-/// Searches the tree below `root`; the PEs share what they share under `key`.
+/// Searches the tree below `root`. Each PE keeps its values for this search under `key`.
 pub(super) async fn search<T, K>(
     cx: &Context,
     key: Key,
     splitting: Splitting,
-    kind: K,
+    search_type: K,
     tree: T,
     root: T::Node,
-) -> Result<K::Found, TaskError>
+) -> Result<K::Output, TaskError>
 where
     T: Tree,
-    K: Kind<T>,
+    K: SearchType<T>,
 {
-    let part = Part { tree: cx.share(tree), key, splitting, depth: 0, nodes: vec![root] };
-    // A task like the others: the caller only waits, and may be the main task, which runs beside
-    // the workers if it has to.
-    let visit = move |cx, part| visit_part::<T, K>(cx, kind, part);
-    AbortOnDrop::new(cx.spawn(Distance::ZERO, visit, part)).await?
+    let root_task =
+        SearchTask { tree: cx.share(tree), key, splitting, depth: 0, nodes: vec![root] };
+    // The root is a task like the others. The caller only waits: it may be the main task, which can
+    // run on a thread beside the workers.
+    let run = move |cx, task| run_search_task::<T, K>(cx, search_type, task);
+    AbortOnDrop::new(cx.spawn(Distance::ZERO, run, root_task)).await?
 }
 
-/// Has all PEs forget what they shared for a search, at its end or when it is dropped; home at
-/// once: then what its tasks still have to say is not passed on.
-pub(super) struct ForgetsAtEnd<'a>(pub(super) &'a Context, pub(super) Key);
+/// At its end, or when it is dropped, a search tells all PEs to forget its values. The home PE
+/// forgets at once, so that it passes no late improvements on.
+pub(super) struct ForgetOnDrop<'a>(pub(super) &'a Context, pub(super) Key);
 
-impl Drop for ForgetsAtEnd<'_> {
+impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
-        let ForgetsAtEnd(cx, key) = *self;
+        let ForgetOnDrop(cx, key) = *self;
         cx.forget(key);
-        // A job that is ending forgets all.
+        // If the job is ending, this fails, and all values go anyway.
         let _ = cx.tell_all(async |cx: Context, key| cx.forget(key), key);
     }
 }
 
-fn visit_part<T, K>(cx: Context, kind: K, part: Part<T>) -> Ending<K::Found>
+fn run_search_task<T, K>(
+    cx: Context,
+    search_type: K,
+    task: SearchTask<T>,
+) -> ResultFuture<K::Output>
 where
     T: Tree,
-    K: Kind<T>,
+    K: SearchType<T>,
 {
     let visit = async move {
-        let Part { tree, key, splitting, depth, nodes } = part;
-        let (desk, mut found) = kind.begin(&cx, key);
-        let mut parts = Vec::new();
-        let mut part_off = |nodes: Vec<T::Node>| {
-            let task = move |cx, part| visit_part::<T, K>(cx, kind, part);
+        let SearchTask { tree, key, splitting, depth, nodes } = task;
+        let (knowledge, mut found) = search_type.begin(&cx, key);
+        let mut tasks = Vec::new();
+        let mut split_off = |nodes: Vec<T::Node>| {
+            let run = move |cx, task| run_search_task::<T, K>(cx, search_type, task);
             let depth = depth.saturating_add(1);
-            let part = Part { tree: tree.clone(), key, splitting, depth, nodes };
-            parts.push(AbortOnDrop::new(cx.spawn(Distance::ONE, task, part)));
+            let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes };
+            tasks.push(AbortOnDrop::new(cx.spawn(Distance::ONE, run, task)));
         };
         let mut frontier = Frontier::new(nodes);
         let children = |node| tree.children(node);
-        let mut visit = |node: &T::Node| kind.visit(&desk, &tree, node, &mut found);
+        let mut visit = |node: &T::Node| search_type.visit(&knowledge, &tree, node, &mut found);
         let mut splitter = Splitter { splitting, depth, visited: 0, is_work_wanted: false };
-        while go_on(&cx, &mut splitter, &mut frontier, children, &mut visit, &mut part_off) {
-            // Others have something to say: of a better node, or that they need the tree.
+        while visit_until_pause(
+            &cx,
+            &mut splitter,
+            &mut frontier,
+            children,
+            &mut visit,
+            &mut split_off,
+        ) {
+            // Other tasks wait, for example messages with a better node or requests for the tree.
             cx.yield_now().await;
         }
-        for part in parts {
-            kind.merge(&mut found, part.await??);
+        for task in tasks {
+            search_type.merge(&mut found, task.await??);
         }
-        kind.end(&desk, &mut found);
+        search_type.end(&knowledge, &mut found);
         Ok(found)
     };
     visit.boxed()
 }
 
-/// Decides what is split off.
+/// Decides when a task splits off others, and which nodes they get.
 struct Splitter {
     splitting: Splitting,
-    /// Of the nodes that the task began with.
+    /// The depth of the nodes that the task began with.
     depth: u32,
-    /// Nodes since the last split by budget.
+    /// Nodes visited since the last split by budget.
     visited: u64,
     is_work_wanted: bool,
 }
@@ -134,7 +150,7 @@ impl Splitter {
         matches!(self.splitting, Splitting::Depth(limit) if self.depth < limit)
     }
 
-    /// Whether it is time for a part of what is left to become tasks. To be asked at each node.
+    /// Whether part of the frontier should become tasks now. Called once for each node.
     fn is_due(&mut self) -> bool {
         match self.splitting {
             Splitting::Depth(_) => false,
@@ -146,7 +162,7 @@ impl Splitter {
         }
     }
 
-    /// What becomes tasks now, of what is left.
+    /// Takes the nodes of the next tasks out of the frontier, one list for each task.
     #[cold]
     fn take<I: Iterator<Item = N>, N>(&mut self, frontier: &mut Frontier<I, N>) -> Vec<Vec<N>> {
         (self.visited, self.is_work_wanted) = (0, false);
@@ -161,32 +177,33 @@ impl Splitter {
     }
 }
 
-/// Visits nodes until there are no more, or until others should have a turn (`true`). Apart from
-/// what may wait, so that it is a plain loop: within it the nodes of UTS took a tenth longer.
-fn go_on<N, I: Iterator<Item = N>>(
+/// Visits nodes until none are left (`false`) or until other tasks should have a turn (`true`). It
+/// is a function apart from the async code, so that it compiles to a plain loop: inside the async
+/// block the nodes of UTS took a tenth longer.
+fn visit_until_pause<N, I: Iterator<Item = N>>(
     cx: &Context,
     splitter: &mut Splitter,
     frontier: &mut Frontier<I, N>,
     children: impl Fn(N) -> I,
-    visit: &mut impl FnMut(&N) -> Onward,
-    part_off: &mut impl FnMut(Vec<N>),
+    visit: &mut impl FnMut(&N) -> Pruning,
+    split_off: &mut impl FnMut(Vec<N>),
 ) -> bool {
     let splits_children = splitter.splits_children();
     while let Some(node) = frontier.next() {
         let demand = cx.poll_runtime();
         splitter.is_work_wanted |= demand.is_some_and(|demand| demand.is_work_wanted);
         match visit(&node) {
-            Onward::Down if splits_children => {
-                children(node).for_each(|child| part_off(vec![child]));
+            Pruning::Nothing if splits_children => {
+                children(node).for_each(|child| split_off(vec![child]));
             }
-            Onward::Down => {
+            Pruning::Nothing => {
                 if splitter.is_due() {
-                    splitter.take(frontier).into_iter().for_each(&mut *part_off);
+                    splitter.take(frontier).into_iter().for_each(&mut *split_off);
                 }
                 frontier.descend(children(node));
             }
-            Onward::Across => {}
-            Onward::Up => frontier.leave_siblings(),
+            Pruning::Subtree => {}
+            Pruning::SubtreeAndSiblings => frontier.prune_siblings(),
         }
         if demand.is_some_and(|demand| demand.is_turn_wanted) {
             return true;

@@ -1,6 +1,7 @@
 //! Places from a topology file that the user gives.
 //!
-//! A file in [TOML](https://toml.io) says for each group of hosts what is above them:
+//! A file in [TOML](https://toml.io) has one table for each group of hosts with the same levels
+//! above them:
 //!
 //! ```toml
 //! [[hosts]]
@@ -16,17 +17,18 @@
 //! site = "annexe"                  # above all switches
 //! ```
 //!
-//! `names` is a host range as Slurm writes it, or a list of them. `switches` stands for whatever
-//! groups hosts (racks, chassis, islands); it and `site` may be left out, and no switch is above
-//! itself. Each host that takes part in the job has to be named, and no host may be named twice.
-//! Hosts are told apart by their full name or, if the file does not have that, by the name before
-//! the first dot. The file is a regular one of at most [`FILE_BYTES_MAX`] bytes.
+//! - `names` is a host range as Slurm writes it, or a list of them.
+//! - `switches` are the groups of hosts: racks, chassis, islands. No switch may be above itself.
+//! - `switches` and `site` are optional.
+//! - The file must name each host of the job, and no host twice. A host is looked up by its full
+//!   name and then, if the file does not have that, by the part before the first dot.
+//! - The file must be a regular file of at most [`FILE_BYTES_MAX`] bytes.
 
 mod read;
 mod write;
 
 pub use read::FILE_BYTES_MAX;
-pub use write::{Inexpressible, to_toml};
+pub use write::{ToTomlError, to_toml};
 
 use crate::host_list::{self, HOSTS_LIMIT, HostListError};
 use crate::{DEPTH_LIMIT, Label, LevelKind, Place, hostname};
@@ -35,7 +37,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Why a topology file is of no use.
+/// Why a topology file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -47,16 +49,16 @@ pub enum FileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         cause: std::io::Error,
     },
-    /// A pipe, a device or a folder.
+    /// It is a pipe, a device or a folder.
     #[error("the topology file {} is no regular file: give the path of one", path.display())]
     NotRegular {
         /// The file.
         path: PathBuf,
     },
-    /// Too large to be one.
+    /// It has more than [`FILE_BYTES_MAX`] bytes.
     #[error(
         "the topology file {} has more than {FILE_BYTES_MAX} bytes: name hosts in ranges, such as \
          nid[001-064], or see whether it is the right file", path.display()
@@ -65,29 +67,29 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// Not TOML, or not with the keys of a topology file.
+    /// It is not TOML, or has other keys than a topology file.
     #[error("the topology file {} is malformed: {cause}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with line and column.
+        /// The error, with line and column.
         cause: Box<toml::de::Error>,
     },
-    /// A host range that cannot be read.
+    /// A host range is malformed.
     #[error("the topology file {} has names that cannot be read: {cause}", path.display())]
     Names {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         cause: HostListError,
     },
-    /// All ranges together are too many hosts.
+    /// Its ranges stand for more than [`HOSTS_LIMIT`] hosts in all.
     #[error("the topology file {} names more than {HOSTS_LIMIT} hosts", path.display())]
     TooManyHosts {
         /// The file.
         path: PathBuf,
     },
-    /// A path with too many labels.
+    /// A host would have more than [`DEPTH_LIMIT`] labels.
     #[error(
         "the topology file {} puts `{host}` below {depth} levels, more than the limit of {}",
         path.display(), DEPTH_LIMIT
@@ -95,12 +97,12 @@ pub enum FileError {
     TooDeep {
         /// The file.
         path: PathBuf,
-        /// A host that is too deep.
+        /// The host.
         host: String,
-        /// How many labels are above it.
+        /// The number of labels above it.
         depth: usize,
     },
-    /// A host in two places.
+    /// It names a host twice.
     #[error(
         "the topology file {} names the host `{host}` twice, as `{first}` and as `{second}`; \
          a host is in one place", path.display()
@@ -110,12 +112,12 @@ pub enum FileError {
         path: PathBuf,
         /// The host.
         host: String,
-        /// Its place where it is first named.
+        /// Its place by the first entry.
         first: Place,
-        /// Its place where it is named again.
+        /// Its place by the other entry.
         second: Place,
     },
-    /// A host is not in the file.
+    /// It does not name a host of the job.
     #[error(
         "the topology file {} names {named} hosts, but not `{host}`; \
          add it to the `names` of the [[hosts]] that it is among", path.display()
@@ -125,12 +127,12 @@ pub enum FileError {
         path: PathBuf,
         /// The host.
         host: String,
-        /// How many hosts the file names.
+        /// The number of hosts that the file names.
         named: usize,
     },
 }
 
-/// What stands in a topology file.
+/// The contents of a topology file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TopologyFile {
@@ -148,7 +150,7 @@ struct HostGroup {
     switches: Vec<String>,
 }
 
-/// Names of which none comes twice: no switch is above itself.
+/// Reads names that must all differ: no switch is above itself.
 fn distinct<'de, D: Deserializer<'de>>(names: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(names)?;
     match first_repeated(&names) {
@@ -160,7 +162,7 @@ fn distinct<'de, D: Deserializer<'de>>(names: D) -> Result<Vec<String>, D::Error
     }
 }
 
-/// The first name that was there before.
+/// The first item that equals an earlier one.
 fn first_repeated<T: PartialEq>(names: &[T]) -> Option<&T> {
     let mut each = names.iter().enumerate();
     each.find(|(number, name)| names[..*number].contains(name)).map(|(_, name)| name)
@@ -174,7 +176,7 @@ enum Names {
     Several(Vec<String>),
 }
 
-/// The place of the host `host` by the file at `path`.
+/// The place of a host by the file at `path`.
 pub(crate) fn place(path: &Path, host: &str) -> Result<Place, FileError> {
     Ok(places(path, &[host])?.remove(0))
 }
@@ -184,7 +186,7 @@ pub(crate) fn places(path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<Place
     places_in(&read::text(path)?, path, hosts)
 }
 
-/// As [`places`], by the text of the file; the path is for errors.
+/// [`places`] by the text of the file. The path is for error messages.
 fn places_in(text: &str, path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<Place>, FileError> {
     let file: TopologyFile = toml::from_str(text)
         .map_err(|cause| FileError::Malformed { path: path.to_owned(), cause: Box::new(cause) })?;
@@ -203,7 +205,7 @@ fn places_in(text: &str, path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<P
     hosts.iter().map(|host| place(host.as_ref())).collect()
 }
 
-/// Every host with the group it is in.
+/// The group of each host.
 fn groups_by_host<'a>(
     file: &'a TopologyFile,
     path: &Path,
@@ -217,7 +219,7 @@ fn groups_by_host<'a>(
                 return Err(FileError::TooManyHosts { path: path.to_owned() });
             }
             for host in names {
-                // One level is the host's own.
+                // The host itself is one level more.
                 if group.depth() >= DEPTH_LIMIT {
                     let (path, depth) = (path.to_owned(), group.depth());
                     return Err(FileError::TooDeep { path, host, depth });
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_file_is_told_with_its_line() {
+    fn the_error_for_a_malformed_file_has_the_line() {
         let error = find("[[hosts]]\nnames = [\"n1\"\nsite = 3", "n1").unwrap_err();
         assert!(error.starts_with("the topology file machine.toml is malformed: "), "{error}");
         assert!(error.contains("line 3"), "{error}");
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_not_named() {
+    fn a_host_missing_from_the_file() {
         assert_eq!(
             find(FILE, "nid071").unwrap_err(),
             "the topology file machine.toml names 87 hosts, but not `nid071`; \
@@ -365,7 +367,7 @@ mod tests {
         let error = find(text, "n1").unwrap_err();
         assert!(error.contains("the switch `a` is named twice above the same hosts"), "{error}");
         assert!(error.contains("line 3"), "{error}");
-        // Racks may number their chassis alike.
+        // Chassis in different racks may have the same name.
         let text = "[[hosts]]\nnames = \"n1\"\nswitches = [\"rack1\", \"chassis1\"]\n\
                     [[hosts]]\nnames = \"n2\"\nswitches = [\"rack2\", \"chassis1\"]";
         assert_eq!(find(text, "n2").unwrap(), "switch rack2, switch chassis1, host n2");
@@ -391,7 +393,9 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "(\\[\\[hosts\\]\\]|names|=|\"n\\[|1|-|\\]\"|\n| ){0,16}") {
+        fn any_text_is_read_or_refused(
+            text in "(\\[\\[hosts\\]\\]|names|=|\"n\\[|1|-|\\]\"|\n| ){0,16}",
+        ) {
             let _ = find(&text, "n1");
         }
     }

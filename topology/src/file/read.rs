@@ -1,14 +1,16 @@
-//! A topology file from the disk: a regular file, read to a limit.
+//! Reads a topology file from the disk: a regular file of limited size.
 
 use super::FileError;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// The most bytes that a topology file may have: 1 MiB, enough for 10 000 hosts with an entry each.
+/// The largest size of a topology file in bytes: 1 MiB, enough for 10 000 hosts with one entry
+/// each.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The text of the file at `path`. A pipe might keep the process waiting, and a device has no end.
+/// The text of the file at `path`. Pipes and devices are refused: a pipe could block the process,
+/// and a device such as `/dev/zero` never ends.
 pub(super) fn text(path: &Path) -> Result<String, FileError> {
     let unreadable = |cause: io::Error| FileError::Unreadable { path: path.to_owned(), cause };
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -32,7 +34,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    /// What is said of this file, in time.
+    /// The error for this file, which must come in time.
     fn refusal(path: &Path) -> String {
         let (said, is_said) = mpsc::channel();
         let own = path.to_owned();
@@ -41,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_read() {
+    fn only_regular_files_are_read() {
         let pipe = std::env::temp_dir().join(format!("topology-pipe-{}", std::process::id()));
         let made = Command::new("mkfifo").arg(&pipe).status().expect("it is there");
         assert!(made.success());

@@ -1,31 +1,31 @@
-//! The way back: a topology file that says where the hosts of a job stand.
+//! Writes a topology file: the inverse of reading one.
 
 use super::{HostGroup, Names, TopologyFile, first_repeated};
 use crate::LevelKind::{Host, Site, Switch};
 use crate::{Label, LevelKind, Pe, Place, Topology, host_list};
 use std::collections::HashMap;
 
-/// What a reader should know.
+/// The beginning of every file that is written.
 const COMMENT: &str = "\
 # Where the hosts of a job stand, for --topology or ULTRAMARINE_TOPOLOGY.
 #
-# Each [[hosts]] names hosts with the same levels above them; `switches` (racks, chassis, islands) stand
-# outermost first, and a `site` is above them. Leave out a level that makes no difference.
-# What is below a host (packages, NUMA nodes) does not stand here: each process finds that out itself.
+# Each [[hosts]] names hosts with the same levels above them. `switches` (racks, chassis, islands)
+# are listed outermost first; a `site` is above all of them. Leave out a level that makes no
+# difference. Levels below a host (packages, NUMA nodes) are not listed: each process finds them.
 ";
 
-/// A place that a topology file cannot express.
+/// Why [`to_toml`] fails: a topology file cannot express a place.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a topology file cannot express `{place}`: {reason}")]
-pub struct Inexpressible {
+pub struct ToTomlError {
     /// The place.
     pub place: Place,
-    /// What does not fit.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// The text of a topology file for the hosts of this job. Who reads it finds each of them at the
-/// same place, down to the host.
+/// The text of a topology file for the hosts of this job. A process that reads it finds each host
+/// at the same place.
 ///
 /// ```
 /// use ultramarine_topology::{LevelKind::*, Place, Topology, file};
@@ -36,16 +36,16 @@ pub struct Inexpressible {
 /// ```
 ///
 /// # Errors
-/// When a PE is on no host, or below its host or a switch there is what a file has only above it;
-/// when two switches above a host have the same name; when the name of a host means something else
-/// in a host range; when two hosts have the same name.
-pub fn to_toml(topology: &Topology) -> Result<String, Inexpressible> {
+/// If a PE has no host; if a label is where files have none, such as a switch below a host or a
+/// site below a switch; if two switches above a host have the same name; if the name of a host has
+/// another meaning in a host range; if two hosts have the same name.
+pub fn to_toml(topology: &Topology) -> Result<String, ToTomlError> {
     let mut groups: Vec<(Above<'_>, Vec<&str>)> = Vec::new();
     let mut known: HashMap<Above<'_>, usize> = HashMap::new();
     let mut group_of: HashMap<&str, usize> = HashMap::new();
     for place in (0..topology.pes()).map(|pe| topology.place(Pe::new(pe))) {
-        let refuse = |reason| Inexpressible { place: place.clone(), reason };
-        let (above, host) = cut(place).map_err(refuse)?;
+        let refuse = |reason| ToTomlError { place: place.clone(), reason };
+        let (above, host) = split_at_host(place).map_err(refuse)?;
         let group = *known.entry(above).or_insert_with(|| {
             groups.push((above, Vec::new()));
             groups.len() - 1
@@ -57,7 +57,7 @@ pub fn to_toml(topology: &Topology) -> Result<String, Inexpressible> {
         }
     }
     let hosts = groups.into_iter().map(|(above, hosts)| {
-        let lists = host_list::compress(hosts).map_err(|name| Inexpressible {
+        let lists = host_list::compress(hosts).map_err(|name| ToTomlError {
             place: Place::from_pairs([(Host, name)]),
             reason: "brackets and commas have a meaning of their own in a host range",
         })?;
@@ -75,8 +75,9 @@ struct Above<'a> {
     switches: &'a [Label],
 }
 
-/// A place down to its host, or what does not fit.
-fn cut(place: &Place) -> Result<(Above<'_>, &str), &'static str> {
+/// Splits a place into the labels above the host and the name of the host. The error is the reason
+/// why a file cannot express the place.
+fn split_at_host(place: &Place) -> Result<(Above<'_>, &str), &'static str> {
     let labels = place.labels();
     let host = labels.iter().position(|label| label.kind == Host).ok_or("it names no host")?;
     let (site, switches) = match &labels[..host] {
@@ -117,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    fn text_of(places: &[Place]) -> Result<String, Inexpressible> {
+    fn text_of(places: &[Place]) -> Result<String, ToTomlError> {
         to_toml(&Topology::new(places, &vec![1; places.len()]).unwrap())
     }
 
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_cannot_express_is_told() {
+    fn errors_name_the_place_and_the_reason() {
         let error = |labels: &[&[(LevelKind, &str)]]| {
             let place = |labels: &&[_]| Place::from_pairs(labels.iter().copied());
             let places: Vec<_> = labels.iter().map(place).collect();
@@ -156,7 +157,7 @@ mod tests {
         assert!(error(&twins).contains("`site y, host a`: another host has the same name"));
     }
 
-    /// Places of several hosts, each with some PEs, by rank.
+    /// Places of several hosts with some PEs each, by rank.
     fn any_places() -> impl Strategy<Value = Vec<Place>> {
         let labels = |kind, names| {
             prop::collection::vec(names, 0..3).prop_map(move |names: Vec<String>| {
@@ -192,7 +193,7 @@ mod tests {
             let hosts: Vec<&str> = places.iter().map(|place| place.host().unwrap()).collect();
             let read = places_in(&text, Path::new("written.toml"), &hosts).unwrap();
             let read: Vec<Place> = read.into_iter().zip(&places).map(|(read, place)| {
-                // What is below the host each process adds itself.
+                // Each process adds the labels below the host itself.
                 read.extended(place.labels().iter().filter(|label| label.kind > Host).cloned())
             }).collect();
             prop_assert_eq!(&read, &places);

@@ -2,58 +2,77 @@
 //!
 //! # The tree
 //!
-//! The places of all PEs make a tree of labels. Each PE is a leaf of its own below its place, so
-//! PEs with equal places are siblings. Places are compared label by label from the root, kind and
-//! name, and may differ in depth: where one is the beginning of another, its PE is a sibling of
-//! the subtrees in which the other goes on.
+//! The places of all PEs form a tree of labels. Each PE is a leaf below its place, so PEs with
+//! equal places are siblings. Places are compared label by label from the root, by kind and name,
+//! and may differ in depth: if one place is a prefix of another, its PE is a sibling of the subtree
+//! in which the other continues.
 //!
-//! # Levels that separate nobody
+//! # The ultrametric
 //!
-//! The paper's `d(p, q) = 2^-n` counts in `n` the steps of the path that `p` and `q` share. A step
-//! that no two PEs of the job disagree about would halve distances and tell nothing, so such
-//! levels are left out: *a level counts if at least one node on it has more than one child*, PEs
-//! being children too, and `n` is the number of counted levels above the one where `p` and `q`
+//! The paper defines `d(p, q) = 0` if `p = q`, else `2^-n`, where `n` is the length of the path
+//! that `p` and `q` share. Of three PEs, two always share at least as much with each other as with
+//! the third. Hence the *strong triangle inequality*, which makes the distance an ultrametric:
+//!
+//! ```text
+//! d(p, s) ≤ max(d(p, q), d(q, s))
+//! ```
+//!
+//! Three laws follow, and property tests hold all of them (`topology/tests/laws.rs`):
+//!
+//! - Being at most `r` apart is an equivalence relation. So two balls of one radius are either
+//!   equal or disjoint.
+//! - (B1) Every member of a ball is a centre of it: `q ∈ D(p; r)` implies `D(q; r) = D(p; r)`.
+//! - (B2) The balls of radius `r/2` around the members of `D(p; r)` partition `D(p; r)`, and PEs of
+//!   different parts are exactly `r` apart.
+//!
+//! # Levels that separate no PEs
+//!
+//! A step of the path at which no two PEs of the job part would halve distances and tell nothing.
+//! Such levels are left out: *a level counts if at least one node on it has more than one child*
+//! (PEs are children too), and `n` is the number of counted levels above the one where `p` and `q`
 //! part. So
 //!
-//! - PEs that are all on one host are all at distance 1, however long the path to that host;
+//! - PEs that are all on one host are at distance 1, however long the path to that host is;
 //! - with one PE per host, hosts add no level: two PEs in a rack are siblings;
-//! - the distances of a job are 1, 1/2, 1/4 … without gaps, and 0;
-//! - a distance means the same level everywhere. Levels go as a whole or stay as a whole: a rack
-//!   with one host keeps its level when another has two, so that "1/4" does not say "same host"
-//!   in one rack and "same package" in the next.
+//! - the distances of a job are 0 and 1, 1/2, 1/4 … without gaps;
+//! - a distance means the same level everywhere. A level counts in the whole job or nowhere: a rack
+//!   with one host keeps the host level if another rack has two hosts, so that 1/4 cannot mean
+//!   "same host" in one rack and "same package" in the next.
 //!
-//! The last point means that a ball may equal the one of half its radius. It is then partitioned
-//! by itself alone, which is (B2) in its smallest case.
+//! Because of the last point a ball may equal the ball of half its radius. Its partition by (B2)
+//! then has a single part.
 //!
 //! # Numbers
 //!
-//! PEs are numbered by walking the tree, from each node first into the subtree with the smallest
-//! rank. So every subtree, hence every ball, is a range of numbers, and rank 0 is PE 0.
+//! PEs are numbered by a walk through the tree that enters, at each node, the subtree with the
+//! smallest rank first. So every subtree, hence every ball, is a contiguous range of numbers, and
+//! rank 0 is PE 0.
 //!
 //! # Cost
 //!
-//! The table keeps only nodes with more than one child, of which a job with `n` PEs has at most
-//! `n - 1`, each with its range, parent and distance: O(n) in all. A query climbs from a PE to the
-//! node it is after, at most [`DEPTH_LIMIT`] steps.
+//! The table keeps only *clusters*, the nodes with more than one child. A job of `n` PEs has at
+//! most `n - 1` of them, so the table takes O(n) memory. A query climbs from a PE to the cluster
+//! that it asks for, in at most [`DEPTH_LIMIT`] steps.
 
 mod builder;
 
+use crate::place::DEPTH_LIMIT;
 use crate::{Ball, Distance, Pe, Place, TopologyError};
 use builder::Builder;
 use std::borrow::Borrow;
 use std::ops::Range;
 
-/// The greatest number of labels in a place.
-pub const DEPTH_LIMIT: usize = 32;
-
-/// The hierarchy of a job: who is how far from whom.
+/// The hierarchy of a job: how far each PE is from each other PE.
 ///
-/// Made once at start-up and then only read; share it as `Arc<Topology>`.
+/// It is built once at start-up and only read afterwards; share it as an `Arc<Topology>`.
+///
+/// *Invariants:* the distance is an ultrametric; PEs are numbered in hierarchy order, so that every
+/// [`Ball`] is a contiguous range of numbers; rank 0 of the launcher is [`Pe::ROOT`].
 ///
 /// ```
 /// use ultramarine_topology::{Distance, LevelKind::Host, Pe, Place, Topology};
 /// let [a, b] = ["a", "b"].map(|name| Place::from_pairs([(Host, name)]));
-/// // The launcher dealt ranks 0 to 3 out in turn, with 8 worker threads each.
+/// // The launcher placed ranks 0 to 3 on the two hosts in turn, with 8 worker threads each.
 /// let job = Topology::new(&[a.clone(), b.clone(), a, b], &[8; 4])?;
 /// let [p, q] = [0, 2].map(|rank| job.pe_of(rank));
 /// assert_eq!((p, q), (Pe::new(0), Pe::new(1)));
@@ -63,52 +82,60 @@ pub const DEPTH_LIMIT: usize = 32;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Topology {
-    /// The nodes with more than one child, each after its parent.
-    nodes: Vec<Node>,
-    /// By PE: the lowest node it is under. `None` only for the only PE of its job.
-    node_of_pe: Vec<Option<NodeId>>,
+    /// Each cluster comes after its parent.
+    clusters: Vec<Cluster>,
+    /// By PE: the smallest cluster around it. `None` only in a job of one PE.
+    cluster_of_pe: Vec<Option<ClusterId>>,
     rank_of_pe: Vec<u32>,
     pe_of_rank: Vec<Pe>,
-    /// By PE number `k`: the power of the PEs `0..k`. One longer than there are PEs.
+    /// By PE number `k`: the power of the PEs `0..k`. One entry longer than there are PEs.
     power_before: Vec<u64>,
     radii: Vec<Distance>,
-    /// The distinct places, and by PE which of them it has.
+    /// The distinct places. [`Self::place_of_pe`] has an index into them for each PE.
     places: Vec<Place>,
     place_of_pe: Vec<u32>,
 }
 
-/// An index into [`Topology::nodes`].
-type NodeId = u32;
+/// An index into [`Topology::clusters`].
+type ClusterId = u32;
 
-/// A virtual cluster: a subtree that branches at its top.
+/// A virtual cluster (`SymGridPar2` §4.1): a subtree that branches at its top.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    /// The PEs below it.
+pub(crate) struct Cluster {
+    /// The PEs in it.
     pub(crate) ball: Ball,
-    /// How far PEs of different children are from each other.
+    /// The distance between PEs of different children.
     pub(crate) distance: Distance,
-    /// How many labels lead to it.
+    /// The number of labels from the root to it.
     pub(crate) depth: usize,
-    parent: Option<NodeId>,
+    parent: Option<ClusterId>,
 }
 
 impl Topology {
-    /// The topology of a job from the place and compute power of each PE, by launcher rank. The
-    /// power is the number of worker threads, or any other measure that is common to all PEs.
+    /// Builds the topology of a job from the place and the compute power of each PE. Both slices
+    /// are indexed by launcher rank. A power is a number of worker threads, or another measure in a
+    /// unit that all PEs share.
     ///
     /// # Errors
-    /// When there is no PE or more than `u32::MAX`, when the slices differ in length, when a power
-    /// is 0 or their sum exceeds a `u64`, or when a place is deeper than [`DEPTH_LIMIT`].
+    /// If there are no PEs or more than `u32::MAX`, if the slices differ in length, if a power is 0
+    /// or the sum of the powers exceeds `u64::MAX`, or if a place is deeper than [`DEPTH_LIMIT`].
     pub fn new<P: Borrow<Place>>(places: &[P], powers: &[u64]) -> Result<Topology, TopologyError> {
         check(places, powers)?;
         Ok(Builder::new(places, powers).build())
     }
 
-    /// A job without hierarchy: all PEs at distance 1 from each other, with power 1 and at the
-    /// root. Ranks are PE numbers.
+    /// Builds a job without hierarchy: the PEs are at distance 1 from each other, at the root, and
+    /// have power 1. Ranks equal PE numbers.
+    ///
+    /// ```
+    /// use ultramarine_topology::{Distance, Pe, Topology};
+    /// let job = Topology::flat(3);
+    /// assert_eq!(job.radii(), [Distance::ZERO, Distance::ONE]);
+    /// assert_eq!(job.distance(Pe::new(1), Pe::new(2)), Distance::ONE);
+    /// ```
     ///
     /// # Panics
-    /// When `pes` is 0.
+    /// If `pes` is 0.
     pub fn flat(pes: u32) -> Topology {
         assert!(pes > 0, "a topology needs at least one PE");
         let (places, powers) = (vec![Place::default(); pes as usize], vec![1; pes as usize]);
@@ -120,63 +147,63 @@ impl Topology {
         self.rank_of_pe.len() as u32
     }
 
-    /// The launcher's rank of a PE.
+    /// The rank that the launcher gave to a PE.
     ///
     /// # Panics
-    /// When the job has no such PE; so do all methods that take a [`Pe`].
+    /// If the job has no such PE. All methods that take a [`Pe`] panic in this case.
     pub fn rank_of(&self, pe: Pe) -> u32 {
         self.rank_of_pe[pe.index()]
     }
 
-    /// The PE that has this rank.
+    /// The PE with this launcher rank.
     ///
     /// # Panics
-    /// When the job has no such rank.
+    /// If the job has no such rank.
     pub fn pe_of(&self, rank: u32) -> Pe {
         self.pe_of_rank[rank as usize]
     }
 
-    /// How far apart two PEs are: 0 if they are one, else a power of two.
+    /// The distance between two PEs: 0 if they are the same, else a power of two up to 1.
     pub fn distance(&self, p: Pe, q: Pe) -> Distance {
         assert!(q.index() < self.rank_of_pe.len(), "a job of {} PEs has no {q}", self.pes());
         if p == q {
             return Distance::ZERO;
         }
         self.ancestors(p)
-            .find(|node| node.ball.contains(q))
-            .map_or(Distance::ZERO, |node| node.distance)
+            .find(|cluster| cluster.ball.contains(q))
+            .map_or(Distance::ZERO, |cluster| cluster.distance)
     }
 
-    /// The closed ball `D(p; r)`: all PEs at most `r` away from `p`, for any `r`, whether or not
-    /// two PEs of this job are `r` apart.
+    /// The closed ball `D(p; r)`: all PEs at most `r` away from `p` (`SymGridPar2` §4.1). Any `r`
+    /// is allowed, also one that is not a distance of this job.
     pub fn ball(&self, p: Pe, r: Distance) -> Ball {
-        self.cluster(p, r).map_or(Ball::new(p.number(), p.number() + 1), |node| node.ball)
+        self.cluster(p, r).map_or(Ball::new(p.number(), p.number() + 1), |cluster| cluster.ball)
     }
 
-    /// The PEs on the host of `p`: `p` alone where no host is named.
+    /// The PEs on the host of `p`; `p` alone if its place names no host.
     pub fn host_of(&self, p: Pe) -> Ball {
         let host = self.place(p).host();
         let is_within = |ball: &Ball| {
-            // PEs of one host follow each other.
+            // The PEs of one host have consecutive numbers.
             let ends = [ball.first(), Pe::new(ball.numbers().end - 1)];
             host.is_some() && ends.iter().all(|&end| self.place(end).host() == host)
         };
-        let balls = self.ancestors(p).map(|node| node.ball);
+        let balls = self.ancestors(p).map(|cluster| cluster.ball);
         balls.take_while(is_within).last().unwrap_or(Ball::new(p.number(), p.number() + 1))
     }
 
-    /// The distances between PEs of this job, ascending: 0 first, and if there is more than one
-    /// PE, 1 last.
+    /// The distances that occur in this job, ascending: 0 first, and 1 last if there is more than
+    /// one PE.
     pub fn radii(&self) -> &[Distance] {
         &self.radii
     }
 
-    /// The branches below `p` in a tree over these PEs, one of which it is: ranges that with `p`
-    /// itself make up all of them, the longest first. Who is told something for all gives each
-    /// branch to one of its PEs, and each of those does the same with its own.
+    /// The branches of a broadcast tree: splits the range `pes`, which contains `p`, into `p`
+    /// itself and disjoint ranges, the longest first. A PE that tells all of `pes` something passes
+    /// it to one PE of each branch, which does the same with its own branch.
     ///
-    /// So no PE has more than about log2 of them to do with. A cluster is in two branches only if
-    /// `p` is in it: news enter each host once.
+    /// A PE has at most about log2 of `pes` branches. A cluster is cut into two branches only if
+    /// `p` is in it, so a message enters each other host once.
     ///
     /// ```
     /// # use ultramarine_topology::{Pe, Topology};
@@ -184,12 +211,15 @@ impl Topology {
     /// assert_eq!(job.branches(Pe::new(0), 0..6).collect::<Vec<_>>(), [3..6, 1..3]);
     /// assert_eq!(job.branches(Pe::new(3), 3..6).collect::<Vec<_>>(), [4..6]);
     /// ```
+    ///
+    /// # Panics
+    /// If `p` is not in `pes`, or when the iterator gets to PEs that the job does not have.
     pub fn branches(&self, p: Pe, pes: Range<u32>) -> impl Iterator<Item = Range<u32>> {
         assert!(pes.contains(&p.number()), "{p} is none of the PEs {pes:?}");
         let mut own = pes;
         std::iter::from_fn(move || {
             let Range { start, end } = own;
-            let middle = (end - start > 1).then(|| self.parting(&own))?;
+            let middle = (end - start > 1).then(|| self.split_point(&own))?;
             let (rest, branch) = if p.number() < middle {
                 (start..middle, middle..end)
             } else {
@@ -200,27 +230,30 @@ impl Topology {
         })
     }
 
-    /// Where to part some PEs, at least two, such that no cluster is cut that can be left whole,
-    /// and both parts are as equal as that allows: the first of the second part.
-    fn parting(&self, pes: &Range<u32>) -> u32 {
+    /// Where to split a range of at least two PEs: the first PE of the second part. Cuts no cluster
+    /// that can stay whole; with that, both parts are as equal as possible.
+    fn split_point(&self, pes: &Range<u32>) -> u32 {
         let Range { start, end } = *pes;
         let middle = start.midpoint(end);
         let whole = self.distance(Pe::new(start), Pe::new(end - 1));
-        // It holds not both the first and the last, so one of its ends is between them.
+        // It does not contain both the first and the last PE, so one of its ends lies between them.
         let cluster = self.ball(Pe::new(middle), whole.half()).numbers();
         let ends = [cluster.start, cluster.end].into_iter().filter(|at| start < *at && *at < end);
         ends.min_by_key(|at| at.abs_diff(middle)).unwrap_or(middle)
     }
 
-    /// An equidistant basis of `D(p; r)` with the powers clustered around its PEs: the paper's
-    /// `equiDist`.
+    /// An equidistant basis of `D(p; r)` with the compute power around each of its PEs: the paper's
+    /// `equiDist` (`SymGridPar2` §4.3).
     ///
-    /// The balls of radius `r / 2` around the PEs `q_i` returned partition `D(p; r)`, different
-    /// `q_i` are exactly `r` apart, and with each comes the power of its ball, so that the powers
-    /// add up to that of `D(p; r)`. The first is `p` itself; the others follow by PE number. By
-    /// (B1) any PE of its ball will do for `q_i`, and `rng`, a source of uniformly random numbers,
-    /// picks one, so that not all callers load the same PEs. If nobody is exactly `r` away from
-    /// `p`, the basis is `p` alone.
+    /// Returns pairs `(q_i, n_i)` with these properties:
+    ///
+    /// - The first `q_i` is `p`; the others follow by ascending PE number.
+    /// - The balls `D(q_i; r/2)` partition `D(p; r)`, and different `q_i` are exactly `r` apart.
+    /// - `n_i` is the power of `D(q_i; r/2)`, so the powers add up to that of `D(p; r)`.
+    ///
+    /// By (B1) any PE of its ball can be `q_i`. `rng`, a source of uniformly random numbers, picks
+    /// one, so that different callers load different PEs. If no PE is exactly `r` away from `p`,
+    /// the basis is `p` alone.
     pub fn equidistant_basis(
         &self,
         p: Pe,
@@ -246,32 +279,36 @@ impl Topology {
         self.power_before[p.index() + 1] - self.power_before[p.index()]
     }
 
-    /// The compute power of all PEs in a ball of this job together.
+    /// The sum of the compute powers of the PEs in a ball.
+    ///
+    /// # Panics
+    /// If the ball is one of a larger job.
     pub fn power_of(&self, ball: Ball) -> u64 {
         let Range { start, end } = ball.numbers();
         self.power_before[end as usize] - self.power_before[start as usize]
     }
 
-    /// Where a PE is.
+    /// The place of a PE.
     pub fn place(&self, p: Pe) -> &Place {
         &self.places[self.place_of_pe[p.index()] as usize]
     }
 
-    /// The greatest virtual cluster around `p` that is no wider than `r`, if there is any but `p`.
-    pub(crate) fn cluster(&self, p: Pe, r: Distance) -> Option<&Node> {
-        self.ancestors(p).take_while(|node| node.distance <= r).last()
+    /// The largest cluster around `p` with a distance of at most `r`; `None` if that is `p` alone.
+    pub(crate) fn cluster(&self, p: Pe, r: Distance) -> Option<&Cluster> {
+        self.ancestors(p).take_while(|cluster| cluster.distance <= r).last()
     }
 
-    /// The greatest virtual cluster around `p` that is smaller than `outer`, itself one around
-    /// `p`; `None` if that is `p` alone.
-    pub(crate) fn cluster_below(&self, p: Pe, outer: &Node) -> Option<&Node> {
-        self.ancestors(p).take_while(|node| node.distance < outer.distance).last()
+    /// The largest cluster around `p` within `outer`, another cluster around `p`; `None` if that is
+    /// `p` alone.
+    pub(crate) fn cluster_below(&self, p: Pe, outer: &Cluster) -> Option<&Cluster> {
+        self.ancestors(p).take_while(|cluster| cluster.distance < outer.distance).last()
     }
 
-    /// The virtual clusters that `p` is in, from the smallest to the whole job.
-    fn ancestors(&self, p: Pe) -> impl Iterator<Item = &Node> {
-        let node = |id: NodeId| &self.nodes[id as usize];
-        std::iter::successors(self.node_of_pe[p.index()].map(node), move |n| n.parent.map(node))
+    /// The clusters that `p` is in, from the smallest to the whole job.
+    fn ancestors(&self, p: Pe) -> impl Iterator<Item = &Cluster> {
+        let cluster = |id: ClusterId| &self.clusters[id as usize];
+        let smallest = self.cluster_of_pe[p.index()].map(cluster);
+        std::iter::successors(smallest, move |inner| inner.parent.map(cluster))
     }
 }
 
@@ -308,8 +345,8 @@ mod tests {
     use crate::LevelKind::{Host, Package, Switch};
 
     #[test]
-    fn levels_that_separate_nobody_add_no_distance() {
-        // One host, found by a long path: all are at distance 1.
+    fn levels_that_separate_no_pes_add_no_distance() {
+        // One host at the end of a long path: all PEs are at distance 1.
         let place = Place::from_pairs([(Switch, "s"), (Switch, "r"), (Host, "a"), (Package, "0")]);
         let job = Topology::new(&[place.clone(), place.clone(), place], &[1; 3]).unwrap();
         assert_eq!(job.radii(), [Distance::ZERO, Distance::ONE]);
@@ -345,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_name_the_cause() {
         let text = |places: &[Place], powers: &[u64]| {
             Topology::new(places, powers).unwrap_err().to_string()
         };

@@ -1,15 +1,15 @@
-//! The way back: names written as ranges.
+//! Writes names as host ranges: the inverse of [`expand`](super::expand).
 
 use super::number;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Lists that stand for these names, one for all names that differ only in their last number; in no
-/// particular order. `Err` is a name that no list can hold.
+/// Lists that stand for these names, in no particular order. Names that differ only in their last
+/// number share a list. `Err` is a name that cannot be in a list.
 pub(crate) fn compress<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<String>, &'a str> {
-    // By what is before and behind the number: the numbers as they are written, ascending.
+    // By the text before and after the number: the numbers as they are written, ascending.
     let mut families = BTreeMap::<_, BTreeMap<(u64, usize), &str>>::new();
     let mut lists = Vec::new();
     for name in names {
@@ -34,7 +34,7 @@ pub(crate) fn compress<'a>(
     Ok(lists)
 }
 
-/// A name cut at its last number.
+/// A name, split at its last number: the text before it, its digits, its value, the text after it.
 fn last_number(name: &str) -> Option<(&str, &str, u64, &str)> {
     let end = name.rfind(|c: char| c.is_ascii_digit())? + 1;
     let start = name[..end].rfind(|c: char| !c.is_ascii_digit());
@@ -43,12 +43,12 @@ fn last_number(name: &str) -> Option<(&str, &str, u64, &str)> {
     Some((&name[..start], digits, number(digits)?, &name[end..]))
 }
 
-/// Numbers and spans with commas between them, as they stand in brackets.
+/// The contents of a bracket: numbers and spans, separated by commas.
 fn items(numbers: BTreeMap<(u64, usize), &str>) -> String {
     let mut spans: Vec<(&str, u64, &str)> = Vec::new();
     for ((value, _), digits) in numbers {
         match spans.last_mut() {
-            // A span has the width of its first number.
+            // All numbers of a span have the width of its first.
             Some((first, end, last))
                 if end.checked_add(1) == Some(value)
                     && format!("{value:0width$}", width = first.len()) == digits =>
@@ -93,10 +93,14 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_compressed_expands_to_the_same(
-            names in prop::collection::btree_set("[a-c]{0,2}[0-9]{0,3}[a-cé]{0,1}[0-9]{1,2}|[a-c]{1,3}", 0..40),
+            names in prop::collection::btree_set(
+                "[a-c]{0,2}[0-9]{0,3}[a-cé]{0,1}[0-9]{1,2}|[a-c]{1,3}",
+                0..40,
+            ),
         ) {
             let lists = compress(names.iter().map(String::as_str)).unwrap();
-            let expanded: Vec<String> = lists.iter().flat_map(|list| expand(list).unwrap()).collect();
+            let expanded = lists.iter().flat_map(|list| expand(list).unwrap());
+            let expanded: Vec<String> = expanded.collect();
             prop_assert_eq!(expanded.len(), names.len());
             prop_assert_eq!(expanded.into_iter().collect::<BTreeSet<_>>(), names);
         }

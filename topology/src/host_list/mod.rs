@@ -1,8 +1,8 @@
 //! Host ranges as Slurm writes them: `nid[001-064,070]`.
 //!
-//! A list is names and ranges with commas between them. In brackets stand numbers and spans of
-//! numbers; a number written with leading zeros keeps its width. A name may have several brackets
-//! and then means each combination: `r[1-2]n[01-16]` is 32 hosts.
+//! A list consists of names and ranges, separated by commas. Brackets contain numbers and spans of
+//! numbers; a number with leading zeros keeps its width. A name with several brackets stands for
+//! all combinations: `r[1-2]n[01-16]` is 32 hosts.
 
 mod compress;
 
@@ -11,32 +11,32 @@ pub(crate) use compress::compress;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The greatest number of hosts that one list may stand for. A slip of the finger in a range
-/// would otherwise fill the memory before it is noticed.
+/// The largest number of hosts that one list may stand for: 2^20. Without a limit, a typing error
+/// in a range could fill the memory.
 pub const HOSTS_LIMIT: usize = 1 << 20;
 
-/// Why a list of hosts cannot be read.
+/// Why a list of hosts is malformed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostListError {
-    /// Two commas in a row, or nothing at all.
+    /// A name is empty: two consecutive commas, or an empty list.
     #[error("`{list}` has an empty name in it")]
     EmptyName {
         /// The list as it was written.
         list: String,
     },
-    /// A bracket without its partner, or brackets in brackets.
+    /// A bracket has no partner, or brackets are nested.
     #[error("`{list}` has a bracket without its partner")]
     Bracket {
         /// The list as it was written.
         list: String,
     },
-    /// What stands in brackets is no number or span.
+    /// An item in brackets is neither a number nor a span.
     #[error("`{item}` in `{list}` is neither a number such as 070 nor a span such as 001-064")]
     Item {
         /// The list as it was written.
         list: String,
-        /// The part that is wrong.
+        /// The item.
         item: String,
     },
     /// A span that ends before it begins.
@@ -47,7 +47,7 @@ pub enum HostListError {
         /// The span.
         item: String,
     },
-    /// More hosts than [`HOSTS_LIMIT`].
+    /// The list stands for more than [`HOSTS_LIMIT`] hosts.
     #[error("`{list}` stands for more than {HOSTS_LIMIT} hosts")]
     TooMany {
         /// The list as it was written.
@@ -55,7 +55,7 @@ pub enum HostListError {
     },
 }
 
-/// The names that a list stands for, in its order.
+/// The names that a list stands for, in the order of the list.
 ///
 /// ```
 /// use ultramarine_topology::host_list::expand;
@@ -64,11 +64,11 @@ pub enum HostListError {
 /// ```
 ///
 /// # Errors
-/// When the list is malformed, or stands for more hosts than [`HOSTS_LIMIT`].
+/// If the list is malformed or stands for more than [`HOSTS_LIMIT`] hosts.
 pub fn expand(list: &str) -> Result<Vec<String>, HostListError> {
     let owned = || list.to_owned();
     let mut hosts = Vec::new();
-    // The names that the part read since the last comma stands for.
+    // The names that the text since the last comma stands for.
     let mut names = vec![String::new()];
     let mut chars = list.chars().peekable();
     loop {
@@ -97,14 +97,14 @@ pub fn expand(list: &str) -> Result<Vec<String>, HostListError> {
                 }
                 names.push(String::new());
             }
-            // Blanks after a comma are for the reader's eye.
+            // Spaces after a comma are ignored.
             Some(' ') if names == [""] => {}
             Some(c) => names.iter_mut().for_each(|name| name.push(c)),
         }
     }
 }
 
-/// The numbers of a bracket whose `[` has been read, as they stand in names.
+/// Reads the rest of a bracket after its `[`; returns its numbers as they are written in names.
 fn bracket(list: &str, chars: &mut Peekable<Chars<'_>>) -> Result<Vec<String>, HostListError> {
     let mut text = String::new();
     loop {
@@ -133,9 +133,9 @@ fn bracket(list: &str, chars: &mut Peekable<Chars<'_>>) -> Result<Vec<String>, H
     Ok(numbers)
 }
 
-/// A number of plain digits; `str::parse` alone would take a sign too.
+/// A number of digits only; `str::parse` would accept a sign, too.
 fn number(text: &str) -> Option<u64> {
-    // Twenty digits hold any u64; more of them would only be padding.
+    // Twenty digits are enough for any u64.
     let plain = text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_finger_does_not_fill_the_memory() {
+    fn a_typing_error_does_not_fill_the_memory() {
         for list in ["n[1-99999999999]", "n[0-1048575,1]", "a[0-9999]b[0-9999]", "n[0-1048575],m"] {
             assert_eq!(expand(list), Err(HostListError::TooMany { list: list.to_owned() }));
         }

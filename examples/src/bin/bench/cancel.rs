@@ -1,4 +1,4 @@
-//! From cancelling a million tasks that wait on several PEs until none of them is left anywhere.
+//! The time from cancelling a million waiting tasks on several PEs until none of them is left.
 
 use crate::Bench;
 use crate::launch;
@@ -13,21 +13,21 @@ use ultramarine::{Error, Future, Result};
 const ROUNDS: usize = 3;
 const PES: u32 = 4;
 
-/// Cancels tasks.
+/// Cancels waiting tasks.
 #[derive(clap::Args)]
 pub(crate) struct Job {
-    /// How many, on all PEs together.
+    /// The number of tasks on all PEs together.
     #[arg(long, default_value_t = 1_000_000)]
     tasks: u64,
-    /// They wait at the root to be stolen, and are not placed.
+    /// The tasks are not placed, but wait at the root to be stolen.
     #[arg(long)]
     spawned: bool,
 }
 
-/// In seconds.
+/// Times in seconds.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// Until the caller went on.
+pub(crate) struct Measurements {
+    /// Until the caller continued.
     abort: f64,
     /// Until all PEs had nothing left to do.
     all: f64,
@@ -36,7 +36,7 @@ pub(crate) struct Found {
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps the worker, so that all others wait.
+/// Blocks the worker, so that all other tasks wait.
 fn block(_: u32) {
     while !IS_OPEN.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_micros(100));
@@ -48,7 +48,7 @@ fn count(_: u64) {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let pes = u64::from(cx.pes());
         let all = || (0..cx.pes()).map(Pe::new);
         let block = async |_, n| block(n);
@@ -60,12 +60,12 @@ impl Job {
             cx.spawn_at(Pe::new((n % pes) as u32), async |_, n| count(n), n)
         };
         let tasks: Vec<Future<()>> = (0..self.tasks).map(spawn).collect();
-        // They all arrive, and wait.
+        // All tasks arrive and wait.
         cx.sleep(Duration::from_secs(2)).await;
         let start = Instant::now();
         Future::abort_all(&tasks);
         let abort = start.elapsed().as_secs_f64();
-        // Heard behind the cancellation, by PEs whose workers do nothing else.
+        // This message arrives after the cancellation, on PEs whose workers do nothing else.
         cx.tell_all(async |_, ()| IS_OPEN.store(true, Ordering::Relaxed), ())?;
         for blocking in blocking {
             blocking.await?;
@@ -80,7 +80,7 @@ impl Job {
         if started > 0 {
             return Err(Error::other(format!("{started} tasks were run that had been cancelled")));
         }
-        Ok(Found { abort, all })
+        Ok(Measurements { abort, all })
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
             let mut job = bench.launcher.child();
             job.args(["--threads", "1", "cancel"]).args(way);
             let found = launch::run(&mut bench.launcher.launched(PES, &job));
-            let found = report.accept("cancel", found.and_then(|done| done.json::<Found>()));
+            let found = report.accept("cancel", found.and_then(|done| done.json::<Measurements>()));
             let Some(found) = found else { return };
             abort.push(found.abort);
             all.push(found.all);

@@ -1,5 +1,5 @@
-//! The jobs that benchmarks are made of: `bench child [JOB FLAGS] SCENARIO …`. Each runs as any
-//! program does, under a launcher or not, and its root prints one line of JSON.
+//! The jobs of the benchmarks: `bench child [JOB FLAGS] SCENARIO …`. A job runs like any program,
+//! with or without a launcher, and its root prints one line of JSON.
 
 use crate::{
     bulk, cancel, detection, divide, idle, memory, noop, reaction, recovery, spawn, startup, steal,
@@ -32,7 +32,7 @@ enum Scenario {
     Memory(memory::Job),
     Supervision(supervision::Job),
     Detection(detection::Job),
-    Crowd(detection::Crowd),
+    Crowd(detection::CrowdJob),
     Divide(divide::Job),
     Sleep(recovery::Job),
 }

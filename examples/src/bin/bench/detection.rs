@@ -1,10 +1,10 @@
-//! How long it takes until every survivor knows that a process has died (killed), or that its host
-//! answers nothing (silent). The root kills the other PEs of its job one after another; on each
-//! survivor a task looks, ten thousand times a second, whether its PE knows. And whether anybody is
-//! held for dead that is only slow, because many PEs share few cores and all compute.
+//! The time until every survivor knows that a process has died (killed), or that its host no longer
+//! answers (silent). The root kills the other PEs of its job one after another; on each survivor a
+//! task checks ten thousand times a second whether its PE knows. A second job counts PEs that are
+//! declared dead although they are only slow, because many PEs that compute share few cores.
 //!
-//! All PEs are on one host, so that their clocks agree. What a silent one is sent is thrown away by
-//! a filter on each of its sockets, as if its host were cut off.
+//! All PEs are on one host, so their clocks agree. A filter on each socket of a silent process
+//! drops everything that it is sent, as if its host were cut off.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -24,22 +24,22 @@ const ROUNDS: usize = 12;
 const ROUNDS_SILENT: usize = 3;
 const PES: u32 = 8;
 const LOOK_EVERY: Duration = Duration::from_micros(100);
-/// No survivor looks longer.
+/// A survivor checks at most for this time.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How many PEs there are to a core in the crowd, and for how long they compute.
+/// The number of PEs for each core in the crowd, and how long they compute.
 const CROWD: usize = 5;
 const CROWDED_SECONDS: u64 = 60;
 const CROWDED_SECONDS_QUICK: u64 = 10;
 
-/// Milliseconds from the signal until a survivor knew, one for each survivor of each victim.
+/// Milliseconds from the signal until a survivor knew, for each survivor of each victim.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     millis: Vec<f64>,
 }
 
-/// What happens to the victims.
+/// How the victims die.
 #[derive(Clone, Copy, ValueEnum)]
-enum End {
+enum DeathKind {
     Killed,
     Silent,
 }
@@ -47,11 +47,11 @@ enum End {
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     report.text(&format!("{PES} idle PEs on {cores} cores"));
-    for (end, rounds) in [(End::Killed, ROUNDS), (End::Silent, ROUNDS_SILENT)] {
+    for (end, rounds) in [(DeathKind::Killed, ROUNDS), (DeathKind::Silent, ROUNDS_SILENT)] {
         let jobs = (0..bench.rounds(rounds)).map(|_| run(bench, end));
         let name = match end {
-            End::Killed => "killed",
-            End::Silent => "silent",
+            DeathKind::Killed => "killed",
+            DeathKind::Silent => "silent",
         };
         let all = report.accept(name, jobs.collect::<Result<Vec<_>, _>>());
         let Some(all) = all else { continue };
@@ -67,8 +67,8 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         );
         report.figure(&named("p50"), &quantile(0.5), Unit::MILLIS);
         let limit = match end {
-            End::Killed => 20.0,
-            End::Silent => {
+            DeathKind::Killed => 20.0,
+            DeathKind::Silent => {
                 let usual = Settings::for_threads(1).detector;
                 (usual.dead_after + usual.heartbeat).as_secs_f64() * 1e3
             }
@@ -81,18 +81,18 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     let mut crowd = bench.launcher.child();
     crowd.args(["--threads", "1", "crowd", "--seconds", &seconds.to_string()]);
     let dead = launch::run_quietly(&mut bench.launcher.launched(pes, &crowd))
-        .and_then(|finished| finished.json::<Crowded>());
-    if let Some(Crowded { dead }) = report.accept("a crowd", dead) {
-        let what = format!("held for dead of {pes} PEs that compute for {seconds} s");
+        .and_then(|finished| finished.json::<FalseDeaths>());
+    if let Some(FalseDeaths { dead }) = report.accept("a crowd", dead) {
+        let what = format!("declared dead, of {pes} PEs that compute for {seconds} s");
         report.goal(&what, &Sample::one(f64::from(dead)), Unit::COUNT, Goal::AtMost(0.0));
     }
 }
 
-fn run(bench: &Bench, end: End) -> Result<Found, LaunchError> {
+fn run(bench: &Bench, end: DeathKind) -> Result<Measurements, LaunchError> {
     let mut job = bench.launcher.child();
     let value = end.to_possible_value();
     let name = value.as_ref().map_or("", |value| value.get_name());
-    // One worker looks; the root needs another to kill.
+    // One worker checks; the root needs another one to kill.
     job.args(["--threads", "2", "detection", "--end", name]);
     launch::run_quietly(&mut bench.launcher.launched(PES, &job))?.json()
 }
@@ -101,18 +101,18 @@ fn run(bench: &Bench, end: End) -> Result<Found, LaunchError> {
 #[derive(clap::Args)]
 pub(crate) struct Job {
     #[arg(long, value_enum)]
-    end: End,
+    end: DeathKind,
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let mut processes = Vec::new();
         for n in 0..cx.pes() {
             let own = async |_: Context, ()| std::process::id();
             processes.push(cx.spawn_at(Pe::new(n), own, ()).await?);
         }
         let mut millis = Vec::new();
-        // Not in the order of their numbers: neighbours watch each other.
+        // Not in the order of their numbers, because neighbours watch each other.
         let victims =
             (1..cx.pes()).filter(|n| n % 2 == 1).chain((1..cx.pes()).filter(|n| n % 2 == 0));
         for victim in victims.take(cx.pes() as usize - 2) {
@@ -120,15 +120,15 @@ impl Job {
                 (0..cx.pes()).map(Pe::new).filter(|pe| pe.number() != victim && !cx.is_dead(*pe));
             let ask = |pe| cx.spawn_at(pe, look_out, victim);
             let answers: Vec<_> = survivors.map(ask).collect();
-            // Until all look, and the PEs are at rest again.
+            // Until all survivors check, and the PEs are idle again.
             cx.sleep(Duration::from_millis(200)).await;
             let signal = match self.end {
-                End::Killed => Signal::KILL,
-                End::Silent => Signal::STOP,
+                DeathKind::Killed => Signal::KILL,
+                DeathKind::Silent => Signal::STOP,
             };
             let process = number(processes[victim as usize])?;
             let at = now();
-            if matches!(self.end, End::Silent) {
+            if matches!(self.end, DeathKind::Silent) {
                 hush(process)?;
             }
             send(process, signal)?;
@@ -138,29 +138,29 @@ impl Job {
                 })?;
                 millis.push(knew.saturating_sub(at).as_secs_f64() * 1e3);
             }
-            if matches!(self.end, End::Silent) {
+            if matches!(self.end, DeathKind::Silent) {
                 send(process, Signal::KILL)?;
             }
         }
-        Ok(Found { millis })
+        Ok(Measurements { millis })
     }
 }
 
-/// Keeps all PEs computing, and counts those that are held for dead.
+/// Keeps all PEs computing, and counts those that are declared dead.
 #[derive(clap::Args)]
-pub(crate) struct Crowd {
+pub(crate) struct CrowdJob {
     #[arg(long)]
     seconds: u64,
 }
 
-/// PEs that were held for dead.
+/// The number of PEs that were declared dead.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Crowded {
+pub(crate) struct FalseDeaths {
     dead: u32,
 }
 
-impl Crowd {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Crowded> {
+impl CrowdJob {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<FalseDeaths> {
         let compute = |seconds: u64| {
             let start = Instant::now();
             while start.elapsed() < Duration::from_secs(seconds) {
@@ -169,18 +169,18 @@ impl Crowd {
         };
         let all = vec![self.seconds; cx.pes() as usize];
         push_map(&cx.supervised(), compute, all).await?;
-        Ok(Crowded { dead: cx.dead() })
+        Ok(FalseDeaths { dead: cx.dead() })
     }
 }
 
-/// Waits until this PE knows of the victim's death; returns when that was.
+/// Waits until this PE knows of the victim's death; returns the time.
 async fn look_out(cx: Context, victim: u32) -> Option<Duration> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         if cx.is_dead(Pe::new(victim)) {
             return Some(now());
         }
-        // The worker has nothing else to do; a timer would be as coarse as the PE's driver.
+        // The worker has nothing else to do. A timer would be as coarse as the PE's driver.
         std::thread::sleep(LOOK_EVERY);
     }
     None
@@ -199,7 +199,7 @@ fn send(process: Pid, signal: Signal) -> Result<()> {
     kill_process(process, signal).map_err(|error| Error::Io(error.into()))
 }
 
-/// Has the system throw away all that comes for a process over TCP, calls too.
+/// Makes the system drop everything that a process is sent over TCP, connection attempts included.
 fn hush(process: Pid) -> Result<()> {
     let all = pidfd_open(process, PidfdFlags::empty()).map_err(|error| Error::Io(error.into()))?;
     let files = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero()));
@@ -218,5 +218,5 @@ fn hush(process: Pid) -> Result<()> {
     Ok(())
 }
 
-/// The whole of a program that says how many bytes of a packet to take (`BPF_RET | BPF_K`).
+/// A filter program that accepts no byte of a packet (`BPF_RET | BPF_K`).
 const TAKE_NOTHING: SockFilter = SockFilter::new(0x06, 0, 0, 0);

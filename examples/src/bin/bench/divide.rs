@@ -1,5 +1,5 @@
-//! Divide and conquer without a threshold, so that dividing is all there is to do: the Fibonacci
-//! numbers by the book, against `rayon::join` in turn in the same process, and on two PEs.
+//! Divide and conquer without a threshold, so that it only divides: Fibonacci numbers by the naive
+//! recursion, against `rayon::join` in turn in the same process, and on two PEs.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -15,12 +15,12 @@ use ultramarine::{Error, Result};
 const ROUNDS: usize = 7;
 const N: u64 = 32;
 const RESULT: u64 = 2_178_309;
-/// How often a problem is divided: once less than there are leaves, of which there are F(N + 1).
+/// The number of divisions: one less than the number of leaves, which is F(N + 1).
 const DIVISIONS: f64 = 3_524_577.0;
 
 /// Nanoseconds per division, one figure for each round.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     join: Vec<f64>,
     fork: Vec<f64>,
     par: Vec<f64>,
@@ -53,7 +53,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         job.args(["--threads", "1", "divide", "--only-par"]);
         Ok(sample(&run(bench, bench.launcher.launched(pes, &job))?.par).median())
     };
-    // Two jobs that know nothing of each other show what the second core is good for.
+    // Two independent jobs show how much the second core adds.
     let two_jobs = || {
         std::thread::scope(|scope| {
             let other = scope.spawn(|| on(1));
@@ -61,7 +61,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
             Ok(own.midpoint(other.join().expect("it reports failures")?))
         })
     };
-    // In turn, so that all have the machine at its better and worse moments.
+    // In turn, so that faster and slower moments of the machine affect all alike.
     let rounds = (0..bench.rounds(ROUNDS))
         .map(|_| Ok((on(1)?, (on(2)?, two_jobs()?))))
         .collect::<Result<Vec<_>, LaunchError>>();
@@ -75,7 +75,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     report.figure("2 jobs of 1 PE at once divide faster than 1", &most, Unit::TIMES);
 }
 
-fn run(bench: &Bench, mut job: Command) -> Result<Found, LaunchError> {
+fn run(bench: &Bench, mut job: Command) -> Result<Measurements, LaunchError> {
     job.arg("--rounds").arg(bench.rounds(ROUNDS).to_string());
     launch::run(&mut job)?.json()
 }
@@ -84,8 +84,8 @@ fn run(bench: &Bench, mut job: Command) -> Result<Found, LaunchError> {
 pub(crate) struct Job {
     #[arg(long)]
     rounds: usize,
-    /// Leave out what one PE does alone: while it does the others rest, and look for work only now
-    /// and then.
+    /// Leave out the measurements of a single PE. During these, other PEs would rest, and look for
+    /// work only seldom.
     #[arg(long)]
     only_par: bool,
 }
@@ -108,8 +108,9 @@ fn fibonacci() -> impl Algorithm<Problem = u64, Solution = u64> {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
-        let mut found = Found { join: vec![], fork: vec![], par: vec![], supervised: vec![] };
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
+        let mut found =
+            Measurements { join: vec![], fork: vec![], par: vec![], supervised: vec![] };
         let anywhere = |_: &u64| Distance::ONE;
         // The first round warms up.
         for round in 0..=self.rounds {

@@ -1,4 +1,4 @@
-//! What a job costs that has nothing to do.
+//! The CPU use of a job that has nothing to do.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -14,8 +14,8 @@ const ROUNDS: usize = 3;
 const SECONDS: u64 = 3;
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// Of each PE.
+pub(crate) struct Measurements {
+    /// The CPU use of each PE.
     percent: Vec<f64>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-fn run(bench: &Bench, pes: u32) -> Result<Found, LaunchError> {
+fn run(bench: &Bench, pes: u32) -> Result<Measurements, LaunchError> {
     let mut job = bench.launcher.child();
     job.args(["--threads", "1", "idle"]);
     launch::run(&mut bench.launcher.launched(pes, &job))?.json()
@@ -45,18 +45,18 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
-        // Let what the start has stirred up settle.
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
+        // Wait until the work of the start is done.
         cx.sleep(Duration::from_millis(200)).await;
         let (start, before) = (Instant::now(), cpu_times(cx).await?);
         cx.sleep(Duration::from_secs(self.seconds)).await;
         let (seconds, after) = (start.elapsed().as_secs_f64(), cpu_times(cx).await?);
         let percent = before.iter().zip(&after).map(|(b, a)| 100.0 * (a - b) / seconds);
-        Ok(Found { percent: percent.collect() })
+        Ok(Measurements { percent: percent.collect() })
     }
 }
 
-/// What each PE has used so far, in seconds.
+/// The CPU time of each PE so far, in seconds.
 async fn cpu_times(cx: &Context) -> Result<Vec<f64>> {
     let own = async |_: Context, ()| {
         proc::cpu_time().map(|time| time.as_secs_f64()).map_err(|error| error.to_string())

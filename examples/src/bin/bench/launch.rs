@@ -1,4 +1,4 @@
-//! Starting programs, with or without a launcher, and reading what they print.
+//! Starts programs, with or without a launcher, and reads their output.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
@@ -8,16 +8,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Which launcher belongs to the MPI that the programs were built against, as for the tests.
+/// The variable that names the launcher of the MPI of this build, as for the tests.
 const LAUNCHER: &str = "MPIEXEC_FOR_TESTS";
 
-/// A program that has not ended by then is ended.
+/// The longest time for a program. After it, the program is ended.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 
-/// How long a launcher that is told to end may take to end its processes.
+/// The time that a launcher gets to end its processes.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Why there is nothing to read.
+/// Why a program has no usable output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
     #[error("cannot start {program}: {source}")]
@@ -30,13 +30,13 @@ pub(crate) enum LaunchError {
     Output { program: String, reason: String },
 }
 
-/// What starts programs.
+/// Starts programs.
 pub(crate) struct Launcher {
     mpiexec: String,
     own: PathBuf,
 }
 
-/// What a program printed and how long it took, with its launcher.
+/// The output of a program, and its time with its launcher.
 pub(crate) struct Finished {
     program: String,
     output: String,
@@ -60,7 +60,7 @@ impl Launcher {
         Ok(Launcher { mpiexec, own: std::env::current_exe()? })
     }
 
-    /// A program that was built with this one.
+    /// Another program of this build.
     pub(crate) fn sibling(&self, name: &str) -> Command {
         Command::new(self.own.with_file_name(name))
     }
@@ -72,7 +72,7 @@ impl Launcher {
         command
     }
 
-    /// This many processes of a program.
+    /// This number of processes of a program.
     pub(crate) fn launched(&self, processes: u32, program: &Command) -> Command {
         let mut command = Command::new(&self.mpiexec);
         command.arg("-n").arg(processes.to_string());
@@ -86,21 +86,21 @@ pub(crate) fn run(command: &mut Command) -> Result<Finished, LaunchError> {
     run_within(command, TIME_LIMIT)
 }
 
-/// [`run`], but what the program says beside its output is shown only if it fails: a job whose
-/// processes are killed says much.
+/// [`run`], but shows the program's standard error only if it fails: a job whose processes are
+/// killed writes much there.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<Finished, LaunchError> {
     let (mut reader, writer) =
         std::io::pipe().map_err(|source| LaunchError::Start { program: shown(command), source })?;
     let (sender, said) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = Vec::new();
-        // What was read until an error counts. Nobody listens any more if it comes too late.
+        // Output up to a read error counts. The send fails if the time limit has passed.
         let _ = reader.read_to_end(&mut text);
         let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
     });
     command.stderr(writer);
     let finished = run(command);
-    // The pipe ends when nobody holds its other side: that may be a process that does not end.
+    // The pipe ends when no process holds its other side. A process that never ends may hold it.
     command.stderr(Stdio::null());
     if finished.is_err() {
         eprint!("{}", said.recv_timeout(GRACE).unwrap_or_default());
@@ -118,7 +118,7 @@ fn run_within(command: &mut Command, limit: Duration) -> Result<Finished, Launch
         std::thread::spawn(move || {
             let mut output = String::new();
             let read = stdout.read_to_string(&mut output).map(|_| output);
-            // Nobody listens any more if the time limit has passed.
+            // This fails if the time limit has passed.
             let _ = sender.send(read);
         });
     }
@@ -135,19 +135,19 @@ fn run_within(command: &mut Command, limit: Duration) -> Result<Finished, Launch
     Ok(Finished { program, output, seconds })
 }
 
-/// Ends a program that takes too long: gently, so that a launcher ends its processes too.
+/// Ends a program that takes too long, gently, so that a launcher also ends its processes.
 fn end(child: &mut Child) {
     let _ = kill_process(Pid::from_child(child), Signal::TERM);
     let deadline = Instant::now() + GRACE;
     while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Fails if it has ended, which is as well.
+    // This fails if the program has ended already.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// The command as one would type it, with the programs' names only.
+/// The command as a user would type it, without folders.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let name = |word: &std::ffi::OsStr| {

@@ -1,8 +1,8 @@
-//! Benchmarks: each compares ours with another way of doing the same, in turn within one run, and
-//! prints the figures beside the goals. Nothing here passes or fails by time.
+//! Benchmarks. Each compares Ultramarine with another program for the same work, in turn within one
+//! run, and prints the figures beside the goals. No benchmark passes or fails by time.
 //!
-//! The program launches other programs and copies of itself (`bench child …`), because what is
-//! measured is whole jobs, under a launcher.
+//! The program launches other programs and copies of itself (`bench child …`), because it measures
+//! whole jobs under a launcher.
 
 mod bulk;
 mod cancel;
@@ -44,40 +44,40 @@ use ultramarine::{Error, Result};
 struct Arguments {
     /// Which benchmarks to run [default: all].
     names: Vec<String>,
-    /// Repeat less often.
+    /// Repeat each measurement less often.
     #[arg(long)]
     quick: bool,
-    /// Only list the benchmarks.
+    /// List the benchmarks and exit.
     #[arg(long)]
     list: bool,
-    /// A Python that has mpi4py, to compare with.
+    /// A Python interpreter with mpi4py, to compare with.
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
-    /// Where charts are drawn.
+    /// The folder for charts.
     #[arg(long, value_name = "FOLDER", default_value = "target/plots")]
     plots: PathBuf,
     #[command(subcommand)]
-    part: Option<Part>,
+    mode: Option<Mode>,
 }
 
 #[derive(Subcommand)]
-enum Part {
-    /// One job of a benchmark, started by it.
+enum Mode {
+    /// One job of a benchmark, which starts it.
     #[command(hide = true)]
     Child(child::Arguments),
 }
 
-/// What a benchmark has to work with.
+/// The means of a benchmark.
 struct Bench {
     launcher: Launcher,
     quick: bool,
     python: Option<PathBuf>,
-    /// A folder for charts, which is there.
+    /// A folder for charts, which exists.
     plots: PathBuf,
 }
 
 impl Bench {
-    /// How often contenders take turns.
+    /// The number of rounds in which the contenders run in turn.
     fn rounds(&self, usual: usize) -> usize {
         if self.quick { 2 } else { usual }
     }
@@ -163,7 +163,7 @@ const BENCHMARKS: [Benchmark; 19] = [
     },
     Benchmark {
         name: "supervision",
-        about: "supervised tasks against unsupervised ones, while nobody dies",
+        about: "supervised tasks against unsupervised ones, without deaths",
         measure: supervision::measure,
     },
     Benchmark {
@@ -185,7 +185,7 @@ const BENCHMARKS: [Benchmark; 19] = [
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    if let Some(Part::Child(child)) = arguments.part {
+    if let Some(Mode::Child(child)) = arguments.mode {
         return child.run();
     }
     if arguments.list {
@@ -210,7 +210,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The benchmarks of these names; all, if there are none.
+/// The benchmarks of these names, or all if there are no names.
 fn choose(names: &[String]) -> Result<Vec<&'static Benchmark>> {
     if names.is_empty() {
         return Ok(BENCHMARKS.iter().collect());

@@ -1,4 +1,4 @@
-//! What a waiting task occupies, and whether tasks that have been awaited leave something behind.
+//! The memory of a waiting task, and whether tasks that were awaited leave memory behind.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -10,12 +10,12 @@ use ultramarine::Result;
 use ultramarine::prelude::*;
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
-/// Growth that counts as none: what the allocator and the system round to.
+/// Growth below this counts as none: the allocator and the system round to it.
 const NOISE_MEBIBYTES: f64 = 1.0;
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// With its future, without its argument.
+pub(crate) struct Measurements {
+    /// Bytes of a task with its future, without its argument.
     bytes_per_task: f64,
     /// Memory in use after each batch, in bytes.
     after_batches: Vec<u64>,
@@ -35,16 +35,16 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-fn run(bench: &Bench) -> Result<Found, LaunchError> {
+fn run(bench: &Bench) -> Result<Measurements, LaunchError> {
     let mut child = bench.launcher.child();
     child.args(["--pes", "1", "--threads", "1", "memory"]);
     launch::run(&mut child)?.json()
 }
 
-/// Batches of tasks that wait until their spawner does.
+/// Batches of tasks that wait until their spawner awaits them.
 #[derive(clap::Args)]
 pub(crate) struct Job {
-    /// Tasks of a batch.
+    /// The number of tasks of a batch.
     #[arg(long, default_value_t = 1_000_000)]
     tasks: u64,
     #[arg(long, default_value_t = 10)]
@@ -52,13 +52,13 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let mut bytes = 0;
         let mut after_batches = vec![];
         for batch in 0..self.batches {
             let before = resident_bytes()?;
             let spawn = |n| cx.spawn_fn(Distance::ONE, |n: u64| n + 1, n);
-            // The only thread is busy here, so that none of them runs.
+            // The only thread is busy here, so none of the tasks runs.
             let futures: Vec<_> = (0..self.tasks).map(spawn).collect();
             if batch == 0 {
                 bytes = resident_bytes()?.saturating_sub(before);
@@ -69,6 +69,6 @@ impl Job {
             after_batches.push(resident_bytes()?);
         }
         let bytes_per_task = bytes as f64 / self.tasks as f64 - size_of::<u64>() as f64;
-        Ok(Found { bytes_per_task, after_batches })
+        Ok(Measurements { bytes_per_task, after_batches })
     }
 }

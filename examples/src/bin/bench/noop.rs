@@ -1,5 +1,5 @@
-//! Empty tasks that the root submits and gathers: with a second PE to help, against mpi4py's pool
-//! of one worker process, in turn; and placed on the second PE, all at once or one after the other.
+//! Empty tasks that the root spawns and awaits: with a second PE that steals, against mpi4py's pool
+//! of one worker process, in turn; and placed on the second PE, all at once or one after another.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -17,9 +17,9 @@ const TRIPS: u64 = 100_000;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/mpi4py_futures.py");
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     tasks_per_second: f64,
-    /// How many ran on the other PE.
+    /// The number of tasks that ran on the other PE.
     #[serde(default)]
     stolen: u64,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Found {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Placed {
     tasks_per_second: f64,
-    /// From placing a task until its result is there, when there is nothing else.
+    /// From placing a task until its result arrives, in a job that does nothing else.
     round_trip: Histogram,
 }
 
@@ -76,30 +76,30 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-fn run(command: &mut Command) -> Result<Found, LaunchError> {
+fn run(command: &mut Command) -> Result<Measurements, LaunchError> {
     launch::run(command)?.json()
 }
 
-/// A million empty tasks, after a tenth of that to warm up.
+/// Runs a million empty tasks, after a tenth of that to warm up.
 #[derive(clap::Args)]
 pub(crate) struct Job {
     #[arg(long, default_value_t = 1_000_000)]
     tasks: u64,
-    /// They are placed on the second PE.
+    /// Place the tasks on the second PE.
     #[arg(long)]
     placed: bool,
 }
 
-/// What a job has found.
+/// The output of a job.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(crate) enum Outcome {
-    Shared(Found),
+pub(crate) enum JobOutput {
+    Shared(Measurements),
     Placed(Placed),
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Outcome> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<JobOutput> {
         let Job { tasks, placed } = *self;
         submit_and_gather(cx, tasks / 10, placed).await?;
         let before = stolen(cx).await?;
@@ -107,10 +107,13 @@ impl Job {
         submit_and_gather(cx, tasks, placed).await?;
         let tasks_per_second = tasks as f64 / start.elapsed().as_secs_f64();
         if placed {
-            return Ok(Outcome::Placed(Placed { tasks_per_second, round_trip: trips(cx).await? }));
+            return Ok(JobOutput::Placed(Placed {
+                tasks_per_second,
+                round_trip: trips(cx).await?,
+            }));
         }
         let stolen = (stolen(cx).await? - before) * 1_000_000 / tasks;
-        Ok(Outcome::Shared(Found { tasks_per_second, stolen }))
+        Ok(JobOutput::Shared(Measurements { tasks_per_second, stolen }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Charts of recovery, as SVG files: when processes died, and how long the job took.
+//! Charts of recovery as SVG files: the time of a job by the moment at which processes died.
 
 use plotters::prelude::*;
 use std::error::Error;
@@ -7,21 +7,21 @@ use std::path::Path;
 const SIZE: (u32, u32) = (760, 460);
 const COLOURS: [RGBColor; 2] = [RGBColor(31, 90, 160), RGBColor(200, 70, 30)];
 
-/// One chart. Moments are in percent of the failure-free time, heights in seconds.
+/// A chart. Moments are in percent of the failure-free time, heights in seconds.
 pub(crate) struct Chart {
     pub(crate) title: String,
-    /// Two at the most.
+    /// At most two.
     pub(crate) series: Vec<Series>,
 }
 
-/// What one way of spreading the work gave.
+/// The results of one way to spread the work.
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// Moment and time of each job.
+    /// The moment and the time of each job.
     pub(crate) dots: Vec<(f64, f64)>,
-    /// Moment, and the mean number of tasks that were given out again.
+    /// The moment, and the mean number of tasks that were run again.
     pub(crate) again: Vec<(f64, f64)>,
-    /// Failure-free times, by name: of all PEs, and of the survivors.
+    /// The failure-free times of all PEs and of the survivors, with names.
     pub(crate) levels: Vec<(String, f64)>,
 }
 
@@ -88,7 +88,7 @@ mod tests {
             name: "lazy".to_owned(),
             dots: vec![(10.0, 1.5), (50.0, 1.25)],
             again: vec![(10.0, 30.0), (50.0, 4.0)],
-            levels: vec![("10 PEs, nobody dies".to_owned(), 1.0)],
+            levels: vec![("10 PEs, no deaths".to_owned(), 1.0)],
         };
         let chart = Chart { title: "A death".to_owned(), series: vec![series] };
         let path = std::env::temp_dir().join(format!("bench-plot-{}.svg", std::process::id()));
@@ -96,10 +96,10 @@ mod tests {
         let text = std::fs::read_to_string(&path).expect("it was written");
         std::fs::remove_file(&path).expect("it is ours");
         assert!(text.starts_with("<svg"), "{text}");
-        for part in ["A death", "lazy", "10 PEs, nobody dies", "tasks given out again"] {
+        for part in ["A death", "lazy", "10 PEs, no deaths", "tasks given out again"] {
             assert!(text.contains(part), "`{part}` is not in {text}");
         }
-        // Two dots, and one in the legend.
+        // Two dots, and one more in the legend.
         assert_eq!(text.matches("<circle").count(), 3, "{text}");
     }
 

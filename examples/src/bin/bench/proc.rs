@@ -1,4 +1,4 @@
-//! What the system says about this process and about the machine.
+//! Figures of the system (`/proc`) about this process and the machine.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,34 +6,34 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bytes of a page, on all machines that this is measured on.
+/// The size of a page in bytes, on all machines where this is measured.
 const PAGE_BYTES: u64 = 4096;
 
-/// Memory in use, in bytes.
+/// The memory in use by this process, in bytes.
 pub(crate) fn resident_bytes() -> io::Result<u64> {
     let statm = fs::read_to_string("/proc/self/statm")?;
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.map(|pages| pages * PAGE_BYTES).ok_or_else(|| unreadable("statm"))
 }
 
-/// The most memory that each process of a program has had.
+/// The peak memory of each process of a program.
 pub(crate) struct Peaks {
     program: PathBuf,
     bytes: HashMap<u32, u64>,
 }
 
 impl Peaks {
-    /// Of no process yet.
+    /// Of no process so far.
     pub(crate) fn of(program: &Path) -> io::Result<Self> {
         Ok(Peaks { program: program.canonicalize()?, bytes: HashMap::new() })
     }
 
-    /// Looks at the processes that there are now. To be called again and again until they end.
+    /// Looks at the current processes. Call it repeatedly until they end.
     pub(crate) fn look(&mut self) -> io::Result<()> {
         for process in fs::read_dir("/proc")? {
             let folder = process?.path();
             let id = folder.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
-            // A process that has just ended cannot be read, nor may one of somebody else.
+            // A process that has just ended, or that belongs to another user, cannot be read.
             let is_of = |file: PathBuf| file == self.program;
             let (Some(id), Ok(true)) = (id, fs::read_link(folder.join("exe")).map(is_of)) else {
                 continue;
@@ -49,14 +49,14 @@ impl Peaks {
         Ok(())
     }
 
-    /// Of all processes together.
+    /// The sum over all processes.
     pub(crate) fn sum(&self) -> u64 {
         self.bytes.values().sum()
     }
 }
 
-/// Time on a processor of all threads that live, to the nanosecond (`/proc/self/stat` counts in
-/// hundredths of a second).
+/// The CPU time of all living threads of this process, to the nanosecond (`/proc/self/stat` counts
+/// in hundredths of a second).
 pub(crate) fn cpu_time() -> io::Result<Duration> {
     let mut total = Duration::ZERO;
     for thread in fs::read_dir("/proc/self/task")? {
@@ -68,12 +68,12 @@ pub(crate) fn cpu_time() -> io::Result<Duration> {
     Ok(total)
 }
 
-/// Processor time since the machine was started, in the system's own unit.
+/// Processor time since the start of the machine, in the system's unit.
 #[derive(Clone, Copy)]
 pub(crate) struct Processors {
     all: u64,
     busy: u64,
-    /// Of this program and of those that it has launched and that have ended.
+    /// The time of this program and of its children that have ended.
     own: u64,
 }
 
@@ -86,13 +86,13 @@ impl Processors {
         let [_, _, _, idle, waiting, ..] = all[..] else { return Err(unreadable("stat")) };
         let all: u64 = all.iter().take(8).sum();
         let stat = fs::read_to_string("/proc/self/stat")?;
-        // After the name, which may hold anything: the 14th to 17th field of the file.
+        // The 14th to 17th field, counted from after the name, which may contain any character.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let own = fields.skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
         Ok(Processors { all, busy: all - idle - waiting, own })
     }
 
-    /// The part of all processor time since `before` that other programs had, in percent.
+    /// The share of all processor time since `before` that other programs used, in percent.
     pub(crate) fn percent_of_others(self, before: Processors) -> f64 {
         let (all, busy) = (self.all - before.all, self.busy - before.busy);
         100.0 * busy.saturating_sub(self.own - before.own) as f64 / all.max(1) as f64

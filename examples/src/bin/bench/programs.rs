@@ -1,5 +1,5 @@
-//! Whole programs against the same written by hand: the sweep against a broadcast of its table by
-//! MPI, the stencil against its exchange, and the others against rayon.
+//! Whole programs against hand-written ones: the sweep and the stencil against plain MPI, the
+//! others against rayon.
 
 use crate::Bench;
 use crate::launch::{self, Finished, LaunchError};
@@ -11,14 +11,14 @@ use std::process::Command;
 use std::time::Duration;
 
 const ROUNDS: usize = 5;
-/// Of those that are launched.
+/// The number of PEs of launched programs.
 const PES: u32 = 2;
-/// The size of its table, in millions of bytes, and of one that hardly takes memory.
+/// The sizes in megabytes of the sweep's table, and of one that takes hardly any memory.
 const TABLE: u32 = 50;
 const SMALL_TABLE: u32 = 1;
-/// Of the stencil.
+/// The steps of the stencil.
 const STEPS: &str = "10000";
-/// How often the memory of processes is looked at.
+/// The interval at which the memory of processes is read.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ fn measure_sweep(bench: &Bench, report: &mut Report) {
     report.goal("sweep: time over MPI by hand", &times, Unit::TIMES, Goal::AtMost(1.02));
 }
 
-/// Runs a program under its launcher, and finds the most memory that its processes had together.
+/// Runs a program under its launcher; returns its output and the sum of its processes' peak memory.
 fn watched(
     (mut command, program): (Command, std::ffi::OsString),
 ) -> Result<(Swept, u64), Box<dyn std::error::Error>> {
@@ -97,7 +97,7 @@ fn watched(
     Ok((finished??.json()?, peaks.sum()))
 }
 
-/// Two PEs that exchange rows of 4 KiB at each step.
+/// Measures two PEs that exchange rows of 4 KiB at each step.
 fn measure_stencil(bench: &Bench, report: &mut Report) {
     let with = |program: &str, more: &[&str]| {
         let mut command = bench.launcher.sibling(program);
@@ -112,7 +112,7 @@ fn measure_stencil(bench: &Bench, report: &mut Report) {
     report.goal("stencil: time over MPI by hand", &ours.over(&mpi), Unit::TIMES, Goal::AtMost(1.5));
 }
 
-/// Two PEs that have the tiles, against one core, and rayon on both.
+/// Measures the tiles on two PEs, against one core and against rayon on two.
 fn measure_cholesky(bench: &Bench, report: &mut Report) {
     let with = |skeleton: &str, threads: &str| {
         let mut command = bench.launcher.sibling("cholesky_tiles");
@@ -132,7 +132,7 @@ fn measure_cholesky(bench: &Bench, report: &mut Report) {
     report.figure(what, &ours.over(&rayon), Unit::TIMES);
 }
 
-/// One PE with two threads against rayon's two, and the sequential program.
+/// Measures one PE of two threads against rayon's two threads and the sequential program.
 fn against_rayon(
     bench: &Bench,
     report: &mut Report,
@@ -151,7 +151,7 @@ fn against_rayon(
     report.goal(&what, &ours.over(&rayon), Unit::TIMES, Goal::AtMost(1.1));
 }
 
-/// How long each of these takes to come to the same result.
+/// Runs these commands in turn; returns their times. All must have the same result.
 fn in_turn<const N: usize>(
     bench: &Bench,
     report: &mut Report,
@@ -173,7 +173,7 @@ fn in_turn<const N: usize>(
     Some(samples)
 }
 
-/// How long it took, if the result is the one that came out first.
+/// The time of a program, if its result equals the first one.
 fn same(finished: &Finished, first: &mut Option<serde_json::Value>) -> Result<f64, LaunchError> {
     let Printed { result, seconds } = finished.json()?;
     let first = first.get_or_insert_with(|| result.clone());

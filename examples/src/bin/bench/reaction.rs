@@ -1,4 +1,4 @@
-//! How long the main task takes to react while all workers of its PE, and so all cores, are inside
+//! The time that the main task takes to react while all workers of its PE, and so all cores, run
 //! long tasks.
 
 use crate::Bench;
@@ -16,17 +16,17 @@ const ROUNDS: usize = 3;
 const NEAR: Pe = Pe::new(1);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Reacts.
+/// Reacts to events.
 #[derive(clap::Args)]
 pub(crate) struct Job {
-    /// How often to each kind of event.
+    /// The number of events of each kind.
     #[arg(long, default_value_t = 300)]
     events: u32,
 }
 
-/// How long it took.
+/// The delays.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     timers: Histogram,
     results: Histogram,
     signal_millis: f64,
@@ -41,7 +41,7 @@ fn compute(_: usize) {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         if cx.pes() != 2 {
             return Err(Error::other("this job needs two PEs"));
         }
@@ -72,7 +72,7 @@ impl Job {
             task.await?;
         }
         let signal_millis = (heard - sent).as_secs_f64() * 1e3;
-        Ok(Found { timers, results, signal_millis })
+        Ok(Measurements { timers, results, signal_millis })
     }
 }
 
@@ -87,7 +87,8 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
         let mut job = bench.launcher.child();
         job.args(["--threads", "2", "reaction"]);
         let found = launch::run(&mut bench.launcher.launched(2, &job));
-        let Some(found) = report.accept("reaction", found.and_then(|done| done.json::<Found>()))
+        let Some(found) =
+            report.accept("reaction", found.and_then(|done| done.json::<Measurements>()))
         else {
             return;
         };

@@ -1,11 +1,11 @@
-//! What the death of processes costs a job: SymGridPar2 figure 13, one of 10 PEs dies at 10 % …
-//! 90 % of the failure-free time; HdpH-RS figure 6.8, 5 of 20 die at once, with lazy and with eager
-//! placing. The work is the Summatory Liouville function, as there.
+//! The cost of deaths. SymGridPar2 figure 13: one of 10 PEs dies at 10 % … 90 % of the failure-free
+//! time. HdpH-RS figure 6.8: 5 of 20 PEs die at once, with lazy and with eager placement. The work
+//! is the Summatory Liouville function, as in the papers.
 //!
-//! Where the PEs share fewer cores, the survivors have the cores of the dead: then a death costs no
+//! If the PEs share fewer cores, the survivors get the cores of the dead. Then a death costs no
 //! computing power, and jobs of 9 and 10 PEs take the same time. So the first experiment is
-//! repeated with tasks that sleep, as if each PE had a core. That shows what the runtime adds, and
-//! nothing about computing.
+//! repeated with tasks that sleep, as if each PE had a core. This shows the cost of the runtime
+//! alone.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -20,26 +20,26 @@ use ultramarine::Result;
 use ultramarine::prelude::*;
 
 const ROUNDS: usize = 5;
-/// What a death may cost beyond the lost work: 20 ms to be heard of, 100 ms to be dealt with.
+/// The cost that a death may have beyond the lost work: 20 ms to detect it, 100 ms to recover.
 const BEYOND_SECONDS: f64 = 0.12;
 
-/// L(10^9), in as many tasks as the papers have.
+/// L(10^9). The numbers of tasks are those of the papers.
 const UPTO: &str = "1000000000";
 const RESULT: i64 = -25216;
 const SLEEP_MILLIS: u64 = 50;
 
-/// What a job prints.
+/// The output of a job.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     result: i64,
     /// Until the main task had its result.
     seconds: f64,
     /// Until the launcher had ended.
     #[serde(skip)]
     whole: f64,
-    /// PEs that died by then.
+    /// The number of PEs that died by then.
     dead: u32,
-    /// Tasks that were given out again.
+    /// The number of tasks that were run again.
     replicas: u64,
 }
 
@@ -47,19 +47,19 @@ struct Experiment {
     name: &'static str,
     title: &'static str,
     pes: u32,
-    /// How many die at once.
+    /// The number of PEs that die at once.
     deaths: u32,
     tasks: u32,
-    /// In percent of the failure-free time.
+    /// The moments of the deaths, in percent of the failure-free time.
     moments: &'static [u32],
-    ways: &'static [Way],
+    spreadings: &'static [Spreading],
 }
 
-/// One way of spreading the work.
-struct Way {
+/// A way to spread the work.
+struct Spreading {
     name: &'static str,
     skeleton: &'static str,
-    /// The tasks sleep, and use no core.
+    /// Whether the tasks sleep instead of computing.
     sleeps: bool,
 }
 
@@ -70,7 +70,7 @@ const ONE_OF_TEN: Experiment = Experiment {
     deaths: 1,
     tasks: 300,
     moments: &[10, 20, 30, 40, 50, 60, 70, 80, 90],
-    ways: &[Way { name: "eager", skeleton: "push-map", sleeps: false }],
+    spreadings: &[Spreading { name: "eager", skeleton: "push-map", sleeps: false }],
 };
 
 const FIVE_OF_TWENTY: Experiment = Experiment {
@@ -80,16 +80,16 @@ const FIVE_OF_TWENTY: Experiment = Experiment {
     deaths: 5,
     tasks: 70,
     moments: &[15, 30, 45, 60, 75, 90],
-    ways: &[
-        Way { name: "lazy", skeleton: "par-map", sleeps: false },
-        Way { name: "eager", skeleton: "push-map", sleeps: false },
+    spreadings: &[
+        Spreading { name: "lazy", skeleton: "par-map", sleeps: false },
+        Spreading { name: "eager", skeleton: "push-map", sleeps: false },
     ],
 };
 
 const ASLEEP: Experiment = Experiment {
     name: "one-of-10-asleep",
     title: "NO COMPUTING: 300 tasks that sleep 50 ms, dealt out to 10 PEs, one of which dies",
-    ways: &[Way { name: "eager, asleep", skeleton: "push-map", sleeps: true }],
+    spreadings: &[Spreading { name: "eager, asleep", skeleton: "push-map", sleeps: true }],
     ..ONE_OF_TEN
 };
 
@@ -111,9 +111,9 @@ fn cores() -> usize {
 }
 
 impl Experiment {
-    /// How many cores there are, if the PEs must share them and have use for them.
+    /// The number of cores, if the PEs compute and there are fewer cores than PEs.
     fn shared_cores(&self) -> Option<usize> {
-        let sleeps = self.ways.iter().any(|way| way.sleeps);
+        let sleeps = self.spreadings.iter().any(|spreading| spreading.sleeps);
         Some(cores()).filter(|cores| self.pes as usize > *cores && !sleeps)
     }
 
@@ -123,23 +123,27 @@ impl Experiment {
             None => self.title.to_owned(),
         };
         let mut chart = Chart { title, series: vec![] };
-        for way in self.ways {
-            let measured = self.measure(way, bench);
-            let Some((free, fewer, deaths)) = report.accept(way.name, measured) else { return };
-            let whole = |jobs: &[Found]| jobs.iter().map(|job| job.whole).collect::<Sample>();
+        for spreading in self.spreadings {
+            let measured = self.measure(spreading, bench);
+            let Some((free, fewer, deaths)) = report.accept(spreading.name, measured) else {
+                return;
+            };
+            let whole =
+                |jobs: &[Measurements]| jobs.iter().map(|job| job.whole).collect::<Sample>();
             let (pes, survivors) = (self.pes, self.pes - self.deaths);
             let usual = whole(&free);
-            let named = |what: &str| format!("{} of {pes}, {}: {what}", self.deaths, way.name);
+            let named =
+                |what: &str| format!("{} of {pes}, {}: {what}", self.deaths, spreading.name);
             let mut levels = vec![];
             for (pes, sample) in [(pes, &usual), (survivors, &whole(&fewer))] {
-                let what = named(&format!("{pes} PEs, nobody dies"));
+                let what = named(&format!("{pes} PEs, no deaths"));
                 report.figure(&what, sample, Unit::SECONDS);
                 levels.push((what, sample.median()));
             }
             let computing = free.iter().map(|job| job.seconds).collect::<Sample>().median();
             let around = usual.median() - computing;
-            let beyond = |(moment, jobs): &(u32, Vec<Found>)| {
-                let due = self.due(way, computing, f64::from(*moment) / 100.0) + around;
+            let beyond = |(moment, jobs): &(u32, Vec<Measurements>)| {
+                let due = self.due(spreading, computing, f64::from(*moment) / 100.0) + around;
                 jobs.iter().map(|job| job.whole - due).collect::<Sample>()
             };
             let beyond: Vec<_> = deaths.iter().map(beyond).collect();
@@ -157,7 +161,7 @@ impl Experiment {
                 report.text(&format!("{early} of {all} jobs ended before all deaths had come"));
             }
             report.text(&table(&deaths, usual.median()));
-            chart.series.push(Series { levels, ..series(way, &deaths) });
+            chart.series.push(Series { levels, ..series(spreading, &deaths) });
         }
         let path = bench.plots.join(format!("recovery-{}.svg", self.name));
         match chart.write(&path) {
@@ -166,22 +170,23 @@ impl Experiment {
         }
     }
 
-    /// Jobs in which nobody dies, of all PEs and of the survivors, and those with deaths by moment.
+    /// Jobs without deaths, of all PEs and of the survivors; and jobs with deaths, by moment.
     #[expect(clippy::type_complexity, reason = "three lists, taken apart at once")]
     fn measure(
         &self,
-        way: &Way,
+        spreading: &Spreading,
         bench: &Bench,
-    ) -> Result<(Vec<Found>, Vec<Found>, Vec<(u32, Vec<Found>)>), LaunchError> {
+    ) -> Result<(Vec<Measurements>, Vec<Measurements>, Vec<(u32, Vec<Measurements>)>), LaunchError>
+    {
         let (mut free, mut fewer) = (vec![], vec![]);
         let mut deaths: Vec<_> = self.moments.iter().map(|moment| (*moment, vec![])).collect();
         for _ in 0..bench.rounds(ROUNDS) {
-            free.push(self.job(way, bench, self.pes, None)?);
-            fewer.push(self.job(way, bench, self.pes - self.deaths, None)?);
+            free.push(self.job(spreading, bench, self.pes, None)?);
+            fewer.push(self.job(spreading, bench, self.pes - self.deaths, None)?);
             let usual = free.iter().map(|job| job.seconds).collect::<Sample>().median();
             for (moment, jobs) in &mut deaths {
                 let at = usual * f64::from(*moment) / 100.0;
-                jobs.push(self.job(way, bench, self.pes, Some(at))?);
+                jobs.push(self.job(spreading, bench, self.pes, Some(at))?);
             }
         }
         Ok((free, fewer, deaths))
@@ -189,13 +194,13 @@ impl Experiment {
 
     fn job(
         &self,
-        way: &Way,
+        spreading: &Spreading,
         bench: &Bench,
         pes: u32,
         death: Option<f64>,
-    ) -> Result<Found, LaunchError> {
+    ) -> Result<Measurements, LaunchError> {
         let mut command: Command;
-        let expected = if way.sleeps {
+        let expected = if spreading.sleeps {
             command = bench.launcher.child();
             self.add_flags(&mut command, death);
             command.args(["sleep", "--tasks", &self.tasks.to_string()]);
@@ -204,15 +209,15 @@ impl Experiment {
             command = bench.launcher.sibling("liouville");
             self.add_flags(&mut command, death);
             command.args(["--upto", UPTO, "--tasks", &self.tasks.to_string(), "--supervised"]);
-            command.args(["--skeleton", way.skeleton, "--json"]);
+            command.args(["--skeleton", spreading.skeleton, "--json"]);
             RESULT
         };
         let mut launched = bench.launcher.launched(pes, &command);
         let finished = launch::run_quietly(&mut launched)?;
-        let found = Found { whole: finished.seconds, ..finished.json()? };
+        let found = Measurements { whole: finished.seconds, ..finished.json()? };
         if found.result != expected {
             let reason = format!("{} came out instead of {expected}", found.result);
-            return Err(LaunchError::Output { program: way.name.to_owned(), reason });
+            return Err(LaunchError::Output { program: spreading.name.to_owned(), reason });
         }
         Ok(found)
     }
@@ -225,12 +230,13 @@ impl Experiment {
         }
     }
 
-    /// How long the job would take if a death cost only the work that is lost and the cores that
-    /// are lost: `moment` is the part of the usual time after which it comes.
-    fn due(&self, way: &Way, usual: f64, moment: f64) -> f64 {
-        let power = |pes: u32| if way.sleeps { pes as usize } else { cores().min(pes as usize) };
+    /// The time of a job if deaths cost only the lost work and the lost cores. They come after the
+    /// part `moment` of the usual time.
+    fn due(&self, spreading: &Spreading, usual: f64, moment: f64) -> f64 {
+        let power =
+            |pes: u32| if spreading.sleeps { pes as usize } else { cores().min(pes as usize) };
         let slower = power(self.pes) as f64 / power(self.pes - self.deaths) as f64;
-        // The tasks that the dead were at are done again, and the last one may come alone.
+        // The unfinished tasks of the dead run again, and the last one may run alone.
         let task = usual / f64::from(self.tasks);
         let again = task * f64::from(self.deaths);
         let last = task * power(self.pes) as f64;
@@ -238,9 +244,9 @@ impl Experiment {
     }
 }
 
-fn series(way: &Way, deaths: &[(u32, Vec<Found>)]) -> Series {
+fn series(spreading: &Spreading, deaths: &[(u32, Vec<Measurements>)]) -> Series {
     let mut series =
-        Series { name: way.name.to_owned(), dots: vec![], again: vec![], levels: vec![] };
+        Series { name: spreading.name.to_owned(), dots: vec![], again: vec![], levels: vec![] };
     for (moment, jobs) in deaths {
         let moment = f64::from(*moment);
         series.dots.extend(jobs.iter().map(|job| (moment, job.whole)));
@@ -250,7 +256,7 @@ fn series(way: &Way, deaths: &[(u32, Vec<Found>)]) -> Series {
     series
 }
 
-fn table(deaths: &[(u32, Vec<Found>)], usual: f64) -> String {
+fn table(deaths: &[(u32, Vec<Measurements>)], usual: f64) -> String {
     let mut text =
         "  death at   time of the job              against no death   tasks again\n".to_owned();
     for (moment, jobs) in deaths {
@@ -268,7 +274,7 @@ fn table(deaths: &[(u32, Vec<Found>)], usual: f64) -> String {
     text
 }
 
-/// Tasks that sleep, dealt out to all PEs.
+/// Runs tasks that sleep, placed on all PEs in turn.
 #[derive(clap::Args)]
 pub(crate) struct Job {
     #[arg(long)]
@@ -276,7 +282,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let nap = |_: u64| -> u64 {
             std::thread::sleep(Duration::from_millis(SLEEP_MILLIS));
             1
@@ -286,7 +292,7 @@ impl Job {
         let seconds = start.elapsed().as_secs_f64();
         let replicas = cx.statistics().await?.replicas;
         let dead = cx.dead();
-        Ok(Found {
+        Ok(Measurements {
             result: slept.iter().sum::<u64>() as i64,
             seconds,
             whole: seconds,

@@ -1,6 +1,6 @@
-//! How much has to be run again when processes die: Queens 14 under the chaos monkey, by the lazy
-//! and by the eager skeleton (HdpH-RS table 6.5, where placing each of 65,234 tasks at random made
-//! 40,696 replicas).
+//! The number of tasks that run again when processes die: Queens 14 under the chaos monkey, by the
+//! lazy and by the eager skeleton (HdpH-RS table 6.5, where placing each of 65,234 tasks at random
+//! made 40,696 replicas).
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 const ROUNDS: usize = 10;
 const PES: u32 = 10;
 const RESULT: u64 = 365_596;
-/// Boards that are divided or counted, as tasks of the paper.
+/// The number of boards that are divided or counted: the tasks of the paper.
 const TASKS: f64 = 65_234.0;
 
 #[derive(Deserialize)]
@@ -19,7 +19,7 @@ struct Printed {
     result: u64,
     seconds: f64,
     dead: u32,
-    /// That were started by those who lived.
+    /// The number of tasks that the survivors started.
     tasks: u64,
     replicas: u64,
 }
@@ -43,7 +43,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-/// Jobs in which any but the root may die, until all would have been done.
+/// Runs jobs in which any PE but the root may die within the usual time of the job.
 fn under_chaos(bench: &Bench, skeleton: &str) -> Result<Vec<Printed>, LaunchError> {
     let run = |flags: &[String]| {
         let mut queens = bench.launcher.sibling("queens");

@@ -1,16 +1,16 @@
-//! The figures, the goals beside them, and whether they are reached.
+//! Prints the figures with their goals, and whether the goals are reached.
 
 use crate::sample::{Sample, Unit};
 
-/// What the benchmarks found. Each figure is printed when it is known; those with goals again, as a
-/// table, at the end.
+/// The figures of the benchmarks. Each is printed as soon as it is known. Figures with goals are
+/// printed again at the end, as a table.
 #[derive(Default)]
 pub(crate) struct Report {
     benchmark: &'static str,
     summary: Vec<[String; 5]>,
 }
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
     AtMost(f64),
@@ -39,12 +39,12 @@ impl Report {
         println!("{benchmark}: {about}");
     }
 
-    /// A figure without a goal.
+    /// Reports a figure without a goal.
     pub(crate) fn figure(&self, what: &str, sample: &Sample, unit: Unit) {
         self.line(what, &sample.shown(unit), "");
     }
 
-    /// A figure and its goal, which the median reaches or not.
+    /// Reports a figure and its goal, which the median reaches or not.
     pub(crate) fn goal(&mut self, what: &str, sample: &Sample, unit: Unit, goal: Goal) {
         let figure = sample.shown(unit);
         let verdict = if goal.is_reached(sample.median()) { "reached" } else { "not reached" };
@@ -53,13 +53,13 @@ impl Report {
         self.enter(what, figure, goal, verdict);
     }
 
-    /// Figures that could not be had.
+    /// Reports figures that could not be measured.
     pub(crate) fn missing(&mut self, what: &str, reason: &str) {
         self.line(what, &format!("not measured: {reason}"), "");
         self.enter(what, "not measured".to_owned(), String::new(), "");
     }
 
-    /// What `measured` is, unless it could not be measured.
+    /// Returns the measured value; reports the error if there is none.
     pub(crate) fn accept<T, E: ToString>(
         &mut self,
         what: &str,

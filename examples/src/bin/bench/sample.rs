@@ -1,8 +1,8 @@
-//! Repeated measurements.
+//! Samples of repeated measurements, and their units.
 
 use std::fmt::Write as _;
 
-/// Measurements of one thing, at least one.
+/// Repeated measurements of one figure, at least one.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     values: Vec<f64>,
@@ -13,12 +13,12 @@ impl Sample {
         Sample { values: vec![value] }
     }
 
-    /// Each of these measurements combined with the other's of the same round.
+    /// Combines each measurement with the one of `other` in the same round.
     pub(crate) fn with(&self, other: &Sample, combine: impl Fn(f64, f64) -> f64) -> Sample {
         self.values.iter().zip(&other.values).map(|(a, b)| combine(*a, *b)).collect()
     }
 
-    /// How many times as large as the other's of the same round each is.
+    /// The ratio of each measurement to the one of `other` in the same round.
     pub(crate) fn over(&self, other: &Sample) -> Sample {
         self.with(other, |own, other| own / other)
     }
@@ -42,7 +42,7 @@ impl Sample {
         self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The median, and the range if there are several.
+    /// The median as text, with the range if there are several measurements.
     pub(crate) fn shown(&self, unit: Unit) -> String {
         let mut text = unit.shown(self.median());
         if self.values.len() > 1 {
@@ -61,7 +61,7 @@ impl FromIterator<f64> for Sample {
     }
 }
 
-/// How a figure is written.
+/// The unit of a figure, and its number of digits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     name: &'static str,
@@ -93,7 +93,7 @@ impl Unit {
         format!("{value:.*}{}", self.digits, self.name)
     }
 
-    /// The value with no more digits than it needs.
+    /// The value with as few digits as it needs.
     pub(crate) fn shown_exactly(self, value: f64) -> String {
         format!("{value}{}", self.name)
     }

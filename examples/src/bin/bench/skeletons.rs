@@ -1,6 +1,6 @@
-//! The four lines of SymGridPar2 figures 10 and 11: two computations whose tasks differ in length,
-//! spread by plain work stealing, round-robin, and on two levels, on 1, 2, 4, … PEs up to the
-//! number of cores.
+//! The four lines of SymGridPar2 figures 10 and 11: two computations with tasks of different
+//! length, by plain work stealing, by round-robin placement, and on two levels, on 1, 2, 4, … PEs
+//! up to the number of cores.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -14,16 +14,24 @@ use std::process::Command;
 const ROUNDS: usize = 3;
 const SKELETONS: [&str; 4] = ["par-map", "push-map", "par-map-2level", "par-map-2level-relaxed"];
 
-/// A computation and what must come out.
-struct Work {
+/// A computation and its result.
+struct Computation {
     program: &'static str,
     flags: [&'static str; 4],
     result: i64,
 }
 
-const WORKS: [Work; 2] = [
-    Work { program: "sum_euler", flags: ["--upto", "15000", "--tasks", "400"], result: 68_394_316 },
-    Work { program: "liouville", flags: ["--upto", "100000000", "--tasks", "300"], result: -3884 },
+const COMPUTATIONS: [Computation; 2] = [
+    Computation {
+        program: "sum_euler",
+        flags: ["--upto", "15000", "--tasks", "400"],
+        result: 68_394_316,
+    },
+    Computation {
+        program: "liouville",
+        flags: ["--upto", "100000000", "--tasks", "300"],
+        result: -3884,
+    },
 ];
 
 #[derive(Deserialize)]
@@ -33,7 +41,7 @@ struct Printed {
 }
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    for work in &WORKS {
+    for work in &COMPUTATIONS {
         let measured = work.measure(bench);
         let Some(table) = report.accept(work.program, measured) else { return };
         report.text(&format!("{} {}:", work.program, work.flags.join(" ")));
@@ -41,7 +49,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-impl Work {
+impl Computation {
     fn measure(&self, bench: &Bench) -> Result<String, LaunchError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
         let pes: Vec<u32> =
@@ -76,7 +84,7 @@ impl Work {
     }
 }
 
-/// Median seconds, and how much of the sequential program's speed each PE has.
+/// A table of median seconds, and of the efficiency compared with the sequential program.
 fn table(sequential: &Sample, pes: &[u32], lines: &[Vec<Vec<f64>>]) -> String {
     let mut text = format!("{:<24}{:>8.3} s", "sequential", sequential.median());
     // Writing into a string cannot fail.

@@ -1,4 +1,4 @@
-//! What one task costs on one PE, from spawn to awaited result, in batches of a million; against
+//! The cost of a task on one PE, from spawn to awaited result, in batches of a million; against
 //! rayon, in turn in the same process.
 
 use crate::Bench;
@@ -15,9 +15,9 @@ use ultramarine::{Error, Result};
 
 const ROUNDS: usize = 7;
 
-/// Nanoseconds per task, one figure for each round.
+/// Nanoseconds per task, by round.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     plain_zero: Vec<f64>,
     async_zero: Vec<f64>,
     plain_one: Vec<f64>,
@@ -56,17 +56,17 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-fn run(bench: &Bench, threads: usize) -> Result<Found, LaunchError> {
+fn run(bench: &Bench, threads: usize) -> Result<Measurements, LaunchError> {
     let mut child = bench.launcher.child();
     child.args(["--pes", "1", "--threads", &threads.to_string(), "spawn"]);
     child.arg("--rounds").arg(bench.rounds(ROUNDS).to_string());
     launch::run(&mut child)?.json()
 }
 
-/// Batches of tasks, ours and rayon's in turn.
+/// Runs batches of tasks, ours and rayon's in turn.
 #[derive(clap::Args)]
 pub(crate) struct Job {
-    /// Tasks of a batch.
+    /// The number of tasks of a batch.
     #[arg(long, default_value_t = 1_000_000)]
     tasks: u64,
     #[arg(long)]
@@ -74,10 +74,10 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let rayon = rayon::ThreadPoolBuilder::new().num_threads(cx.threads()).build();
         let rayon = rayon?;
-        let mut found = Found {
+        let mut found = Measurements {
             plain_zero: vec![],
             async_zero: vec![],
             plain_one: vec![],
@@ -129,8 +129,8 @@ impl Job {
         self.per_task(start, sum)
     }
 
-    /// The nearest to ours that rayon offers: each task fills a slot, and the spawner, which is
-    /// itself one of the threads, works on until a slot is filled.
+    /// The nearest that rayon offers: each task fills a slot, and the spawner, itself one of the
+    /// threads, runs tasks until its slot is filled.
     fn rayon_spawn(&self, rayon: &ThreadPool) -> f64 {
         let start = Instant::now();
         let sum = rayon.install(|| {
@@ -138,7 +138,7 @@ impl Job {
                 let slot = Arc::new(OnceLock::new());
                 let filled = slot.clone();
                 rayon::spawn(move || {
-                    // Each slot has one task.
+                    // Each slot is filled once.
                     let _ = filled.set(n + 1);
                 });
                 slot

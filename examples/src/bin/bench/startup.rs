@@ -1,5 +1,5 @@
-//! How much later than an empty MPI program a job of four PEs gets to work, in turn; and how soon
-//! one of 64 PEs on this machine does.
+//! The start-up time of a job of four PEs, compared with an empty MPI program, in turn; and of a
+//! job of 64 PEs on this machine.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -13,21 +13,21 @@ use ultramarine::prelude::*;
 const ROUNDS: usize = 7;
 const PES: u32 = 4;
 
-/// Many on one machine, of which most wait for a core most of the time.
+/// A job of many PEs on one machine, most of which wait for a core most of the time.
 const CROWD_PES: u32 = 64;
 const CROWD_ROUNDS: usize = 3;
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// From launching until each PE has run a task.
+pub(crate) struct Measurements {
+    /// From the launch until each PE has run a task.
     seconds: f64,
 }
 
-/// Jobs of one size, round by round.
+/// Times of jobs of one size, by round.
 struct Jobs {
     first_task: Sample,
     whole: Sample,
-    /// An empty MPI program of as many processes.
+    /// An empty MPI program with the same number of processes.
     empty: Sample,
 }
 
@@ -51,10 +51,10 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     report.figure("64 PEs: whole", &jobs.whole, Unit::SECONDS);
 }
 
-/// Ours and the empty program in turn.
+/// Runs our job and the empty program in turn.
 fn take_turns(bench: &Bench, pes: u32, rounds: usize) -> Result<Jobs, LaunchError> {
     let (mut first_task, mut whole, mut empty) = (vec![], vec![], vec![]);
-    // The first round warms up: programs are read from the disk.
+    // The first round warms up: it reads the programs from the disk.
     for round in 0..=bench.rounds(rounds) {
         let ((first, own), mpi) = (own(bench, pes)?, baseline(bench, pes)?);
         if round > 0 {
@@ -68,13 +68,13 @@ fn take_turns(bench: &Bench, pes: u32, rounds: usize) -> Result<Jobs, LaunchErro
     Ok(Jobs { first_task, whole, empty })
 }
 
-/// Until the first tasks, and in whole.
+/// The time of our job until its first tasks have run, and in whole.
 fn own(bench: &Bench, pes: u32) -> Result<(f64, f64), LaunchError> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut job = bench.launcher.child();
     job.args(["--threads", "1", "startup", "--launched"]).arg(since.as_nanos().to_string());
     let finished = launch::run(&mut bench.launcher.launched(pes, &job))?;
-    Ok((finished.json::<Found>()?.seconds, finished.seconds))
+    Ok((finished.json::<Measurements>()?.seconds, finished.seconds))
 }
 
 fn baseline(bench: &Bench, pes: u32) -> Result<f64, LaunchError> {
@@ -82,7 +82,7 @@ fn baseline(bench: &Bench, pes: u32) -> Result<f64, LaunchError> {
     Ok(launch::run(&mut bench.launcher.launched(pes, &empty))?.seconds)
 }
 
-/// One task for each PE.
+/// Runs one task on each PE.
 #[derive(clap::Args)]
 pub(crate) struct Job {
     /// When the launcher was started, in nanoseconds since 1970.
@@ -91,13 +91,13 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let task = |n| cx.spawn_at(Pe::new(n), async |cx: Context, ()| cx.pe().number(), ());
         for answer in (0..cx.pes()).map(task).collect::<Vec<_>>() {
             answer.await?;
         }
         let launched = SystemTime::UNIX_EPOCH + Duration::from_nanos(self.launched);
         let since = SystemTime::now().duration_since(launched)?;
-        Ok(Found { seconds: since.as_secs_f64() })
+        Ok(Measurements { seconds: since.as_secs_f64() })
     }
 }

@@ -1,9 +1,9 @@
-//! How long a hungry PE waits for work that another has: two PEs of one thread, of which the root
-//! always has short tasks, and hands them out one at a time.
+//! The time that a thief waits for a task. The job has two PEs of one thread; the root always has
+//! short tasks, and gives them out one at a time.
 //!
-//! Two clocks: the runtime's own, from casting a FISH to receiving its SCHEDULE; and the thief's,
-//! from the end of one stolen task to the start of the next, in which sending the result and
-//! fetching the next task from the queue come on top.
+//! There are two clocks. The runtime's clock runs from sending a FISH to receiving its SCHEDULE.
+//! The thief's clock runs from the end of one stolen task to the start of the next, so it includes
+//! sending the result and taking the next task from the queue.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -18,31 +18,31 @@ use ultramarine::prelude::*;
 use ultramarine::{Error, Histogram, Result};
 
 const ROUNDS: usize = 3;
-/// Lengths of the victim's tasks, in microseconds. The goal is for the first: a victim answers
-/// between two tasks.
+/// Lengths of the victim's tasks, in microseconds. The goal is for the first length, because a
+/// victim answers between two tasks.
 const TASK_MICROS: [u64; 3] = [1, 10, 100];
-/// Stolen tasks after which a job ends.
+/// A job ends after this number of stolen tasks.
 const STEALS: u64 = 100_000;
-/// Time after which it ends at the latest.
+/// A job ends after this time at the latest.
 const TIME: Duration = Duration::from_secs(4);
-/// Tasks are spawned for so long at a time.
+/// Each wave spawns tasks for this time.
 const WAVE: Duration = Duration::from_millis(50);
-/// Of the histogram's longest bar, in characters.
+/// The length of the histogram's longest bar, in characters.
 const BAR: u64 = 40;
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     stolen: u64,
-    /// From casting a FISH to receiving its SCHEDULE.
+    /// From sending a FISH to receiving its SCHEDULE.
     schedule: Histogram,
     /// From the end of a stolen task to the start of the next.
     gap: Histogram,
 }
 
 /// One of the two clocks.
-type Clock = fn(&Found) -> &Histogram;
+type Clock = fn(&Measurements) -> &Histogram;
 
-/// What the ping-pong program prints.
+/// The output of the ping-pong program.
 #[derive(Deserialize)]
 struct Printed {
     half_round_trip_micros: f64,
@@ -94,7 +94,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-/// How much longer a thief waits while large values go the same way.
+/// Measures how much longer a thief waits while large values take the same path.
 pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) {
     let (mut alone, mut beside) = (vec![], vec![]);
     for _ in 0..bench.rounds(ROUNDS) {
@@ -112,7 +112,7 @@ pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) {
     report.goal("what that is more", &more, Unit::MICROS, Goal::AtMost(20.0));
 }
 
-fn run(bench: &Bench, micros: u64, is_beside_bulk: bool) -> Result<Found, LaunchError> {
+fn run(bench: &Bench, micros: u64, is_beside_bulk: bool) -> Result<Measurements, LaunchError> {
     let mut job = bench.launcher.child();
     job.args(["--threads", "1", "--set", "schedule_tasks_max=1", "steal", "--micros"]);
     job.arg(micros.to_string());
@@ -128,7 +128,7 @@ fn ping(bench: &Bench) -> Result<f64, LaunchError> {
     Ok(printed.half_round_trip_micros)
 }
 
-/// The histogram with a row for each power of two.
+/// The histogram as text, with a row for each power of two.
 fn drawn(histogram: &Histogram) -> String {
     let mut powers = std::collections::BTreeMap::<u32, u64>::new();
     for (at, count) in histogram.rows() {
@@ -145,19 +145,20 @@ fn drawn(histogram: &Histogram) -> String {
     text
 }
 
-/// Keeps the second PE hungry.
+/// Lets the second PE steal one task after another.
 #[derive(clap::Args)]
 pub(crate) struct Job {
     #[arg(long)]
     micros: u64,
-    /// A value of 8 MiB goes to the second PE and back meanwhile, again and again.
+    /// Meanwhile, send a value of 8 MiB to the second PE and back, again and again.
     #[arg(long)]
     beside_bulk: bool,
 }
 
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Sends a large value to the second PE and back until the job is over. How often.
+/// Sends a large value to the second PE and back until the job is over. Returns the number of
+/// trips.
 async fn send_bulk(cx: Context, (): ()) -> u64 {
     let (mut sent, mut values) = (0, vec![1; 8 << 20]);
     while !IS_OVER.load(Ordering::Relaxed) {
@@ -169,7 +170,7 @@ async fn send_bulk(cx: Context, (): ()) -> u64 {
     sent
 }
 
-/// What this process, as a thief, has seen.
+/// The observations of this process as a thief.
 static GAPS: Mutex<Option<Gaps>> = Mutex::new(None);
 
 struct Gaps {
@@ -195,7 +196,7 @@ fn short_task(micros: u64) {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         if cx.pes() != 2 {
             return Err(Error::other("this job needs two PEs"));
         }
@@ -223,6 +224,6 @@ impl Job {
             GAPS.lock().unwrap_or_else(PoisonError::into_inner).take().map(|gaps| gaps.histogram)
         };
         let gap = cx.spawn_at(Pe::new(1), gaps, ()).await?.unwrap_or_default();
-        Ok(Found { stolen, schedule: statistics.steal_latency, gap })
+        Ok(Measurements { stolen, schedule: statistics.steal_latency, gap })
     }
 }

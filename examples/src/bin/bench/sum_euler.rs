@@ -1,6 +1,5 @@
-//! The sum of totients on two cores: as two PEs of one thread and as one PE of two, against the
-//! same work done sequentially, by rayon, and by a plain MPI program that deals the tasks out in
-//! turn.
+//! The sum of totients on two cores, by two PEs of one thread and by one PE of two; against a
+//! sequential program, rayon, and a plain MPI program that deals the tasks out in turn.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -14,7 +13,7 @@ const ROUNDS: usize = 5;
 const CORES: f64 = 2.0;
 const RESULT: u64 = 121_590_396;
 
-/// What each of the programs prints.
+/// The output of each program.
 #[derive(Deserialize)]
 struct Printed {
     result: u64,
@@ -24,7 +23,7 @@ struct Printed {
 struct Contender {
     name: &'static str,
     command: Command,
-    /// Computing, as the program says.
+    /// The time of the computation, as printed by the program.
     seconds: Vec<f64>,
     /// The rest of the process's time.
     around: Vec<f64>,

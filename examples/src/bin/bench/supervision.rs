@@ -1,5 +1,5 @@
-//! What supervision costs while nobody dies: the same tasks unsupervised and supervised, in turn in
-//! one job, for two long-known computations and for many small tasks.
+//! The cost of supervision without deaths: the same tasks unsupervised and supervised, in turn in
+//! one job, for the papers' computations and for many small tasks.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -13,21 +13,21 @@ use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
 
 const PAIRS: usize = 11;
-/// With more PEs than that there are tasks that were stolen twice, of which their homes are told.
+/// With more than two PEs some tasks are stolen twice, which sends NOTIFY and ACK to their homes.
 const PES: [u32; 2] = [2, 4];
 
-/// Seconds of each round.
+/// Seconds by round.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     unsupervised: Vec<f64>,
     supervised: Vec<f64>,
     notifies: u64,
     acks: u64,
 }
 
-/// What there is to do.
+/// What the tasks compute.
 #[derive(Clone, Copy, ValueEnum)]
-enum Work {
+enum Computation {
     /// Totients up to 15,000 in 400 tasks.
     SumEuler,
     /// 1024 rows of the Mandelbrot set.
@@ -36,20 +36,20 @@ enum Work {
     Small,
 }
 
-impl Work {
+impl Computation {
     fn name(self) -> &'static str {
         match self {
-            Work::SumEuler => "SumEuler",
-            Work::Mandelbrot => "Mandelbrot",
-            Work::Small => "65,000 small tasks",
+            Computation::SumEuler => "SumEuler",
+            Computation::Mandelbrot => "Mandelbrot",
+            Computation::Small => "65,000 small tasks",
         }
     }
 
-    /// The most that supervision may take, in percent.
+    /// The largest cost of supervision that is allowed, in percent.
     fn goal(self) -> f64 {
         match self {
-            Work::SumEuler | Work::Mandelbrot => 1.0,
-            Work::Small => 5.0,
+            Computation::SumEuler | Computation::Mandelbrot => 1.0,
+            Computation::Small => 5.0,
         }
     }
 }
@@ -57,7 +57,7 @@ impl Work {
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     for pes in PES {
-        for work in Work::value_variants() {
+        for work in Computation::value_variants() {
             let what = format!("{}, {pes} PEs", work.name());
             let Some(found) = report.accept(&what, run(bench, *work, pes)) else { continue };
             let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
@@ -66,7 +66,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
             report.figure(&format!("{what}: supervised"), &supervised, Unit::SECONDS);
             let percent = supervised.with(&plain, |s, p| 100.0 * (s / p - 1.0));
             let what = format!("{what}: supervision takes");
-            // Where PEs take turns on the cores, that is what is measured.
+            // If PEs share cores, the measurement shows mainly that.
             if pes as usize <= cores {
                 report.goal(&what, &percent, Unit::PERCENT, Goal::AtMost(work.goal()));
             } else {
@@ -77,29 +77,29 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-fn run(bench: &Bench, work: Work, pes: u32) -> Result<Found, LaunchError> {
+fn run(bench: &Bench, work: Computation, pes: u32) -> Result<Measurements, LaunchError> {
     let mut job = bench.launcher.child();
     let value = work.to_possible_value();
     let name = value.as_ref().map_or("", |value| value.get_name());
     job.args(["--threads", "1", "supervision", "--work", name]);
-    // Shortened, it is still said what it is: pairs.
+    // The number of pairs is explicit, also in a quick run.
     job.args(["--pairs", &bench.rounds(PAIRS).to_string()]);
     launch::run(&mut bench.launcher.launched(pes, &job))?.json()
 }
 
-/// The same work again and again, unsupervised and supervised in turn.
+/// Repeats the same work, unsupervised and supervised in turn.
 #[derive(clap::Args)]
 pub(crate) struct Job {
     #[arg(long, value_enum)]
-    work: Work,
+    work: Computation,
     #[arg(long)]
     pairs: usize,
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let (mut unsupervised, mut supervised) = (vec![], vec![]);
-        // The first pair warms up; then each goes first in turn.
+        // The first pair warms up. Then each of the two goes first in turn.
         for pair in 0..=self.pairs {
             let (plain, backed) = if pair % 2 == 0 {
                 let plain = self.once(cx).await?;
@@ -119,16 +119,16 @@ impl Job {
         }
         let statistics = cx.statistics().await?;
         let (notifies, acks) = (statistics.notifies, statistics.acks);
-        Ok(Found { unsupervised, supervised, notifies, acks })
+        Ok(Measurements { unsupervised, supervised, notifies, acks })
     }
 
-    /// Seconds and a sum.
+    /// Runs the work once; returns the seconds and the sum of its results.
     async fn once(&self, cx: &Context) -> Result<(f64, u64)> {
         let start = Instant::now();
         let parts = match self.work {
-            Work::SumEuler => par_map(cx, totients, chunks(1..15_001, 400)).await?,
-            Work::Mandelbrot => par_map(cx, mandelbrot_row, 0..1024).await?,
-            Work::Small => par_map(cx, spin, vec![20; 65_000]).await?,
+            Computation::SumEuler => par_map(cx, totients, chunks(1..15_001, 400)).await?,
+            Computation::Mandelbrot => par_map(cx, mandelbrot_row, 0..1024).await?,
+            Computation::Small => par_map(cx, spin, vec![20; 65_000]).await?,
         };
         Ok((start.elapsed().as_secs_f64(), parts.iter().sum()))
     }
@@ -144,7 +144,7 @@ fn totients(range: Range<u64>) -> u64 {
     range.map(|n| (1..=n).filter(|k| gcd(n, *k) == 1).count() as u64).sum()
 }
 
-/// The iterations that the points of a row take to leave the disc of radius 2, 500 at the most.
+/// The iterations, at most 500 each, until the points of a row leave the disc of radius 2.
 fn mandelbrot_row(row: u64) -> u64 {
     let iterations = |column: u64| {
         let (re, im) = (column as f64 / 1024.0 * 3.0 - 2.0, row as f64 / 1024.0 * 2.0 - 1.0);

@@ -1,5 +1,5 @@
-//! Round trips to one PE while a large structure goes to another: is a PE deaf while it encodes,
-//! sends or decodes?
+//! Round trips to one PE while a large structure goes to another: does a PE still respond while it
+//! encodes, sends or decodes?
 
 use crate::Bench;
 use crate::launch;
@@ -16,29 +16,30 @@ const ROUNDS: usize = 5;
 const NEAR: Pe = Pe::new(1);
 const FAR: Pe = Pe::new(2);
 
-/// 192 MB: what each structure holds.
+/// The number of elements of the structure: 192 MB.
 const ELEMENTS: usize = 24_000_000;
 
-/// Trips are counted for so long when nothing else goes on.
+/// Without a structure, trips are measured for this time.
 const ALONE_FOR: Duration = Duration::from_millis(500);
 
-/// How the structure leaves the root, or comes to it.
+/// How the structure travels in the background.
 #[derive(Clone, Copy, clap::ValueEnum, Debug)]
-enum Beside {
+enum Background {
     Nothing,
-    /// It is the argument of a placed task.
+    /// As the argument of a placed task.
     Placed,
-    /// It is the result of one.
+    /// As the result of a placed task.
     Returned,
 }
 
-const BESIDE: [Beside; 3] = [Beside::Nothing, Beside::Placed, Beside::Returned];
+const BACKGROUNDS: [Background; 3] =
+    [Background::Nothing, Background::Placed, Background::Returned];
 
-/// Does round trips.
+/// Measures round trips.
 #[derive(clap::Args)]
 pub(crate) struct Job {
     #[arg(long)]
-    beside: Beside,
+    beside: Background,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,16 +52,16 @@ fn structure() -> Structure {
     Structure { name: "values".to_owned(), values: vec![1.5; ELEMENTS] }
 }
 
-/// How long the trips took, and the structure, in milliseconds.
+/// The times of the trips, and the time of the structure in milliseconds.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct Measurements {
     trips: Histogram,
     millis: f64,
 }
 
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// To be run on the root, until the structure has arrived.
+/// Runs on the root until the structure has arrived.
 async fn trips(cx: Context, (): ()) -> Histogram {
     let mut trips = Histogram::default();
     while !IS_OVER.load(Ordering::Relaxed) {
@@ -78,7 +79,7 @@ fn length(structure: Structure) -> usize {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Found> {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         if cx.pes() != 3 {
             return Err(Error::other("this job needs three PEs"));
         }
@@ -86,31 +87,31 @@ impl Job {
         let trips = cx.spawn(Distance::ZERO, trips, ());
         let start = Instant::now();
         let arrived = match self.beside {
-            Beside::Nothing => {
+            Background::Nothing => {
                 cx.sleep(ALONE_FOR).await;
                 ELEMENTS
             }
-            Beside::Placed => cx.spawn_at(FAR, async |_, made| length(made), made).await?,
-            Beside::Returned => length(cx.spawn_at(FAR, async |_, ()| structure(), ()).await?),
+            Background::Placed => cx.spawn_at(FAR, async |_, made| length(made), made).await?,
+            Background::Returned => length(cx.spawn_at(FAR, async |_, ()| structure(), ()).await?),
         };
         let millis = start.elapsed().as_secs_f64() * 1e3;
         IS_OVER.store(true, Ordering::Relaxed);
         if arrived != ELEMENTS {
             return Err(Error::other(format!("{arrived} of {ELEMENTS} numbers have arrived")));
         }
-        Ok(Found { trips: trips.await?, millis })
+        Ok(Measurements { trips: trips.await?, millis })
     }
 }
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    for beside in BESIDE {
+    for beside in BACKGROUNDS {
         let (mut medians, mut tails, mut longest) = (vec![], vec![], vec![]);
         for _ in 0..bench.rounds(ROUNDS) {
             let mut job = bench.launcher.child();
             job.args(["--threads", "2", "trips", "--beside"]);
             job.arg(format!("{beside:?}").to_lowercase());
             let found = launch::run(&mut bench.launcher.launched(3, &job));
-            let found = found.and_then(|done| done.json::<Found>());
+            let found = found.and_then(|done| done.json::<Measurements>());
             let Some(found) = report.accept("trips", found) else { return };
             let micros = |q| found.trips.quantile(q).map_or(f64::NAN, |d| d.as_secs_f64() * 1e6);
             medians.push(micros(0.5));
@@ -121,7 +122,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
             let what = format!("192 MB {}, {name}", format!("{beside:?}").to_lowercase());
             let sample: Sample = found.into_iter().collect();
             match (name, beside) {
-                ("p99", Beside::Placed | Beside::Returned) => {
+                ("p99", Background::Placed | Background::Returned) => {
                     report.goal(&what, &sample, Unit::MICROS, Goal::AtMost(1000.0));
                 }
                 _ => report.figure(&what, &sample, Unit::MICROS),

@@ -10,23 +10,23 @@ use std::process::Command;
 
 const ROUNDS: usize = 5;
 
-/// A tree by the reference program's letters.
-struct Tree {
+/// A tree, by the flags of the reference program.
+struct TreeFlags {
     name: &'static str,
     flags: &'static [&'static str],
     nodes: u64,
-    /// What two PEs must reach of twice the sequential nodes per second, in percent.
+    /// The goal for two PEs: this percentage of twice the sequential nodes per second.
     share_min: f64,
 }
 
-const TREES: [Tree; 2] = [
-    Tree {
+const TREES: [TreeFlags; 2] = [
+    TreeFlags {
         name: "T1L",
         flags: &["-t", "1", "-a", "3", "-d", "13", "-b", "4", "-r", "29"],
         nodes: 102_181_082,
         share_min: 90.0,
     },
-    Tree {
+    TreeFlags {
         name: "T3L",
         flags: &["-t", "0", "-b", "2000", "-q", "0.200014", "-m", "5", "-r", "7"],
         nodes: 111_345_631,
@@ -44,7 +44,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     TREES.iter().for_each(|tree| measure_on(tree, bench, report));
 }
 
-fn measure_on(tree: &Tree, bench: &Bench, report: &mut Report) {
+fn measure_on(tree: &TreeFlags, bench: &Bench, report: &mut Report) {
     let ours = |flags: &[&str]| {
         let mut command = bench.launcher.sibling("uts");
         command.args(tree.flags).args(["--json", "--threads", "1"]).args(flags);

@@ -1,12 +1,13 @@
-//! Cholesky's factor of a large matrix, whose tiles stay where they are made and go only to the
-//! tasks that need them.
+//! The Cholesky factor of a large matrix. Its tiles stay on the PEs that compute them, and are sent
+//! only to tasks that need them.
 //!
-//! The whole factorisation (right-looking: Golub and Van Loan, Matrix Computations, 2013, §4.2) is
-//! given out at once: a task takes the handles of tiles that others have still to make, and starts
-//! when they are there. If a PE dies, its tiles are lost, and with them those that were to be made
-//! of them. What is lost is given out again, and made of what is there.
+//! All tasks of the factorisation (right-looking: Golub and Van Loan, Matrix Computations, 2013,
+//! §4.2) are spawned at once. A task gets handles of tiles that other tasks have yet to compute,
+//! and starts when they have arrived. If a PE dies, its tiles are lost, and with them all tiles
+//! that depend on them. The root spawns the tasks of lost tiles again, which use the tiles that are
+//! left.
 //!
-//! [`tile`] has what is computed.
+//! [`tile`] has the computation.
 
 mod tile;
 
@@ -24,13 +25,13 @@ use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
 use ultramarine_examples::{JobFlags, Report, name_of, random};
 
-/// Find Cholesky's factor of a symmetric matrix, tile by tile.
+/// Compute the Cholesky factor of a symmetric matrix, tile by tile.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
     matrix: Matrix,
-    /// How the work is spread.
+    /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Tiles)]
     skeleton: Skeleton,
     #[command(flatten)]
@@ -39,38 +40,40 @@ struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Skeleton {
-    /// Each tile has a PE, where all that becomes of it is made.
+    /// Each tile has a PE, which computes all of its versions.
     Tiles,
-    /// On the threads of the root, by rayon.
+    /// The threads of the root only, by rayon.
     Rayon,
-    /// One tile after the other, on the root alone.
+    /// One thread of the root, tile after tile.
     Sequential,
 }
 
-/// A matrix of random numbers, with a diagonal that makes it positive definite.
+/// A random matrix with a diagonal that makes it positive definite.
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 struct Matrix {
-    /// How many rows and columns the matrix has: a multiple of those of a tile.
-    #[arg(long, value_name = "N", default_value_t = 3072, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(4..=30_000))]
+    /// The number of rows and columns of the matrix: a multiple of --tile.
+    #[arg(long, value_name = "N", default_value_t = 3072, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(4..=30_000))]
     size: usize,
-    /// How many a tile has: a multiple of 4.
-    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(4..=4096))]
+    /// The number of rows and columns of a tile: a multiple of 4.
+    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(4..=4096))]
     tile: usize,
-    /// Which matrix.
+    /// The seed of the random matrix.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// Which tile: its column, and its row, which is not above the diagonal.
-type At = (usize, usize);
+/// The column and the row of a tile, on or below the diagonal.
+type TileIndex = (usize, usize);
 
 impl Matrix {
-    /// How many tiles the matrix has, along each side.
+    /// The number of tiles along each side of the matrix.
     fn tiles(&self) -> usize {
         self.size / self.tile
     }
 
-    fn all(&self) -> impl Iterator<Item = At> + use<> {
+    fn all(&self) -> impl Iterator<Item = TileIndex> + use<> {
         let tiles = self.tiles();
         (0..tiles).flat_map(move |column| (column..tiles).map(move |row| (column, row)))
     }
@@ -82,7 +85,7 @@ impl Matrix {
         if row == column { entry + self.size as f64 } else { entry }
     }
 
-    fn tile(&self, (column, row): At) -> Tile {
+    fn tile(&self, (column, row): TileIndex) -> Tile {
         let (left, top) = (column * self.tile, row * self.tile);
         tile::tile(self.tile, |row, column| self.entry(top + row, left + column))
     }
@@ -94,84 +97,85 @@ impl Matrix {
     }
 }
 
-/// The tiles of these handles, unless one of them is lost. All are asked for at once.
-async fn there<const N: usize>(handles: [&Remote<Tile>; N]) -> Option<[Arc<Tile>; N]> {
+/// Fetches the tiles of these handles, all at once; `None` if one of them is lost.
+async fn fetch<const N: usize>(handles: [&Remote<Tile>; N]) -> Option<[Arc<Tile>; N]> {
     let tiles: [Arc<Tile>; N] =
         try_join_all(handles.map(Remote::get)).await.ok()?.try_into().ok()?;
     tiles.iter().all(|tile| !tile.is_empty()).then_some(tiles)
 }
 
-/// The tile of this handle, unless it is lost: for the one task that goes on with it, in place.
-async fn taken(tile: Remote<Tile>) -> Option<Tile> {
+/// Takes the tile of this handle out, for the one task that changes it; `None` if it is lost.
+async fn take(tile: Remote<Tile>) -> Option<Tile> {
     let tile = tile.take().await.ok()?;
     (!tile.is_empty()).then(|| Arc::unwrap_or_clone(tile))
 }
 
-/// The task that makes a tile. Those below make an empty one if what they need is lost.
-async fn make(_: Context, (matrix, at): (Matrix, At)) -> Tile {
+/// The task that makes a tile at first. The tasks below return an empty tile if one that they need
+/// is lost.
+async fn make(_: Context, (matrix, at): (Matrix, TileIndex)) -> Tile {
     matrix.tile(at)
 }
 
 async fn update(_: Context, (tile, a, b): (Remote<Tile>, Remote<Tile>, Remote<Tile>)) -> Tile {
-    let Some([a, b]) = there([&a, &b]).await else { return Tile::new() };
-    let Some(mut tile) = taken(tile).await else { return Tile::new() };
+    let Some([a, b]) = fetch([&a, &b]).await else { return Tile::new() };
+    let Some(mut tile) = take(tile).await else { return Tile::new() };
     tile::update(&mut tile, &a, &b);
     tile
 }
 
-/// The same, but after all that is needed sooner: when its arguments are there, the task waits with
-/// those that could be stolen.
+/// [`update`] with lower priority: when its arguments have arrived, the work waits in the pool,
+/// after all tasks whose results are needed sooner.
 async fn update_later(cx: Context, with: (Remote<Tile>, Remote<Tile>, Remote<Tile>)) -> Tile {
-    there([&with.0, &with.1, &with.2]).await;
+    fetch([&with.0, &with.1, &with.2]).await;
     cx.spawn(Distance::ZERO, update, with).await.unwrap_or_default()
 }
 
 async fn solve(_: Context, (tile, diagonal): (Remote<Tile>, Remote<Tile>)) -> Tile {
-    let Some([diagonal]) = there([&diagonal]).await else { return Tile::new() };
-    let Some(mut tile) = taken(tile).await else { return Tile::new() };
+    let Some([diagonal]) = fetch([&diagonal]).await else { return Tile::new() };
+    let Some(mut tile) = take(tile).await else { return Tile::new() };
     tile::solve(&mut tile, &diagonal);
     tile
 }
 
 async fn factor(_: Context, tile: Remote<Tile>) -> Tile {
-    let Some(mut tile) = taken(tile).await else { return Tile::new() };
+    let Some(mut tile) = take(tile).await else { return Tile::new() };
     tile::factor(&mut tile);
     tile
 }
 
-/// What is to be known of a tile, if it is there: a number that says what it is, and its product,
-/// or that of the transposed tile, with a vector.
+/// Examines a tile, unless it is lost: its digest, and the product of the tile or of the transposed
+/// tile with a vector.
 async fn examine(
     _: Context,
     (tile, x, is_transposed): (Remote<Tile>, Vec<f64>, bool),
 ) -> Option<(u64, Vec<f64>)> {
-    let [tile] = there([&tile]).await?;
-    // Once is enough.
+    let [tile] = fetch([&tile]).await?;
+    // The digest is needed only once.
     let digest = if is_transposed { tile::digest(&tile) } else { 0 };
     let product = if is_transposed { tile::transposed_times } else { tile::times };
     Some((digest, product(&tile, &x)))
 }
 
-/// The factor of a matrix, as far as it is there.
+/// The factor of a matrix, as far as it is computed.
 struct Factor<'a> {
     cx: &'a Context,
     matrix: Matrix,
-    /// Those that live.
+    /// The PEs that are alive.
     pes: Vec<Pe>,
-    tiles: BTreeMap<At, Remote<Tile>>,
+    tiles: BTreeMap<TileIndex, Remote<Tile>>,
 }
 
-/// Tiles that are not to be had.
-type Lost = Vec<At>;
+/// The tiles that are lost.
+type LostTiles = Vec<TileIndex>;
 
 impl Factor<'_> {
-    /// Where all that becomes of a tile is made.
-    fn place(&self, (column, row): At) -> Pe {
+    /// The PE that computes all versions of a tile.
+    fn place(&self, (column, row): TileIndex) -> Pe {
         self.pes[(column + row) % self.pes.len()]
     }
 
-    /// Has those tiles made that are not there, and does not wait for them.
-    fn give_out(&mut self) {
+    /// Spawns tasks for all missing tiles, and does not wait for them.
+    fn spawn_missing(&mut self) {
         let (cx, matrix) = (self.cx, self.matrix);
         let missing = matrix.all().filter(|at| !self.tiles.contains_key(at));
         let made = missing.map(|at| (at, cx.remote(self.place(at), make, (matrix, at))));
@@ -188,7 +192,7 @@ impl Factor<'_> {
                     self.tiles.insert(at, cx.remote(self.place(at), solve, with));
                 }
             }
-            // The last to be ready is taken first.
+            // In reverse, because the task that became ready last is taken first.
             for (at, tile) in unfinished.iter_mut().rev() {
                 let [a, b] = [at.1, at.0].map(|row| self.tiles[&(column, row)].clone());
                 let (place, with) = (self.place(*at), (tile.clone(), a, b));
@@ -201,16 +205,16 @@ impl Factor<'_> {
         }
     }
 
-    /// The product of the factor, or of the transposed one, with `x`; and a number that says what
-    /// the factor is.
-    async fn examine(&self, x: &[f64], is_transposed: bool) -> Result<(Vec<f64>, u64), Lost> {
+    /// The product of the factor, or of the transposed factor, with `x`; and the digest of the
+    /// factor.
+    async fn examine(&self, x: &[f64], is_transposed: bool) -> Result<(Vec<f64>, u64), LostTiles> {
         let part = |tile: usize| tile * self.matrix.tile..(tile + 1) * self.matrix.tile;
         let tasks = self.tiles.iter().map(|(at, tile)| {
             let (from, to) = if is_transposed { (at.1, at.0) } else { *at };
             let with = (tile.clone(), x[part(from)].to_vec(), is_transposed);
             (*at, to, self.cx.spawn_at(self.place(*at), examine, with))
         });
-        let (mut product, mut all, mut lost) = (vec![0.0; x.len()], 0_u64, Lost::new());
+        let (mut product, mut all, mut lost) = (vec![0.0; x.len()], 0_u64, LostTiles::new());
         for (at, to, task) in tasks.collect::<Vec<_>>() {
             match task.await {
                 Ok(Some((digest, partial))) => {
@@ -223,9 +227,9 @@ impl Factor<'_> {
         if lost.is_empty() { Ok((product, all)) } else { Err(lost) }
     }
 
-    /// The digest of the whole, and by how much the product of the factor with the transposed one
-    /// is not the matrix, which maps `x` to `y`.
-    async fn check(&self, x: &[f64], y: &[f64]) -> Result<(u64, f64), Lost> {
+    /// The digest of the factor, and the relative error of its product with the transposed factor,
+    /// compared with the matrix, which maps `x` to `y`.
+    async fn check(&self, x: &[f64], y: &[f64]) -> Result<(u64, f64), LostTiles> {
         let (product, digest) = self.examine(x, true).await?;
         let (product, _) = self.examine(&product, false).await?;
         let error = product.iter().zip(y).map(|(product, y)| (product - y).abs());
@@ -234,14 +238,14 @@ impl Factor<'_> {
     }
 }
 
-/// The digest of one tile, as part of that of the whole.
-fn numbered((column, row): At, digest: u64) -> u64 {
+/// The part that a tile contributes to the digest of the factor.
+fn numbered((column, row): TileIndex, digest: u64) -> u64 {
     random(digest ^ (column << 32 | row) as u64)()
 }
 
-/// The same on this PE: the digest of the factor.
+/// Computes the factor on this PE alone; returns its digest.
 fn factor_here(matrix: Matrix, is_parallel: bool) -> u64 {
-    let mut tiles: Vec<(At, Tile)> = matrix.all().map(|at| (at, matrix.tile(at))).collect();
+    let mut tiles: Vec<(TileIndex, Tile)> = matrix.all().map(|at| (at, matrix.tile(at))).collect();
     let mut digest = 0;
     while !tiles.is_empty() {
         let (column, rows) = tiles[0].0;
@@ -262,24 +266,24 @@ fn each<T: Send>(is_parallel: bool, items: &mut [T], act: impl Fn(&mut T) + Send
     if is_parallel { items.par_iter_mut().for_each(act) } else { items.iter_mut().for_each(act) }
 }
 
-/// How wrong the product may be, by rounding.
+/// The largest relative error by rounding.
 const RESIDUAL_MAX: f64 = 1e-10;
 
-/// When one PE has heard of a death, another hears of it soon.
+/// After one PE knows of a death, all others know it within this time.
 const HEARS_WITHIN: Duration = Duration::from_secs(1);
 
-/// The digest of the factor, how exact it is, and how often tiles were given out.
+/// Computes the factor on all PEs; returns its digest, its error, and the number of rounds.
 async fn factor_by_all(
     cx: &Context,
     matrix: Matrix,
     (x, y): (&[f64], &[f64]),
 ) -> Result<(u64, f64, u32)> {
     let mut factor = Factor { cx, matrix, pes: Vec::new(), tiles: BTreeMap::new() };
-    // A death costs two at most: in the second all is made anew.
+    // A death costs at most two rounds; the second computes all tiles again.
     for rounds in 1..=2 * cx.pes() {
         let dead = cx.dead();
         factor.pes = (0..cx.pes()).map(Pe::new).filter(|pe| !cx.is_dead(*pe)).collect();
-        factor.give_out();
+        factor.spawn_missing();
         match factor.check(x, y).await {
             Ok((digest, residual)) if residual <= RESIDUAL_MAX => {
                 return Ok((digest, residual, rounds));
@@ -293,10 +297,10 @@ async fn factor_by_all(
             }
             Err(lost) => {
                 lost.iter().for_each(|at| drop(factor.tiles.remove(at)));
-                // Others may have heard of a death first.
+                // Other PEs may know of a death before this one.
                 let next = cx.timeout(HEARS_WITHIN, cx.deaths().skip(dead as usize).next()).await;
                 if next.is_err() {
-                    // No PE has died: some have a tile whose task was lost, and run again in vain.
+                    // No PE has died now: a tile is empty because of an earlier death. Begin anew.
                     factor.tiles.clear();
                 }
             }
@@ -318,7 +322,7 @@ async fn cholesky_tiles(cx: Context, arguments: Arguments) -> Result<()> {
         return Err(Error::other(format!("{reason}, not {size} and {tile}")));
     }
     let cx = job.begin(cx)?;
-    // A vector, and what the matrix makes of it, to check the factor with.
+    // A vector and its product with the matrix, to check the factor.
     let x: Vec<f64> = (0..size).map(|n| (n % 7) as f64 - 3.0).collect();
     let y = matrix.times(&x);
     let start = Instant::now();

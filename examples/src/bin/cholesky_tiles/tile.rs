@@ -1,21 +1,21 @@
-//! What is done with tiles, by plain loops that the compiler makes vectors of.
+//! The computation on tiles, by plain loops that the compiler vectorises.
 
 use ultramarine_examples::random;
 
-/// The entries of a square part of a matrix, whose size is a multiple of four: four rows at a time,
-/// column after column.
+/// The entries of a square part of a matrix, whose size is a multiple of four. They are stored in
+/// panels of four rows, column after column.
 pub(crate) type Tile = Vec<f64>;
 
-/// Four rows of a column.
+/// A column of a panel: four rows.
 type Four = [f64; 4];
 
-/// The tile of this size with these entries, by row and column.
+/// The tile of this size with the entries `entry(row, column)`.
 pub(crate) fn tile(size: usize, entry: impl Fn(usize, usize) -> f64) -> Tile {
     let fours = (0..size / 4).flat_map(|panel| (0..size).map(move |column| (4 * panel, column)));
     fours.flat_map(|(row, column)| [0, 1, 2, 3].map(|n| entry(row + n, column))).collect()
 }
 
-/// The columns of each four rows.
+/// The panels of a tile, each as its columns.
 fn panels(tile: &[f64]) -> impl Iterator<Item = &[Four]> {
     tile.as_chunks().0.chunks_exact(tile.len().isqrt())
 }
@@ -25,7 +25,8 @@ fn panels_mut(tile: &mut [f64]) -> impl Iterator<Item = &mut [Four]> {
     tile.as_chunks_mut().0.chunks_exact_mut(size)
 }
 
-/// Makes `tile - a b^T` of the tile; of `tile - a a^T`, only what is not above the diagonal counts.
+/// Replaces the tile by `tile - a b^T`. If `a` is `b`, only entries on and below the diagonal
+/// count.
 pub(crate) fn update(tile: &mut [f64], a: &[f64], b: &[f64]) {
     let is_symmetric = std::ptr::eq(a, b);
     for (row, (own, a)) in panels_mut(tile).zip(panels(a)).enumerate() {
@@ -36,12 +37,12 @@ pub(crate) fn update(tile: &mut [f64], a: &[f64], b: &[f64]) {
     }
 }
 
-/// Makes of the tile the `x` for which `x l^T` is what it was, for a lower triangle.
+/// Replaces the tile by the solution `x` of `x l^T = tile`, where `l` is a lower triangle.
 pub(crate) fn solve(tile: &mut [f64], l: &[f64]) {
     panels_mut(tile).for_each(|own| solve_panel(own, panels(l)));
 }
 
-/// Makes of the tile the lower triangle `l` for which `l l^T` is what it was.
+/// Replaces the tile by the lower triangle `l` with `l l^T = tile`.
 pub(crate) fn factor(tile: &mut [f64]) {
     let size = tile.len().isqrt();
     for start in (0..size).step_by(4) {
@@ -80,13 +81,13 @@ pub(crate) fn transposed_times(tile: &[f64], x: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// A number that says which entries the tile has.
+/// A digest of the entries.
 pub(crate) fn digest(tile: &[f64]) -> u64 {
     let digests = (0..).zip(tile).map(|(n, entry)| random(n ^ entry.to_bits())());
     digests.fold(0, u64::wrapping_add)
 }
 
-/// `a b^T` for the columns that both have; by column.
+/// `a b^T` over the columns that both have; by column.
 fn product(a: &[Four], b: &[Four]) -> [Four; 4] {
     let mut sums = [[0.0; 4]; 4];
     for (a, b) in a.iter().zip(b) {
@@ -105,8 +106,8 @@ fn subtract(from: &mut [Four], what: [Four; 4]) {
     }
 }
 
-/// Makes of the first columns of four rows the `x` for which `x l^T` is what they were, for a lower
-/// triangle with these panels.
+/// Replaces the first columns of a panel by the solution `x` of `x l^T = panel`, where `l` is a
+/// lower triangle with these panels.
 fn solve_panel<'a>(rows: &mut [Four], l: impl Iterator<Item = &'a [Four]>) {
     for (panel, l) in l.enumerate() {
         let (done, rest) = rows.split_at_mut(4 * panel);

@@ -1,34 +1,41 @@
-//! The items, which are drawn at random or read from a file.
+//! The items: drawn at random, or read from a file.
 
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use ultramarine::{Error, Result};
 use ultramarine_examples::random;
 
-/// How many items there may be.
+/// The largest number of items.
 pub(crate) const ITEMS_MAX: usize = 1000;
+
+/// The largest size of a file: 1 MiB, far more than [`ITEMS_MAX`] lines need. A device such as
+/// `/dev/zero` never ends.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The greatest weight and value of an item.
 const NUMBER_MAX: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Item {
-    /// Its place among the items, from 1 on.
+    /// Its number among the items, counted from 1.
     pub(crate) number: u32,
     pub(crate) weight: u64,
     pub(crate) value: u64,
 }
 
-/// Items, and how much of them can be carried.
+/// Items, and the weight that the knapsack can carry.
 pub(crate) struct Items {
     pub(crate) capacity: u64,
     pub(crate) items: Vec<Item>,
 }
 
 impl Items {
-    /// Items that are hard to choose from: heavy ones are worth more, and all by weight nearly the
-    /// same (strongly correlated: Pisinger, Where are the hard knapsack problems?, 2005).
+    /// Items that are hard to choose from: heavy items are worth more, and all have nearly the same
+    /// value by weight (strongly correlated: Pisinger, Where are the hard knapsack problems?,
+    /// 2005).
     pub(crate) fn drawn(items: u32, seed: u64) -> Self {
         let mut random = random(seed);
         let draw = |number| {
@@ -39,17 +46,25 @@ impl Items {
         Items { capacity: items.iter().map(|item| item.weight).sum::<u64>() / 2, items }
     }
 
-    /// Reads a file: what can be carried on its first line, then a weight and a value on each.
+    /// Reads a file: the capacity on its first line, then a weight and a value on each line.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = path.display();
-        let bytes = std::fs::read(path)
-            .map_err(|e| Error::other(format!("cannot read the items {name}: {e}")))?;
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+            .map_err(|e: io::Error| Error::other(format!("cannot read the items {name}: {e}")))?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(Error::other(format!(
+                "the file {name} has more than {FILE_BYTES_MAX} bytes, but {ITEMS_MAX} items need \
+                 far fewer: is it the right file?"
+            )));
+        }
         Items::parse(&String::from_utf8_lossy(&bytes)).map_err(|(line, reason)| {
             Error::other(format!("the file {name} is malformed: line {line}: {reason}"))
         })
     }
 
-    /// An error is a line's number and what is wrong with that line.
+    /// An error is the number of a line, and the reason.
     fn parse(text: &str) -> std::result::Result<Self, (usize, String)> {
         let (mut capacity, mut items) = (None, Vec::new());
         for (line, text) in (1..).zip(text.lines()) {

@@ -1,9 +1,10 @@
-//! The knapsack problem: which items to take, so that they weigh no more than the knapsack can
-//! carry, and are worth as much as possible.
+//! The knapsack problem: choose items that weigh no more than the knapsack can carry and have the
+//! greatest total value.
 //!
-//! An example of branch and bound. A node is a choice of items; its children have one item more,
-//! which comes later in the order of value by weight. If an item may be cut, filling the knapsack
-//! in that order is best (Dantzig, Discrete-variable extremum problems, 1957): that is the bound.
+//! An example of branch and bound. A node is a choice of items. Its children have one more item
+//! each, which comes later in the order of value by weight. If items could be cut, it would be best
+//! to fill the knapsack in this order (Dantzig, Discrete-variable extremum problems, 1957): this is
+//! the bound.
 
 mod items;
 
@@ -23,21 +24,22 @@ use ultramarine_examples::{JobFlags, Report, name_of, splitting};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The items: what the knapsack can carry on the first line, then `WEIGHT VALUE` on one line
-    /// for each item [default: items drawn at random].
+    /// Read the items from this file: the capacity on the first line, then `WEIGHT VALUE` on one
+    /// line for each item [default: items drawn at random].
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "seed"])]
     file: Option<PathBuf>,
-    /// How many items are drawn; with a hundred or more it may take long.
-    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=ITEMS_MAX as i64))]
+    /// The number of items drawn at random. A hundred or more may take long.
+    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=ITEMS_MAX as i64))]
     items: u32,
-    /// Which items are drawn.
+    /// The seed of the random items.
     #[arg(long, default_value_t = 2)]
     seed: u64,
-    /// How the work is done.
+    /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMaximise)]
     skeleton: Skeleton,
-    /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
-    /// there) or `budget:N` (after N nodes).
+    /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
+    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
     #[command(flatten)]
@@ -46,23 +48,23 @@ struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Skeleton {
-    /// By tasks, which any PE may steal.
+    /// Tasks that any PE may steal.
     ParMaximise,
-    /// By rayon, on the root alone.
+    /// The threads of the root only, by rayon.
     Rayon,
-    /// One node after the other, on the root alone.
+    /// One thread of the root, node after node.
     Sequential,
 }
 
-/// This many levels of the tree are divided among rayon's threads.
+/// The number of levels of the tree that are divided among rayon's threads.
 const RAYON_LEVELS: u32 = 4;
 
-/// What all nodes have in common.
+/// The data that all nodes share.
 #[derive(Serialize, Deserialize)]
 struct Knapsack {
-    /// Those of the greatest value by weight come first.
+    /// Items of greater value by weight come first.
     items: Vec<Item>,
-    /// Weight and value of all items before each, and of all items.
+    /// For each item the total weight and value of the items before it; then those of all items.
     before: Vec<(u64, u64)>,
 }
 
@@ -72,15 +74,15 @@ struct Choice {
     /// Their numbers.
     items: Vec<u32>,
     value: u64,
-    /// How much more can be carried.
+    /// The capacity that is left.
     room: u64,
-    /// Where the items begin that can still be added, in the knapsack's order.
+    /// The index of the first item that may still be added.
     next: usize,
 }
 
 impl Knapsack {
     fn new(mut items: Vec<Item>) -> Self {
-        // By value / weight, without a division.
+        // By value / weight, without division.
         items.sort_by_key(|item| item.number);
         items.sort_by(|a, b| (b.value * a.weight).cmp(&(a.value * b.weight)));
         let mut before = vec![(0, 0)];
@@ -113,7 +115,7 @@ impl Bounded for Knapsack {
         Some(choice.value)
     }
 
-    /// What the choice is worth if it is filled up with the next items, the last of them cut.
+    /// The value of the choice if it is filled up with the next items, the last of them cut.
     fn bound(&self, choice: &Choice) -> u64 {
         let (weight, value) = self.before[choice.next];
         let fits = |sum: &(u64, u64)| sum.0 - weight <= choice.room;
@@ -123,20 +125,20 @@ impl Bounded for Knapsack {
         choice.value + (self.before[end].1 - value) + part
     }
 
-    /// The first child has the best of the items that fit, and each later one has only worse ones.
+    /// Each child may add only items that are worse by weight than those of the child before it.
     fn has_falling_bounds(&self) -> bool {
         true
     }
 }
 
-/// The best choice that is known, and its value once more, to be compared with quickly.
-struct Best {
+/// The best choice so far. Its value is stored again outside the lock, for quick comparisons.
+struct BestChoice {
     value: AtomicU64,
     choice: Mutex<Choice>,
 }
 
-/// Searches below a choice; this many levels are divided among rayon's threads.
-fn search(knapsack: &Knapsack, from: Choice, best: &Best, levels: u32) {
+/// Searches below a choice. `levels` levels are divided among rayon's threads.
+fn search(knapsack: &Knapsack, from: Choice, best: &BestChoice, levels: u32) {
     if best.value.fetch_max(from.value, Ordering::Relaxed) < from.value {
         let mut known = best.choice.lock().unwrap_or_else(PoisonError::into_inner);
         if known.value < from.value {
@@ -167,7 +169,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let start = Instant::now();
     let (knapsack, empty) = (Knapsack::new(items), Choice { room: capacity, ..Choice::default() });
     let by_hand = |levels| {
-        let best = Best { value: AtomicU64::new(0), choice: Mutex::new(empty.clone()) };
+        let best = BestChoice { value: AtomicU64::new(0), choice: Mutex::new(empty.clone()) };
         search(&knapsack, empty.clone(), &best, levels);
         best.choice.into_inner().unwrap_or_else(PoisonError::into_inner)
     };

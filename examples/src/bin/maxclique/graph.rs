@@ -5,32 +5,31 @@ use std::fmt;
 use std::path::Path;
 use ultramarine::{Error, Result, log_line};
 
-/// An undirected graph: for each vertex, which others it is joined to.
+/// An undirected graph: for each vertex the vertices that it is joined to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Graph {
     neighbours: Vec<Vertices>,
-    /// By which numbers, from 1 on, the file calls the vertices.
+    /// The number of each vertex in the file, counted from 1.
     names: Vec<u32>,
 }
 
-/// The most vertices that a file may announce: four times as many as those of the largest graphs
-/// that are used for benchmarks. The neighbours of that many take up 32 MiB, which still fit one
-/// message.
+/// The largest number of vertices, four times that of the largest benchmark graphs. Their
+/// neighbours take 32 MiB, which fit one message.
 const VERTICES_MAX: usize = 16_384;
 
-/// A set of vertices, a bit for each.
+/// A set of vertices, one bit for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Vertices {
     words: Vec<u64>,
 }
 
 impl Vertices {
-    /// Room for this many, and none of them in the set.
+    /// An empty set with room for this number of vertices.
     fn none(of: usize) -> Self {
         Vertices { words: vec![0; of.div_ceil(64)] }
     }
 
-    /// All of this many.
+    /// The set of this number of vertices.
     pub(crate) fn all(of: usize) -> Self {
         let mut all = Vertices::none(of);
         (0..of).for_each(|vertex| all.insert(vertex));
@@ -58,15 +57,15 @@ impl Vertices {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Those that are in both.
+    /// The intersection.
     #[inline]
     pub(crate) fn both(&self, other: &Self) -> Self {
         let words = self.words.iter().zip(&other.words).map(|(own, other)| own & other).collect();
         Vertices { words }
     }
 
-    /// Takes out, in order, each vertex that has none of those taken out before among its
-    /// neighbours: what is taken out is nowhere joined.
+    /// Removes, in order, each vertex that is not joined to a vertex removed before. The removed
+    /// vertices form an independent set.
     #[inline]
     pub(crate) fn take_independent(&mut self, graph: &Graph, mut taken: impl FnMut(usize)) {
         let mut free = self.words.clone();
@@ -83,7 +82,7 @@ impl Vertices {
     }
 }
 
-/// What is wrong with a file.
+/// Why a file is malformed.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     line: usize,
@@ -97,7 +96,7 @@ impl fmt::Display for Malformed {
 }
 
 impl Graph {
-    /// Reads a file in DIMACS format. Warns of one that has fewer edges than it announces.
+    /// Reads a file in DIMACS format. Warns if the file has fewer edges than it announces.
     pub(crate) fn read(path: &Path) -> Result<Graph> {
         let name = path.display();
         let bytes = std::fs::read(path)
@@ -106,13 +105,14 @@ impl Graph {
             .map_err(|e| Error::other(format!("the graph {name} is malformed: {e}")))?;
         if found < announced {
             log_line(format_args!(
-                "warning: the graph {name} announces {announced} edges and has {found}: is it whole?"
+                "warning: the graph {name} announces {announced} edges and has {found}: is it \
+                 whole?"
             ));
         }
         Ok(graph)
     }
 
-    /// The graph, with how many edges it announces and has.
+    /// The graph, the number of edges that the text announces, and the number that it has.
     fn parse(text: &str) -> std::result::Result<(Graph, usize, usize), Malformed> {
         let (mut graph, mut announced, mut edges) = (None, 0, 0);
         let mut last = 1;
@@ -171,14 +171,14 @@ impl Graph {
         &self.neighbours[vertex]
     }
 
-    /// By which number the file calls a vertex.
+    /// The number of a vertex in the file.
     pub(crate) fn name(&self, vertex: usize) -> u32 {
         self.names[vertex]
     }
 
-    /// The same graph with the vertices in another order: each has the fewest neighbours among
-    /// itself and those before it. So those with many come first, and greedy colouring needs fewer
-    /// colours.
+    /// The same graph with its vertices in another order: each vertex has the fewest neighbours
+    /// among itself and the vertices before it. So vertices with many neighbours come first, and
+    /// greedy colouring needs fewer colours.
     pub(crate) fn sorted(&self) -> Graph {
         let vertices = self.vertices();
         let mut degrees: Vec<_> = self.neighbours.iter().map(Vertices::count).collect();
@@ -204,7 +204,7 @@ impl Graph {
     }
 }
 
-/// A number of a file.
+/// Reads a number in this range.
 fn number(
     text: &str,
     range: std::ops::RangeInclusive<usize>,

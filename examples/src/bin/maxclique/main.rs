@@ -1,8 +1,8 @@
-//! The largest clique of a graph: the most vertices of which each two are joined.
+//! The largest clique of a graph: the largest set of vertices that are all joined to each other.
 //!
-//! An example of branch and bound. The graph is what all nodes have in common, so it travels once
-//! to each PE; a node is a clique and the vertices that can still be added. [`graph`] reads files
-//! in DIMACS format, [`search`] has the tree and its bound.
+//! An example of branch and bound. All nodes share the graph, so it is sent once to each PE. A node
+//! is a clique and the vertices that may still be added. [`graph`] reads files in DIMACS format,
+//! and [`search`] has the tree and its bound.
 
 mod graph;
 mod search;
@@ -20,14 +20,15 @@ use ultramarine_examples::{JobFlags, Report, splitting};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The graph, in DIMACS format (`p edge VERTICES EDGES`, and for each edge `e VERTEX VERTEX`).
+    /// Read the graph from this file in DIMACS format: `p edge VERTICES EDGES`, then `e VERTEX
+    /// VERTEX` for each edge.
     #[arg(long, value_name = "GRAPH.clq")]
     file: PathBuf,
-    /// How the work is done.
+    /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMaximise)]
     skeleton: Skeleton,
-    /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
-    /// there) or `budget:N` (after N nodes).
+    /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
+    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
     #[command(flatten)]
@@ -36,9 +37,9 @@ struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Skeleton {
-    /// By tasks, which any PE may steal.
+    /// Tasks that any PE may steal.
     ParMaximise,
-    /// One node after the other, on the root alone.
+    /// One thread of the root, node after node.
     Sequential,
 }
 

@@ -1,44 +1,43 @@
 //! The tree of cliques, and its bound.
 //!
-//! A node is a clique with its *candidates*, the vertices that are joined to all of it. These are
-//! coloured greedily, joined ones in different colours: a clique has at most one vertex of each
-//! colour, so one that only uses the candidates up to the k-th colour has at most k of them (Tomita
-//! and Kameda, An efficient branch-and-bound algorithm for finding a maximum clique, 2007). The
-//! sets are bit by bit, so that a colour class is made with few operations (San Segundo,
-//! Rodríguez-Losada and Jiménez, An exact bit-parallel algorithm for the maximum clique problem,
-//! 2011: BBMC).
+//! A node is a clique with its *candidates*, the vertices that are joined to all of its vertices.
+//! The candidates are coloured greedily, such that joined vertices have different colours. A clique
+//! has at most one vertex of each colour, so with candidates of the first k colours it grows by at
+//! most k (Tomita and Kameda, An efficient branch-and-bound algorithm for finding a maximum clique,
+//! 2007). Sets are bit sets, so a colour class takes few operations (San Segundo, Rodríguez-Losada
+//! and Jiménez, An exact bit-parallel algorithm for the maximum clique problem, 2011: BBMC).
 
 use crate::graph::{Graph, Vertices};
 use serde::{Deserialize, Serialize};
 use ultramarine::prelude::*;
 
-/// A clique, and what it may grow by.
+/// A clique, and the candidates that it may grow by.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Clique {
     pub(crate) vertices: Vec<u32>,
     candidates: Vertices,
-    /// How many vertices it may have at most when it has grown.
+    /// An upper bound of its size after growing.
     bound: u32,
 }
 
 impl Clique {
-    /// The empty one.
+    /// The empty clique.
     pub(crate) fn root(graph: &Graph) -> Self {
         let all = graph.vertices();
         Clique { vertices: Vec::new(), candidates: Vertices::all(all), bound: all as u32 }
     }
 }
 
-/// The cliques with one vertex more, those of the greatest bound first. One has all the candidates
-/// that come after it still to choose from, so that each clique comes up once.
-struct Grown<'a> {
+/// The cliques with one more vertex, the greatest bound first. Each keeps only the candidates of
+/// the later ones, so that each clique is generated once.
+struct LargerCliques<'a> {
     graph: &'a Graph,
     from: Clique,
-    /// The candidates with their colours, which rise from 1.
+    /// The candidates with their colours, in ascending order from 1.
     coloured: Vec<(u32, u32)>,
 }
 
-impl Iterator for Grown<'_> {
+impl Iterator for LargerCliques<'_> {
     type Item = Clique;
 
     #[inline]
@@ -65,7 +64,7 @@ impl Tree for Graph {
             colour += 1;
             uncoloured.take_independent(self, |vertex| coloured.push((vertex as u32, colour)));
         }
-        Grown { graph: self, from, coloured }
+        LargerCliques { graph: self, from, coloured }
     }
 }
 
@@ -83,12 +82,12 @@ impl Bounded for Graph {
     }
 }
 
-/// A largest clique, found by one thread.
+/// Finds a largest clique with one thread.
 pub(crate) fn maximise(graph: &Graph) -> Clique {
     let mut best = Clique::default();
     let mut levels = vec![graph.children(Clique::root(graph))];
     while let Some(level) = levels.last_mut() {
-        // After one with too low a bound come none with a higher one.
+        // Bounds only fall, so the first child with too low a bound ends the level.
         let child = level.next().filter(|child| child.bound as usize > best.vertices.len());
         let Some(child) = child else {
             levels.pop();

@@ -1,10 +1,10 @@
-//! Heat that spreads through a plate: neighbours that exchange their edges at each step, and go
-//! back to where they last agreed if one of them dies.
+//! Heat spreads through a plate: neighbours exchange their edges at each step, and go back to the
+//! last checkpoint if one of them dies.
 //!
-//! Each PE has a band of rows. From one step to the next it sends the first and the last of them to
-//! the PEs above and below, and receives theirs, through a mailbox. After a round of many steps the
-//! root has all bands. If a PE dies, those beside it wait in vain, and hear so: the round is begun
-//! again by those that are left.
+//! Each PE has a band of rows. At each step it sends its first and last row to the PEs above and
+//! below, and receives theirs, through a mailbox. After a round of many steps the root collects all
+//! bands: the checkpoint. If a PE dies, its neighbours get an error instead of a row, and the
+//! survivors begin the round again.
 //!
 //! [`plate`] has what is computed.
 
@@ -20,16 +20,17 @@ use ultramarine::prelude::*;
 use ultramarine::{AbortOnDrop, Key, Result};
 use ultramarine_examples::{JobFlags, Report, name_of};
 
-/// Let heat spread through a plate, of which each PE has a part.
+/// Let heat spread through a plate that is divided among the PEs.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
     plate: Plate,
-    /// How many steps a round has, and so how many a death costs at most.
-    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    /// The number of steps between two checkpoints: the most that a death can cost.
+    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     round: u64,
-    /// How the work is spread.
+    /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Bands)]
     skeleton: Skeleton,
     #[command(flatten)]
@@ -40,17 +41,17 @@ struct Arguments {
 enum Skeleton {
     /// A band of rows for each PE.
     Bands,
-    /// All rows on the root.
+    /// All rows on one thread of the root.
     Sequential,
 }
 
-/// What a PE does in a round.
+/// The part of a round that one PE computes.
 #[derive(Serialize, Deserialize)]
 struct Band {
     columns: usize,
     steps: u64,
     mail: Key,
-    /// Who has the rows beside its own.
+    /// The PEs that have the neighbouring rows.
     above: Option<Pe>,
     below: Option<Pe>,
     /// Its own rows, and one on each side.
@@ -58,7 +59,7 @@ struct Band {
     points: Vec<f64>,
 }
 
-/// Points as they travel: as one piece.
+/// Points in a message, encoded as one piece.
 #[derive(Serialize, Deserialize)]
 struct Points(#[serde(with = "ultramarine::plain")] Vec<f64>);
 
@@ -74,7 +75,7 @@ impl Band {
         let below = below.map(|pe| (pe, last, last + columns));
         let neighbours: Vec<_> = above.into_iter().chain(below).collect();
         for _ in 0..steps {
-            // First what others wait for: it is on its way while the rest is done.
+            // First the rows that the neighbours wait for: they travel while the rest is computed.
             plate::step(columns, 1..2, &old, &mut new);
             plate::step(columns, rows..rows + 1, &old, &mut new);
             for (neighbour, own, _) in &neighbours {
@@ -96,7 +97,7 @@ impl Band {
     }
 }
 
-/// The points after some steps, by these PEs.
+/// Computes some steps on these PEs; returns all points.
 async fn round(
     cx: &Context,
     pes: &[Pe],
@@ -111,7 +112,7 @@ async fn round(
         let rows = rows.start as usize..rows.end as usize;
         let points = points[plate.around(&rows)].to_vec();
         let band = Band { columns, steps, mail, above, below, points };
-        // A band cannot be run again alone: its neighbours would have to go back as well.
+        // Unsupervised: a band cannot be run again alone, because its neighbours must go back, too.
         let task = AbortOnDrop::new(cx.unsupervised().spawn_at(pes[n], Band::run, band));
         async { task.await.flatten() }
     });
@@ -122,7 +123,7 @@ async fn round(
     Ok(points[..columns].iter().chain(inside).chain(&points[edge..]).copied().collect())
 }
 
-/// The points at the end, and how many rounds were begun.
+/// Computes all steps; returns the points and the number of rounds begun.
 async fn spread(cx: &Context, plate: Plate, length: u64) -> Result<(Vec<f64>, u64)> {
     let mut points = plate.points();
     let mut pes: Vec<Pe> = (0..cx.pes()).map(Pe::new).collect();
@@ -140,7 +141,7 @@ async fn spread(cx: &Context, plate: Plate, length: u64) -> Result<(Vec<f64>, u6
                     return Err(TaskError::Lost { pe }.into());
                 }
                 pes.retain(|one| *one != pe && !cx.is_dead(*one));
-                // Rows of the round that is lost may still come.
+                // Rows of the lost round may still arrive under the old key.
                 mail = cx.new_key();
             }
             Err(error) => return Err(error.into()),

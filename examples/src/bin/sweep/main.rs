@@ -1,7 +1,7 @@
-//! A parameter sweep in which all tasks read one large table: it goes once to each process, and
-//! what comes out at each point is written to a file as it comes.
+//! A parameter sweep in which all tasks read one large table. The table is sent once to each
+//! process. The result of each point is written to a file as soon as it is there.
 //!
-//! [`walk`] has what is computed.
+//! [`walk`] has the computation.
 
 mod walk;
 
@@ -11,8 +11,8 @@ use futures_util::future::{Either, pending, select};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{LineWriter, Write as _};
-use std::path::PathBuf;
+use std::io::{self, LineWriter, Write as _};
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
@@ -20,19 +20,20 @@ use ultramarine::{Error, Result, shutdown_requested};
 use ultramarine_examples::{JobFlags, Report, name_of};
 use walk::{Walks, digest};
 
-/// Walk at random through a large table, from many points.
+/// Walk at random through a large table, from many starting points.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
     walks: Walks,
-    /// Write what comes out to this file, a line for each point (`point,value`), as it comes.
+    /// Write each result to this file as soon as it is there: one line `point,value` for each
+    /// point.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How the work is spread.
+    /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Map)]
     skeleton: Skeleton,
-    /// End when asked to, by SIGTERM or Ctrl-C, with those points that are done by then.
+    /// On SIGTERM or Ctrl-C, end with the points done so far.
     #[arg(long)]
     partial: bool,
     #[command(flatten)]
@@ -43,44 +44,65 @@ struct Arguments {
 enum Skeleton {
     /// A task for each point, which any PE may steal.
     Map,
-    /// The same, but the points are dealt out to all PEs in turn.
+    /// A task for each point, placed on all PEs in turn.
     PushMap,
-    /// One point after the other, on the root alone.
+    /// One thread of the root, point after point.
     Sequential,
 }
 
-/// What came out at a point.
+/// The result of a point.
 #[derive(Serialize, Deserialize)]
-struct Answer {
+struct WalkResult {
     value: f64,
     pe: Pe,
-    /// How long the walk took.
+    /// The duration of the walk.
     seconds: f64,
 }
 
-impl Answer {
+impl WalkResult {
     fn new(cx: &Context, walks: Walks, table: &[f64], point: u64) -> Self {
         let start = Instant::now();
         let value = walks.walk(table, point);
-        Answer { value, pe: cx.pe(), seconds: start.elapsed().as_secs_f64() }
+        WalkResult { value, pe: cx.pe(), seconds: start.elapsed().as_secs_f64() }
     }
 }
 
-/// What has come out so far.
-struct Outcome {
-    output: Option<LineWriter<File>>,
+/// The output file, to which each line is written at once.
+struct Output {
+    path: PathBuf,
+    file: LineWriter<File>,
+}
+
+impl Output {
+    fn create(path: PathBuf) -> Result<Self> {
+        let mut file = File::create(&path).map_err(|e| Output::error(&path, &e))?;
+        file.write_all(b"point,value\n").map_err(|e| Output::error(&path, &e))?;
+        Ok(Output { path, file: LineWriter::new(file) })
+    }
+
+    fn write(&mut self, point: u64, value: f64) -> Result<()> {
+        writeln!(self.file, "{point},{value}").map_err(|e| Output::error(&self.path, &e))
+    }
+
+    fn error(path: &Path, cause: &io::Error) -> Error {
+        Error::other(format!("cannot write the output {}: {cause}", path.display()))
+    }
+}
+
+/// The results so far.
+struct SweepTotals {
+    output: Option<Output>,
     start: Instant,
     points: u64,
     digest: u64,
-    /// When each PE began its first walk, in seconds after the start: then it had the table.
+    /// When each PE began its first walk, in seconds after the start. By then it had the table.
     began: BTreeMap<Pe, f64>,
 }
 
-impl Outcome {
-    fn take(&mut self, point: u64, answer: &Answer) -> Result<()> {
+impl SweepTotals {
+    fn take(&mut self, point: u64, answer: &WalkResult) -> Result<()> {
         if let Some(output) = &mut self.output {
-            writeln!(output, "{point},{}", answer.value)
-                .map_err(|e| Error::other(format!("cannot write the output: {e}")))?;
+            output.write(point, answer.value)?;
         }
         self.points += 1;
         self.digest = self.digest.wrapping_add(digest(point, answer.value));
@@ -97,21 +119,17 @@ fn main() -> Result<()> {
 
 async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { walks, output, skeleton, partial, job } = arguments;
-    let create = |path: PathBuf| {
-        let file = File::create(&path)
-            .and_then(|mut file| file.write_all(b"point,value\n").map(|()| file));
-        file.map_err(|e| Error::other(format!("cannot write the output {}: {e}", path.display())))
-    };
-    let output = output.map(create).transpose()?.map(LineWriter::new);
+    let output = output.map(Output::create).transpose()?;
     let cx = job.begin(cx)?;
     let table = walks.table();
     let start = Instant::now();
-    let mut outcome = Outcome { output, start, points: 0, digest: 0, began: BTreeMap::new() };
+    let mut totals = SweepTotals { output, start, points: 0, digest: 0, began: BTreeMap::new() };
     if let Skeleton::Sequential = skeleton {
-        (0..walks.points).try_for_each(|n| outcome.take(n, &Answer::new(&cx, walks, &table, n)))?;
+        (0..walks.points)
+            .try_for_each(|n| totals.take(n, &WalkResult::new(&cx, walks, &table, n)))?;
     } else {
         let walk = async |cx: Context, table: Shared<Vec<f64>>, (walks, point)| {
-            Answer::new(&cx, walks, &table, point)
+            WalkResult::new(&cx, walks, &table, point)
         };
         let points = (0..walks.points).map(move |point| (walks, point));
         let map = map_async_with(table, walk, points);
@@ -122,13 +140,13 @@ async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
                 pin!(async { if partial { shutdown_requested().await } else { pending().await } });
             while let Either::Right((Some(answer), _)) = select(&mut asked, answers.next()).await {
                 let (point, answer) = answer?;
-                outcome.take(point as u64, &answer)?;
+                totals.take(point as u64, &answer)?;
             }
             Ok::<_, Error>(())
         };
         job.progress(&cx, Some(walks.points), work).await?;
     }
-    let Outcome { points, digest, began, .. } = outcome;
+    let SweepTotals { points, digest, began, .. } = totals;
     let start_up = began.values().copied().fold(0.0, f64::max);
     let result = digest.cast_signed();
     let report = Report::gather(&cx, "sweep", (name_of(&skeleton), &job), start, result).await?;

@@ -1,11 +1,10 @@
-//! Unbalanced Tree Search: counting the nodes of a tree that nobody can divide beforehand (Olivier,
-//! Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark, LCPC
-//! 2006).
+//! Unbalanced Tree Search: counts the nodes of a tree that cannot be divided evenly in advance
+//! (Olivier, Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark,
+//! LCPC 2006).
 //!
-//! The benchmark of load balancing: a node's subtree may be a leaf or millions of nodes, and a
-//! visit costs one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference
-//! program, so that its sample trees can be asked for as they are published (T1: `-t1 -a3 -d10 -b4
-//! -r19`).
+//! A benchmark of load balancing: a subtree may be a leaf or millions of nodes, and a visit costs
+//! one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference program, so its
+//! sample trees have the published flags (T1: `-t1 -a3 -d10 -b4 -r19`).
 
 mod tree;
 
@@ -24,11 +23,11 @@ use ultramarine_examples::{JobFlags, Report, splitting};
 struct Arguments {
     #[command(flatten)]
     tree: Uts,
-    /// How the work is done.
+    /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::ParEnumerate)]
     skeleton: Skeleton,
-    /// When a task makes tasks for others: `steal-driven`, `depth:N` (a task for each node down to
-    /// there) or `budget:N` (after N nodes).
+    /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
+    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
     #[command(flatten)]
@@ -37,24 +36,24 @@ struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Skeleton {
-    /// By tasks, which any PE may steal.
+    /// Tasks that any PE may steal.
     ParEnumerate,
-    /// By rayon, on the root alone.
+    /// The threads of the root only, by rayon.
     Rayon,
-    /// One node after the other, on the root alone.
+    /// One thread of the root, node after node.
     Sequential,
 }
 
-/// What has been seen of a tree.
+/// The counts of the visited part of a tree.
 #[derive(Default, Serialize, Deserialize)]
-struct Found {
+struct TreeCounts {
     nodes: u64,
     leaves: u64,
-    /// The greatest.
+    /// The greatest depth.
     depth: u32,
 }
 
-impl Found {
+impl TreeCounts {
     #[inline]
     fn visit(&mut self, node: &Node) {
         self.nodes += 1;
@@ -62,7 +61,7 @@ impl Found {
         self.depth = self.depth.max(node.depth);
     }
 
-    fn add(&mut self, other: &Found) {
+    fn add(&mut self, other: &TreeCounts) {
         self.nodes += other.nodes;
         self.leaves += other.leaves;
         self.depth = self.depth.max(other.depth);
@@ -96,28 +95,28 @@ async fn enumerate(
     cx: &Context,
     splitting: Splitting,
     tree: Uts,
-) -> std::result::Result<Found, TaskError> {
-    let visit = |_: &Uts, node: &Node, found: &mut Found| found.visit(node);
-    let merge = |found: &mut Found, other: Found| found.add(&other);
+) -> std::result::Result<TreeCounts, TaskError> {
+    let visit = |_: &Uts, node: &Node, found: &mut TreeCounts| found.visit(node);
+    let merge = |found: &mut TreeCounts, other: TreeCounts| found.add(&other);
     let root = tree.root();
     par_enumerate(cx, splitting, visit, merge, tree, root).await
 }
 
-fn by_rayon(tree: &Uts) -> Found {
-    let visit = |mut found: Found, node: Node| {
+fn by_rayon(tree: &Uts) -> TreeCounts {
+    let visit = |mut found: TreeCounts, node: Node| {
         found.visit(&node);
         found
     };
-    let merge = |mut found: Found, other: Found| {
+    let merge = |mut found: TreeCounts, other: TreeCounts| {
         found.add(&other);
         found
     };
     let nodes = walk_tree_postfix(tree.root(), |node| tree.grow(*node));
-    nodes.fold(Found::default, visit).reduce(Found::default, merge)
+    nodes.fold(TreeCounts::default, visit).reduce(TreeCounts::default, merge)
 }
 
-fn sequential(tree: &Uts) -> Found {
-    let (mut found, mut left) = (Found::default(), vec![tree.root()]);
+fn sequential(tree: &Uts) -> TreeCounts {
+    let (mut found, mut left) = (TreeCounts::default(), vec![tree.root()]);
     while let Some(node) = left.pop() {
         found.visit(&node);
         left.extend(tree.grow(node));

@@ -1,9 +1,9 @@
-//! The trees: how many children a node has is drawn from its digest, and a child's digest is the
-//! SHA-1 of its parent's and its own number among the siblings. So a tree is all in a few
-//! parameters, and the same on every machine.
+//! The trees: the number of children of a node is drawn from its digest, and the digest of a child
+//! is the SHA-1 of its parent's digest and its number among the siblings. So a few parameters
+//! determine a tree, which is the same on every machine.
 //!
-//! It follows the reference program to the letter (its functions `uts_numChildren` and `rng_spawn`,
-//! with the generator it calls BRG), and so yields the node counts published with it.
+//! This module follows the reference program exactly (its functions `uts_numChildren` and
+//! `rng_spawn`, with the generator that it calls BRG), and so yields the published node counts.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -12,79 +12,95 @@ use std::hint::black_box;
 use std::ops::{Range, RangeInclusive};
 use ultramarine::prelude::*;
 
-/// The parameters of a tree, by the reference program's letters.
+/// The parameters of a tree, with the flags of the reference program.
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Uts {
-    /// What kind of tree.
-    #[arg(short = 't', value_name = "KIND", value_enum, default_value_t = Kind::Geo)]
-    kind: Kind,
-    /// How many children the root has, in a geometric tree on average.
-    #[arg(short = 'b', value_name = "CHILDREN", default_value_t = 4.0, allow_negative_numbers = true, value_parser = count)]
+    /// The type of the tree.
+    #[arg(short = 't', value_name = "KIND", value_enum, default_value_t = TreeType::Geo)]
+    tree_type: TreeType,
+    /// The number of children of the root; in a geometric tree, on average.
+    #[arg(
+        short = 'b',
+        value_name = "CHILDREN",
+        default_value_t = 4.0,
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = count)]
     root_children: f64,
-    /// How a geometric tree narrows.
-    #[arg(short = 'a', value_name = "SHAPE", value_enum, default_value_t = Shape::Linear)]
-    shape: Shape,
+    /// How a geometric tree narrows with the depth.
+    #[arg(short = 'a', value_name = "SHAPE", value_enum, default_value_t = GeometricShape::Linear)]
+    shape: GeometricShape,
     /// The depth that a geometric or balanced tree narrows towards.
-    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 6, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
+    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 6, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
     depth: u32,
-    /// At which part of the depth a hybrid tree turns from geometric to binomial.
-    #[arg(short = 'f', value_name = "PART", default_value_t = 0.5, allow_negative_numbers = true, value_parser = part)]
+    /// The part of the depth at which a hybrid tree turns from geometric to binomial.
+    #[arg(short = 'f', value_name = "PART", default_value_t = 0.5, allow_negative_numbers = true)]
+    #[arg(value_parser = part)]
     shift: f64,
-    /// The root's seed.
+    /// The seed of the root.
     #[arg(short = 'r', value_name = "SEED", default_value_t = 0, allow_negative_numbers = true)]
     seed: u32,
-    /// With which probability a node of a binomial tree has children. With more than one child on
-    /// average, the tree may be without end.
-    #[arg(short = 'q', value_name = "PROBABILITY", default_value_t = 15.0 / 64.0, allow_negative_numbers = true, value_parser = part)]
+    /// The probability that a node of a binomial tree has children. With more than one child on
+    /// average, the tree may be infinite.
+    #[arg(short = 'q', value_name = "PROBABILITY", default_value_t = 15.0 / 64.0)]
+    #[arg(allow_negative_numbers = true, value_parser = part)]
     probability: f64,
-    /// How many these are.
-    #[arg(short = 'm', value_name = "CHILDREN", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(CHILDREN_MAX)))]
+    /// The number of children of such a node.
+    #[arg(
+        short = 'm',
+        value_name = "CHILDREN",
+        default_value_t = 4,
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=i64::from(CHILDREN_MAX)))]
     children: u32,
-    /// How often each digest is computed, to make nodes cost more.
-    #[arg(short = 'g', value_name = "TIMES", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Compute each digest this number of times, so that nodes cost more.
+    #[arg(short = 'g', value_name = "TIMES", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     granularity: u32,
 }
 
-/// Laws by which trees grow.
+/// The types of trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-enum Kind {
-    /// 0: a node has children with one probability, and then always as many; the root has its own
-    /// number.
+enum TreeType {
+    /// 0: binomial. A node has a fixed number of children with a fixed probability; the root has
+    /// its own number.
     #[value(alias = "0")]
     Bin,
-    /// 1: the number of children is distributed geometrically, about an average that depends on the
-    /// depth.
+    /// 1: geometric. The number of children has a geometric distribution, with an average that
+    /// depends on the depth.
     #[value(alias = "1")]
     Geo,
-    /// 2: geometric above, binomial below.
+    /// 2: geometric in the upper part, binomial below.
     #[value(alias = "2")]
     Hybrid,
-    /// 3: all nodes above the depth have as many children as the root.
+    /// 3: all nodes above the given depth have as many children as the root.
     #[value(alias = "3")]
     Balanced,
 }
 
-/// How the average of children in a geometric tree depends on the depth.
+/// How the average number of children in a geometric tree depends on the depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-enum Shape {
+enum GeometricShape {
     /// 0: falls evenly to 0.
     #[value(alias = "0")]
     Linear,
-    /// 1: falls as a power of the depth, to 1 at the depth given, and goes on falling below.
+    /// 1: falls as a power of the depth, to 1 at the given depth, and on below it.
     #[value(alias = "1")]
     Expdec,
-    /// 2: swings, five times.
+    /// 2: rises and falls periodically, down to five times the given depth.
     #[value(alias = "2")]
     Cyclic,
-    /// 3: the same at all nodes above the depth.
+    /// 3: constant above the given depth.
     #[value(alias = "3")]
     Fixed,
 }
 
-/// The most children, but for the root of a binomial tree and in a balanced one.
+/// The largest number of children, except for the root of a binomial tree and in balanced trees.
 const CHILDREN_MAX: u32 = 100;
 
-/// A cyclic tree may be five times as deep.
+/// The largest `-d`. A cyclic tree may be five times as deep.
 const DEPTH_MAX: i64 = 100_000_000;
 
 fn count(text: &str) -> Result<f64, String> {
@@ -101,7 +117,7 @@ fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
     is_good.then_some(number).ok_or(format!("not from {} to {}", range.start(), range.end()))
 }
 
-/// A node, with how many children it has.
+/// A node, with the number of its children.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Node {
     digest: Digest,
@@ -109,27 +125,29 @@ pub(crate) struct Node {
     pub(crate) children: u32,
 }
 
-/// A SHA-1 digest; the words' bytes are read from the highest to the lowest.
+/// A SHA-1 digest, as big-endian words.
 type Digest = [u32; 5];
 
-/// How the nodes of one depth come to have children.
+/// The distribution of the number of children at one depth.
 #[derive(Clone, Copy)]
-enum Law {
+enum ChildDistribution {
     Always(u32),
-    /// With a probability.
+    /// This number with this probability, else none.
     Often(f64, u32),
-    /// Geometrically, where this is the logarithm of the probability of one more.
+    /// Geometric. The number is the logarithm of the probability of one more child.
     Geometric(f64),
 }
 
-impl Law {
+impl ChildDistribution {
     fn children(self, digest: &Digest) -> u32 {
         // On [0, 1).
         let drawn = f64::from(digest[4] & 0x7fff_ffff) / f64::from(1_u32 << 31);
         match self {
-            Law::Always(children) => children,
-            Law::Often(probability, children) => children * u32::from(drawn < probability),
-            Law::Geometric(log) => {
+            ChildDistribution::Always(children) => children,
+            ChildDistribution::Often(probability, children) => {
+                children * u32::from(drawn < probability)
+            }
+            ChildDistribution::Geometric(log) => {
                 let children = (1.0 - drawn).ln() / log;
                 (children as u32).min(CHILDREN_MAX)
             }
@@ -140,9 +158,9 @@ impl Law {
 /// The children of a node, in order.
 pub(crate) struct Children {
     parent: Digest,
-    /// Their own.
+    /// The depth of the children.
     depth: u32,
-    law: Law,
+    distribution: ChildDistribution,
     granularity: u32,
     numbers: Range<u32>,
 }
@@ -150,8 +168,8 @@ pub(crate) struct Children {
 impl Iterator for Children {
     type Item = Node;
 
-    // Else a node is written to memory and read again in other pieces, for which the processor
-    // waits: 4 % of the time.
+    // Without this, a node is written to memory and read again in pieces of another size, which
+    // stalls the processor: 4 % of the time.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "measured")]
     fn next(&mut self) -> Option<Node> {
@@ -160,7 +178,7 @@ impl Iterator for Children {
             black_box(sha1(self.parent, [number]));
         }
         let digest = sha1(self.parent, [number]);
-        Some(Node { digest, depth: self.depth, children: self.law.children(&digest) })
+        Some(Node { digest, depth: self.depth, children: self.distribution.children(&digest) })
     }
 
     #[inline]
@@ -172,7 +190,7 @@ impl Iterator for Children {
 impl Uts {
     pub(crate) fn root(&self) -> Node {
         let digest = sha1([0, 0, 0, 0, self.seed], []);
-        Node { digest, depth: 0, children: self.law(0).children(&digest) }
+        Node { digest, depth: 0, children: self.distribution(0).children(&digest) }
     }
 
     /// The node's children, in order.
@@ -180,36 +198,47 @@ impl Uts {
     pub(crate) fn grow(&self, node: Node) -> Children {
         let Node { digest: parent, depth, children } = node;
         let depth = depth + 1;
-        let law = if children > 0 { self.law(depth) } else { Law::Always(0) };
-        Children { parent, depth, law, granularity: self.granularity, numbers: 0..children }
-    }
-
-    fn law(&self, depth: u32) -> Law {
-        match self.kind {
-            Kind::Bin if depth == 0 => Law::Always(self.root_children as u32),
-            Kind::Geo => self.geometric(depth),
-            Kind::Hybrid if f64::from(depth) < self.shift * f64::from(self.depth) => {
-                self.geometric(depth)
-            }
-            Kind::Bin | Kind::Hybrid => Law::Often(self.probability, self.children),
-            Kind::Balanced if depth < self.depth => Law::Always(self.root_children as u32),
-            Kind::Balanced => Law::Always(0),
+        let distribution =
+            if children > 0 { self.distribution(depth) } else { ChildDistribution::Always(0) };
+        Children {
+            parent,
+            depth,
+            distribution,
+            granularity: self.granularity,
+            numbers: 0..children,
         }
     }
 
-    fn geometric(&self, depth: u32) -> Law {
+    fn distribution(&self, depth: u32) -> ChildDistribution {
+        match self.tree_type {
+            TreeType::Bin if depth == 0 => ChildDistribution::Always(self.root_children as u32),
+            TreeType::Geo => self.geometric(depth),
+            TreeType::Hybrid if f64::from(depth) < self.shift * f64::from(self.depth) => {
+                self.geometric(depth)
+            }
+            TreeType::Bin | TreeType::Hybrid => {
+                ChildDistribution::Often(self.probability, self.children)
+            }
+            TreeType::Balanced if depth < self.depth => {
+                ChildDistribution::Always(self.root_children as u32)
+            }
+            TreeType::Balanced => ChildDistribution::Always(0),
+        }
+    }
+
+    fn geometric(&self, depth: u32) -> ChildDistribution {
         let (most, at, to) = (self.root_children, f64::from(depth), f64::from(self.depth));
         let average = match self.shape {
             _ if depth == 0 => most,
-            Shape::Linear => most * (1.0 - at / to),
-            Shape::Expdec => most * at.powf(-most.ln() / to.ln()),
-            Shape::Cyclic if at > 5.0 * to => 0.0,
-            Shape::Cyclic => most.powf((TAU * at / to).sin()),
-            Shape::Fixed if at < to => most,
-            Shape::Fixed => 0.0,
+            GeometricShape::Linear => most * (1.0 - at / to),
+            GeometricShape::Expdec => most * at.powf(-most.ln() / to.ln()),
+            GeometricShape::Cyclic if at > 5.0 * to => 0.0,
+            GeometricShape::Cyclic => most.powf((TAU * at / to).sin()),
+            GeometricShape::Fixed if at < to => most,
+            GeometricShape::Fixed => 0.0,
         };
         let stop = 1.0 / (1.0 + average);
-        Law::Geometric((1.0 - stop).ln())
+        ChildDistribution::Geometric((1.0 - stop).ln())
     }
 }
 
@@ -222,8 +251,8 @@ impl Tree for Uts {
     }
 }
 
-/// The digest of the words, which fit one block of SHA-1 with its padding: a one, zeros and the
-/// length in bits.
+/// The digest of the words, which fit one block of SHA-1 together with the padding: a one bit,
+/// zeros and the length in bits.
 #[inline]
 fn sha1<const N: usize>(digest: Digest, more: [u32; N]) -> Digest {
     let mut block = [0; 64];

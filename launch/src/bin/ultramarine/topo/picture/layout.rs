@@ -3,7 +3,7 @@
 
 use super::text::{fit, width};
 use std::fmt::Write as _;
-use ultramarine::{Label, Outline, Shape, Topology};
+use ultramarine::{Label, Outline, OutlineKind, Topology};
 
 /// The height of letters, of a line, and what is left free around the lines of a box, in pixels.
 pub(super) const LETTERS: u32 = 13;
@@ -97,8 +97,8 @@ pub(super) fn lay_out(job: &Topology, headings: &[u32]) -> Layout {
 
 /// How many boxes there will be in the last column.
 fn leaves(outline: &Outline) -> usize {
-    match &outline.shape {
-        Shape::Branch { parts, .. } => parts.iter().map(leaves).sum(),
+    match &outline.kind {
+        OutlineKind::Branch { parts, .. } => parts.iter().map(leaves).sum(),
         _ => 1,
     }
 }
@@ -112,30 +112,30 @@ fn height_of(lines: usize) -> u32 {
 fn measured(job: &Topology, part: &Outline, from: usize, last: usize) -> Sized {
     let named = |labels: &[Label]| labels.iter().map(Label::to_string).collect::<Vec<_>>();
     let mut lines = named(&part.path);
-    let (kind, parts, until) = match &part.shape {
-        Shape::Branch { distance, parts } => {
+    let (kind, parts, until) = match &part.kind {
+        OutlineKind::Branch { distance, parts } => {
             // A level that branches only elsewhere is passed over.
             let until = distance.exponent().map_or(from, usize::from);
             let below = parts.iter().map(|part| measured(job, part, until + 1, last));
             (Kind::Branch, below.collect(), until)
         }
-        Shape::Pe => (Kind::Pe, Vec::new(), last),
-        Shape::More { .. } => (Kind::More, Vec::new(), last),
+        OutlineKind::Pe => (Kind::Pe, Vec::new(), last),
+        OutlineKind::More { .. } => (Kind::More, Vec::new(), last),
     };
     let (first, end) = (part.ball.first(), part.ball.at(part.ball.len() - 1));
-    let titles = match part.shape {
-        Shape::Branch { .. } => {
+    let titles = match part.kind {
+        OutlineKind::Branch { .. } => {
             let titles = lines.len();
             lines.push(format!("{} PEs, power {}", part.ball.len(), job.power_of(part.ball)));
             titles
         }
-        Shape::Pe => {
+        OutlineKind::Pe => {
             let (rank, power) = (job.rank_of(first), job.power(first));
             lines = vec![lines.join(", "), format!("{first}, rank {rank}, power {power}")];
             lines.retain(|line| !line.is_empty());
             lines.len() - 1
         }
-        Shape::More { siblings, are_alike } => {
+        OutlineKind::More { siblings, are_alike } => {
             let more = if are_alike { "more like it" } else { "others" };
             let to =
                 if lines.is_empty() { String::new() } else { format!(", to {}", lines.join(", ")) };

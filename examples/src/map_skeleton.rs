@@ -1,0 +1,134 @@
+//! The flag `--skeleton` of the examples that map.
+
+use crate::name_of;
+use clap::ValueEnum;
+use rayon::prelude::*;
+use std::fmt;
+use ultramarine::prelude::*;
+use ultramarine::{Portable, Stateless};
+
+/// The number of items of a task, for skeletons that group items.
+const GROUP: usize = 4;
+
+/// A skeleton that applies a function to items, or a program without one to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MapSkeleton {
+    /// A task for each item, which any PE may steal.
+    ParMap,
+    /// As par-map, with a task for each four consecutive items.
+    ParMapChunked,
+    /// As par-map, with a quarter of the tasks, to which the items are dealt out in turn.
+    ParMapSliced,
+    /// A task for each item, placed on all PEs in turn.
+    PushMap,
+    /// As push-map, with a task for each four consecutive items.
+    PushMapChunked,
+    /// As push-map, with a quarter of the tasks, to which the items are dealt out in turn.
+    PushMapSliced,
+    /// As par-map, but only PEs within the smallest positive radius of the job may steal.
+    ParMapLocal,
+    /// Each part of the machine gets its share of the items at once; other parts do not steal from
+    /// it.
+    #[value(name = "par-map-2level")]
+    ParMap2Level,
+    /// As par-map-2level, but a part that runs out of work steals from the others.
+    #[value(name = "par-map-2level-relaxed")]
+    ParMap2LevelRelaxed,
+    /// The threads of the root only, by a skeleton.
+    ForkMap,
+    /// The threads of the root only, by rayon.
+    Rayon,
+    /// One thread of the root, item after item.
+    Sequential,
+}
+
+impl MapSkeleton {
+    /// Applies `f` to each item; the results are in the order of the items.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result.
+    pub async fn map<F, A, R>(self, cx: &Context, f: F, items: Vec<A>) -> Result<Vec<R>, TaskError>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        let all = Distance::ONE;
+        match self {
+            MapSkeleton::ParMap => par_map(cx, f, items).await,
+            MapSkeleton::ParMapChunked => par_map_chunked(cx, GROUP, f, items).await,
+            MapSkeleton::ParMapSliced => {
+                par_map_sliced(cx, items.len().div_ceil(GROUP), f, items).await
+            }
+            MapSkeleton::PushMap => push_map(cx, f, items).await,
+            MapSkeleton::PushMapChunked => push_map_chunked(cx, GROUP, f, items).await,
+            MapSkeleton::PushMapSliced => {
+                push_map_sliced(cx, items.len().div_ceil(GROUP), f, items).await
+            }
+            MapSkeleton::ParMapLocal => {
+                let radius = *cx.topology().radii().get(1).unwrap_or(&all);
+                par_map_local(cx, radius, f, items).await
+            }
+            MapSkeleton::ParMap2Level => par_map_2level(cx, all, f, items).await,
+            MapSkeleton::ParMap2LevelRelaxed => par_map_2level_relaxed(cx, all, f, items).await,
+            MapSkeleton::ForkMap => Ok(fork_map(f, items)),
+            MapSkeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
+            MapSkeleton::Sequential => Ok(items.into_iter().map(f).collect()),
+        }
+    }
+
+    /// The number of tasks that it makes of this number of items, if no PE dies.
+    pub fn tasks(self, cx: &Context, items: usize) -> u64 {
+        let tasks = match self {
+            MapSkeleton::ParMap | MapSkeleton::PushMap | MapSkeleton::ParMapLocal => items,
+            MapSkeleton::ParMapChunked
+            | MapSkeleton::ParMapSliced
+            | MapSkeleton::PushMapChunked
+            | MapSkeleton::PushMapSliced => items.div_ceil(GROUP),
+            MapSkeleton::ParMap2Level | MapSkeleton::ParMap2LevelRelaxed => {
+                // One more for the coordinator of each part that gets a share.
+                let basis = cx.equidistant_basis(Distance::ONE);
+                let weights: Vec<u64> = basis.iter().map(|(_, power)| *power).collect();
+                let shares = shares(items, &weights);
+                items + shares.iter().filter(|share| !share.is_empty()).count()
+            }
+            MapSkeleton::ForkMap | MapSkeleton::Rayon | MapSkeleton::Sequential => 0,
+        };
+        tasks as u64
+    }
+}
+
+impl fmt::Display for MapSkeleton {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&name_of(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ultramarine::{Label, LaneKind, LevelKind, Options, Place};
+
+    /// Two of three PEs are nearer to each other, so the machine has two parts.
+    #[test]
+    fn the_predicted_number_of_tasks_is_started() {
+        let rack = |name: &str| Place::new(vec![Label::new(LevelKind::Switch, name.to_owned())]);
+        let racks = ["r0", "r0", "r1"].map(rack).to_vec();
+        let options = Options::default().places(racks).threads(1).lane(LaneKind::Memory);
+        let job = options.run(async |cx| {
+            for items in [0, 1, 2, 3, 4, 5, 61] {
+                for skeleton in MapSkeleton::value_variants() {
+                    let before = cx.statistics().await?.tasks;
+                    let squares = skeleton.map(&cx, |n: u64| n * n, (0..items).collect()).await?;
+                    let started = cx.statistics().await?.tasks - before;
+                    assert!(squares.into_iter().eq((0..items).map(|n| n * n)), "{skeleton}");
+                    let predicted = skeleton.tasks(&cx, items as usize);
+                    assert_eq!(started, predicted, "{skeleton} of {items} items");
+                }
+            }
+            Ok(())
+        });
+        job.expect("the job is well");
+    }
+}
