@@ -46,7 +46,9 @@ fn main() -> Result<()> {
     let (result, start_up_seconds) = (all.cast_signed(), latest);
     println!(
         "{}",
-        serde_json::json!({ "result": result, "seconds": seconds, "start_up_seconds": start_up_seconds })
+        serde_json::json!({
+            "result": result, "seconds": seconds, "start_up_seconds": start_up_seconds
+        })
     );
     Ok(())
 }

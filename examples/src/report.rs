@@ -126,7 +126,8 @@ impl Display for Report {
             let Report { dead, notifies, acks, replicas, .. } = self;
             writeln!(
                 f,
-                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; PEs that died: {dead}"
+                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; PEs that died: \
+                 {dead}"
             )?;
         }
         for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {

@@ -46,7 +46,8 @@ fn ranks_sort_whether_they_copy_from_each_other_or_not() {
     for lane in ["mpi", "tcp"] {
         for single_copy in ["true", "false"] {
             let flags = format!(
-                "--numbers 200000 --tasks 7 --threads 1 --lane {lane} --json --set single_copy={single_copy}"
+                "--numbers 200000 --tasks 7 --threads 1 --lane {lane} --json \
+                 --set single_copy={single_copy}"
             );
             let Some(mut command) = common::launched(MERGE_SORT, 3, &flags) else { return };
             assert_eq!(run(&mut command).report()["result"], DIGEST, "{lane} {single_copy}");

@@ -95,8 +95,8 @@ fn a_task_that_captures_is_refused_when_it_is_built() {
         ("reduce", "par_map_reduce(&cx, 2, 0..5, || 0, move |n| n * factor, |a, b| a + b)"),
         (
             "divide",
-            "par_divide_and_conquer(&cx, |_| Distance::ONE, DivideAndConquer::new(|n: &u64| *n < 2, \
-             move |n| n * factor, |n| [n - 1, n - 2], |_, [a, b]| a + b), 5)",
+            "par_divide_and_conquer(&cx, |_| Distance::ONE, DivideAndConquer::new(\
+             |n: &u64| *n < 2, move |n| n * factor, |n| [n - 1, n - 2], |_, [a, b]| a + b), 5)",
         ),
     ] {
         let words = [NO_CAPTURE, "pass what it needs as the argument"];

@@ -81,7 +81,10 @@ fn a_main_task_that_panics_ends_the_job_with_its_message() {
         };
         let error = bounded(move || pes(3, lane).run(main)).expect_err("it panicked");
         assert!(
-            matches!(&error, Error::Job(JobError::MainPanicked(text)) if text == "main is out of ideas"),
+            matches!(
+                &error,
+                Error::Job(JobError::MainPanicked(text)) if text == "main is out of ideas"
+            ),
             "{error}"
         );
         assert_eq!(error.to_string(), "the main task panicked: main is out of ideas");

@@ -26,7 +26,8 @@ pub enum TaskError {
     },
     /// The argument or the result is longer than a message may be.
     #[error(
-        "the {what} takes {bytes} bytes, more than the {limit} bytes of a message; send less, or raise `message_bytes_max`"
+        "the {what} takes {bytes} bytes, more than the {limit} bytes of a message; send less, or \
+         raise `message_bytes_max`"
     )]
     TooLarge {
         /// The argument or the result, of which task, and its type.
@@ -38,8 +39,9 @@ pub enum TaskError {
     },
     /// The argument or the result could not be encoded, or did not decode on the other side.
     #[error(
-        "the {what} cannot be carried from PE to PE: {reason} (what serde can leave out or put elsewhere \
-         does not travel: `skip_serializing_if`, `flatten`, `untagged`, `tag`; see `Portable`)"
+        "the {what} cannot be carried from PE to PE: {reason} (what serde can leave out or put \
+         elsewhere does not travel: `skip_serializing_if`, `flatten`, `untagged`, `tag`; see \
+         `Portable`)"
     )]
     Codec {
         /// The argument or the result, of which task, and its type.
@@ -64,8 +66,8 @@ pub enum TaskError {
     },
     /// The task was, or may have been, on a PE that died, and nobody supervised it.
     #[error(
-        "the task may have been lost with {pe}, which died: spawn it with `cx.supervised()` to have \
-         it run again, if it can be run again alone"
+        "the task may have been lost with {pe}, which died: spawn it with `cx.supervised()` to \
+         have it run again, if it can be run again alone"
     )]
     Lost {
         /// The PE that died.
@@ -74,8 +76,9 @@ pub enum TaskError {
     /// Every copy of a supervised task was lost with the PE that it was on: it may be the task
     /// itself that kills its hosts.
     #[error(
-        "the task `{task}` was given up after {} PEs had died with copies of it, {}: either it ends the \
-         processes that run it, or more processes are needed, and a greater `max_replicas`",
+        "the task `{task}` was given up after {} PEs had died with copies of it, {}: either it \
+         ends the processes that run it, or more processes are needed, and a greater \
+         `max_replicas`",
         .with.len(),
         .with.iter().map(Pe::to_string).collect::<Vec<_>>().join(", ")
     )]

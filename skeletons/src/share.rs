@@ -94,7 +94,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_cover_the_range_in_order_and_are_even(start in 0u64..1000, length in 0u64..1000, count in 0usize..50) {
+        fn chunks_cover_the_range_in_order_and_are_even(
+            start in 0u64..1000,
+            length in 0u64..1000,
+            count in 0usize..50,
+        ) {
             let parts = chunks(start..start + length, count);
             prop_assert_eq!(parts.len() as u64, (count.max(1) as u64).min(length));
             let joined: Vec<u64> = parts.iter().cloned().flatten().collect();
@@ -104,7 +108,10 @@ mod tests {
         }
 
         #[test]
-        fn everything_is_dealt_out_once_and_in_proportion(items in 0usize..500, weights in prop::collection::vec(0u64..20, 1..9)) {
+        fn everything_is_dealt_out_once_and_in_proportion(
+            items in 0usize..500,
+            weights in prop::collection::vec(0u64..20, 1..9),
+        ) {
             prop_assume!(weights.iter().any(|w| *w > 0));
             let dealt = shares(items, &weights);
             let mut all: Vec<usize> = dealt.iter().flatten().copied().collect();

@@ -148,7 +148,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(addr in "\\PC{0,20}", pattern in "(switch|node|x|\\.){0,5}") {
+        fn any_text_is_read_or_refused(
+            addr in "\\PC{0,20}",
+            pattern in "(switch|node|x|\\.){0,5}",
+        ) {
             if let Ok(place) = place(&addr, &pattern) {
                 proptest::prop_assert!(place.host().is_some());
             }

@@ -112,7 +112,8 @@ proptest! {
                 let members: Vec<Pe> = pes(&job).filter(|&q| ball.contains(q)).collect();
                 prop_assert!(ball.iter().eq(members.iter().copied()));
                 prop_assert_eq!(ball.len() as usize, members.len());
-                prop_assert_eq!(job.power_of(ball), members.iter().map(|&q| job.power(q)).sum::<u64>());
+                let power: u64 = members.iter().map(|&q| job.power(q)).sum();
+                prop_assert_eq!(job.power_of(ball), power);
             }
         }
     }

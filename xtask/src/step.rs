@@ -193,8 +193,9 @@ const LAUNCHING: &[&str] =
 /// notice: inside one process a job runs the same code either way.
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
-    "--package", "ultramarine-topology", "--package", "ultramarine-runtime", "--package", "ultramarine",
-    "--lib", "--bins", "--test", "command", "--test", "endings", "--test", "output", "--test", "topo",
+    "--package", "ultramarine-topology", "--package", "ultramarine-runtime",
+    "--package", "ultramarine", "--lib", "--bins",
+    "--test", "command", "--test", "endings", "--test", "output", "--test", "topo",
 ];
 
 fn tests(packages: &[&str], features: &[&str]) -> Command {

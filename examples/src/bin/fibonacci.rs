@@ -17,10 +17,12 @@ use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
 #[command(version)]
 struct Arguments {
     /// Which number; the last fits 64 bits.
-    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
     n: u32,
     /// Solve problems up to this one by a plain recursion, without dividing them.
-    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
+    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
     threshold: u32,
     /// How the work is spread.
     #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]

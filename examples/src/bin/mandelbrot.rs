@@ -22,16 +22,20 @@ use ultramarine_examples::{JobFlags, Picture, Report, name_of};
 #[command(version)]
 struct Arguments {
     /// The picture's width in pixels.
-    #[arg(long, value_name = "W", default_value_t = 1200, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
+    #[arg(long, value_name = "W", default_value_t = 1200, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
     width: u32,
     /// The picture's height in pixels.
-    #[arg(long, value_name = "H", default_value_t = 900, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
+    #[arg(long, value_name = "H", default_value_t = 900, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
     height: u32,
     /// The most steps that are tried.
-    #[arg(long, value_name = "D", default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
+    #[arg(long, value_name = "D", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
     depth: u32,
     /// How many rows are not divided any more; 0 counts as 1.
-    #[arg(long, value_name = "T", default_value_t = 8, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
+    #[arg(long, value_name = "T", default_value_t = 8, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     threshold: u32,
     /// Paint the picture into this PNG file, when all is done.
     #[arg(long, value_name = "FILE")]

@@ -19,10 +19,12 @@ use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, random};
 #[command(version)]
 struct Arguments {
     /// How many numbers, of 8 bytes each.
-    #[arg(long, value_name = "N", default_value_t = 20_000_000, allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=NUMBERS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 20_000_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=NUMBERS_MAX))]
     numbers: usize,
     /// How many tasks they are dealt out to.
-    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
     /// Which numbers.
     #[arg(long, default_value_t = 1)]

@@ -22,13 +22,16 @@ struct Arguments {
     #[arg(long, value_enum, default_value_t = Function::Peak)]
     function: Function,
     /// Where x and y begin.
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     from: f64,
     /// Where they end.
-    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true, value_parser = |x: &str| number(x, -1e6..=1e6))]
+    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     to: f64,
     /// By how much the integral over each interval that is not divided may be wrong.
-    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true, value_parser = |t: &str| number(t, 1e-15..=1.0))]
+    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true)]
+    #[arg(value_parser = |t: &str| number(t, 1e-15..=1.0))]
     tolerance: f64,
     /// How the work is spread.
     #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]

@@ -21,10 +21,12 @@ use ultramarine_examples::{Division, JobFlags, Report, Ways, name_of};
 #[command(version)]
 struct Arguments {
     /// How many queens, and rows and columns of the board; above 17 it takes long.
-    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=20))]
+    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=20))]
     board: u32,
     /// How many rows are divided into a task for each placement; 0 is one task in all.
-    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
+    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     threshold: u32,
     /// How the work is spread.
     #[arg(long, value_enum, default_value_t = Division::ParDivideAndConquer)]

@@ -19,10 +19,12 @@ use ultramarine_examples::{JobFlags, Report, Skeleton, TASKS_MAX, print};
 #[command(version)]
 struct Arguments {
     /// The last number; the sum must fit 64 bits.
-    #[arg(long, value_name = "N", default_value_t = 20_000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     upto: u64,
     /// How many tasks the range is cut into.
-    #[arg(long, value_name = "K", default_value_t = 400, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    #[arg(long, value_name = "K", default_value_t = 400, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
     /// How the work is spread.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMap)]

@@ -7,7 +7,7 @@ use ultramarine_runtime::protocol::{Membership, Node, Phase, Standing};
 use ultramarine_topology::Pe;
 
 /// How long a PE lingers at the end of a job in which somebody has died, in nanoseconds: these are
-/// the runtime's `LINGER` and `LINGER_MAX`, in `executor/engine.rs`.
+/// the runtime's `LINGER` and `LINGER_MAX`, in `executor/engine/turn.rs`.
 const LINGER_NS: u64 = 50_000_000;
 const LINGER_MAX_NS: u64 = 500_000_000;
 

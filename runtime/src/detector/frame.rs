@@ -153,11 +153,14 @@ mod tests {
             let (heard, result) = read(&theirs, &bytes);
             prop_assert!(heard.len() < said.len() && said.starts_with(&heard));
             // A length that has become greater may wait for what never comes.
-            prop_assert!(!matches!(result, Err(end) if !matches!(end, End::Forged | End::Oversized)));
+            let is_refused = matches!(result, Err(End::Forged | End::Oversized));
+            prop_assert!(result.is_ok() || is_refused);
         }
 
         #[test]
-        fn nothing_can_be_repeated_left_out_or_swapped(said in prop::collection::vec(notices(), 2..6)) {
+        fn nothing_can_be_repeated_left_out_or_swapped(
+            said in prop::collection::vec(notices(), 2..6),
+        ) {
             let [mine, theirs] = sessions();
             let frames: Vec<_> = stream_by_frame(&mine, &said);
             for wrong in [

@@ -2,9 +2,9 @@
 //!
 //! One PE is a `Processor`. Its worker threads are those of a rayon pool; each takes tasks from
 //! lock-free queues and runs them. Everything that has to do with other PEs — protocol and port —
-//! is the *engine*, behind one lock for which no thread waits: a worker between two tasks or without
-//! work takes a turn at it if it is free, and when all workers are inside long tasks the PE's driver
-//! takes a turn now and then.
+//! is the *engine*, behind one lock for which no thread waits: a worker between two tasks or
+//! without work takes a turn at it if it is free, and when all workers are inside long tasks the
+//! PE's driver takes a turn now and then.
 //!
 //! The house has floors. Each knows those below it, and no other:
 //!

@@ -55,8 +55,8 @@ fn wait_for<R: Portable>(solution: executor::Future<Result<R, TaskError>>) -> En
     Box::pin(async { solution.await? })
 }
 
-/// Places a part on this PE; where we are on that PE, or enough is on others, any thread of ours may
-/// take it.
+/// Places a part on this PE; where we are on that PE, or enough is on others, any thread of ours
+/// may take it.
 pub(crate) fn place_on(cx: &Context, pe: Pe) -> Placement {
     if pe == cx.pe() || cx.away() >= AWAY_MAX {
         Placement::Within(Distance::ZERO)

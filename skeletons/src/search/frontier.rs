@@ -127,7 +127,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_node_is_visited_by_one(first in prop::collection::vec(0..7_u32, 0..9), steps in prop::collection::vec((0..40_usize, any::<bool>()), 0..12)) {
+        fn each_node_is_visited_by_one(
+            first in prop::collection::vec(0..7_u32, 0..9),
+            steps in prop::collection::vec((0..40_usize, any::<bool>()), 0..12),
+        ) {
             let mut all = visit(&mut Frontier::new(first.clone()), usize::MAX);
             let mut frontiers = vec![Frontier::new(first)];
             let mut seen = Vec::new();

@@ -391,7 +391,9 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "(\\[\\[hosts\\]\\]|names|=|\"n\\[|1|-|\\]\"|\n| ){0,16}") {
+        fn any_text_is_read_or_refused(
+            text in "(\\[\\[hosts\\]\\]|names|=|\"n\\[|1|-|\\]\"|\n| ){0,16}",
+        ) {
             let _ = find(&text, "n1");
         }
     }

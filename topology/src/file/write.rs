@@ -9,9 +9,10 @@ use std::collections::HashMap;
 const COMMENT: &str = "\
 # Where the hosts of a job stand, for --topology or ULTRAMARINE_TOPOLOGY.
 #
-# Each [[hosts]] names hosts with the same levels above them; `switches` (racks, chassis, islands) stand
-# outermost first, and a `site` is above them. Leave out a level that makes no difference.
-# What is below a host (packages, NUMA nodes) does not stand here: each process finds that out itself.
+# Each [[hosts]] names hosts with the same levels above them; `switches` (racks, chassis, islands)
+# stand outermost first, and a `site` is above them. Leave out a level that makes no difference.
+# What is below a host (packages, NUMA nodes) does not stand here: each process finds that out
+# itself.
 ";
 
 /// A place that a topology file cannot express.

@@ -93,10 +93,14 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_compressed_expands_to_the_same(
-            names in prop::collection::btree_set("[a-c]{0,2}[0-9]{0,3}[a-cé]{0,1}[0-9]{1,2}|[a-c]{1,3}", 0..40),
+            names in prop::collection::btree_set(
+                "[a-c]{0,2}[0-9]{0,3}[a-cé]{0,1}[0-9]{1,2}|[a-c]{1,3}",
+                0..40,
+            ),
         ) {
             let lists = compress(names.iter().map(String::as_str)).unwrap();
-            let expanded: Vec<String> = lists.iter().flat_map(|list| expand(list).unwrap()).collect();
+            let expanded = lists.iter().flat_map(|list| expand(list).unwrap());
+            let expanded: Vec<String> = expanded.collect();
             prop_assert_eq!(expanded.len(), names.len());
             prop_assert_eq!(expanded.into_iter().collect::<BTreeSet<_>>(), names);
         }

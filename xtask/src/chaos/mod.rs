@@ -85,7 +85,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Processes of each job, where the class does not say
-    #[arg(long, value_name = "P", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=64))]
+    #[arg(long, value_name = "P", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=64))]
     pes: u32,
     /// Cargo's profile; `dev` takes the programs as the tests build them
     #[arg(long, value_enum, default_value_t = Profile::Release)]

@@ -141,8 +141,8 @@ mod tests {
         assert_eq!(words.join(" "), "start-up Open MPI 4 1 2 1 0 1 0 2 1");
         assert_eq!(
             total(&tallies),
-            "4 jobs, 1 of them disturbed: 2 right results, 1 ended, 0 wrong, 1 hung, 0 left behind, \
-             2 innocents lost, 1 slow"
+            "4 jobs, 1 of them disturbed: 2 right results, 1 ended, 0 wrong, 1 hung, 0 left \
+             behind, 2 innocents lost, 1 slow"
         );
     }
 }

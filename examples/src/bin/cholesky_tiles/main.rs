@@ -51,10 +51,12 @@ enum Skeleton {
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 struct Matrix {
     /// How many rows and columns the matrix has: a multiple of those of a tile.
-    #[arg(long, value_name = "N", default_value_t = 3072, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(4..=30_000))]
+    #[arg(long, value_name = "N", default_value_t = 3072, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(4..=30_000))]
     size: usize,
     /// How many a tile has: a multiple of 4.
-    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(4..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(4..=4096))]
     tile: usize,
     /// Which matrix.
     #[arg(long, default_value_t = 1)]

@@ -28,7 +28,8 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "seed"])]
     file: Option<PathBuf>,
     /// How many items are drawn; with a hundred or more it may take long.
-    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=ITEMS_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=ITEMS_MAX as i64))]
     items: u32,
     /// Which items are drawn.
     #[arg(long, default_value_t = 2)]

@@ -106,7 +106,8 @@ impl Graph {
             .map_err(|e| Error::other(format!("the graph {name} is malformed: {e}")))?;
         if found < announced {
             log_line(format_args!(
-                "warning: the graph {name} announces {announced} edges and has {found}: is it whole?"
+                "warning: the graph {name} announces {announced} edges and has {found}: is it \
+                 whole?"
             ));
         }
         Ok(graph)

@@ -27,7 +27,8 @@ struct Arguments {
     #[command(flatten)]
     plate: Plate,
     /// How many steps a round has, and so how many a death costs at most.
-    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     round: u64,
     /// How the work is spread.
     #[arg(long, value_enum, default_value_t = Skeleton::Bands)]

@@ -9,13 +9,16 @@ use ultramarine_examples::random;
 #[derive(Clone, Copy, clap::Args)]
 pub(crate) struct Plate {
     /// How many rows of points the plate has, without the two at its edges.
-    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(1..=20_000))]
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(1..=20_000))]
     pub(crate) rows: usize,
     /// How many points a row has, with the two at its edges.
-    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(3..=20_000))]
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(3..=20_000))]
     pub(crate) columns: usize,
     /// For how many steps the heat spreads.
-    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     pub(crate) steps: u64,
     /// Which plate.
     #[arg(long, default_value_t = 1)]

@@ -8,13 +8,16 @@ use ultramarine_examples::random;
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Walks {
     /// How many points the sweep has; each is a walk.
-    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     pub(crate) points: u64,
     /// How many steps the shortest walks have; the longest have 64 times as many.
-    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     pub(crate) steps: u64,
     /// How large the table is, in millions of bytes.
-    #[arg(long, value_name = "MB", default_value_t = 50, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    #[arg(long, value_name = "MB", default_value_t = 50, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4_000))]
     pub(crate) table_mb: u32,
     /// Which table and which walks.
     #[arg(long, default_value_t = 1)]

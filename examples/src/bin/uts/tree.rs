@@ -19,29 +19,45 @@ pub(crate) struct Uts {
     #[arg(short = 't', value_name = "KIND", value_enum, default_value_t = Kind::Geo)]
     kind: Kind,
     /// How many children the root has, in a geometric tree on average.
-    #[arg(short = 'b', value_name = "CHILDREN", default_value_t = 4.0, allow_negative_numbers = true, value_parser = count)]
+    #[arg(
+        short = 'b',
+        value_name = "CHILDREN",
+        default_value_t = 4.0,
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = count)]
     root_children: f64,
     /// How a geometric tree narrows.
     #[arg(short = 'a', value_name = "SHAPE", value_enum, default_value_t = Shape::Linear)]
     shape: Shape,
     /// The depth that a geometric or balanced tree narrows towards.
-    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 6, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
+    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 6, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
     depth: u32,
     /// At which part of the depth a hybrid tree turns from geometric to binomial.
-    #[arg(short = 'f', value_name = "PART", default_value_t = 0.5, allow_negative_numbers = true, value_parser = part)]
+    #[arg(short = 'f', value_name = "PART", default_value_t = 0.5, allow_negative_numbers = true)]
+    #[arg(value_parser = part)]
     shift: f64,
     /// The root's seed.
     #[arg(short = 'r', value_name = "SEED", default_value_t = 0, allow_negative_numbers = true)]
     seed: u32,
     /// With which probability a node of a binomial tree has children. With more than one child on
     /// average, the tree may be without end.
-    #[arg(short = 'q', value_name = "PROBABILITY", default_value_t = 15.0 / 64.0, allow_negative_numbers = true, value_parser = part)]
+    #[arg(short = 'q', value_name = "PROBABILITY", default_value_t = 15.0 / 64.0)]
+    #[arg(allow_negative_numbers = true, value_parser = part)]
     probability: f64,
     /// How many these are.
-    #[arg(short = 'm', value_name = "CHILDREN", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(CHILDREN_MAX)))]
+    #[arg(
+        short = 'm',
+        value_name = "CHILDREN",
+        default_value_t = 4,
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=i64::from(CHILDREN_MAX)))]
     children: u32,
     /// How often each digest is computed, to make nodes cost more.
-    #[arg(short = 'g', value_name = "TIMES", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'g', value_name = "TIMES", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     granularity: u32,
 }
 

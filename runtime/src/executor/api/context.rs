@@ -233,9 +233,10 @@ impl Context {
         .await;
     }
 
-    /// Whether this task is not wanted any more: it was [cancelled](crate::executor::Future::abort), or the PE that
-    /// waits for it has died, or the job ends. A task that awaits something is stopped there; one
-    /// that computes for long should ask now and then.
+    /// Whether this task is not wanted any more: it was
+    /// [cancelled](crate::executor::Future::abort), or the PE that waits for it has died, or the
+    /// job ends. A task that awaits something is stopped there; one that computes for long should
+    /// ask now and then.
     pub fn is_cancelled(&self) -> bool {
         let Origin { task, home, .. } = self.origin;
         self.pe.cancelled.contains(task) || self.pe.is_orphaned(home) || self.pe.is_ending()

@@ -78,8 +78,8 @@ impl<S: EngineSite> Engine<S> {
         true
     }
 
-    /// Looks whether others have gone over to the fallback lane: they may have heard earlier, or have
-    /// found the lane broken.
+    /// Looks whether others have gone over to the fallback lane: they may have heard earlier, or
+    /// have found the lane broken.
     pub(crate) fn check_fallback(&mut self, pe: &S, now: Duration) {
         let Some(fallback) = &mut self.fallback else { return };
         if now < self.check_fallback_at {

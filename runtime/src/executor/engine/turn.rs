@@ -26,8 +26,8 @@ const LINGER: Duration = Duration::from_millis(50);
 /// that missed the news hears it from goodbyes.
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
-/// How much of what workers leave a turn takes at most. They may leave it as fast as a turn takes it,
-/// and what has come, and the timers, are waiting.
+/// How much of what workers leave a turn takes at most. They may leave it as fast as a turn takes
+/// it, and what has come, and the timers, are waiting.
 const OUTGOING_PER_TURN: usize = 1024;
 
 /// What a turn brought.

@@ -28,7 +28,8 @@ pub(crate) struct State {
 #[derive(Clone)]
 pub(crate) struct Home {
     pub(crate) keeper: Weak<dyn Any + Send + Sync>,
-    /// Where a [`Remote`](crate::executor::Remote) was made, when it is; `None` for a [`Shared`](crate::executor::Shared).
+    /// Where a [`Remote`](crate::executor::Remote) was made, when it is; `None` for a
+    /// [`Shared`](crate::executor::Shared).
     pub(crate) made: Option<Arc<Slot<Pe>>>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A task whose home has died is an *orphan*: its result goes nowhere, and its replica does the
 //! same work again elsewhere. It is stopped where it awaits something, and with it what only it
-//! waits for (see [`Promise::cancel`](crate::executor::task::future::Promise::cancel)). What it spawns before that is [put off](super::put_off). A function
-//! that only computes runs to its end.
+//! waits for (see [`Promise::cancel`](crate::executor::task::future::Promise::cancel)). What it
+//! spawns before that is [put off](super::put_off). A function that only computes runs to its end.
 
 use super::processor::Processor;
 use crate::executor::schedule::standby::urgently;

@@ -3,7 +3,8 @@
 //! One that waits here is taken out of its future, and the empty shell is thrown away when its turn
 //! comes. One that waits for something is stopped there, and with it what only it waits for. One
 //! that is away is cancelled by a message to where its home knows it to be. One that runs hears of
-//! it if it [asks](crate::executor::Context::is_cancelled), and is stopped where it awaits something next.
+//! it if it [asks](crate::executor::Context::is_cancelled), and is stopped where it awaits
+//! something next.
 
 use super::caught::discard;
 use crate::protocol::{CANCELLED_AT_ONCE, TaskId};
@@ -48,7 +49,8 @@ impl Mark {
         self.0.store(task.future, Ordering::Relaxed);
     }
 
-    /// It leaves the PE of this slot, with this number for that PE's engine. Whether it is still wanted.
+    /// It leaves the PE of this slot, with this number for that PE's engine. Whether it is still
+    /// wanted.
     pub(crate) fn leaves(&self, slot: u64, future: u64) -> bool {
         let mark = (slot << SLOT_SHIFT) | future;
         self.0.swap(mark, Ordering::AcqRel) & UNWANTED == 0

@@ -69,9 +69,9 @@ impl<R> Future<R> {
     /// [`TaskError::Cancelled`](crate::error::TaskError::Cancelled), unless its result is there. A
     /// task that has not been started never will be, wherever it waits. One that runs is stopped
     /// where it awaits something next, and so are the tasks whose futures it holds; one that only
-    /// computes runs to its end, unless it [asks](crate::executor::Context::is_cancelled). Of a task on
-    /// another PE that is known to have moved on in this moment, a copy may still run; its result
-    /// is ignored.
+    /// computes runs to its end, unless it [asks](crate::executor::Context::is_cancelled). Of a
+    /// task on another PE that is known to have moved on in this moment, a copy may still run; its
+    /// result is ignored.
     pub fn abort(&self) {
         let mut batch = Batch::default();
         self.promise.cancel(&mut batch);
@@ -136,7 +136,8 @@ pin_project_lite::pin_project! {
     /// drop(task); // it is not done, unless it has been
     /// # }
     /// ```
-    #[must_use = "a future does nothing by itself, and this one cancels what it holds when it is dropped"]
+    #[must_use = "a future does nothing by itself, and this one cancels what it holds when it is \
+                  dropped"]
     pub struct AbortOnDrop<T> {
         // Until it has ended.
         #[pin]

@@ -1,7 +1,7 @@
 //! A reliable first-in-first-out channel between every two PEs, above any [`Lane`].
 //!
 //! Towards each peer a [`Port`] keeps one stream of bytes, in which every message stands behind
-//! its length, and the pieces of large arrays between them (`records.rs`).
+//! its length, and the pieces of large arrays between them (`records/`).
 //! [`flush`](Port::flush) cuts the stream into frames, many small messages to a frame
 //! or many frames to an array; the receiving port puts the frames together again. Each
 //! frame carries its position in the stream, the position up to which the other direction has

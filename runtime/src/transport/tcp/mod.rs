@@ -1,5 +1,5 @@
-//! The lane over TCP: of a job without MPI, and the fallback lane of a job whose MPI cannot be trusted
-//! any more because a PE has died.
+//! The lane over TCP: of a job without MPI, and the fallback lane of a job whose MPI cannot be
+//! trusted any more because a PE has died.
 //!
 //! Each PE listens on one [`TcpEndpoint`]. The addresses of all, and a random [`JobKey`], are
 //! handed out at bootstrap; then [`TcpEndpoint::into_lane`] makes the lane.

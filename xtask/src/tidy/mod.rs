@@ -1,16 +1,18 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler holds.
 //!
 //! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files
-//! that are read with that in mind, files short, and imports running one way.
+//! that are read with that in mind, files short and narrow, imports running one way, one style of
+//! modules, and the files that prose names where it says they are.
+
+mod citations;
+mod lines;
+mod modules;
 
 use crate::process::{self, Failure, Result};
 use crate::source::{self, Source, code_of};
 
 /// Longest file, in lines. The aim is 400; past this a file surely holds a second concept.
 const FILE_LINES_MAX: usize = 450;
-
-/// Longest line of a comment, in columns; a row of a table is one line. Rustfmt sees to the code.
-const COLUMNS_MAX: usize = 100;
 
 /// The crates, each of which may depend on those before it and on no other.
 const CRATES: [(&str, &str); 6] = [
@@ -51,7 +53,11 @@ const UNFINISHED_MACROS: [&str; 2] = ["todo", "unimplemented"];
 pub(crate) fn run() -> Result<()> {
     let tree = source::read_tree(process::root())
         .map_err(|error| Failure(format!("cannot read the source tree: {error}")))?;
-    let breaches = check(&tree);
+    let paths = source::paths(process::root())
+        .map_err(|error| Failure(format!("cannot list the source tree: {error}")))?;
+    let modules = tree.iter().filter(|file| file.is_rust()).map(|file| file.path.as_str());
+    let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
+    breaches.extend(check(&tree, &paths));
     for breach in &breaches {
         println!("{breach}");
     }
@@ -61,14 +67,17 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-/// Every breach of a rule in `tree`, one line each.
-fn check(tree: &[Source]) -> Vec<String> {
+/// Every breach of a rule in `tree`, one line each. Prose may name the files with these `paths`.
+fn check(tree: &[Source], paths: &[String]) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut namers = ONE_FILE_CRATES.map(|name| (name, Vec::new()));
     for file in tree {
-        if file.is_rust() {
+        if file.is_markdown() {
+            breaches.extend(stale(file, &citations::stale_in_markdown(&file.text, paths)));
+        } else if file.is_rust() {
             let code = code_of(&file.text);
             breaches.extend(check_file(file, &code));
+            breaches.extend(stale(file, &citations::stale_in_comments(&file.text, paths)));
             for (name, files) in &mut namers {
                 if names_crate(&code, name).is_some() {
                     files.push(file.path.as_str());
@@ -84,6 +93,13 @@ fn check(tree: &[Source]) -> Vec<String> {
     breaches
 }
 
+fn stale(file: &Source, names: &[(usize, String)]) -> Vec<String> {
+    let breach = |(line, name): &(usize, String)| {
+        format!("{}:{line}: names `{name}`, and no path of the repository ends so", file.path)
+    };
+    names.iter().map(breach).collect()
+}
+
 fn check_file(file: &Source, code: &str) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut breach =
@@ -94,8 +110,8 @@ fn check_file(file: &Source, code: &str) -> Vec<String> {
         let hint = "look for the second concept in it and give that a file of its own";
         breach(lines, &format!("{lines} lines, more than {FILE_LINES_MAX}: {hint}"));
     }
-    if let Some(line) = line_where(&file.text, is_long_comment) {
-        breach(line, &format!("a comment of more than {COLUMNS_MAX} columns"));
+    if let Some((line, what)) = lines::too_wide(&file.text) {
+        breach(line, &what);
     }
     for word in UNFINISHED_WORDS {
         if let Some(line) = find_word(&file.text, word) {
@@ -190,12 +206,6 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
     line_where(text, |line| words(line, word).next().is_some())
 }
 
-fn is_long_comment(line: &str) -> bool {
-    let text = line.trim_start();
-    let is_row = text.trim_start_matches(['/', '!', ' ']).starts_with('|');
-    text.starts_with("//") && !is_row && line.chars().count() > COLUMNS_MAX
-}
-
 fn find_macro(line: &str, name: &str) -> bool {
     words(line, name).any(|(_, after)| after.starts_with('!'))
 }
@@ -222,7 +232,9 @@ mod tests {
 
     fn breaches(files: &[(&str, &str)]) -> Vec<String> {
         let source = |&(path, text): &(&str, &str)| Source { path: path.into(), text: text.into() };
-        check(&files.iter().map(source).collect::<Vec<_>>())
+        let tree: Vec<_> = files.iter().map(source).collect();
+        let paths: Vec<_> = tree.iter().map(|file| file.path.clone()).collect();
+        check(&tree, &paths)
     }
 
     #[track_caller]
@@ -283,10 +295,21 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_narrow() {
-        let (long, row) = ("x".repeat(COLUMNS_MAX), format!("//! | {} |", "x".repeat(200)));
-        fine("a.rs", &format!("{row}\n// {}\nlet x = \"{long}\";", &long[3..]));
-        wrong("a.rs", &format!("\n    /// {long}"), "a.rs:2: a comment of more than 100 columns");
+    fn lines_are_narrow_and_names_of_files_current() {
+        let wide = format!(
+            "
+// {}",
+            "word ".repeat(20)
+        );
+        wrong("a.rs", &wide, "a.rs:2: comment of more than 100 columns");
+        wrong(
+            "a.rs",
+            "
+// See b.rs.",
+            "a.rs:2: names `b.rs`, and no path",
+        );
+        wrong("a.md", "See `b.rs`.", "a.md:1: names `b.rs`, and no path");
+        fine("a.md", "See `a.md`.");
     }
 
     #[test]
