@@ -1,4 +1,5 @@
-//! The steps of `cargo xtask test`: their order, what each runs, what each needs.
+//! The steps of `cargo xtask test`: their order, what each runs, what each needs, and which of them
+//! are quick.
 
 use std::num::NonZero;
 use std::process::Command;
@@ -18,6 +19,12 @@ pub(crate) enum Step {
     Tidy,
     /// Lints (clippy) with every feature, as errors
     Clippy,
+    /// The tests inside each library and command, which launch nothing
+    Units,
+    /// The laws of the hierarchy, as properties of random topologies
+    Laws,
+    /// One supervised job of three processes, whose result is known
+    Smoke,
     /// The same for the build without MPI
     ClippyNoMpi,
     /// The documentation, warnings as errors
@@ -43,11 +50,27 @@ pub(crate) enum Work {
     Run(Command),
     /// The rules of the house are checked by this program itself.
     Tidy,
+    /// A job is built and launched with this MPI.
+    Smoke(Mpi),
     /// Nothing to do here, and why.
     Skip(String),
 }
 
+/// Steps that only `--quick` runs by itself: the whole has more thorough ones of the kind.
+const QUICK_ONLY: [Step; 3] = [Step::Units, Step::Laws, Step::Smoke];
+
 impl Step {
+    /// What to run before every commit: minutes from a warm build.
+    pub(crate) fn quick() -> Vec<Self> {
+        [&[Self::Format, Self::Tidy, Self::Clippy], &QUICK_ONLY[..]].concat()
+    }
+
+    /// What to run before a merge.
+    pub(crate) fn whole() -> Vec<Self> {
+        let all = Self::value_variants().iter().copied();
+        all.filter(|step| !QUICK_ONLY.contains(step)).collect()
+    }
+
     /// The name on the command line.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -69,6 +92,9 @@ impl Step {
             | Self::TestNoMpi
             | Self::Deny => false,
             Self::Clippy
+            | Self::Units
+            | Self::Laws
+            | Self::Smoke
             | Self::Docs
             | Self::TestMpich
             | Self::TestOpenMpi
@@ -84,6 +110,12 @@ impl Step {
             Self::Format => Work::Run(cargo(&["fmt", "--all", "--check"])),
             Self::Tidy => Work::Tidy,
             Self::Clippy => with_mpi(mpis.first(), clippy(&[])),
+            Self::Units => with_mpi(mpis.first(), tests(INSIDE, &[])),
+            Self::Laws => with_mpi(mpis.first(), tests(LAWS, &[])),
+            Self::Smoke => match mpis.first() {
+                Some(mpi) => Work::Smoke(mpi.clone()),
+                None => with_mpi(None, cargo(&[])),
+            },
             Self::ClippyNoMpi => {
                 Work::Run(without_mpi(mpis.first(), clippy(&["--no-default-features"])))
             }
@@ -189,6 +221,15 @@ pub(crate) fn built(family: Family) -> &'static [&'static str] {
 const LAUNCHING: &[&str] =
     &["--package", "ultramarine", "--package", "ultramarine-examples", "--all-targets"];
 
+/// The tests inside the libraries and the commands. The proofs are apart, as always, and the
+/// programs of the examples are too many to link.
+#[rustfmt::skip]
+const INSIDE: &[&str] = &[
+    "--workspace", "--exclude", PROOF, "--lib", "--bin", "ultramarine", "--bin", "xtask",
+];
+
+const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "laws"];
+
 /// The crates that are not the same without MPI or hwloc, and of their tests those that would
 /// notice: inside one process a job runs the same code either way.
 #[rustfmt::skip]
@@ -281,6 +322,15 @@ mod tests {
     }
 
     #[test]
+    fn the_quick_steps_are_first_and_the_whole_leaves_their_doubles_out() {
+        let names = |steps: Vec<Step>| steps.into_iter().map(Step::name).collect::<Vec<_>>();
+        let quick = ["format", "tidy", "clippy", "units", "laws", "smoke"];
+        assert_eq!(names(Step::quick()), quick);
+        assert_eq!(names(Step::whole())[..4], ["format", "tidy", "clippy", "clippy-no-mpi"]);
+        assert_eq!(Step::whole().len() + QUICK_ONLY.len(), Step::value_variants().len());
+    }
+
+    #[test]
     fn without_nextest_what_tests_print_is_shown() {
         let words = |has_nextest| {
             let command = tests_by(has_nextest, &ALL_BUT_PROOFS, &["--no-default-features"]);
@@ -295,6 +345,8 @@ mod tests {
     fn without_any_mpi_the_steps_that_need_setup_are_skipped() {
         let building = [
             Step::Clippy,
+            Step::Units,
+            Step::Laws,
             Step::ClippyNoMpi,
             Step::Docs,
             Step::TestMpich,
@@ -304,6 +356,7 @@ mod tests {
             Step::DocTests,
             Step::TestNoMpi,
         ];
+        assert!(matches!(Step::Smoke.work(&[]), Work::Skip(_)));
         for step in building {
             let skipped = matches!(step.work(&[]), Work::Skip(_));
             assert_eq!(skipped, step.needs_setup(), "{step:?}");

@@ -8,7 +8,7 @@ const ENDINGS: [&str; 6] = [".rs", ".md", ".toml", ".pml", ".py", ".sbatch"];
 
 /// The names in the comments of Rust code that are the end of no path of the repository, each with
 /// the number of its line.
-pub(super) fn stale_in_comments<'a>(text: &str, paths: &'a [String]) -> Vec<(usize, String)> {
+pub(super) fn stale_in_comments(text: &str, paths: &[String]) -> Vec<(usize, String)> {
     stale(&comments_of(text), paths)
 }
 
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(found: Vec<(usize, String)>, expected: &[(usize, &str)]) {
+    fn check(found: &[(usize, String)], expected: &[(usize, &str)]) {
         let found: Vec<_> = found.iter().map(|(line, name)| (*line, name.as_str())).collect();
         assert_eq!(found, expected);
     }
@@ -70,20 +70,18 @@ mod tests {
     #[test]
     fn the_end_of_a_path_is_enough() {
         let text = "// See `queues.rs`, pool/queues.rs and [the guide](../docs/GUIDE.md).\n";
-        check(stale_in_comments(text, &paths()), &[]);
-        check(stale_in_comments("// `ues.rs`", &paths()), &[(1, "ues.rs")]);
-        check(stale_in_comments("\n/* in\nsrc/pool.rs. */", &paths()), &[(3, "src/pool.rs")]);
-        check(stale_in_markdown("See `docs/HELP.md`.", &paths()), &[(1, "docs/HELP.md")]);
+        check(&stale_in_comments(text, &paths()), &[]);
+        check(&stale_in_comments("// `ues.rs`", &paths()), &[(1, "ues.rs")]);
+        check(&stale_in_comments("\n/* in\nsrc/pool.rs. */", &paths()), &[(3, "src/pool.rs")]);
+        check(&stale_in_markdown("See `docs/HELP.md`.", &paths()), &[(1, "docs/HELP.md")]);
     }
 
     #[test]
     fn strings_patterns_examples_and_addresses_are_no_citations() {
-        check(stale_in_comments("let file = \"own.rs\"; // of all *.rs", &paths()), &[]);
+        check(&stale_in_comments("let file = \"own.rs\"; // of all *.rs", &paths()), &[]);
         let example = "```sh\nultramarine topo --write own.toml\n```\nGone: own.toml";
-        check(stale_in_markdown(example, &paths()), &[(4, "own.toml")]);
-        check(
-            stale_in_markdown("https://example.org/a.rs, /etc/a.toml, $HOME/a.toml", &paths()),
-            &[],
-        );
+        check(&stale_in_markdown(example, &paths()), &[(4, "own.toml")]);
+        let elsewhere = "https://example.org/a.rs, /etc/a.toml, $HOME/a.toml";
+        check(&stale_in_markdown(elsewhere, &paths()), &[]);
     }
 }
