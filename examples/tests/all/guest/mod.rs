@@ -1,9 +1,6 @@
 //! A job is a good guest on a machine that it shares with others: it takes no more than it was
 //! given, gets along with other jobs, and leaves nothing behind.
-#![cfg(feature = "mpi")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod job;
 mod neighbours;
 mod ordinary;

@@ -1,8 +1,8 @@
 //! Several jobs of one user on one machine, at the same time.
 
 use super::LIOUVILLE;
-use super::common::launcher;
 use super::job::Job;
+use crate::common::launcher;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::Command;
 

@@ -1,13 +1,12 @@
 //! `queens` as its user sees it. The values are those of OEIS A000170.
 
-mod common;
-
-use common::{DIVISIONS, run};
+use crate::common::DIVISIONS;
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 /// `queens` with these flags, in an environment without launchers and settings.
 fn queens(flags: &str) -> Command {
-    common::alone(env!("CARGO_BIN_EXE_queens"), flags)
+    alone(env!("CARGO_BIN_EXE_queens"), flags)
 }
 
 #[test]
@@ -99,7 +98,7 @@ fn any_number_of_ranks_gives_the_number() {
     for ranks in 1..=3 {
         let flags = "--board 10 --supervised --json";
         let program = env!("CARGO_BIN_EXE_queens");
-        let Some(mut command) = common::launched(program, ranks, flags) else { return };
+        let Some(mut command) = crate::common::launched(program, ranks, flags) else { return };
         let report = run(&mut command).report();
         assert_eq!((&report["result"], &report["pes"]), (&724.into(), &ranks.into()));
     }

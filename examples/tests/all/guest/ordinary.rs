@@ -1,11 +1,12 @@
 //! Users are not root.
 
 use super::LIOUVILLE;
-use super::common::launcher;
-use super::job::{Job, eventually};
+use super::job::Job;
+use crate::common::launcher;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use ultramarine_testkit::eventually;
 
 /// A user who owns nothing.
 const NOBODY: &str = "65534";

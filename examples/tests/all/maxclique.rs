@@ -2,13 +2,11 @@
 //! (without it those tests say so and pass). The graphs are families of the DIMACS challenge, made
 //! here by their rules; their clique numbers are known.
 
-mod common;
-
-use common::{Ended, folder, run};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use ultramarine_testkit::{Ended, alone, folder, run};
 
 const MAXCLIQUE: &str = env!("CARGO_BIN_EXE_maxclique");
 
@@ -57,14 +55,14 @@ fn keller4() -> String {
 
 /// `maxclique` for the graph in this file.
 fn maxclique(file: &Path, flags: &str) -> Command {
-    let mut command = common::alone(MAXCLIQUE, flags);
+    let mut command = alone(MAXCLIQUE, flags);
     command.arg("--file").arg(file);
     command
 }
 
 /// A file for one test.
 fn file(test: &str, content: impl AsRef<[u8]>) -> PathBuf {
-    let file = folder(test).join("graph.clq");
+    let file = folder!(test).join("graph.clq");
     std::fs::write(&file, content).expect("the folder is ours");
     file
 }
@@ -189,7 +187,7 @@ fn flags_that_cannot_be_are_refused() {
     ] {
         run(&mut maxclique(&good, flags)).fails_with(text);
     }
-    run(&mut common::alone(MAXCLIQUE, "")).fails_with("--file <GRAPH.clq>");
+    run(&mut alone(MAXCLIQUE, "")).fails_with("--file <GRAPH.clq>");
     let nowhere = Path::new("/nowhere.clq");
     run(&mut maxclique(nowhere, "")).fails_with("cannot read the graph /nowhere.clq: No such file");
     run(&mut maxclique(Path::new("/"), "")).fails_with("cannot read the graph /: ");
@@ -202,7 +200,9 @@ fn any_number_of_ranks_finds_it_on_either_lane() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("--lane {lane} --json --file");
-            let Some(mut command) = common::launched(MAXCLIQUE, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(MAXCLIQUE, ranks, &flags) else {
+                return;
+            };
             is_clique(&run(command.arg(&path)).report(), &graph, 11);
         }
     }
@@ -215,7 +215,7 @@ fn the_best_is_found_though_two_die() {
     let (graph, path) = (johnson(16), file("deaths", johnson(16)));
     for splitting in SPLITTINGS {
         let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
-        let Some(mut command) = common::launched(MAXCLIQUE, 4, flags) else { return };
+        let Some(mut command) = crate::common::launched(MAXCLIQUE, 4, flags) else { return };
         let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&path));
         is_clique(&ended.report(), &graph, 8);
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{splitting}: {}", ended.err);

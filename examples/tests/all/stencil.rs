@@ -1,11 +1,9 @@
 //! `stencil` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass).
 
-mod common;
-
-use common::run;
 use serde_json::Value;
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil");
 
@@ -20,7 +18,7 @@ const PLATES: [&str; 4] = [
 
 /// `stencil` with these flags, in an environment without launchers and settings.
 fn stencil(flags: &str) -> Command {
-    common::alone(STENCIL, flags)
+    alone(STENCIL, flags)
 }
 
 /// What comes out without parallelism.
@@ -79,10 +77,10 @@ fn ranks_on_either_lane_come_to_the_same_as_by_mpi_alone() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("{plate} --lane {lane} --json");
-            let Some(mut command) = common::launched(STENCIL, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(STENCIL, ranks, &flags) else { return };
             assert_eq!(run(&mut command).report()["result"], expected, "{ranks} {lane}");
         }
-        let twin = common::launched(env!("CARGO_BIN_EXE_stencil_mpi"), ranks, plate);
+        let twin = crate::common::launched(env!("CARGO_BIN_EXE_stencil_mpi"), ranks, plate);
         let twin = run(&mut twin.expect("there is a launcher")).report();
         assert_eq!(twin["result"], expected, "{ranks}");
     }
@@ -98,7 +96,7 @@ fn those_that_are_left_go_back_to_where_they_agreed() {
         [("mpi", "0.1", 1), ("mpi", "0.1,0.2", 2), ("tcp", "0.05,0.06,0.3", 3)]
     {
         let flags = format!("{plate} --lane {lane} --json --supervised --kill-at {moments}");
-        let Some(mut command) = common::launched(STENCIL, 4, &flags) else { return };
+        let Some(mut command) = crate::common::launched(STENCIL, 4, &flags) else { return };
         let ended = run(&mut command);
         let report = ended.report();
         assert_eq!(report["result"], expected, "{flags}");
@@ -113,6 +111,6 @@ fn those_that_are_left_go_back_to_where_they_agreed() {
 #[test]
 fn a_death_ends_a_job_that_is_not_supervised() {
     let flags = "--steps 1000000000 --kill-at 0.1";
-    let Some(mut command) = common::launched(STENCIL, 3, flags) else { return };
+    let Some(mut command) = crate::common::launched(STENCIL, 3, flags) else { return };
     run(&mut command).fails_with("spawn it with `cx.supervised()`");
 }

@@ -1,18 +1,16 @@
 //! `mandelbrot` as its user sees it: the checksum, the picture, and what happens when there can be
 //! none.
 
-mod common;
-
-use common::{folder, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use ultramarine_testkit::{alone, folder, run};
 
 const SKELETONS: [&str; 4] = ["par-map-reduce", "push-map-reduce", "rayon", "sequential"];
 
 /// `mandelbrot` with these flags, in an environment without launchers and settings.
 fn mandelbrot(flags: &str) -> Command {
-    common::alone(env!("CARGO_BIN_EXE_mandelbrot"), flags)
+    alone(env!("CARGO_BIN_EXE_mandelbrot"), flags)
 }
 
 /// The checksum by the book: the sum of each pixel's count times its number.
@@ -78,7 +76,7 @@ fn decoded(path: &Path) -> (u32, u32, Vec<u8>) {
 
 #[test]
 fn the_picture_is_the_same_for_all() {
-    let folder = folder("pictures");
+    let folder = folder!("pictures");
     let path = folder.join("set.png");
     let mut pictures = Vec::new();
     for skeleton in SKELETONS {
@@ -104,7 +102,7 @@ fn the_picture_is_the_same_for_all() {
 
 #[test]
 fn where_no_picture_can_be_nothing_is_done() {
-    let folder = folder("no_pictures");
+    let folder = folder!("no_pictures");
     fs::write(folder.join("file"), "").expect("the folder is ours");
     let here = folder.to_str().expect("its name is text");
     for (path, text) in [
@@ -128,9 +126,9 @@ fn where_no_picture_can_be_nothing_is_done() {
 /// As when the disk is full by then.
 #[test]
 fn the_result_is_printed_though_the_picture_cannot_be_saved() {
-    let folder = folder("unsaved");
+    let folder = folder!("unsaved");
     // No file may have any content here, but an empty one can be made before the work.
-    let mut command = common::alone("sh", "-c");
+    let mut command = alone("sh", "-c");
     command
         .args(["trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_mandelbrot")]);
     command.args("--width 64 --height 48 --depth 300 --pes 2 --json --out".split(' '));
@@ -162,11 +160,11 @@ fn flags_that_cannot_be_are_refused() {
 #[cfg(feature = "mpi")]
 #[test]
 fn only_the_root_writes() {
-    let path = folder("mandelbrot_of_ranks").join("set.png");
+    let path = folder!("mandelbrot_of_ranks").join("set.png");
     for ranks in 1..=3 {
         let flags = "--width 64 --height 48 --depth 300 --supervised --json --out";
         let program = env!("CARGO_BIN_EXE_mandelbrot");
-        let Some(mut command) = common::launched(program, ranks, flags) else { return };
+        let Some(mut command) = crate::common::launched(program, ranks, flags) else { return };
         let report = run(command.arg(&path)).report();
         assert_eq!(report["result"], checksum(64, 48, 300));
         assert_eq!((decoded(&path).0, &report["pes"]), (64, &ranks.into()));

@@ -1,11 +1,9 @@
 //! `uts` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without
 //! it those tests say so and pass). The counts are those published with the reference program.
 
-mod common;
-
-use common::run;
 use serde_json::{Value, json};
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const UTS: &str = env!("CARGO_BIN_EXE_uts");
 
@@ -25,7 +23,7 @@ const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:3", "budget:1",
 
 /// `uts` with these flags, in an environment without launchers and settings.
 fn uts(flags: &str) -> Command {
-    common::alone(UTS, flags)
+    alone(UTS, flags)
 }
 
 /// What is counted.
@@ -142,7 +140,7 @@ fn any_number_of_ranks_counts_the_same_on_either_lane() {
         for lane in ["mpi", "tcp"] {
             let flags = format!("-t1 -a3 -d8 -b4 -r19 --lane {lane} --json");
             let expected = run(&mut uts("-t1 -a3 -d8 -b4 -r19 --skeleton sequential --json"));
-            let Some(mut command) = common::launched(UTS, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(UTS, ranks, &flags) else { return };
             assert_eq!(counts(&run(&mut command).report()), counts(&expected.report()));
         }
     }

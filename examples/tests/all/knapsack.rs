@@ -1,13 +1,11 @@
 //! `knapsack` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass). What is best is found here by dynamic programming.
 
-mod common;
-
-use common::{Ended, folder, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use ultramarine_examples::random;
+use ultramarine_testkit::{Ended, alone, folder, run};
 
 const KNAPSACK: &str = env!("CARGO_BIN_EXE_knapsack");
 
@@ -62,14 +60,14 @@ impl Items {
 
 /// A file for one test.
 fn file(test: &str, content: impl AsRef<[u8]>) -> PathBuf {
-    let file = folder(test).join("items.txt");
+    let file = folder!(test).join("items.txt");
     std::fs::write(&file, content).expect("the folder is ours");
     file
 }
 
 /// `knapsack` for the items in this file.
 fn knapsack(file: &Path, flags: &str) -> Command {
-    let mut command = common::alone(KNAPSACK, flags);
+    let mut command = alone(KNAPSACK, flags);
     command.arg("--file").arg(file);
     command
 }
@@ -97,7 +95,7 @@ fn the_best_comes_out_however_the_work_is_split() {
 fn drawn_items_are_the_same_for_all() {
     let result = |flags: &str| {
         let flags = format!("{flags} --threads 2 --items 40 --json");
-        run(&mut common::alone(KNAPSACK, &flags)).report()["result"].clone()
+        run(&mut alone(KNAPSACK, &flags)).report()["result"].clone()
     };
     let first = result("--skeleton sequential");
     assert_eq!(first, result("--pes 2"));
@@ -158,7 +156,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--splitting budget:0", "a task visits one node at least"),
     ] {
-        run(&mut common::alone(KNAPSACK, flags)).fails_with(text);
+        run(&mut alone(KNAPSACK, flags)).fails_with(text);
     }
 }
 
@@ -170,7 +168,9 @@ fn any_number_of_ranks_finds_it_on_either_lane() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("--lane {lane} --json --file");
-            let Some(mut command) = common::launched(KNAPSACK, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(KNAPSACK, ranks, &flags) else {
+                return;
+            };
             items.is_best(&run(command.arg(&file)).report());
         }
     }
@@ -188,7 +188,7 @@ fn the_best_is_found_though_two_die() {
     let file = items.write("deaths");
     for splitting in SPLITTINGS {
         let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
-        let Some(mut command) = common::launched(KNAPSACK, 4, flags) else { return };
+        let Some(mut command) = crate::common::launched(KNAPSACK, 4, flags) else { return };
         let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&file));
         items.is_best(&ended.report());
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{splitting}: {}", ended.err);

@@ -1,9 +1,7 @@
 //! Killing processes on purpose, as the user of a program sees it: what is refused, and what the
 //! root says beforehand.
 
-mod common;
-
-use common::run;
+use ultramarine_testkit::{alone, run};
 
 const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
 #[cfg(feature = "mpi")]
@@ -28,7 +26,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--chaos-within 0s", "more than zero"),
         ("--chaos-within 5", "a duration such as 500ms"),
     ] {
-        run(&mut common::alone(LIOUVILLE, &format!("--upto 10 {flags}"))).fails_with(text);
+        run(&mut alone(LIOUVILLE, &format!("--upto 10 {flags}"))).fails_with(text);
     }
 }
 
@@ -39,23 +37,24 @@ fn variables_that_cannot_be_are_refused() {
         ("ULTRAMARINE_CHAOS_MONKEY", "yes", "ULTRAMARINE_CHAOS_MONKEY = `yes`: a seed"),
         ("ULTRAMARINE_CHAOS_WITHIN", "2days", "ULTRAMARINE_CHAOS_WITHIN = `2days`: at most a day"),
     ] {
-        run(common::alone(LIOUVILLE, "--upto 10").env(name, value)).fails_with(text);
+        run(alone(LIOUVILLE, "--upto 10").env(name, value)).fails_with(text);
     }
 }
 
 #[test]
 fn threads_are_not_killed() {
     for flags in ["--kill-at 1", "--chaos-monkey", "--chaos-monkey=3 --pes 4"] {
-        let ended = run(&mut common::alone(LIOUVILLE, &format!("--upto 10 {flags}")));
+        let ended = run(&mut alone(LIOUVILLE, &format!("--upto 10 {flags}")));
         ended.fails_with("kill processes, and here all PEs are threads of one: start the program");
     }
-    let mut by_variable = common::alone(LIOUVILLE, "--upto 10");
+    let mut by_variable = alone(LIOUVILLE, "--upto 10");
     run(by_variable.env("ULTRAMARINE_KILL_AT", "1")).fails_with("all PEs are threads of one");
 }
 
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
+    use crate::common::{launched, launcher};
 
     #[test]
     fn more_kills_than_mortals_are_refused() {
@@ -63,7 +62,7 @@ mod mpi {
             (2, "--kill-at 9,9", "names 2 moments, and the job has 2 PEs: at most 1 of them"),
             (1, "--kill-at 9", "and the job has 1 PEs: at most 0 of them"),
         ] {
-            let Some(mut command) = common::launched(LIOUVILLE, ranks, flags) else { return };
+            let Some(mut command) = launched(LIOUVILLE, ranks, flags) else { return };
             run(&mut command).fails_with(text);
         }
     }
@@ -71,7 +70,7 @@ mod mpi {
     #[test]
     fn ranks_with_other_faults_are_refused() {
         for flags in ["--kill-at 9", "--chaos-monkey", "--chaos-monkey=3"] {
-            let Some(mut command) = common::launcher() else { return };
+            let Some(mut command) = launcher() else { return };
             command.args([
                 "-n",
                 "1",
@@ -100,7 +99,7 @@ mod mpi {
             ("--chaos-monkey --chaos-within 24h", "(again by --chaos-monkey="),
         ] {
             let flags = format!("--upto 1000 --json {flags}");
-            let Some(mut command) = common::launched(LIOUVILLE, 3, &flags) else { return };
+            let Some(mut command) = launched(LIOUVILLE, 3, &flags) else { return };
             let ended = run(&mut command);
             assert_eq!(ended.report()["result"], -14);
             assert_eq!(ended.err.matches(said).count(), 1, "{}", ended.err);
@@ -116,7 +115,7 @@ mod mpi {
         for lane in ["mpi", "tcp"] {
             for skeleton in ["par-map", "push-map", "par-map-2level-relaxed"] {
                 let flags = format!("{LONG} --supervised --kill-at 0.02,0.06 --lane {lane}");
-                let Some(mut command) = common::launched(LIOUVILLE, 4, &flags) else { return };
+                let Some(mut command) = launched(LIOUVILLE, 4, &flags) else { return };
                 let ended = run(command.args(["--skeleton", skeleton]));
                 assert_eq!(ended.report()["result"], RESULT, "{lane} {skeleton}");
                 assert_eq!(ended.err.matches("kills itself").count(), 2, "{}", ended.err);
@@ -127,7 +126,7 @@ mod mpi {
     /// Runs a program on four ranks of which two die.
     fn survives_two_deaths(program: &str, flags: &str, result: u64) {
         let flags = format!("{flags} --threads 1 --json --supervised --kill-at 0.02,0.06");
-        let Some(mut command) = common::launched(program, 4, &flags) else { return };
+        let Some(mut command) = launched(program, 4, &flags) else { return };
         let ended = run(&mut command);
         assert_eq!(ended.report()["result"], result, "{flags}: {}", ended.err);
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{flags}: {}", ended.err);
@@ -153,8 +152,8 @@ mod mpi {
     #[test]
     fn map_and_reduce_survives_two_deaths() {
         let flags = "--width 600 --height 450 --depth 1000";
-        let alone = format!("{flags} --skeleton sequential --json");
-        let report = run(&mut common::alone(MANDELBROT, &alone)).report();
+        let by_itself = format!("{flags} --skeleton sequential --json");
+        let report = run(&mut alone(MANDELBROT, &by_itself)).report();
         let checksum = report["result"].as_u64().expect("a checksum");
         for skeleton in ["par-map-reduce", "push-map-reduce"] {
             survives_two_deaths(MANDELBROT, &format!("{flags} --skeleton {skeleton}"), checksum);
@@ -174,7 +173,7 @@ mod mpi {
     fn a_supervised_job_survives_the_chaos_monkey() {
         for _ in 0..3 {
             let flags = format!("{LONG} --supervised --chaos-monkey --chaos-within 100ms");
-            let Some(mut command) = common::launched(LIOUVILLE, 4, &flags) else { return };
+            let Some(mut command) = launched(LIOUVILLE, 4, &flags) else { return };
             let ended = run(&mut command);
             assert_eq!(ended.report()["result"], RESULT, "{}", ended.err);
             assert!(ended.err.contains("kills itself"), "{}", ended.err);
@@ -184,7 +183,7 @@ mod mpi {
     #[test]
     fn an_unsupervised_job_ends_with_the_death_that_it_lost_tasks_by() {
         let flags = format!("{LONG} --skeleton push-map --kill-at 0.05");
-        let Some(mut command) = common::launched(LIOUVILLE, 3, &flags) else { return };
+        let Some(mut command) = launched(LIOUVILLE, 3, &flags) else { return };
         run(&mut command).fails_with("which died: spawn it with `cx.supervised()`");
     }
 }

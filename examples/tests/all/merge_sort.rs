@@ -1,10 +1,9 @@
 //! `merge_sort` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it that test says so and passes).
 
-mod common;
-
-use common::{SKELETONS, SKELETONS_OF_ROOT, run};
+use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const MERGE_SORT: &str = env!("CARGO_BIN_EXE_merge_sort");
 
@@ -13,7 +12,7 @@ const DIGEST: i64 = -8_329_805_337_914_376_081;
 
 /// `merge_sort` with these flags, in an environment without launchers and settings.
 fn merge_sort(flags: &str) -> Command {
-    common::alone(MERGE_SORT, flags)
+    alone(MERGE_SORT, flags)
 }
 
 #[test]
@@ -49,7 +48,7 @@ fn ranks_sort_whether_they_copy_from_each_other_or_not() {
                 "--numbers 200000 --tasks 7 --threads 1 --lane {lane} --json \
                  --set single_copy={single_copy}"
             );
-            let Some(mut command) = common::launched(MERGE_SORT, 3, &flags) else { return };
+            let Some(mut command) = crate::common::launched(MERGE_SORT, 3, &flags) else { return };
             assert_eq!(run(&mut command).report()["result"], DIGEST, "{lane} {single_copy}");
         }
     }

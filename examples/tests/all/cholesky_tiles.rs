@@ -1,11 +1,9 @@
 //! `cholesky_tiles` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS`
 //! names (without it those tests say so and pass).
 
-mod common;
-
-use common::run;
 use serde_json::Value;
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const CHOLESKY: &str = env!("CARGO_BIN_EXE_cholesky_tiles");
 
@@ -19,7 +17,7 @@ const MATRICES: [&str; 4] = [
 
 /// `cholesky_tiles` with these flags, in an environment without launchers and settings.
 fn cholesky(flags: &str) -> Command {
-    common::alone(CHOLESKY, flags)
+    alone(CHOLESKY, flags)
 }
 
 /// What comes out without parallelism.
@@ -76,7 +74,9 @@ fn any_number_of_ranks_comes_to_the_same_bits() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("{matrix} --lane {lane} --json");
-            let Some(mut command) = common::launched(CHOLESKY, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(CHOLESKY, ranks, &flags) else {
+                return;
+            };
             is_right(&run(&mut command).report(), &expected, &format!("{ranks} {flags}"));
         }
     }
@@ -92,7 +92,7 @@ fn what_dies_with_a_pe_is_made_again() {
         [("mpi", "0.1", 1), ("mpi", "0.1,0.3", 2), ("tcp", "0.05,0.06,0.4", 3)]
     {
         let flags = format!("{matrix} --lane {lane} --json --supervised --kill-at {moments}");
-        let Some(mut command) = common::launched(CHOLESKY, 4, &flags) else { return };
+        let Some(mut command) = crate::common::launched(CHOLESKY, 4, &flags) else { return };
         let ended = run(&mut command);
         let report = ended.report();
         is_right(&report, &expected, &flags);
@@ -107,6 +107,6 @@ fn what_dies_with_a_pe_is_made_again() {
 #[test]
 fn a_death_ends_a_job_that_is_not_supervised() {
     let flags = "--size 3072 --tile 128 --kill-at 0.1";
-    let Some(mut command) = common::launched(CHOLESKY, 3, flags) else { return };
+    let Some(mut command) = crate::common::launched(CHOLESKY, 3, flags) else { return };
     run(&mut command).fails_with("tiles were lost with a PE that died: --supervised");
 }

@@ -1,6 +1,5 @@
 //! A job in the background, whose processes a test looks at.
 
-use super::common::Ended;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
@@ -8,10 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-/// The longest that anything here may take; reached only when a test fails.
-const PATIENCE: Duration = Duration::from_secs(50);
+use ultramarine_testkit::{Ended, eventually, kill, marked};
 
 /// The variable by which all processes of a job are known.
 const MARK: &str = "GUEST_TEST_JOB";
@@ -98,20 +94,14 @@ impl Job {
         eventually("all processes end", || self.alive().is_empty());
         let left: Vec<_> = self.shared_memory.iter().filter(|path| path.exists()).collect();
         assert!(left.is_empty(), "{left:?}");
-        let ok = status.is_some_and(|status| status.success());
-        Ended { ok, out: self.out.hear_out(), err: self.err.hear_out() }
+        let status = status.expect("it has ended");
+        let (out, err) = (self.out.hear_out(), self.err.hear_out());
+        Ended { ok: status.success(), code: status.code(), out, err }
     }
 
     /// The processes of the job, the launcher's own among them.
     fn alive(&self) -> Vec<i32> {
-        let mark = format!("{MARK}={}", self.mark);
-        let is_ours = |process: &i32| {
-            let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-        };
-        let all = std::fs::read_dir("/proc").expect("on Linux");
-        let numbers = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        numbers.filter(is_ours).collect()
+        marked(MARK, &self.mark)
     }
 }
 
@@ -120,13 +110,7 @@ impl Drop for Job {
     fn drop(&mut self) {
         let _ = self.launcher.kill();
         let _ = self.launcher.wait();
-        let kill = |process| {
-            let process = rustix::process::Pid::from_raw(process)?;
-            rustix::process::kill_process(process, rustix::process::Signal::KILL).ok()
-        };
-        for process in self.alive() {
-            let _ = kill(process);
-        }
+        self.alive().into_iter().for_each(kill);
     }
 }
 
@@ -136,13 +120,4 @@ fn begins(line: &str) -> Option<(u32, u32)> {
     let (pe, rest) = rest.split_once(" of ")?;
     let (_, process) = rest.split_once(" is process ")?;
     Some((pe.parse().ok()?, process.trim().parse().ok()?))
-}
-
-#[track_caller]
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "it does not come to pass that {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }

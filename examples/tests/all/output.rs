@@ -1,10 +1,8 @@
 //! What a user sees of a program whose output cannot be written.
 
-mod common;
-
-use common::{alone, launched, run};
 use std::ffi::OsString;
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
 
@@ -27,7 +25,7 @@ fn redirected(command: &Command, redirection: &str) -> Command {
 fn commands(redirection: &str) -> Vec<Command> {
     let flags = "--board 8 --supervised --threads 1 --json";
     let mut commands = vec![redirected(&alone(QUEENS, &format!("{flags} --pes 2")), redirection)];
-    if let Some(bare) = launched("sh", 2, "-c") {
+    if let Some(bare) = crate::common::launched("sh", 2, "-c") {
         let mut command = Command::new(bare.get_program());
         let words = redirected(&alone(QUEENS, flags), redirection);
         command.args(["-n", "2", "sh"]).args(words.get_args().map(OsString::from));

@@ -1,12 +1,10 @@
 //! `sweep` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass).
 
-mod common;
-
-use common::{folder, run};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use ultramarine_testkit::{alone, folder, run};
 
 const SWEEP: &str = env!("CARGO_BIN_EXE_sweep");
 
@@ -16,7 +14,7 @@ const DIGEST: i64 = -5_926_375_051_121_464_854;
 
 /// `sweep` with these flags, in an environment without launchers and settings.
 fn sweep(flags: &str) -> Command {
-    common::alone(SWEEP, flags)
+    alone(SWEEP, flags)
 }
 
 /// What is in an output file: each point once, with its value.
@@ -36,7 +34,7 @@ fn points(file: &Path) -> BTreeMap<u64, f64> {
 
 #[test]
 fn every_skeleton_on_every_lane_writes_the_same() {
-    let file = folder("sweep_skeletons").join("points.csv");
+    let file = folder!("sweep_skeletons").join("points.csv");
     let command = |flags: &str| {
         let mut command = sweep(SMALL);
         command.args(flags.split_whitespace()).arg("--output").arg(&file);
@@ -59,10 +57,10 @@ fn every_skeleton_on_every_lane_writes_the_same() {
 
 #[test]
 fn who_is_asked_to_end_has_written_what_is_there() {
-    let file = folder("sweep_partial").join("points.csv");
+    let file = folder!("sweep_partial").join("points.csv");
     // The whole would take days.
     let flags = "--points 1000000000 --table-mb 1 --pes 2 --threads 1 --partial --json --output";
-    let mut command = common::alone("timeout", "--preserve-status --signal=TERM 2");
+    let mut command = alone("timeout", "--preserve-status --signal=TERM 2");
     let report = run(command.arg(SWEEP).args(flags.split(' ')).arg(&file)).report();
     let done = report["points"].as_u64().expect("a number");
     assert!(done > 0 && report["of"] == 1_000_000_000, "{report}");
@@ -100,9 +98,9 @@ fn ranks_get_the_table_on_either_lane_as_by_mpi_alone() {
         for lane in ["mpi", "tcp"] {
             let walks = "--points 200 --steps 10000 --table-mb 1";
             let flags = format!("{walks} --json --lane {lane}");
-            let Some(mut command) = common::launched(SWEEP, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(SWEEP, ranks, &flags) else { return };
             let report = run(&mut command).report();
-            let twin = common::launched(env!("CARGO_BIN_EXE_sweep_mpi"), ranks, walks);
+            let twin = crate::common::launched(env!("CARGO_BIN_EXE_sweep_mpi"), ranks, walks);
             let twin = run(&mut twin.expect("there is a launcher")).report();
             assert_eq!(report["result"], twin["result"], "{ranks} {lane}");
             assert_eq!(report["points"], 200, "{ranks} {lane}");
@@ -113,10 +111,10 @@ fn ranks_get_the_table_on_either_lane_as_by_mpi_alone() {
 #[cfg(feature = "mpi")]
 #[test]
 fn all_points_are_written_though_two_die() {
-    let file = folder("sweep_deaths").join("points.csv");
+    let file = folder!("sweep_deaths").join("points.csv");
     for skeleton in ["map", "push-map"] {
         let flags = "--points 300 --steps 20000 --table-mb 5 --json --supervised --kill-at 0.1,0.3";
-        let Some(mut command) = common::launched(SWEEP, 4, flags) else { return };
+        let Some(mut command) = crate::common::launched(SWEEP, 4, flags) else { return };
         let ended = run(command.args(["--skeleton", skeleton, "--output"]).arg(&file));
         assert_eq!(ended.report()["points"], 300, "{skeleton}");
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{skeleton}: {}", ended.err);

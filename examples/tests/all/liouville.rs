@@ -1,16 +1,15 @@
 //! `liouville` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass). The values are those of OEIS A002819.
 
-mod common;
-
-use common::{SKELETONS, SKELETONS_OF_ROOT, run};
+use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
 
 /// `liouville` with these flags, in an environment without launchers and settings.
 fn liouville(flags: &str) -> Command {
-    common::alone(LIOUVILLE, flags)
+    alone(LIOUVILLE, flags)
 }
 
 #[test]
@@ -91,7 +90,9 @@ fn any_number_of_ranks_gives_the_sum_on_either_lane() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("--upto 1000000 --tasks 40 --lane {lane} --json");
-            let Some(mut command) = common::launched(LIOUVILLE, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(LIOUVILLE, ranks, &flags) else {
+                return;
+            };
             let report = run(&mut command).report();
             assert_eq!((&report["result"], &report["pes"]), (&(-530).into(), &ranks.into()));
         }

@@ -1,10 +1,11 @@
 //! No more worker threads than were allowed.
 
 use super::LIOUVILLE;
-use super::common::{alone, launcher, run};
 use super::job::Job;
+use crate::common::launcher;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const SHORT: &str = "--upto 1000 --json";
 

@@ -1,12 +1,11 @@
 //! `quadrature` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass).
 
-mod common;
-
-use common::{DIVISIONS, run};
+use crate::common::DIVISIONS;
 use serde_json::Value;
 use std::f64::consts::PI;
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 const QUADRATURE: &str = env!("CARGO_BIN_EXE_quadrature");
 
@@ -19,7 +18,7 @@ const INTEGRALS: [&str; 3] = [
 
 /// `quadrature` with these flags, in an environment without launchers and settings.
 fn quadrature(flags: &str) -> Command {
-    common::alone(QUADRATURE, flags)
+    alone(QUADRATURE, flags)
 }
 
 /// The integral without parallelism, which is printed with all its digits.
@@ -86,7 +85,9 @@ fn any_number_of_ranks_comes_to_the_same_bits() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("{} --lane {lane} --json", INTEGRALS[0]);
-            let Some(mut command) = common::launched(QUADRATURE, ranks, &flags) else { return };
+            let Some(mut command) = crate::common::launched(QUADRATURE, ranks, &flags) else {
+                return;
+            };
             assert_eq!(run(&mut command).report()["result"], expected, "{ranks} {lane}");
         }
     }
@@ -100,7 +101,7 @@ fn the_bits_are_the_same_though_two_die() {
     for skeleton in ["par-divide-and-conquer", "push-divide-and-conquer"] {
         let flags =
             format!("{integral} --skeleton {skeleton} --json --supervised --kill-at 0.05,0.1");
-        let Some(mut command) = common::launched(QUADRATURE, 4, &flags) else { return };
+        let Some(mut command) = crate::common::launched(QUADRATURE, 4, &flags) else { return };
         let ended = run(&mut command);
         assert_eq!(ended.report()["result"], expected, "{skeleton}");
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{skeleton}: {}", ended.err);

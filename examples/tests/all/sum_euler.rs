@@ -1,16 +1,15 @@
 //! `sum_euler` as its user sees it: results, reports, error texts, exit codes; alone and under the
 //! launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 
-mod common;
-
-use common::{Ended, SKELETONS, SKELETONS_OF_ROOT, folder, run};
+use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
 use std::process::{Command, Stdio};
+use ultramarine_testkit::{Ended, alone, folder, run};
 
 const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
 
 /// `sum_euler` with these flags, in an environment without launchers and settings.
 fn sum_euler(flags: &str) -> Command {
-    common::alone(SUM_EULER, flags)
+    alone(SUM_EULER, flags)
 }
 
 #[test]
@@ -63,9 +62,7 @@ fn the_sum_up_to_100000() {
     let mut command = sum_euler("--upto 100000 --tasks 2000 --json");
     command.stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().expect("the program is there");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let ended = Ended { ok: output.status.success(), out: text, err: String::new() };
-    assert_eq!(ended.report()["result"], 3_039_650_754_u64);
+    assert_eq!(Ended::from(output).report()["result"], 3_039_650_754_u64);
 }
 
 #[test]
@@ -95,7 +92,7 @@ fn the_efficiency_is_shown() {
 fn who_is_asked_to_end_says_what_is_there() {
     // The whole would take days.
     let flags = "--upto 1000000 --tasks 100000 --pes 2 --threads 1 --partial --json";
-    let mut command = common::alone("timeout", "--preserve-status --signal=TERM 2");
+    let mut command = alone("timeout", "--preserve-status --signal=TERM 2");
     let report = run(command.arg(SUM_EULER).args(flags.split(' '))).report();
     let (done, of) = (report["ranges"].as_u64(), report["of"].as_u64());
     assert!(done < of && of == Some(100_000), "{report}");
@@ -146,7 +143,7 @@ fn variables_that_cannot_be_are_refused() {
 
 #[test]
 fn topology_files_that_cannot_be_are_refused() {
-    let folder = folder("topology_files");
+    let folder = folder!("topology_files");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
     let host = host.trim();
     for (name, content, text) in [
@@ -192,11 +189,11 @@ fn a_batch_script_starts_one_process() {
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
-    use common::launcher;
+    use crate::common::{launched, launcher};
 
     /// The launcher that belongs to this build, starting this many ranks of `sum_euler`.
     fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
-        common::launched(SUM_EULER, ranks, flags)
+        launched(SUM_EULER, ranks, flags)
     }
 
     #[test]
@@ -238,7 +235,7 @@ mod mpi {
     #[test]
     fn different_programs_in_one_job_are_refused() {
         let Some(mut command) = launcher() else { return };
-        let folder = folder("mixed");
+        let folder = folder!("mixed");
         let mut program = std::fs::read(SUM_EULER).expect("the program is there");
         program.push(0);
         let other = folder.join("sum_euler");
@@ -284,7 +281,7 @@ mod mpi {
 
     #[test]
     fn topology_files_that_contradict_each_other_are_refused() {
-        let folder = folder("topology_of_ranks");
+        let folder = folder!("topology_of_ranks");
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
         let file = |switch: &str| {
             let file = folder.join(switch);

@@ -1,8 +1,6 @@
 //! The lines by which programs say how far they are, where there is no terminal.
 
-mod common;
-
-use common::run_until;
+use ultramarine_testkit::{alone, run_until};
 
 // These runs would take hours; each is killed after its first line.
 
@@ -16,7 +14,7 @@ fn a_line_says_how_many_tasks_have_been_started_and_of_how_many() {
         (LIOUVILLE, "--upto 100000000000 --tasks 200000 --skeleton par-map-chunked", "/50000"),
     ] {
         let flags = format!("{flags} --pes 2 --threads 2 --progress");
-        let line = run_until(&mut common::alone(program, &flags), "tasks started after");
+        let line = run_until(&mut alone(program, &flags), "tasks started after");
         let (started, rest) = line.split_once(' ').expect("there are words");
         let started = started.strip_suffix(of_all).unwrap_or_else(|| panic!("{flags}: {line}"));
         assert!(started.parse::<u64>().is_ok_and(|started| started > 0), "{flags}: {line}");
@@ -37,7 +35,7 @@ fn who_divides_shows_how_many_tasks_have_been_started() {
     ] {
         // The only thread is busy with it.
         let flags = format!("{flags} --pes 1 --threads 1 --progress");
-        let line = run_until(&mut common::alone(program, &flags), "tasks started after");
+        let line = run_until(&mut alone(program, &flags), "tasks started after");
         let started = line.split_once(' ').and_then(|(started, _)| started.parse::<u64>().ok());
         assert!(started.is_some(), "{flags}: {line}");
     }

@@ -1,13 +1,12 @@
 //! `fibonacci` as its user sees it.
 
-mod common;
-
-use common::{DIVISIONS, run};
+use crate::common::DIVISIONS;
 use std::process::Command;
+use ultramarine_testkit::{alone, run};
 
 /// `fibonacci` with these flags, in an environment without launchers and settings.
 fn fibonacci(flags: &str) -> Command {
-    common::alone(env!("CARGO_BIN_EXE_fibonacci"), flags)
+    alone(env!("CARGO_BIN_EXE_fibonacci"), flags)
 }
 
 #[test]
@@ -84,7 +83,7 @@ fn any_number_of_ranks_gives_the_number() {
     for ranks in 1..=3 {
         let flags = "--n 22 --supervised --json --skeleton push-divide-and-conquer";
         let program = env!("CARGO_BIN_EXE_fibonacci");
-        let Some(mut command) = common::launched(program, ranks, flags) else { return };
+        let Some(mut command) = crate::common::launched(program, ranks, flags) else { return };
         let report = run(&mut command).report();
         assert_eq!((&report["result"], &report["pes"]), (&17_711.into(), &ranks.into()));
     }
