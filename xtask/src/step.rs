@@ -21,7 +21,7 @@ pub(crate) enum Step {
     Clippy,
     /// The tests inside each library and command, which launch nothing
     Units,
-    /// The laws of the hierarchy, as properties of random topologies
+    /// The laws of the hierarchy, as properties of random topologies, and its figures
     Laws,
     /// One supervised job of three processes, whose result is known
     Smoke,
@@ -228,7 +228,7 @@ const INSIDE: &[&str] = &[
     "--workspace", "--exclude", PROOF, "--lib", "--bin", "ultramarine", "--bin", "xtask",
 ];
 
-const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "laws"];
+const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "all"];
 
 /// The crates that are not the same without MPI or hwloc, and of their tests those that would
 /// notice: inside one process a job runs the same code either way.
