@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Ended {
     /// Whether it reported success.
-    pub ok: bool,
+    pub is_success: bool,
     /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// What it wrote to its standard output.
@@ -26,7 +26,7 @@ impl From<Output> for Ended {
     fn from(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (out, err) = (text(&output.stdout), text(&output.stderr));
-        Ended { ok: output.status.success(), code: output.status.code(), out, err }
+        Ended { is_success: output.status.success(), code: output.status.code(), out, err }
     }
 }
 
@@ -34,7 +34,7 @@ impl Ended {
     /// Its standard output, if it succeeded.
     #[track_caller]
     pub fn succeeded(&self) -> &str {
-        assert!(self.ok, "{}{}", self.out, self.err);
+        assert!(self.is_success, "{}{}", self.out, self.err);
         &self.out
     }
 
@@ -45,10 +45,16 @@ impl Ended {
         serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {last:?}\n{}", self.err))
     }
 
+    /// It succeeded, and its program says at its end that all is well.
+    #[track_caller]
+    pub fn is_well(&self) {
+        assert!(self.succeeded().contains("all is well"), "{}\n{}", self.out, self.err);
+    }
+
     /// It failed, and its standard error has this text.
     #[track_caller]
     pub fn fails_with(&self, text: &str) {
-        assert!(!self.ok, "it should fail: {}{}", self.out, self.err);
+        assert!(!self.is_success, "it should fail: {}{}", self.out, self.err);
         // Launchers and terminals may break lines where they like.
         let said = self.err.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(text), "`{text}` is not in:\n{}{}", self.out, self.err);
@@ -153,7 +159,7 @@ mod tests {
     #[test]
     fn both_streams_and_the_code_are_kept() {
         let ended = run(&mut sh("echo out; echo 'this   is' >&2; echo 'wrong' >&2; exit 3"));
-        assert_eq!((ended.ok, ended.code, ended.out.as_str()), (false, Some(3), "out\n"));
+        assert_eq!((ended.is_success, ended.code, ended.out.as_str()), (false, Some(3), "out\n"));
         ended.fails_with("this is wrong");
         let report = run(&mut sh("echo hello; echo '{\"n\": 1}'")).report();
         assert_eq!(report["n"], 1);

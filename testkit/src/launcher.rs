@@ -24,8 +24,7 @@ pub fn launcher_name() -> Option<OsString> {
     launcher
 }
 
-/// The words that run one ignored test of the running test program, in other processes: a test that
-/// is a program for the ranks of a job.
+#[doc(hidden)]
 pub fn test_command(test: &str) -> Vec<OsString> {
     let own = std::env::current_exe().expect("the test has a file");
     let words = ["--ignored", "--exact", "--nocapture", "--test-threads=1", test];

@@ -23,7 +23,7 @@ pub use command::{Ended, alone, finish, run, run_until, scrub};
 pub use launcher::{launcher, launcher_name, test_command};
 pub use places::racks;
 pub use process::{kill, marked};
-pub use wait::{bounded, eventually};
+pub use wait::{bounded, eventually, within};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,6 +45,15 @@ macro_rules! folder {
 macro_rules! test_name {
     ($test:expr) => {
         $crate::within_crate(module_path!(), $test)
+    };
+}
+
+/// The words that run a program of the calling module, in other processes: an ignored test in a
+/// module `programs` below it.
+#[macro_export]
+macro_rules! program {
+    ($name:expr) => {
+        $crate::test_command(&$crate::within_crate(module_path!(), &format!("programs::{}", $name)))
     };
 }
 

@@ -4,8 +4,13 @@ use crate::PATIENCE;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Runs a part of a test in its own thread; it may neither panic nor outlast `limit`.
-pub fn bounded<T: Send + 'static>(limit: Duration, part: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs a part of a test in its own thread; it may neither panic nor outlast [`PATIENCE`].
+pub fn bounded<T: Send + 'static>(part: impl FnOnce() -> T + Send + 'static) -> T {
+    within(PATIENCE, part)
+}
+
+/// The same, with another limit.
+pub fn within<T: Send + 'static>(limit: Duration, part: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || drop(done.send(part())));
     is_done.recv_timeout(limit).expect("the test panicked above, or hangs")

@@ -144,8 +144,7 @@ impl Step {
                 with_mpi(mpis.first(), cargo(&["test", "--workspace", "--exclude", PROOF, "--doc"]))
             }
             Self::TestNoMpi => {
-                let tests = tests(WITH_FEATURES, &["--no-default-features"]);
-                Work::Run(without_mpi(mpis.first(), tests))
+                Work::Run(without_mpi(mpis.first(), tests_without_features(has_nextest())))
             }
             Self::Deny => match deny::find() {
                 Some(command) => Work::Run(command),
@@ -230,14 +229,18 @@ const INSIDE: &[&str] = &[
 
 const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "all"];
 
-/// The crates that are not the same without MPI or hwloc, and of their tests those that would
-/// notice: inside one process a job runs the same code either way.
+/// The crates that are not the same without MPI or hwloc.
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
     "--package", "ultramarine-topology", "--package", "ultramarine-runtime",
-    "--package", "ultramarine", "--lib", "--bins",
-    "--test", "command", "--test", "endings", "--test", "output", "--test", "topo",
+    "--package", "ultramarine", "--lib", "--bins", "--test", "jobs", "--test", "command",
+    "--test", "topo",
 ];
+
+/// Of their tests those that would notice, as a filter of nextest: inside one process a job runs
+/// the same code either way.
+const NOTICING: &str =
+    "kind(lib) + kind(bin) + binary(command) + binary(topo) + test(/^(endings|output)::/)";
 
 fn tests(packages: &[&str], features: &[&str]) -> Command {
     tests_by(has_nextest(), packages, features)
@@ -252,6 +255,12 @@ fn tests_by(has_nextest: bool, packages: &[&str], features: &[&str]) -> Command 
         command.args(SHOW_OUTPUT);
     }
     command
+}
+
+/// Without nextest, which can choose, the others run as well.
+fn tests_without_features(has_nextest: bool) -> Command {
+    let filter = ["--no-default-features", "--filterset", NOTICING];
+    tests_by(has_nextest, WITH_FEATURES, if has_nextest { &filter } else { &filter[..1] })
 }
 
 /// What makes libtest show what tests print that pass.
@@ -339,6 +348,15 @@ mod tests {
         let common = "--workspace --exclude ultramarine-proof --all-targets --no-fail-fast";
         assert_eq!(words(true), format!("nextest run {common} --no-default-features"));
         assert_eq!(words(false), format!("test {common} --no-default-features -- --show-output"));
+    }
+
+    #[test]
+    fn without_features_nextest_runs_those_that_notice() {
+        let has_filter = |has_nextest| {
+            let shown = process::shown(&tests_without_features(has_nextest));
+            shown.contains("--no-default-features") && shown.contains(NOTICING)
+        };
+        assert!(has_filter(true) && !has_filter(false));
     }
 
     #[test]

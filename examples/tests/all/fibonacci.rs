@@ -56,7 +56,7 @@ fn parts_are_stolen_and_placed() {
 fn words_and_hierarchy_are_shown() {
     let flags = "--n 20 --pes 2 --threads 1 --show-topology --progress --supervised";
     let ended = run(&mut fibonacci(flags));
-    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.is_success, "{}", ended.err);
     assert!(ended.out.contains("PE 1: rank 1"), "{}", ended.out);
     assert!(ended.out.contains("fibonacci (par-divide-and-conquer): 6765"), "{}", ended.out);
 }

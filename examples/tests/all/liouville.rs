@@ -61,7 +61,7 @@ fn every_skeleton_supervised_gives_the_sum() {
 fn words_and_hierarchy_are_shown() {
     let flags = "--upto 1000 --pes 2 --threads 1 --show-topology --progress --supervised";
     let ended = run(&mut liouville(flags));
-    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.is_success, "{}", ended.err);
     assert!(ended.out.contains("PE 1: rank 1"), "{}", ended.out);
     assert!(ended.out.contains("liouville (par-map): -14"), "{}", ended.out);
     assert!(ended.out.contains(" NOTIFY, 0 ACK, 0 replicas"), "{}", ended.out);

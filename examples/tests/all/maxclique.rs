@@ -121,7 +121,7 @@ fn known_clique_numbers_come_out_however_the_work_is_split() {
 fn words_and_hierarchy_are_shown() {
     let file = file("words", "p col 4 3\ne 1 2\ne 4 2\ne 1 4\n");
     let ended = run(&mut maxclique(&file, "--pes 2 --threads 1 --show-topology --progress"));
-    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.is_success, "{}", ended.err);
     for text in ["PE 1: rank 1", "maxclique (par-maximise): 3\n", "vertices: [1,2,4]\n"] {
         assert!(ended.out.contains(text), "{text} is not in {}", ended.out);
     }

@@ -72,7 +72,7 @@ fn only_the_first_rows_are_placed() {
 fn words_and_hierarchy_are_shown() {
     let flags = "--board 8 --pes 2 --threads 1 --show-topology --progress --supervised";
     let ended = run(&mut queens(flags));
-    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.is_success, "{}", ended.err);
     assert!(ended.out.contains("PE 1: rank 1"), "{}", ended.out);
     assert!(ended.out.contains("queens (par-divide-and-conquer): 92"), "{}", ended.out);
 }

@@ -15,7 +15,7 @@ fn sum_euler(flags: &str) -> Command {
 #[test]
 fn alone_and_sequentially_the_sum_is_right() {
     let ended = run(&mut sum_euler("--upto 10000 --skeleton sequential"));
-    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.is_success, "{}", ended.err);
     assert!(ended.out.contains("sum_euler (sequential): 30397486"), "{}", ended.out);
     let small = run(&mut sum_euler("--upto 1 --tasks 50 --json")).report();
     assert_eq!((&small["result"], &small["tasks"]), (&1.into(), &1.into()));
@@ -84,7 +84,7 @@ fn the_report_has_the_fields_that_scripts_read() {
 #[test]
 fn the_efficiency_is_shown() {
     let ended = run(&mut sum_euler("--upto 3000 --pes 2 --threads 1 --progress --efficiency"));
-    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.is_success, "{}", ended.err);
     assert!(ended.out.contains("efficiency"), "{}", ended.out);
 }
 

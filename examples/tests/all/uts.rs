@@ -99,7 +99,7 @@ fn however_the_work_is_split_nothing_is_lost() {
 #[test]
 fn words_and_hierarchy_are_shown() {
     let ended = run(&mut uts("-t3 -d3 -b2 -g3 --pes 2 --threads 1 --show-topology --progress"));
-    assert!(ended.ok, "{}", ended.err);
+    assert!(ended.is_success, "{}", ended.err);
     for text in ["PE 1: rank 1", "uts (par-enumerate): 15\n", "depth: 3\n", "leaves: 8\n"] {
         assert!(ended.out.contains(text), "{text} is not in {}", ended.out);
     }

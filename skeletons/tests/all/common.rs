@@ -12,7 +12,7 @@ where
     T: Future<Output = Result<()>> + Send + 'static,
 {
     let options = Options::default().places(places).threads(1).lane(LaneKind::Memory);
-    bounded(PATIENCE, move || options.run(main)).expect("the job is well");
+    bounded(move || options.run(main)).expect("the job is well");
 }
 
 /// Waits until a number is the same for a while.

@@ -4,9 +4,11 @@
 use crate::common::job;
 use futures_util::FutureExt;
 use futures_util::future::select;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ultramarine::prelude::*;
-use ultramarine_testkit::racks;
+use ultramarine::{LaneKind, Options};
+use ultramarine_testkit::{bounded, racks};
 
 /// Divides a number as often as it says, the larger part first or last.
 fn chain() -> impl Algorithm<Problem = (i64, bool), Solution = i64> {
@@ -88,4 +90,41 @@ fn the_job_may_end_while_a_problem_is_divided() {
             Ok(())
         });
     }
+}
+
+/// A tree of this height, whose leaves are counted.
+fn endless() -> impl Algorithm<Problem = u32, Solution = ()> {
+    DivideAndConquer::new(
+        |height: &u32| *height == 0,
+        |_| {
+            LEAVES.fetch_add(1, Ordering::SeqCst);
+        },
+        |height| [height - 1; 2],
+        |_, _: [(); 2]| (),
+    )
+}
+
+static LEAVES: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn a_problem_that_is_being_divided_stops_when_the_job_ends() {
+    for lane in [LaneKind::Memory, LaneKind::Tcp] {
+        let main = async |cx: Context| {
+            let before = LEAVES.load(Ordering::SeqCst);
+            // It would take a million years.
+            let solve = async |cx: Context, ()| {
+                par_divide_and_conquer(&cx, |_: &u32| Distance::ZERO, endless(), 70).await
+            };
+            drop(cx.spawn_at(Pe::new(1), solve, ()));
+            while LEAVES.load(Ordering::SeqCst) == before {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+            Ok(())
+        };
+        let options = Options::default().pes(2).threads(1).lane(lane);
+        bounded(move || options.run(main)).unwrap_or_else(|e| panic!("{lane:?}: {e}"));
+    }
+    let solved = LEAVES.load(Ordering::SeqCst);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(LEAVES.load(Ordering::SeqCst), solved, "nothing of the job is left");
 }

@@ -96,7 +96,7 @@ impl Job {
         assert!(left.is_empty(), "{left:?}");
         let status = status.expect("it has ended");
         let (out, err) = (self.out.hear_out(), self.err.hear_out());
-        Ended { ok: status.success(), code: status.code(), out, err }
+        Ended { is_success: status.success(), code: status.code(), out, err }
     }
 
     /// The processes of the job, the launcher's own among them.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use ultramarine_runtime::executor::{Context, DetectorSetup, Exchanged, Job, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::memory;
-use ultramarine_testkit::bounded;
+use ultramarine_testkit::within;
 use ultramarine_topology::{Pe, Topology};
 
 /// The longest that any wait in a test lasts; reached only when the test fails.
@@ -55,7 +55,7 @@ where
         parting.goodbye();
         result
     };
-    bounded(PATIENCE * 2, lead).expect("the job is well");
+    within(PATIENCE * 2, lead).expect("the job is well");
 }
 
 /// Runs `main` on the root of a job of `pes` PEs with `threads` workers each.

@@ -1,9 +1,6 @@
 //! The lines that say how far the work is, where there is no terminal. Each program below is a test
 //! that only these start.
 
-mod common;
-
-use common::launcher::{program_command, scrub};
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options, with_progress};
+use ultramarine_testkit::{program, scrub};
 
 /// The longest that anything here may take; reached only when a test fails.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -32,7 +30,7 @@ impl Drop for Guard {
 fn says(program: &str, line: &str) {
     let file = format!("ultramarine-{program}-{}", std::process::id());
     let file = std::env::temp_dir().join(file);
-    let words = program_command(program);
+    let words = program!(program);
     let mut command = Command::new(&words[0]);
     scrub(command.args(&words[1..]));
     command.env(FILE, &file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

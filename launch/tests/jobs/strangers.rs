@@ -2,9 +2,7 @@
 //! program below is a test that only a launcher runs; its root plays the strangers itself.
 #![cfg(feature = "mpi")]
 
-mod common;
-
-use common::launcher::launched_with;
+use crate::common::launcher::launched_with;
 use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,6 +12,7 @@ use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Options, TaskError};
 use ultramarine_runtime::handshake::{CHALLENGE_BYTES, Handshake, JobKey, Purpose, SEAL_BYTES};
+use ultramarine_testkit::program;
 
 /// The first and the last of the ports that a job may use.
 const PORTS: &str = "ULTRAMARINE_PORTS";
@@ -30,7 +29,8 @@ fn strangers_have_no_effect_before_a_death_and_after_it() {
         };
         let ports = format!("{first}-{}", first + 60);
         let variables = [(PORTS, OsStr::new(&ports))];
-        let Some(output) = launched_with(4, "be_called_by_strangers", lane, &variables) else {
+        let Some(output) = launched_with(4, program!("be_called_by_strangers"), lane, &variables)
+        else {
             return;
         };
         let out = String::from_utf8_lossy(&output.stdout);

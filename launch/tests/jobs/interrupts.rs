@@ -2,9 +2,6 @@
 //! start, alone or under a launcher.
 #![cfg(feature = "mpi")]
 
-mod common;
-
-use common::launcher::{program_command, scrub};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io::Read as _;
 use std::os::unix::process::{ExitStatusExt as _, parent_id};
@@ -13,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{EndRequest, Options, shutdown_requested};
+use ultramarine_testkit::{launcher, program, scrub};
 
 /// The longest that anything here may take; reached only when a test fails.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -30,18 +28,14 @@ impl Running {
     /// Starts three processes of a program under the launcher that belongs to this build; `None`
     /// where there is none.
     fn launched(program: &str) -> Option<Self> {
-        let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
-            println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
-            return None;
-        };
-        let mut command = Command::new(launcher);
-        command.args(["-n", "3"]).args(program_command(program));
+        let mut command = launcher()?;
+        command.args(["-n", "3"]).args(program!(program));
         Some(Self::start(program, command))
     }
 
     /// Starts one process of a program.
     fn alone(program: &str) -> Self {
-        let words = program_command(program);
+        let words = program!(program);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         Self::start(&format!("{program}-alone"), command)

@@ -2,13 +2,11 @@
 //! these tests run, under a shell that sets the limit.
 #![cfg(feature = "mpi")]
 
-mod common;
-
-use common::launcher::{finish, program_command, scrub};
 use std::process::{Command, Output};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Error, TaskError};
+use ultramarine_testkit::{finish, program, scrub};
 
 const PATIENCE: Duration = Duration::from_secs(100);
 
@@ -18,7 +16,7 @@ fn limited(launcher: &[&str], limit: &str, variables: &[(&str, &str)]) -> Output
     let words = [launcher, &["sh", "-c", &shell]].concat();
     let mut command = Command::new(words[0]);
     scrub(&mut command);
-    command.args(&words[1..]).args(program_command("talk_to_all"));
+    command.args(&words[1..]).args(program!("talk_to_all"));
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", "tcp");
     finish(command.envs(variables.iter().copied()), PATIENCE)
 }

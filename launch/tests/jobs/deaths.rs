@@ -2,9 +2,7 @@
 //! is a test that only a launcher runs.
 #![cfg(feature = "mpi")]
 
-mod common;
-
-use common::launcher::{launched, launched_with};
+use crate::common::launcher::{launched, launched_with};
 use rustix::process::{Signal, getpid, kill_process};
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -12,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Options, TaskError};
+use ultramarine_testkit::program;
 
 /// Far more than any of these jobs takes, and far less than a launcher's patience.
 const SOON: Duration = Duration::from_secs(40);
@@ -36,7 +35,7 @@ fn survives_what_is_told(processes: u32, program: &str, told: &[&str]) {
         let start = Instant::now();
         let variables =
             [(FOLDER, folder.as_os_str()), ("ULTRAMARINE_SHUTDOWN_GRACE", OsStr::new(GRACE))];
-        let output = launched_with(processes, program, lane, &variables);
+        let output = launched_with(processes, program!(program), lane, &variables);
         std::fs::remove_dir_all(&folder).expect("it is ours");
         let Some(output) = output else { return };
         let out = String::from_utf8_lossy(&output.stdout);
@@ -103,7 +102,7 @@ fn a_task_that_calls_exit_is_a_death() {
 #[test]
 fn one_that_was_stopped_for_a_while_is_not_held_for_dead() {
     for lane in ["mpi", "tcp"] {
-        let Some(output) = launched(3, "be_stopped_for_a_while", lane) else { return };
+        let Some(output) = launched(3, program!("be_stopped_for_a_while"), lane) else { return };
         let out = String::from_utf8_lossy(&output.stdout);
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
@@ -115,7 +114,7 @@ fn one_that_was_stopped_for_a_while_is_not_held_for_dead() {
 fn without_the_root_all_leave_and_the_launcher_fails() {
     for lane in ["mpi", "tcp"] {
         let start = Instant::now();
-        let Some(output) = launched(4, "lose_the_root", lane) else { return };
+        let Some(output) = launched(4, program!("lose_the_root"), lane) else { return };
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{lane}: {err}");
         assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
@@ -125,7 +124,7 @@ fn without_the_root_all_leave_and_the_launcher_fails() {
 #[test]
 fn an_exit_of_the_root_is_an_error() {
     for lane in ["mpi", "tcp"] {
-        let Some(output) = launched(3, "call_exit_at_the_root", lane) else { return };
+        let Some(output) = launched(3, program!("call_exit_at_the_root"), lane) else { return };
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{lane}: {err}");
         assert!(err.contains("called exit(0) amid the job: the job ends"), "{lane}: {err}");

@@ -1,14 +1,13 @@
 //! Whole jobs whose PEs are threads of this process.
 
-mod common;
-
-use common::{LANES, bounded, on_both_lanes, pes, racks, toil};
+use crate::common::{LANES, on_both_lanes, pes, toil};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Options, Result, Shared};
+use ultramarine_testkit::{PATIENCE, bounded, racks};
 
 #[test]
 fn tasks_return_their_values_in_any_radius() {
@@ -227,7 +226,7 @@ fn a_future_can_be_asked_and_dropped() {
         }
         let start = Instant::now();
         while RAN.load(Ordering::SeqCst) < 200 {
-            assert!(start.elapsed() < common::PATIENCE, "dropping a future stops no task");
+            assert!(start.elapsed() < PATIENCE, "dropping a future stops no task");
             cx.sleep(Duration::from_millis(1)).await;
         }
         Ok(())
@@ -311,7 +310,7 @@ async fn roam(cx: Context, radius: Distance) -> Result<Vec<Way>, TaskError> {
 #[test]
 fn radii_are_obeyed_by_thousands_of_tasks() {
     for lane in LANES {
-        let job = Options::default().places(racks(1)).threads(1).lane(lane);
+        let job = Options::default().places(racks(&[2, 2], 1)).threads(1).lane(lane);
         let main = async |cx: Context| {
             let mut stolen = 0;
             for radius in cx.topology().radii().to_vec() {

@@ -1,9 +1,7 @@
 //! Values that panic when they are dropped, or encoded, or decoded: no future is lost with them, no
 //! PE, and no job.
 
-mod common;
-
-use common::on_both_lanes;
+use crate::common::on_both_lanes;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::pin::Pin;

@@ -1,9 +1,6 @@
 //! Jobs whose standard error cannot be written: they end as they would if it could.
 
-mod common;
-
-use common::command::{folder, scrubbed};
-use common::launcher::{finish, program_command, scrub};
+use crate::common::command::{folder, scrubbed};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -11,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
+use ultramarine_testkit::{finish, launcher, program, scrub};
 
 const PATIENCE: Duration = Duration::from_secs(50);
 
@@ -47,7 +45,7 @@ fn stuff(path: &Path) -> File {
 /// A program of this file behind a shell that first makes something wrong.
 fn behind(shell: &str, program: &str) -> Vec<OsString> {
     let words = ["sh", "-c", &format!("{shell}; exec \"$@\""), "sh"].map(OsString::from);
-    words.into_iter().chain(program_command(program)).collect()
+    words.into_iter().chain(program!(program)).collect()
 }
 
 /// Runs a program with two PEs, as threads of a process, and as two processes where there is a
@@ -69,7 +67,7 @@ fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str
     scrub(&mut alone);
     alone.envs(variables).env("ULTRAMARINE_PES", "2");
     let mut ended = vec![("threads", finish(&mut alone, PATIENCE))];
-    if let Some(launcher) = common::command::launcher() {
+    if let Some(launcher) = launcher() {
         for lane in ["mpi", "tcp"] {
             let mut command = Command::new(launcher.get_program());
             scrub(&mut command);

@@ -1,9 +1,6 @@
 //! Tasks that block their thread are named, once; those that compute are left alone. Each program
 //! below is a test that only these start.
 
-mod common;
-
-use common::launcher::{program_command, scrub};
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -11,6 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options};
+use ultramarine_testkit::{program, scrub};
 
 /// The longest that anything here may take; reached only when a test fails.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -25,7 +23,7 @@ const REPORT: &str = "has blocked its thread for";
 fn lines_of(program: &str) -> Vec<String> {
     let file = format!("ultramarine-{program}-{}", std::process::id());
     let file = std::env::temp_dir().join(file);
-    let words = program_command(program);
+    let words = program!(program);
     let mut command = Command::new(&words[0]);
     scrub(command.args(&words[1..]));
     command.env(FILE, &file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

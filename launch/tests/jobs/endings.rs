@@ -1,15 +1,14 @@
 //! How jobs whose PEs are threads of this process end, and how they do not begin.
 
-mod common;
-
-use common::{LANES, bounded, eventually, on_both_lanes, pes, racks, toil};
+use crate::common::{LANES, on_both_lanes, pes, toil};
 use futures_util::FutureExt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use ultramarine::prelude::*;
-use ultramarine::{Error, JobError, LaneKind, Options, Result, StartError, Topology};
+use ultramarine::{Error, JobError, LaneKind, Options, StartError, Topology};
+use ultramarine_testkit::{bounded, racks};
 
 #[test]
 fn tasks_that_still_wait_at_the_end_are_dropped() {
@@ -34,39 +33,6 @@ fn tasks_that_still_wait_at_the_end_are_dropped() {
         Ok(())
     });
     assert!(STARTED.load(Ordering::SeqCst) < 40_000, "they would take ten seconds each time");
-}
-
-/// A tree of this height, whose leaves are counted.
-fn endless() -> impl Algorithm<Problem = u32, Solution = ()> {
-    DivideAndConquer::new(
-        |height: &u32| *height == 0,
-        |_| {
-            LEAVES.fetch_add(1, Ordering::SeqCst);
-        },
-        |height| [height - 1; 2],
-        |_, _: [(); 2]| (),
-    )
-}
-
-static LEAVES: AtomicU64 = AtomicU64::new(0);
-
-#[test]
-fn a_problem_that_is_being_divided_stops_when_the_job_ends() {
-    on_both_lanes(2, async |cx| {
-        let before = LEAVES.load(Ordering::SeqCst);
-        // It would take a million years.
-        let solve = async |cx: Context, ()| {
-            par_divide_and_conquer(&cx, |_: &u32| Distance::ZERO, endless(), 70).await
-        };
-        drop(cx.spawn_at(Pe::new(1), solve, ()));
-        while LEAVES.load(Ordering::SeqCst) == before {
-            cx.sleep(Duration::from_millis(1)).await;
-        }
-        Ok(())
-    });
-    let solved = LEAVES.load(Ordering::SeqCst);
-    toil(50_000);
-    assert_eq!(LEAVES.load(Ordering::SeqCst), solved, "nothing of the job is left");
 }
 
 #[test]
@@ -118,11 +84,6 @@ async fn oversleep(cx: Context, (): ()) {
     cx.sleep(Duration::from_hours(1)).await;
 }
 
-/// Waits for a task there.
-async fn wait_for(cx: Context, n: Pe) -> Result<(), TaskError> {
-    cx.spawn_at(n, oversleep, ()).await
-}
-
 /// Waits for a task that waits for a task, and so on; the last one oversleeps.
 fn chain(cx: Context, links: u32) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
@@ -142,57 +103,6 @@ fn a_long_chain_of_waiting_tasks_ends_without_a_deep_stack() {
         Ok(())
     };
     bounded(move || pes(1, LANES[0]).run(main)).expect("it ends");
-}
-
-/// Runs many jobs on both lanes and checks that they leave neither threads nor files behind.
-fn nothing_is_left_of<F, T>(main: F)
-where
-    F: Fn(Context) -> T + Clone + Send + 'static,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
-    let count = |folder: &str| std::fs::read_dir(folder).expect("on Linux").count();
-    let (tasks, files) = ("/proc/self/task", "/proc/self/fd");
-    // What is made once for the whole process.
-    on_both_lanes(3, main.clone());
-    let (tasks_before, files_before) = (count(tasks), count(files));
-    for _ in 0..15 {
-        on_both_lanes(3, main.clone());
-    }
-    // A thread that has done its work may take a moment to go.
-    eventually("the threads end", || count(tasks) <= tasks_before);
-    eventually("the files are closed", || count(files) <= files_before);
-}
-
-#[test]
-fn many_jobs_one_after_the_other_leave_nothing_behind() {
-    nothing_is_left_of(async |cx| {
-        assert_eq!(par_map(&cx, |n: u32| n, 0..50).await?.len(), 50);
-        // Tasks that are still waiting at the end, for a time or for a task elsewhere.
-        for n in (0..3).map(Pe::new) {
-            drop(cx.spawn_at(n, oversleep, ()));
-            drop(cx.spawn_at(Pe::new((n.number() + 1) % 3), wait_for, n));
-        }
-        cx.sleep(Duration::from_millis(2)).await;
-        Ok(())
-    });
-}
-
-#[test]
-fn a_task_that_waits_for_one_of_its_own_pe_is_let_go() {
-    nothing_is_left_of(async |cx| {
-        drop(cx.spawn_at(Pe::new(2), wait_for, Pe::new(2)));
-        cx.sleep(Duration::from_millis(2)).await;
-        Ok(())
-    });
-}
-
-#[test]
-fn a_task_that_waits_for_nothing_is_let_go() {
-    nothing_is_left_of(async |cx| {
-        drop(cx.spawn_at(Pe::new(1), async |_, ()| std::future::pending::<()>().await, ()));
-        cx.sleep(Duration::from_millis(2)).await;
-        Ok(())
-    });
 }
 
 #[test]
@@ -290,9 +200,9 @@ fn a_topology_file_or_interface_that_is_not_there_is_refused_by_name() {
 
 #[test]
 fn the_hierarchy_is_the_one_given() {
-    let job = Options::default().places(racks(2)).threads(1);
+    let job = Options::default().places(racks(&[2, 2], 2)).threads(1);
     let main = async |cx: Context| {
-        let expected = Topology::new(&racks(2), &[1; 8]).expect("consistent");
+        let expected = Topology::new(&racks(&[2, 2], 2), &[1; 8]).expect("consistent");
         assert_eq!(cx.topology().to_string(), expected.to_string());
         let there = async |cx: Context, ()| cx.equidistant_basis(Distance::ONE);
         let basis = cx.spawn_at(Pe::new(5), there, ()).await?;

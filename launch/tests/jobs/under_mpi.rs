@@ -2,21 +2,20 @@
 //! start this very file under it.
 #![cfg(feature = "mpi")]
 
-mod common;
-
-use common::launcher::{launched, launched_with};
+use crate::common::launcher::{launched, launched_with};
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, TaskError};
+use ultramarine_testkit::program;
 
 /// The variable that says when the death is.
 const DIES_AFTER_MS: &str = "UNDER_MPI_DIES_AFTER_MS";
 
 fn succeeds(processes: u32, program: &str) {
     for lane in ["mpi", "tcp"] {
-        let Some(output) = launched(processes, program, lane) else { return };
+        let Some(output) = launched(processes, program!(program), lane) else { return };
         let out = String::from_utf8_lossy(&output.stdout);
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
@@ -50,7 +49,7 @@ fn a_job_may_end_with_tasks_undone() {
 
 #[test]
 fn what_main_returns_decides_how_the_job_ends() {
-    let Some(output) = launched(2, "fail", "mpi") else { return };
+    let Some(output) = launched(2, program!("fail"), "mpi") else { return };
     let out = String::from_utf8_lossy(&output.stdout);
     let all = format!("{out}{}", String::from_utf8_lossy(&output.stderr));
     assert!(!output.status.success(), "{all}");
@@ -59,7 +58,7 @@ fn what_main_returns_decides_how_the_job_ends() {
 
 #[test]
 fn who_runs_a_second_job_is_told_why_not() {
-    let Some(output) = launched(2, "run_again", "mpi") else { return };
+    let Some(output) = launched(2, program!("run_again"), "mpi") else { return };
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !err.contains("WARN"), "{err}");
     let out = String::from_utf8_lossy(&output.stdout);
@@ -73,7 +72,9 @@ fn a_death_at_the_very_end_holds_up_nobody() {
         let variables =
             [(DIES_AFTER_MS, delay.as_ref()), ("ULTRAMARINE_SHUTDOWN_GRACE", grace.as_ref())];
         let start = Instant::now();
-        let Some(output) = launched_with(5, "die_last", "mpi", &variables) else { return };
+        let Some(output) = launched_with(5, program!("die_last"), "mpi", &variables) else {
+            return;
+        };
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{delay} ms: {err}");
         assert!(start.elapsed() < Duration::from_secs(40), "{delay} ms: {err}");
@@ -82,7 +83,7 @@ fn a_death_at_the_very_end_holds_up_nobody() {
 
 #[test]
 fn a_program_that_prints_much_does_not_stand_still() {
-    let Some(output) = launched(2, "print_much", "mpi") else { return };
+    let Some(output) = launched(2, program!("print_much"), "mpi") else { return };
     assert!(output.status.success() && output.stdout.len() > 1 << 20);
 }
 

@@ -2,16 +2,16 @@
 //! of its own (`slurm/testcluster`); where there can be none it says so and passes.
 #![cfg(feature = "mpi")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod programs;
 
-use common::cluster::{Cluster, Ended, begin, run, run_program};
+use crate::common::cluster::{Cluster, begin, run, run_program};
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use ultramarine_testkit::{Ended, eventually, program};
 
 const COMMAND: &str = env!("CARGO_BIN_EXE_ultramarine");
 
@@ -32,8 +32,8 @@ impl Folder {
         Folder(path)
     }
 
-    /// Begins a program of this file, and waits until it says that it has.
-    fn begin(&self, mut launch: Command, program: &str) -> JoinHandle<Ended> {
+    /// Begins a program, and waits until it says that it has.
+    fn begin(&self, mut launch: Command, program: Vec<OsString>) -> JoinHandle<Ended> {
         launch.env(FOLDER, &self.0);
         let job = begin(launch, program);
         self.await_file("begun");
@@ -42,7 +42,7 @@ impl Folder {
 
     /// Waits until a process of the job has made this file.
     fn await_file(&self, name: &str) {
-        common::eventually(name, || self.0.join(name).exists());
+        eventually(name, || self.0.join(name).exists());
     }
 }
 
@@ -97,14 +97,14 @@ fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
 #[test]
 fn tasks_stay_in_their_rack_if_they_are_told_to() {
     let Some(cluster) = Cluster::up() else { return };
-    run_program(cluster.srun(2), "stay_in_racks").is_well();
-    run_program(cluster.mpiexec(2), "stay_in_racks").is_well();
+    run_program(cluster.srun(2), program!("stay_in_racks")).is_well();
+    run_program(cluster.mpiexec(2), program!("stay_in_racks")).is_well();
 }
 
 #[test]
 fn each_rack_gets_its_share() {
     let Some(cluster) = Cluster::up() else { return };
-    run_program(cluster.srun(2), "share_between_racks").is_well();
+    run_program(cluster.srun(2), program!("share_between_racks")).is_well();
 }
 
 /// Not a test of time: the table is to be read.
@@ -119,7 +119,7 @@ fn a_slow_network_between_racks_is_spared_by_two_levels() {
         let ended = run(command);
         assert!(ended.is_success, "{}", ended.err);
     }
-    let ended = run_program(cluster.srun(2), "compare_maps");
+    let ended = run_program(cluster.srun(2), program!("compare_maps"));
     ended.is_well();
     print!("{}", ended.out);
 }
@@ -128,21 +128,21 @@ fn a_slow_network_between_racks_is_spared_by_two_levels() {
 fn a_host_dies() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("host");
-    let job = folder.begin(cluster.srun(2), "outlive_a_host");
+    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
     cluster.tell(&["kill-host", "r2n1"]);
     // Only a cable is ever plugged in again.
     std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
     job.join().expect("it is awaited").is_well();
     // When it is brought back it is in order.
     cluster.tell(&["up"]);
-    run_program(cluster.srun(1), "share_between_racks").is_well();
+    run_program(cluster.srun(1), program!("share_between_racks")).is_well();
 }
 
 #[test]
 fn a_host_is_cut_off_for_a_while() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("cut");
-    let job = folder.begin(cluster.srun(2), "outlive_a_host");
+    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
     cluster.tell(&["partition", "r1n2"]);
     folder.await_file("without-the-host");
     cluster.tell(&["heal", "r1n2"]);
@@ -167,10 +167,10 @@ fn strangers_on_the_network_have_no_effect() {
     let mut srun = cluster.srun(1);
     let (first, last) = OWN_PORTS.into_inner();
     srun.env("ULTRAMARINE_PORTS", format!("{first}-{last}"));
-    let job = folder.begin(srun, "work_until_told");
+    let job = folder.begin(srun, program!("work_until_told"));
     let mut scan = cluster.on("r2n2");
     scan.env(FOLDER, &folder.0);
-    let scan = run_program(scan, "scan");
+    let scan = run_program(scan, program!("scan"));
     std::fs::write(folder.0.join("enough"), "").expect("the folder is ours");
     let ended = job.join().expect("it is awaited");
     scan.is_well();
@@ -262,11 +262,12 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
     };
     let chosen = "10.88.0.0/16";
     for (choice, address) in [("", "10.77.1.1"), ("eth0", "10.77.1.1"), (chosen, "10.88.1.1")] {
-        let Ended { is_success, out, err } = start(choice, &["topo", "--no-latency"]);
+        let Ended { is_success, out, err, .. } = start(choice, &["topo", "--no-latency"]);
         let line = format!("TCP connections: over eth0 {address}/16");
         assert!(is_success && out.contains(&line), "`{choice}`: {out}{err}");
     }
-    let Ended { is_success, out, err } = start(chosen, &["probe", "deaths", "--kill-at", "0.2"]);
+    let Ended { is_success, out, err, .. } =
+        start(chosen, &["probe", "deaths", "--kill-at", "0.2"]);
     assert!(is_success && out.contains(r#"{"dead":1,"right":true}"#), "{out}{err}");
     // Only one host has it.
     let ended = start("10.77.1.0/31", &["topo"]);
@@ -296,7 +297,7 @@ fn a_job_ends_in_order_when_slurm_asks_it_to() {
     // Ctrl-C.
     for ask in ["scancel --signal=TERM 1", "kill -INT $(pgrep -x srun)"] {
         let folder = Folder::new("request");
-        let job = folder.begin(cluster.srun(2), "work_until_asked");
+        let job = folder.begin(cluster.srun(2), program!("work_until_asked"));
         let mut asks = cluster.on("login");
         asks.args(["sh", "-c", ask]);
         let asked = run(asks);
@@ -319,10 +320,10 @@ fn a_command_dies_with_its_caller() {
         look.args(["pgrep", "-f", pattern]);
         run(look).is_success
     };
-    common::eventually("the command has begun", is_there);
+    eventually("the command has begun", is_there);
     caller.kill().expect("it is ours");
     caller.wait().expect("it is ours");
-    common::eventually("the command is gone", || !is_there());
+    eventually("the command is gone", || !is_there());
 }
 
 /// As a newcomer hands them in, but with the programs of this build.

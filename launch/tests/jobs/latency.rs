@@ -1,15 +1,13 @@
 //! Latencies by distance, of jobs whose PEs are threads and of one in which a process dies.
 
-mod common;
-
-use common::{bounded, racks};
 use ultramarine::latency::{self, PAIRS_MAX, ROUND_TRIPS_MAX};
 use ultramarine::{Context, Options, Place};
+use ultramarine_testkit::{bounded, program, racks};
 
 #[test]
 fn every_distance_that_occurs_is_measured_and_no_other() {
     let flat = (1..=3).map(|pes| vec![Place::default(); pes]);
-    for places in flat.chain([racks(1), racks(2)]) {
+    for places in flat.chain([racks(&[2, 2], 1), racks(&[2, 2], 2)]) {
         let job = Options::default().places(places).threads(1);
         let ended = bounded(move || {
             job.run(async |cx: Context| {
@@ -34,7 +32,9 @@ fn every_distance_that_occurs_is_measured_and_no_other() {
 #[cfg(feature = "mpi")]
 #[test]
 fn a_dead_pe_is_an_error_and_no_hang() {
-    let Some(output) = common::launcher::launched(3, "measure_after_a_death", "mpi") else {
+    let Some(output) =
+        crate::common::launcher::launched(3, program!("measure_after_a_death"), "mpi")
+    else {
         return;
     };
     let out = String::from_utf8_lossy(&output.stdout);
