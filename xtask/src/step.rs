@@ -33,7 +33,7 @@ pub(crate) enum Step {
     TestMpich,
     /// The tests that launch programs, by Open MPI; all if there is no other MPI
     TestOpenMpi,
-    /// Jobs survive what is done to them at random moments, under each MPI
+    /// Jobs survive faults at random moments, under each MPI
     Chaos,
     /// The protocol under a model checker, in random jobs, and as SPIN sees it
     Proof,
@@ -45,7 +45,7 @@ pub(crate) enum Step {
     Deny,
 }
 
-/// What a step comes to on this machine.
+/// What a step runs on this machine.
 pub(crate) enum Work {
     Run(Command),
     /// The rules of the house are checked by this program itself.
@@ -148,7 +148,7 @@ impl Step {
             }
             Self::Deny => match deny::find() {
                 Some(command) => Work::Run(command),
-                // Nobody waits at the keyboard there, so that it may take its minutes.
+                // No person waits for it there, so that it may take its minutes.
                 None if std::env::var_os("CI").is_some() => Work::Run(cargo(&["xtask", "deny"])),
                 None => Work::Skip("no cargo-deny; `cargo xtask deny` installs and runs it".into()),
             },
@@ -204,7 +204,7 @@ fn docs() -> Command {
 /// The crate whose tests take long, and need to be run once only, whatever the MPI.
 const PROOF: &str = "ultramarine-proof";
 
-/// What is built for the tests. The proofs have features of their own, with which all would be
+/// What is built for the tests. The proofs enable a feature of the runtime, with which all would be
 /// built again.
 const ALL_BUT_PROOFS: [&str; 4] = ["--workspace", "--exclude", PROOF, "--all-targets"];
 
@@ -274,7 +274,7 @@ fn proofs() -> Command {
     command
 }
 
-/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
+/// nextest runs each test in its own process, so one that aborts or hangs spoils no other.
 /// Most tests wait more than they compute, so that two for each core take little longer than one.
 fn runner(has_nextest: bool, packages: &[&str]) -> Command {
     let mut command = cargo(if has_nextest { &["nextest", "run"] } else { &["test"] });

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: one step after the other, whatever becomes of those before, and a failure at
-//! the end if any failed.
+//! `cargo xtask test`: one step after the other, also after one that fails; a failure at the end if
+//! any failed.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::mpi::Mpi;
 use crate::process::Result;
-use crate::report::{self, Outcome, Row};
+use crate::report::{self, Row, StepOutcome};
 use crate::setup::{self, Wanted};
 use crate::smoke;
 use crate::step::{Step, Work};
@@ -65,13 +65,13 @@ fn run_steps(steps: Vec<Step>, wanted: Wanted) -> ExitCode {
         let summary = "What the build needs is installed";
         rows.push(timed("setup", summary, || {
             mpis = setup::ensure(wanted);
-            mpis.as_ref().map(|_| (Outcome::Ok, Vec::new())).map_err(Clone::clone)
+            mpis.as_ref().map(|_| (StepOutcome::Ok, Vec::new())).map_err(Clone::clone)
         }));
     }
     for step in steps {
         rows.push(timed(&step.name(), &step.summary(), || match &mpis {
             Err(_) if step.needs_setup() => {
-                Ok((Outcome::Skipped("setup failed".into()), Vec::new()))
+                Ok((StepOutcome::Skipped("setup failed".into()), Vec::new()))
             }
             Ok(mpis) => run_step(step, mpis),
             Err(_) => run_step(step, &[]),
@@ -79,7 +79,7 @@ fn run_steps(steps: Vec<Step>, wanted: Wanted) -> ExitCode {
     }
 
     println!("\n{}", report::table(&rows).trim_end());
-    if rows.iter().any(|row| row.outcome == Outcome::Failed) {
+    if rows.iter().any(|row| row.outcome == StepOutcome::Failed) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -87,17 +87,17 @@ fn run_steps(steps: Vec<Step>, wanted: Wanted) -> ExitCode {
 }
 
 /// How a step ended, with the closing lines of the test runner, if it ran one.
-type Ending = (Outcome, Vec<String>);
+type Ending = (StepOutcome, Vec<String>);
 
 fn run_step(step: Step, mpis: &[Mpi]) -> Result<Ending> {
     match step.work(mpis) {
         Work::Run(mut command) => {
             let (ok, closing) = report::run_and_listen(&mut command)?;
-            Ok((if ok { Outcome::Ok } else { Outcome::Failed }, closing))
+            Ok((if ok { StepOutcome::Ok } else { StepOutcome::Failed }, closing))
         }
-        Work::Tidy => tidy::run().map(|()| (Outcome::Ok, Vec::new())),
-        Work::Smoke(mpi) => smoke::run(&mpi).map(|()| (Outcome::Ok, Vec::new())),
-        Work::Skip(why) => Ok((Outcome::Skipped(why), Vec::new())),
+        Work::Tidy => tidy::run().map(|()| (StepOutcome::Ok, Vec::new())),
+        Work::Smoke(mpi) => smoke::run(&mpi).map(|()| (StepOutcome::Ok, Vec::new())),
+        Work::Skip(why) => Ok((StepOutcome::Skipped(why), Vec::new())),
     }
 }
 
@@ -107,7 +107,7 @@ fn timed(step: &str, summary: &str, work: impl FnOnce() -> Result<Ending>) -> Ro
     let start = Instant::now();
     let (outcome, closing) = work().unwrap_or_else(|failure| {
         eprintln!("{failure}");
-        (Outcome::Failed, Vec::new())
+        (StepOutcome::Failed, Vec::new())
     });
     let row = Row { step: step.to_owned(), took: start.elapsed(), outcome, closing };
     report::footing(&row);

@@ -1,5 +1,4 @@
-//! A file that a comment or a Markdown text names exists. Names go stale when files move, and the
-//! reader who follows one is lost.
+//! A file that a comment or a Markdown text names must exist. Names go stale when files move.
 
 use crate::source::comments_of;
 

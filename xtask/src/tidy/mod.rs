@@ -109,7 +109,7 @@ fn check_file(file: &Source, code: &str) -> Vec<String> {
 
     let lines = file.text.lines().count();
     if lines > FILE_LINES_MAX {
-        let hint = "look for the second concept in it and give that a file of its own";
+        let hint = "look for the second concept in it and give that its own file";
         breach(lines, &format!("{lines} lines, more than {FILE_LINES_MAX}: {hint}"));
     }
     if let Some((line, what)) = lines::too_wide(&file.text) {
