@@ -26,3 +26,13 @@ pub(crate) fn launched_with(
     command.envs(variables.iter().copied());
     Some(finish(&mut command, PATIENCE))
 }
+
+/// Runs a program on this number of processes over each lane. All must be well.
+pub(crate) fn is_well_over_each_lane(processes: u32, program: &[OsString]) {
+    for lane in ["mpi", "tcp"] {
+        let Some(output) = launched(processes, program.to_vec(), lane) else { return };
+        let out = String::from_utf8_lossy(&output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What tests of whole jobs share.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
+pub(crate) mod alone;
 pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod launcher;

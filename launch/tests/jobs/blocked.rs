@@ -1,17 +1,12 @@
 //! Tasks that block their thread are named, once; those that compute are left alone. Each program
 //! below is a test that only these start.
 
-use std::io::{BufRead as _, BufReader};
+use crate::common::alone;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options};
-use ultramarine_testkit::{program, scrub};
-
-/// The longest that anything here may take; reached only when a test fails.
-const PATIENCE: Duration = Duration::from_secs(40);
+use ultramarine_testkit::{PATIENCE, program};
 
 /// The variable that names a file for which a program waits.
 const FILE: &str = "BLOCKED_FILE";
@@ -21,31 +16,7 @@ const REPORT: &str = "has blocked its thread for";
 
 /// The lines that a program says on standard error. At the first report it is let go on.
 fn lines_of(program: &str) -> Vec<String> {
-    let file = format!("ultramarine-{program}-{}", std::process::id());
-    let file = std::env::temp_dir().join(file);
-    let words = program!(program);
-    let mut command = Command::new(&words[0]);
-    scrub(command.args(&words[1..]));
-    command.env(FILE, &file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("it starts");
-    let (send, receive) = mpsc::channel();
-    let said = BufReader::new(child.stderr.take().expect("it is piped"));
-    std::thread::spawn(move || {
-        said.lines().map_while(Result::ok).try_for_each(|line| send.send(line))
-    });
-    let (mut lines, start) = (Vec::new(), Instant::now());
-    while let Ok(line) = receive.recv_timeout(PATIENCE.saturating_sub(start.elapsed())) {
-        if line.contains(REPORT) {
-            std::fs::write(&file, "").expect("there is room");
-        }
-        lines.push(line);
-    }
-    let is_late = start.elapsed() >= PATIENCE;
-    let _ = child.kill();
-    let status = child.wait().expect("it is our child");
-    let _ = std::fs::remove_file(&file);
-    assert!(!is_late && status.success(), "{status}: {lines:#?}");
-    lines
+    alone::lines_of(&program!(program), FILE, |line| line.contains(REPORT))
 }
 
 /// A program is let go on by the report of the last of these tasks at the latest.
@@ -58,12 +29,12 @@ fn is_reported(program: &str, task: &str) {
 
 #[test]
 fn a_task_that_blocks_its_thread_is_named_once() {
-    is_reported("block_at_once", "the task blocked::programs::wait_for_the_file ");
+    is_reported("block_at_once", "the task jobs::blocked::programs::wait_for_the_file ");
 }
 
 #[test]
 fn a_task_that_blocks_its_thread_later_is_named_too() {
-    is_reported("block_later", "the task blocked::programs::rest_and_wait ");
+    is_reported("block_later", "the task jobs::blocked::programs::rest_and_wait ");
 }
 
 #[test]

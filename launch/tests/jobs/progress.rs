@@ -1,56 +1,21 @@
 //! The lines that say how far the work is, where there is no terminal. Each program below is a test
 //! that only these start.
 
-use std::io::{BufRead as _, BufReader};
+use crate::common::alone;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options, with_progress};
-use ultramarine_testkit::{program, scrub};
-
-/// The longest that anything here may take; reached only when a test fails.
-const PATIENCE: Duration = Duration::from_secs(40);
+use ultramarine_testkit::{PATIENCE, program};
 
 /// The variable that names a file for which a program waits.
 const FILE: &str = "PROGRESS_FILE";
 
-/// Kills a program that does not end.
-struct Guard(Child);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Runs a program until it says this, lets it go on, and waits for its end.
 fn says(program: &str, line: &str) {
-    let file = format!("ultramarine-{program}-{}", std::process::id());
-    let file = std::env::temp_dir().join(file);
-    let words = program!(program);
-    let mut command = Command::new(&words[0]);
-    scrub(command.args(&words[1..]));
-    command.env(FILE, &file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = Guard(command.spawn().expect("it starts"));
-    let (send, receive) = mpsc::channel();
-    let said = BufReader::new(child.0.stderr.take().expect("it is piped"));
-    std::thread::spawn(move || {
-        said.lines().map_while(Result::ok).try_for_each(|line| send.send(line))
-    });
-    let (mut lines, start) = (Vec::new(), Instant::now());
-    while let Ok(said) = receive.recv_timeout(PATIENCE.saturating_sub(start.elapsed())) {
-        if said.starts_with(line) {
-            std::fs::write(&file, "").expect("there is room");
-        }
-        lines.push(said);
-    }
-    let was_said = std::fs::remove_file(&file).is_ok();
-    assert!(was_said && start.elapsed() < PATIENCE, "`{line}` was not said: {lines:#?}");
-    // Standard error has been closed, so that it ends now.
-    assert!(child.0.wait().expect("it is our child").success(), "{lines:#?}");
+    let is_it = |said: &str| said.starts_with(line);
+    let lines = alone::lines_of(&program!(program), FILE, is_it);
+    assert!(lines.iter().any(|said| is_it(said)), "`{line}` was not said: {lines:#?}");
 }
 
 #[test]

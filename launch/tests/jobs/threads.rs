@@ -177,7 +177,10 @@ fn what_does_not_decode_or_encode_ends_the_future_with_the_reason() {
         match result {
             Err(TaskError::Codec { what, reason }) if what.starts_with(what_) => {
                 assert!(reason.contains(why), "{reason}");
-                assert!(what.contains("of the task `threads::what_does_not_decode"), "{what}");
+                assert!(
+                    what.contains("of the task `jobs::threads::what_does_not_decode"),
+                    "{what}"
+                );
             }
             other => panic!("{other:?}"),
         }

@@ -2,7 +2,7 @@
 //! start this very file under it.
 #![cfg(feature = "mpi")]
 
-use crate::common::launcher::{launched, launched_with};
+use crate::common::launcher::{is_well_over_each_lane, launched, launched_with};
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,12 +14,7 @@ use ultramarine_testkit::program;
 const DIES_AFTER_MS: &str = "UNDER_MPI_DIES_AFTER_MS";
 
 fn succeeds(processes: u32, program: &str) {
-    for lane in ["mpi", "tcp"] {
-        let Some(output) = launched(processes, program!(program), lane) else { return };
-        let out = String::from_utf8_lossy(&output.stdout);
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
-    }
+    is_well_over_each_lane(processes, &program!(program));
 }
 
 #[test]

@@ -2,17 +2,12 @@
 //! that only a launcher runs.
 #![cfg(feature = "mpi")]
 
-use crate::common::launcher::launched;
+use crate::common::launcher::is_well_over_each_lane;
 use ultramarine_testkit::program;
 
 /// Runs a program on this number of processes over each lane. All must be well.
 fn is_well(processes: u32, program: &str) {
-    for lane in ["mpi", "tcp"] {
-        let Some(output) = launched(processes, program!(program), lane) else { return };
-        let out = String::from_utf8_lossy(&output.stdout);
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
-    }
+    is_well_over_each_lane(processes, &program!(program));
 }
 
 #[test]
