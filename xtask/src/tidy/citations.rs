@@ -1,4 +1,5 @@
-//! A file that a comment or a Markdown text names must exist. Names go stale when files move.
+//! A file or folder that a comment or a Markdown text names must exist. Names go stale when files
+//! move.
 
 use crate::source::comments_of;
 
@@ -31,20 +32,29 @@ fn stale(prose: &str, paths: &[String]) -> Vec<(usize, String)> {
     found
 }
 
-/// The names of files in a line of prose. A pattern (`*.rs`) names no file, a path from the root of
-/// the machine none of ours, and an address neither.
+/// The names of files in a line of prose, and of folders, which end with a slash. A pattern
+/// (`*.rs`) names no file, a path from the root of the machine none of ours, and an address
+/// neither.
 fn cited(line: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./*<>{}$~".contains(c);
     let words = line.split(move |c| !is_part(c)).map(|word| word.trim_end_matches(['.', '-']));
-    let named = words.filter(|word| ENDINGS.iter().any(|ending| word.ends_with(ending)));
+    let is_file = |word: &str| ENDINGS.iter().any(|ending| word.ends_with(ending));
+    let named = words.filter(move |word| is_file(word) || word.ends_with('/'));
     named.filter(|word| {
         let is_pattern = word.contains(['*', '<', '>', '{', '}', '$', '~']);
         !is_pattern && !word.starts_with(['/', '.']) || word.starts_with("../")
     })
 }
 
+/// Whether a path ends so. Of folders, only those are checked that are named from one at the top:
+/// others may be the user's.
 fn exists(name: &str, paths: &[String]) -> bool {
     let name = name.trim_start_matches("../");
+    if name.ends_with('/') {
+        let is_at = |folder: &str| paths.iter().any(|path| path.starts_with(folder));
+        let top = name.find('/').map_or(name, |slash| &name[..=slash]);
+        return !is_at(top) || is_at(name);
+    }
     paths.iter().any(|path| {
         path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
     })
@@ -73,6 +83,13 @@ mod tests {
         check(&stale_in_comments("// `ues.rs`", &paths()), &[(1, "ues.rs")]);
         check(&stale_in_comments("\n/* in\nsrc/pool.rs. */", &paths()), &[(3, "src/pool.rs")]);
         check(&stale_in_markdown("See `docs/HELP.md`.", &paths()), &[(1, "docs/HELP.md")]);
+    }
+
+    #[test]
+    fn a_folder_is_named_from_the_top() {
+        let text = "See runtime/src/, `runtime/src/pool/`, or the user's src/ and target/debug/.";
+        check(&stale_in_markdown(text, &paths()), &[]);
+        check(&stale_in_markdown("`runtime/pool/`", &paths()), &[(1, "runtime/pool/")]);
     }
 
     #[test]
