@@ -112,14 +112,14 @@ fn what_is_longer_than_a_message_is_refused_by_name() {
             let error = argument.await.expect_err("too long");
             assert!(matches!(&error, TaskError::TooLarge { .. }), "{error}");
             let said = error.to_string();
-            assert!(said.starts_with("the argument of the task `threads::"), "{said}");
+            assert!(said.starts_with("the argument of the task `jobs::threads::"), "{said}");
             assert!(said.contains(", of type `alloc::string::String`, takes"), "{said}");
             assert!(said.contains("raise `message_bytes_max`"), "{said}");
 
             let result = cx.spawn_at(there, async |_, n: usize| "y".repeat(n), 5000);
             let error = result.await.expect_err("too long");
             let said = error.to_string();
-            assert!(said.starts_with("the result of the task `threads::"), "{said}");
+            assert!(said.starts_with("the result of the task `jobs::threads::"), "{said}");
 
             let shared = (cx.share(vec![7_u64; 1000]), cx.share("x".repeat(5000)));
             let numbers = cx.spawn_at(there, async |_, all: Shared<Vec<u64>>| all[0], shared.0);
