@@ -21,7 +21,9 @@ const SECONDS_MAX: &str = "60";
 /// The build fails; the job fails, hangs, or reports something else than it should.
 pub(crate) fn run(mpi: &Mpi) -> Result<()> {
     let mut build = process::cargo();
-    build.args(["build", "--package", "ultramarine-examples", "--bin", PROGRAM]);
+    // With the features of the whole workspace, as the tests are built: else its crates would be
+    // built once more.
+    build.args(["build", "--workspace", "--exclude", "ultramarine-proof", "--bin", PROGRAM]);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 
