@@ -28,13 +28,15 @@ mod mpi {
         // Where there is no MPI any more, the bindings will do.
         let numbers = numbers(&out).map_or("BOUND".to_owned(), |numbers| format!("{numbers:?}"));
         let refusal = format!(
-            "this folder has bindings to another MPI than {named} stands for, and cargo does not make them \
-             anew by itself: run `cargo clean{} -p mpi-sys` and build again, or give each MPI a folder of \
-             its own (CARGO_TARGET_DIR)",
+            "this folder has bindings to another MPI than {named} stands for, and cargo does not \
+             make them anew by itself: run `cargo clean{} -p mpi-sys` and build again, or give \
+             each MPI a folder of its own (CARGO_TARGET_DIR)",
             profile(&out)
         );
         let text = format!(
-            "#[allow(clippy::unreadable_literal)]\nconst WANTED: [u32; 4] = {numbers};\nconst REFUSAL: &str = {refusal:?};\n"
+            "#[allow(clippy::unreadable_literal)]\n\
+             const WANTED: [u32; 4] = {numbers};\n\
+             const REFUSAL: &str = {refusal:?};\n"
         );
         std::fs::write(out.join("mpi_version.rs"), text).expect("cargo gives the folder");
     }

@@ -53,8 +53,8 @@ impl Options {
         let pes = hosts.len().saturating_mul(per_host as usize);
         if pes == 0 || pes > DESCRIBED_PES_MAX {
             return refuse(format!(
-                "{} hosts with {per_host} PEs each are {pes} PEs, and from 1 to {DESCRIBED_PES_MAX} \
-                 can be described",
+                "{} hosts with {per_host} PEs each are {pes} PEs, and from 1 to \
+                 {DESCRIBED_PES_MAX} can be described",
                 hosts.len()
             ));
         }

@@ -215,9 +215,10 @@ pub enum StartError {
     Lane(#[from] LaneError),
     /// The launcher started several processes, and each of them is alone.
     #[error(
-        "{variable} says that {expected} processes were started, but MPI sees only one: the launcher \
-         does not belong to the program's MPI library ({library}). Start it with `ultramarine run -n \
-         {expected} PROGRAM`, with that library's own mpiexec, or with `srun --mpi={plugin}`"
+        "{variable} says that {expected} processes were started, but MPI sees only one: the \
+         launcher does not belong to the program's MPI library ({library}). Start it with \
+         `ultramarine run -n {expected} PROGRAM`, with that library's own mpiexec, or with `srun \
+         --mpi={plugin}`"
     )]
     WorldOfOne {
         /// The environment variable that says how many.

@@ -195,7 +195,8 @@ pub fn doubts(table: &[Latency]) -> Vec<Doubt> {
         let micros = |latency: &Latency| latency.quantile(0.5).as_secs_f64() * 1e6;
         let advice = match near.shared {
             None | Some(LevelKind::Site | LevelKind::Switch) => {
-                "give a topology file without it (`ultramarine topo --write FILE` makes one to edit)"
+                "give a topology file without it (`ultramarine topo --write FILE` makes one to \
+                 edit)"
             }
             Some(LevelKind::Host) => "look whether a host runs more processes than it has cores",
             Some(LevelKind::Package | LevelKind::Numa) => {
@@ -204,9 +205,9 @@ pub fn doubts(table: &[Latency]) -> Vec<Doubt> {
         };
         let shared = near.shared.map_or("place".to_owned(), |kind| kind.to_string());
         let text = format!(
-            "PEs that share a {shared}, at distance {}, answer later (half of them after {:.1} µs) than \
-             those at distance {} ({:.1} µs): this level makes no difference, or the wrong one. If that \
-             is so each time, {advice}",
+            "PEs that share a {shared}, at distance {}, answer later (half of them after {:.1} µs) \
+             than those at distance {} ({:.1} µs): this level makes no difference, or the wrong \
+             one. If that is so each time, {advice}",
             near.distance,
             micros(near),
             far.distance,
@@ -256,10 +257,10 @@ mod tests {
         assert!(host.to_string().ends_with("more processes than it has cores"), "{host}");
         assert_eq!(
             switch.to_string(),
-            "PEs that share a switch, at distance 1/2, answer later (half of them after 41.0 µs) than \
-             those at distance 1 (21.0 µs): this level makes no difference, or the wrong one. If that \
-             is so each time, give a topology file without it (`ultramarine topo --write FILE` makes \
-             one to edit)"
+            "PEs that share a switch, at distance 1/2, answer later (half of them after 41.0 µs) \
+             than those at distance 1 (21.0 µs): this level makes no difference, or the wrong one. \
+             If that is so each time, give a topology file without it (`ultramarine topo --write \
+             FILE` makes one to edit)"
         );
     }
 

@@ -73,9 +73,9 @@ impl Options {
         let limit = descriptors::raise(needed).unwrap_or(needed);
         if limit < needed && launched.is_none_or(|launched| launched.rank == 0) {
             tracing::warn!(
-                "a process may have {limit} files open (RLIMIT_NOFILE), and this job may need {needed}: \
-                 TCP connections will be closed and dialled again, which takes time. Raise the limit \
-                 with `ulimit -n {needed}` before the start"
+                "a process may have {limit} files open (RLIMIT_NOFILE), and this job may need \
+                 {needed}: TCP connections will be closed and dialled again, which takes time. \
+                 Raise the limit with `ulimit -n {needed}` before the start"
             );
         }
     }

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{LANES, bounded, pes};
+use common::{LANES, pes};
 use std::sync::mpsc;
 use std::time::Duration;
 use ultramarine::LaneKind;
 use ultramarine::prelude::*;
+use ultramarine_testkit::bounded;
 
 /// The longest that the largest job here may take, on two cores that others use as well. Reached
 /// only when the test fails.

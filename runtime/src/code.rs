@@ -39,7 +39,8 @@ static ANCHOR: u8 = 0;
     message = "a task's function must not capture variables, because only its argument travels to \
                other PEs",
     label = "this captures a value that is not `Copy`, `Send` and `Sync`",
-    note = "pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, (a, b))`"
+    note = "pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, \
+            (a, b))`"
 )]
 pub trait Stateless: Copy + Send + Sync + 'static {
     /// Fails to compile for a type that has bytes. A function that takes a task's function begins
@@ -55,8 +56,8 @@ pub trait Stateless: Copy + Send + Sync + 'static {
 const fn captures() -> ! {
     panic!(
         "a task's function must not capture variables, because only its argument travels to other \
-         PEs: pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, (a, b))` \
-         (a function pointer is a value, too: name the function itself)"
+         PEs: pass what it needs as the argument, as in `cx.spawn(radius, async |cx, (a, b)| …, \
+         (a, b))` (a function pointer is a value, too: name the function itself)"
     );
 }
 

@@ -1,9 +1,9 @@
 //! `cargo xtask bench NAME…`: the benchmark program and those it measures against, built for speed,
 //! with an MPI to launch under.
 //!
-//! The program starts its own processes: it is told the launcher as the tests are. For the
-//! comparison with mpi4py it needs a Python that has mpi4py built for the same MPI; that lives in
-//! the build folder, and where it cannot be had, the comparison is left out.
+//! The program starts its own processes: `MPIEXEC_FOR_TESTS` names the launcher, as for the tests.
+//! The comparison with mpi4py needs a Python with mpi4py built for the same MPI. It is made in the
+//! build folder; where that fails, the comparison is left out.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -45,7 +45,7 @@ fn wants_python(arguments: &[String]) -> bool {
     !asks && (names.is_empty() || names.iter().any(|name| WITH_PYTHON.contains(&name.as_str())))
 }
 
-/// A Python of its own in the build folder, with mpi4py for this MPI. Made once.
+/// A separate Python in the build folder, with mpi4py for this MPI. Made once.
 fn python_with_mpi4py(mpi: &Mpi) -> Result<PathBuf> {
     let folder = mpi.target_dir().join("python");
     let python = folder.join("bin").join("python");

@@ -61,7 +61,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(process::exit_code(status))
 }
 
-/// What the test cluster needs, and how it is had here.
+/// How this user becomes root, which the test cluster needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rights {
     Root,

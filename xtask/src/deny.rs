@@ -1,14 +1,14 @@
 //! cargo-deny: licences, bans and sources of the dependencies, by the rules in `deny.toml`.
 //!
 //! Advisories are left out: their database has to be fetched, and a check must not fail because
-//! somebody else's server is away.
+//! another server is down.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use crate::process::{self, Failure, Result};
 
-/// Without the graph of who needs which duplicate, which fills pages.
+/// Without the graph of which crate needs which duplicate, which fills pages.
 const CHECK: [&str; 5] = ["check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
 
 /// Where cargo-deny is installed if the user has none: inside the build folder, to touch nothing

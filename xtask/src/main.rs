@@ -17,6 +17,7 @@ mod process;
 mod report;
 mod requirement;
 mod setup;
+mod smoke;
 mod source;
 mod step;
 mod test;
@@ -25,8 +26,6 @@ mod tidy;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use crate::step::Step;
 
 /// Chores of the Ultramarine project.
 #[derive(Parser)]
@@ -43,14 +42,7 @@ enum Chore {
     /// Build an example and run it on four processes, or on the nodes of a Slurm allocation
     Demo,
     /// Check everything: format, lints, docs, the rules of the house, the tests under each MPI
-    Test {
-        /// Run these steps only
-        #[arg(long, value_name = "STEP", num_args = 1.., value_enum)]
-        only: Vec<Step>,
-        /// List the steps and run none
-        #[arg(long)]
-        list: bool,
-    },
+    Test(test::Arguments),
     /// Check the rules of the house on the source tree
     Tidy,
     /// Check the dependencies' licences and origin with cargo-deny, installing it first if missing
@@ -61,7 +53,7 @@ enum Chore {
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Kill and stop processes of real jobs, cut their network, …; check results, hangs, leftovers
+    /// Disturb real jobs (killed processes, cut networks, …); check results, hangs, leftovers
     Chaos(chaos::Arguments),
 }
 
@@ -69,11 +61,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Setup => setup::ensure(setup::Wanted::EveryMpi).map(|_| ExitCode::SUCCESS),
         Chore::Demo => demo::run(),
-        Chore::Test { list: true, .. } => {
-            test::list();
-            Ok(ExitCode::SUCCESS)
-        }
-        Chore::Test { only, .. } => Ok(test::run(&only)),
+        Chore::Test(arguments) => Ok(test::run(&arguments)),
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Deny => deny::run(),
         Chore::Bench { arguments } => bench::run(&arguments),

@@ -2,7 +2,7 @@
 //! needs in the environment.
 //!
 //! rsmpi takes the MPI to build against from `$MPICC` and does not notice when that changes (the
-//! runtime does, and refuses to be built), so each installation has a build folder of its own.
+//! runtime does, and refuses to be built), so each installation has its own build folder.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ impl Mpi {
         }
     }
 
-    /// `$LD_LIBRARY_PATH` with the libraries of an MPI that lives in a tree of its own (Fedora,
+    /// `$LD_LIBRARY_PATH` with the libraries of an MPI that lives in its own tree (Fedora,
     /// Spack): rsmpi passes on where to link but not where to load from.
     fn library_path(&self) -> Option<std::ffi::OsString> {
         let prefix = process::find_program(&self.mpicc)?.parent()?.parent()?.to_owned();

@@ -1,4 +1,4 @@
-//! Other programs: where they are, how they are run, and how their failing is told.
+//! Other programs: finding them, running them, and reporting their failures.
 
 use std::env;
 use std::ffi::OsStr;

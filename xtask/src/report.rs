@@ -10,7 +10,7 @@ use crate::process::{Result, cannot_start};
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum StepOutcome {
     Ok,
     Failed,
     /// Not run, and why.
@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Row {
     pub(crate) step: String,
     pub(crate) took: Duration,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: StepOutcome,
     /// The closing lines of the test runner, if the step ran one.
     pub(crate) closing: Vec<String>,
 }
@@ -40,8 +40,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
     let width = rows.iter().map(|row| row.step.len()).chain([4]).max().unwrap_or_default();
     let line = |row: &Row| {
         let why = match &row.outcome {
-            Outcome::Skipped(why) => format!(": {why}"),
-            Outcome::Ok | Outcome::Failed => String::new(),
+            StepOutcome::Skipped(why) => format!(": {why}"),
+            StepOutcome::Ok | StepOutcome::Failed => String::new(),
         };
         let (step, seconds) = (&row.step, row.took.as_secs_f64());
         format!("{step:width$}  {seconds:>7.1}  {}{why}\n", word(&row.outcome))
@@ -53,11 +53,11 @@ pub(crate) fn table(rows: &[Row]) -> String {
     std::iter::once(header).chain(rows.iter().map(line)).chain(rows.iter().map(closing)).collect()
 }
 
-fn word(outcome: &Outcome) -> &'static str {
+fn word(outcome: &StepOutcome) -> &'static str {
     match outcome {
-        Outcome::Ok => "ok",
-        Outcome::Failed => "failed",
-        Outcome::Skipped(_) => "skipped",
+        StepOutcome::Ok => "ok",
+        StepOutcome::Failed => "failed",
+        StepOutcome::Skipped(_) => "skipped",
     }
 }
 
@@ -95,8 +95,8 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     let (mut closing, mut skipped) = (Vec::new(), 0);
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
-    // An error of reading ends the output, as its end does. An error of writing (nobody reads our
-    // output any more) must not stop the step: its result still counts.
+    // An error of reading ends the output, as its end does. An error of writing (no process reads
+    // our output any more) must not stop the step: its result still counts.
     while from.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
         let _ = to.write_all(&line).and_then(|()| to.flush());
         let plain = without_colours(&String::from_utf8_lossy(&line));
@@ -136,7 +136,7 @@ fn without_colours(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn row(step: &str, seconds: u64, outcome: Outcome, closing: &[&str]) -> Row {
+    fn row(step: &str, seconds: u64, outcome: StepOutcome, closing: &[&str]) -> Row {
         let closing = closing.iter().map(|&line| line.to_owned()).collect();
         Row { step: step.into(), took: Duration::from_secs(seconds), outcome, closing }
     }
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn the_table_lines_up_and_ends_with_the_runners_words() {
         let rows = [
-            row("format", 1, Outcome::Ok, &[]),
-            row("test-mpich", 125, Outcome::Failed, &["Summary [ 2s] 3 tests run"]),
-            row("deny", 0, Outcome::Skipped("no network".into()), &[]),
+            row("format", 1, StepOutcome::Ok, &[]),
+            row("test-mpich", 125, StepOutcome::Failed, &["Summary [ 2s] 3 tests run"]),
+            row("deny", 0, StepOutcome::Skipped("no network".into()), &[]),
         ];
         let expected = "\
 step        seconds  result

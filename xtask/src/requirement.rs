@@ -93,7 +93,7 @@ impl Requirement {
             (Self::Hwloc, Spack) => &["hwloc"],
             (Self::Spin, Debian | Spack) => &["spin"],
             // Fedora has no package of SPIN, and the proofs say so where it is missing; the test
-            // cluster needs root, and who has that needs no Spack.
+            // cluster needs root, and root needs no Spack.
             (Self::Spin, Fedora) | (Self::Slurm, Spack) => &[],
             (Self::Slurm, Debian) => &["slurmctld", "slurmd", "slurm-client", "munge", "iproute2"],
             (Self::Slurm, Fedora) => {

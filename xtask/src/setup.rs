@@ -11,15 +11,15 @@ use crate::mpi::{Family, Mpi};
 use crate::process::{self, Failure, Result};
 use crate::requirement::{Distribution, Requirement, advice, names, packages};
 
-/// What only tests need, and those that need it pass without.
+/// What only some tests need, which pass without it.
 const TESTED_WITH: [Requirement; 2] = [Requirement::Spin, Requirement::Slurm];
 
 /// Which MPIs a chore can use. If the user set `$MPICC`, that one is all there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Whichever is there; MPICH if none is.
+    /// The installed ones; MPICH if none is.
     OneMpi,
-    /// MPICH and Open MPI where they can be installed; else whichever is there.
+    /// MPICH and Open MPI where they can be installed; else those that are.
     EveryMpi,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn ensure(wanted: Wanted) -> Result<Vec<Mpi>> {
     found.settle()
 }
 
-/// What is there, and what is not.
+/// What is installed, and what is missing.
 #[derive(Debug, Default)]
 struct Found {
     mpis: Vec<Mpi>,

@@ -1,4 +1,5 @@
-//! Reading the source tree: its Rust files, and their code apart from comments and literals.
+//! Reading the source tree: its Rust files, with their code, their comments and their literals
+//! apart, its manifests and its Markdown texts.
 //!
 //! This is no parser. It knows just enough of Rust's lexis that a word in a comment or a string is
 //! not taken for code.
@@ -16,38 +17,60 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether this is Rust code; else it is a manifest.
+    /// Whether this is Rust code.
     pub(crate) fn is_rust(&self) -> bool {
-        is_rust(&self.path)
+        has_extension(&self.path, "rs")
+    }
+
+    /// Whether this is a text in Markdown. A file that is neither is a manifest.
+    pub(crate) fn is_markdown(&self) -> bool {
+        has_extension(&self.path, "md")
     }
 }
 
-fn is_rust(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|extension| extension == "rs")
+fn has_extension(path: &str, wanted: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == wanted)
 }
 
-/// Every `*.rs` and `Cargo.toml` below `root`, sorted by path; hidden folders and `target` are left
-/// out.
+/// Every `*.rs`, `*.md` and `Cargo.toml` below `root`, sorted by path; hidden folders and `target`
+/// are left out.
 ///
 /// # Errors
 /// A folder or file cannot be read, or is not UTF-8.
 pub(crate) fn read_tree(root: &Path) -> io::Result<Vec<Source>> {
+    let is_read = |path: &String| {
+        let is_hidden = path.split('/').any(|part| part.starts_with('.'));
+        let is_manifest = Path::new(path).file_name().is_some_and(|name| name == "Cargo.toml");
+        !is_hidden && (has_extension(path, "rs") || has_extension(path, "md") || is_manifest)
+    };
+    let read = |path: String| {
+        let text = fs::read_to_string(root.join(&path))?;
+        Ok(Source { path, text })
+    };
+    paths(root)?.into_iter().filter(is_read).map(read).collect()
+}
+
+/// The path of every file below `root`, sorted, without those in `.git` and `target`.
+///
+/// # Errors
+/// A folder cannot be read.
+pub(crate) fn paths(root: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     collect(root, "", &mut found)?;
-    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found.sort();
     Ok(found)
 }
 
-fn collect(folder: &Path, prefix: &str, found: &mut Vec<Source>) -> io::Result<()> {
+fn collect(folder: &Path, prefix: &str, found: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
-        if kind.is_dir() && !name.starts_with('.') && name != "target" {
+        if kind.is_dir() && ![".git", "target"].contains(&name.as_str()) {
             collect(&entry.path(), &format!("{path}/"), found)?;
-        } else if kind.is_file() && (is_rust(&name) || name == "Cargo.toml") {
-            found.push(Source { path, text: fs::read_to_string(entry.path())? });
+        } else if kind.is_file() {
+            found.push(path);
         }
     }
     Ok(())
@@ -55,20 +78,32 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<Source>) -> io::Result<(
 
 /// The text with comments, strings and character literals blanked; line breaks stay where they are.
 pub(crate) fn code_of(text: &str) -> String {
+    code_and_comments(text).0
+}
+
+/// The text with all but the comments blanked; line breaks stay where they are.
+pub(crate) fn comments_of(text: &str) -> String {
+    code_and_comments(text).1
+}
+
+fn code_and_comments(text: &str) -> (String, String) {
     let mut code = String::with_capacity(text.len());
+    let mut comments = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let after_word = code.ends_with(|c: char| c.is_alphanumeric() || c == '_');
         let length = not_code(rest, after_word);
-        if length == 0 {
-            code.push(first);
-            rest = &rest[first.len_utf8()..];
-        } else {
-            code.extend(rest[..length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
-            rest = &rest[length..];
-        }
+        let (piece, after) = rest.split_at(if length == 0 { first.len_utf8() } else { length });
+        let is_comment = piece.starts_with("//") || piece.starts_with("/*");
+        code.push_str(&if length == 0 { piece.to_owned() } else { blank(piece) });
+        comments.push_str(&if is_comment { piece.to_owned() } else { blank(piece) });
+        rest = after;
     }
-    code
+    (code, comments)
+}
+
+fn blank(piece: &str) -> String {
+    piece.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect()
 }
 
 /// How many bytes at the start of `rest` are a comment or a literal; 0 if it starts with code.
@@ -158,6 +193,13 @@ mod tests {
         check("a /* b /* c */ d */ e", "a e");
         check("a /* never closed", "a");
         check("/// `x::y`\nfn f() {}", "fn f() {}");
+    }
+
+    #[test]
+    fn comments_stand_alone() {
+        let comments = comments_of("a // b\n\"// c\" /* d\n*/ '/' / /// e");
+        let lines: Vec<_> = comments.lines().map(str::trim).collect();
+        assert_eq!(lines, ["// b", "/* d", "*/       /// e"]);
     }
 
     #[test]

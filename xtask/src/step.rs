@@ -1,4 +1,5 @@
-//! The steps of `cargo xtask test`: their order, what each runs, what each needs.
+//! The steps of `cargo xtask test`: their order, what each runs, what each needs, and which of them
+//! are quick.
 
 use std::num::NonZero;
 use std::process::Command;
@@ -18,6 +19,12 @@ pub(crate) enum Step {
     Tidy,
     /// Lints (clippy) with every feature, as errors
     Clippy,
+    /// The tests inside each library and command, which launch nothing
+    Units,
+    /// The laws of the hierarchy, as properties of random topologies, and its figures
+    Laws,
+    /// One supervised job of three processes, whose result is known
+    Smoke,
     /// The same for the build without MPI
     ClippyNoMpi,
     /// The documentation, warnings as errors
@@ -26,7 +33,7 @@ pub(crate) enum Step {
     TestMpich,
     /// The tests that launch programs, by Open MPI; all if there is no other MPI
     TestOpenMpi,
-    /// Jobs survive what is done to them at random moments, under each MPI
+    /// Jobs survive faults at random moments, under each MPI
     Chaos,
     /// The protocol under a model checker, in random jobs, and as SPIN sees it
     Proof,
@@ -38,16 +45,32 @@ pub(crate) enum Step {
     Deny,
 }
 
-/// What a step comes to on this machine.
+/// What a step runs on this machine.
 pub(crate) enum Work {
     Run(Command),
     /// The rules of the house are checked by this program itself.
     Tidy,
+    /// A job is built and launched with this MPI.
+    Smoke(Mpi),
     /// Nothing to do here, and why.
     Skip(String),
 }
 
+/// Steps that only `--quick` runs by itself: the whole has more thorough ones of the kind.
+const QUICK_ONLY: [Step; 3] = [Step::Units, Step::Laws, Step::Smoke];
+
 impl Step {
+    /// What to run before every commit: minutes from a warm build.
+    pub(crate) fn quick() -> Vec<Self> {
+        [&[Self::Format, Self::Tidy, Self::Clippy], &QUICK_ONLY[..]].concat()
+    }
+
+    /// What to run before a merge.
+    pub(crate) fn whole() -> Vec<Self> {
+        let all = Self::value_variants().iter().copied();
+        all.filter(|step| !QUICK_ONLY.contains(step)).collect()
+    }
+
     /// The name on the command line.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -69,6 +92,9 @@ impl Step {
             | Self::TestNoMpi
             | Self::Deny => false,
             Self::Clippy
+            | Self::Units
+            | Self::Laws
+            | Self::Smoke
             | Self::Docs
             | Self::TestMpich
             | Self::TestOpenMpi
@@ -84,6 +110,12 @@ impl Step {
             Self::Format => Work::Run(cargo(&["fmt", "--all", "--check"])),
             Self::Tidy => Work::Tidy,
             Self::Clippy => with_mpi(mpis.first(), clippy(&[])),
+            Self::Units => with_mpi(mpis.first(), tests(INSIDE, &[])),
+            Self::Laws => with_mpi(mpis.first(), tests(LAWS, &[])),
+            Self::Smoke => match mpis.first() {
+                Some(mpi) => Work::Smoke(mpi.clone()),
+                None => with_mpi(None, cargo(&[])),
+            },
             Self::ClippyNoMpi => {
                 Work::Run(without_mpi(mpis.first(), clippy(&["--no-default-features"])))
             }
@@ -112,12 +144,11 @@ impl Step {
                 with_mpi(mpis.first(), cargo(&["test", "--workspace", "--exclude", PROOF, "--doc"]))
             }
             Self::TestNoMpi => {
-                let tests = tests(WITH_FEATURES, &["--no-default-features"]);
-                Work::Run(without_mpi(mpis.first(), tests))
+                Work::Run(without_mpi(mpis.first(), tests_without_features(has_nextest())))
             }
             Self::Deny => match deny::find() {
                 Some(command) => Work::Run(command),
-                // Nobody waits at the keyboard there, so that it may take its minutes.
+                // No person waits for it there, so that it may take its minutes.
                 None if std::env::var_os("CI").is_some() => Work::Run(cargo(&["xtask", "deny"])),
                 None => Work::Skip("no cargo-deny; `cargo xtask deny` installs and runs it".into()),
             },
@@ -173,7 +204,7 @@ fn docs() -> Command {
 /// The crate whose tests take long, and need to be run once only, whatever the MPI.
 const PROOF: &str = "ultramarine-proof";
 
-/// What is built for the tests. The proofs have features of their own, with which all would be
+/// What is built for the tests. The proofs enable a feature of the runtime, with which all would be
 /// built again.
 const ALL_BUT_PROOFS: [&str; 4] = ["--workspace", "--exclude", PROOF, "--all-targets"];
 
@@ -189,13 +220,27 @@ pub(crate) fn built(family: Family) -> &'static [&'static str] {
 const LAUNCHING: &[&str] =
     &["--package", "ultramarine", "--package", "ultramarine-examples", "--all-targets"];
 
-/// The crates that are not the same without MPI or hwloc, and of their tests those that would
-/// notice: inside one process a job runs the same code either way.
+/// The tests inside the libraries and the commands. The proofs are apart, as always, and the
+/// programs of the examples are too many to link.
+#[rustfmt::skip]
+const INSIDE: &[&str] = &[
+    "--workspace", "--exclude", PROOF, "--lib", "--bin", "ultramarine", "--bin", "xtask",
+];
+
+const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "all"];
+
+/// The crates that are not the same without MPI or hwloc.
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
-    "--package", "ultramarine-topology", "--package", "ultramarine-runtime", "--package", "ultramarine",
-    "--lib", "--bins", "--test", "command", "--test", "endings", "--test", "output", "--test", "topo",
+    "--package", "ultramarine-topology", "--package", "ultramarine-runtime",
+    "--package", "ultramarine", "--lib", "--bins", "--test", "jobs", "--test", "command",
+    "--test", "topo",
 ];
+
+/// Of their tests those that would notice, as a filter of nextest: inside one process a job runs
+/// the same code either way.
+const NOTICING: &str =
+    "kind(lib) + kind(bin) + binary(command) + binary(topo) + test(/^(endings|output)::/)";
 
 fn tests(packages: &[&str], features: &[&str]) -> Command {
     tests_by(has_nextest(), packages, features)
@@ -212,6 +257,12 @@ fn tests_by(has_nextest: bool, packages: &[&str], features: &[&str]) -> Command 
     command
 }
 
+/// Without nextest, which can choose, the others run as well.
+fn tests_without_features(has_nextest: bool) -> Command {
+    let filter = ["--no-default-features", "--filterset", NOTICING];
+    tests_by(has_nextest, WITH_FEATURES, if has_nextest { &filter } else { &filter[..1] })
+}
+
 /// What makes libtest show what tests print that pass.
 const SHOW_OUTPUT: [&str; 2] = ["--", "--show-output"];
 
@@ -223,7 +274,7 @@ fn proofs() -> Command {
     command
 }
 
-/// nextest runs each test in a process of its own, so one that aborts or hangs spoils no other.
+/// nextest runs each test in its own process, so one that aborts or hangs spoils no other.
 /// Most tests wait more than they compute, so that two for each core take little longer than one.
 fn runner(has_nextest: bool, packages: &[&str]) -> Command {
     let mut command = cargo(if has_nextest { &["nextest", "run"] } else { &["test"] });
@@ -280,6 +331,15 @@ mod tests {
     }
 
     #[test]
+    fn the_quick_steps_are_first_and_the_whole_leaves_their_doubles_out() {
+        let names = |steps: Vec<Step>| steps.into_iter().map(Step::name).collect::<Vec<_>>();
+        let quick = ["format", "tidy", "clippy", "units", "laws", "smoke"];
+        assert_eq!(names(Step::quick()), quick);
+        assert_eq!(names(Step::whole())[..4], ["format", "tidy", "clippy", "clippy-no-mpi"]);
+        assert_eq!(Step::whole().len() + QUICK_ONLY.len(), Step::value_variants().len());
+    }
+
+    #[test]
     fn without_nextest_what_tests_print_is_shown() {
         let words = |has_nextest| {
             let command = tests_by(has_nextest, &ALL_BUT_PROOFS, &["--no-default-features"]);
@@ -291,9 +351,20 @@ mod tests {
     }
 
     #[test]
+    fn without_features_nextest_runs_those_that_notice() {
+        let has_filter = |has_nextest| {
+            let shown = process::shown(&tests_without_features(has_nextest));
+            shown.contains("--no-default-features") && shown.contains(NOTICING)
+        };
+        assert!(has_filter(true) && !has_filter(false));
+    }
+
+    #[test]
     fn without_any_mpi_the_steps_that_need_setup_are_skipped() {
         let building = [
             Step::Clippy,
+            Step::Units,
+            Step::Laws,
             Step::ClippyNoMpi,
             Step::Docs,
             Step::TestMpich,
@@ -303,6 +374,7 @@ mod tests {
             Step::DocTests,
             Step::TestNoMpi,
         ];
+        assert!(matches!(Step::Smoke.work(&[]), Work::Skip(_)));
         for step in building {
             let skipped = matches!(step.work(&[]), Work::Skip(_));
             assert_eq!(skipped, step.needs_setup(), "{step:?}");

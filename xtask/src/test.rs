@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every step one after the other, whatever becomes of those before, and a
-//! failure at the end if any failed.
+//! `cargo xtask test`: one step after the other, also after one that fails; a failure at the end if
+//! any failed.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,36 +8,70 @@ use clap::ValueEnum;
 
 use crate::mpi::Mpi;
 use crate::process::Result;
-use crate::report::{self, Outcome, Row};
+use crate::report::{self, Row, StepOutcome};
 use crate::setup::{self, Wanted};
+use crate::smoke;
 use crate::step::{Step, Work};
 use crate::tidy;
 
+/// Which steps to run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Run what takes minutes only: format, rules, lints, tests that launch nothing, and one job
+    ///
+    /// That is for every commit: under three minutes on two cores when all has been built before.
+    /// It needs one MPI, and takes MPICH where there are several.
+    #[arg(long, conflicts_with = "only")]
+    quick: bool,
+    /// Run these steps only
+    #[arg(long, value_name = "STEP", num_args = 1.., value_enum)]
+    only: Vec<Step>,
+    /// List the steps and run none
+    #[arg(long)]
+    list: bool,
+}
+
+impl Arguments {
+    fn steps(&self) -> Vec<Step> {
+        let all = Step::value_variants().iter().copied();
+        match &self.only[..] {
+            [] if self.quick => Step::quick(),
+            [] => Step::whole(),
+            only => all.filter(|step| only.contains(step)).collect(),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let steps = arguments.steps();
+    if arguments.list {
+        list(&steps);
+        return ExitCode::SUCCESS;
+    }
+    run_steps(steps, if arguments.quick { Wanted::OneMpi } else { Wanted::EveryMpi })
+}
+
 /// Prints the steps in the order they run in.
-pub(crate) fn list() {
-    for step in Step::value_variants() {
+fn list(steps: &[Step]) {
+    for step in steps {
         println!("{:14}{}", step.name(), step.summary());
     }
 }
 
-/// Runs the steps in `only`, or all if it is empty.
-pub(crate) fn run(only: &[Step]) -> ExitCode {
-    let all = Step::value_variants().iter().copied();
-    let steps: Vec<_> = all.filter(|step| only.is_empty() || only.contains(step)).collect();
-
+fn run_steps(steps: Vec<Step>, wanted: Wanted) -> ExitCode {
     let mut rows = Vec::new();
     let mut mpis = Ok(Vec::new());
     if steps.iter().any(|step| step.needs_setup()) {
         let summary = "What the build needs is installed";
         rows.push(timed("setup", summary, || {
-            mpis = setup::ensure(Wanted::EveryMpi);
-            mpis.as_ref().map(|_| (Outcome::Ok, Vec::new())).map_err(Clone::clone)
+            mpis = setup::ensure(wanted);
+            mpis.as_ref().map(|_| (StepOutcome::Ok, Vec::new())).map_err(Clone::clone)
         }));
     }
     for step in steps {
         rows.push(timed(&step.name(), &step.summary(), || match &mpis {
             Err(_) if step.needs_setup() => {
-                Ok((Outcome::Skipped("setup failed".into()), Vec::new()))
+                Ok((StepOutcome::Skipped("setup failed".into()), Vec::new()))
             }
             Ok(mpis) => run_step(step, mpis),
             Err(_) => run_step(step, &[]),
@@ -45,7 +79,7 @@ pub(crate) fn run(only: &[Step]) -> ExitCode {
     }
 
     println!("\n{}", report::table(&rows).trim_end());
-    if rows.iter().any(|row| row.outcome == Outcome::Failed) {
+    if rows.iter().any(|row| row.outcome == StepOutcome::Failed) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -53,16 +87,17 @@ pub(crate) fn run(only: &[Step]) -> ExitCode {
 }
 
 /// How a step ended, with the closing lines of the test runner, if it ran one.
-type Ending = (Outcome, Vec<String>);
+type Ending = (StepOutcome, Vec<String>);
 
 fn run_step(step: Step, mpis: &[Mpi]) -> Result<Ending> {
     match step.work(mpis) {
         Work::Run(mut command) => {
             let (ok, closing) = report::run_and_listen(&mut command)?;
-            Ok((if ok { Outcome::Ok } else { Outcome::Failed }, closing))
+            Ok((if ok { StepOutcome::Ok } else { StepOutcome::Failed }, closing))
         }
-        Work::Tidy => tidy::run().map(|()| (Outcome::Ok, Vec::new())),
-        Work::Skip(why) => Ok((Outcome::Skipped(why), Vec::new())),
+        Work::Tidy => tidy::run().map(|()| (StepOutcome::Ok, Vec::new())),
+        Work::Smoke(mpi) => smoke::run(&mpi).map(|()| (StepOutcome::Ok, Vec::new())),
+        Work::Skip(why) => Ok((StepOutcome::Skipped(why), Vec::new())),
     }
 }
 
@@ -72,7 +107,7 @@ fn timed(step: &str, summary: &str, work: impl FnOnce() -> Result<Ending>) -> Ro
     let start = Instant::now();
     let (outcome, closing) = work().unwrap_or_else(|failure| {
         eprintln!("{failure}");
-        (Outcome::Failed, Vec::new())
+        (StepOutcome::Failed, Vec::new())
     });
     let row = Row { step: step.to_owned(), took: start.elapsed(), outcome, closing };
     report::footing(&row);

@@ -22,7 +22,8 @@ pub(crate) struct FaultOptions {
     /// For testing: a random number of processes other than the root's kill themselves at random
     /// moments. The same seed repeats it [env: `ULTRAMARINE_CHAOS_MONKEY`, with a seed or
     /// `random`].
-    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = "random")]
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "random")]
     chaos_monkey: Option<ChaosSeed>,
     /// The random moments are within this time after the start of the job
     /// [env: `ULTRAMARINE_CHAOS_WITHIN`] [default: 10s].

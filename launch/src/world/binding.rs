@@ -107,9 +107,9 @@ impl Binding {
         let has = self.has.filter(|has| *has > self.most)?;
         let (most, name, plural) = (self.most, self.name(), self.asked.plural());
         Some(format!(
-            "--bind {name} ({VARIABLE}) leaves a process {most} of the {plural} at most, and this one \
-             may use {has}: the launcher has not bound it so; ask the launcher for that, or leave out \
-             --bind (unset {VARIABLE})"
+            "--bind {name} ({VARIABLE}) leaves a process {most} of the {plural} at most, and this \
+             one may use {has}: the launcher has not bound it so; ask the launcher for that, or \
+             leave out --bind (unset {VARIABLE})"
         ))
     }
 
@@ -117,9 +117,9 @@ impl Binding {
     pub(crate) fn shared_with(&self, other: usize) -> String {
         let (name, plural, cpus) = (self.name(), self.asked.plural(), &self.cpus);
         format!(
-            "--bind {name} ({VARIABLE}) is to give each process {plural} of its own, and this one has \
-             the same CPUs as rank {other} ({cpus}): ask for fewer processes on each host, or leave \
-             out --bind (unset {VARIABLE})"
+            "--bind {name} ({VARIABLE}) is to give each process {plural} of its own, and this one \
+             has the same CPUs as rank {other} ({cpus}): ask for fewer processes on each host, or \
+             leave out --bind (unset {VARIABLE})"
         )
     }
 }

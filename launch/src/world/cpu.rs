@@ -93,9 +93,9 @@ pub(super) fn differences<'a>(
     let said = said.collect::<Vec<_>>().join("; ");
     (!others.is_empty()).then(|| {
         format!(
-            "not all CPUs are like that of {first_host}, where rank 0 is: {said}. A program that is \
-             compiled for one CPU (`target-cpu=native`) may end on another with SIGILL; compile it \
-             for features that all have, or detect them inside each task"
+            "not all CPUs are like that of {first_host}, where rank 0 is: {said}. A program that \
+             is compiled for one CPU (`target-cpu=native`) may end on another with SIGILL; compile \
+             it for features that all have, or detect them inside each task"
         )
     })
 }

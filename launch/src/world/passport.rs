@@ -159,8 +159,8 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
         for ((name, own), (_, first)) in own.alike().into_iter().zip(all[0].alike()) {
             if own != first {
                 let reason = format!(
-                    "its {name} is {own}, and that of rank 0 is {first}: give all processes the same \
-                     settings"
+                    "its {name} is {own}, and that of rank 0 is {first}: give all processes the \
+                     same settings"
                 );
                 return refuse(rank, reason);
             }

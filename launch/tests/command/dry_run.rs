@@ -184,8 +184,8 @@ fn it_is_said_why_srun_does_not_start_the_job() {
     let ended = run(command.envs(ALLOCATION));
     let mpiexec = stage.bin().join("mpiexec.hydra");
     let said = format!(
-        "ultramarine: srun cannot be used (`srun --mpi=list` fails: srun: fatal: no configuration): {} \
-         starts the job\n",
+        "ultramarine: srun cannot be used (`srun --mpi=list` fails: srun: fatal: no \
+         configuration): {} starts the job\n",
         mpiexec.display()
     );
     assert_eq!((ended.code, ended.err), (Some(7), said));

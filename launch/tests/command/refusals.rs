@@ -24,8 +24,8 @@ fn no_launcher() {
     let stage = Stage::new("no-launcher");
     stage.program("of_mpich", &[LIBMPICH]);
     let refused = |arguments, variables| refusal(&stage, arguments, variables);
-    let none = "none of mpiexec.mpich, mpiexec.hydra, mpiexec, mpirun on PATH or beside the library \
-                belongs to it";
+    let none = "none of mpiexec.mpich, mpiexec.hydra, mpiexec, mpirun on PATH or beside the \
+                library belongs to it";
     let start = "no launcher found for MPICH (`of_mpich` is linked with libmpich.so.12): ";
     let end = "; install it or load its module, or let MPIEXEC name it";
     assert_eq!(refused("of_mpich", &[]), format!("{start}{none}{end}"));
@@ -36,7 +36,8 @@ fn no_launcher() {
     assert_eq!(refused("of_mpich", &ALLOCATION), both);
     assert_eq!(
         refused("--launcher srun of_mpich", &ALLOCATION),
-        "srun cannot be used (it is not on PATH): load Slurm's module, or leave out `--launcher srun`"
+        "srun cannot be used (it is not on PATH): load Slurm's module, or leave out `--launcher \
+         srun`"
     );
     for named in ["nowhere", "/nowhere"] {
         let refused = refusal(&stage, "of_mpich", &[("MPIEXEC", named)]);
@@ -128,8 +129,8 @@ fn an_allocation_that_is_too_small() {
     );
     assert_eq!(
         refusal(&stage, "-N 3 of_mpich", &ALLOCATION),
-        "3 nodes are asked for, but allocation 4711 has 2 (SLURM_JOB_NUM_NODES): ask Slurm for more \
-         (sbatch -N 3), or for fewer here"
+        "3 nodes are asked for, but allocation 4711 has 2 (SLURM_JOB_NUM_NODES): ask Slurm for \
+         more (sbatch -N 3), or for fewer here"
     );
     let tasks = refusal(&stage, "-n 7 of_mpich", &ALLOCATION[..2]);
     assert!(tasks.contains("allocation 4711 has room for 6 (SLURM_NTASKS)"), "{tasks}");
@@ -143,8 +144,8 @@ fn a_host_that_is_not_in_the_allocation() {
     for launcher in ["srun", "hydra"] {
         assert_eq!(
             refusal(&stage, &format!("--launcher {launcher} --hosts n2,nowhere of_mpich"), &given),
-            "--hosts names `nowhere`, and allocation 4711 has n[1-2] (SLURM_JOB_NODELIST): name hosts \
-             of these, or ask Slurm for that one (sbatch --nodelist=nowhere)"
+            "--hosts names `nowhere`, and allocation 4711 has n[1-2] (SLURM_JOB_NODELIST): name \
+             hosts of these, or ask Slurm for that one (sbatch --nodelist=nowhere)"
         );
     }
     let mut command = stage.ultramarine("run --hosts n[1-2] of_mpich");
@@ -158,8 +159,8 @@ fn a_part_of_a_heterogeneous_job() {
     let parts = [&ALLOCATION[..], &[("SLURM_HET_SIZE", "2")]].concat();
     assert_eq!(
         refusal(&stage, "of_mpich", &parts),
-        "this job has 2 components (SLURM_HET_SIZE), and srun would use the first alone: start it as \
-         slurm/heterogeneous.sbatch does, or name them after `--`, as in --het-group=0,1"
+        "this job has 2 components (SLURM_HET_SIZE), and srun would use the first alone: start it \
+         as slurm/heterogeneous.sbatch does, or name them after `--`, as in --het-group=0,1"
     );
     for flags in ["--het-group=0,1", "--het-group 0-1"] {
         let mut command = stage.ultramarine(&format!("run of_mpich -- {flags}"));
@@ -168,8 +169,8 @@ fn a_part_of_a_heterogeneous_job() {
     for flags in ["", " -- --het-group=0,1"] {
         assert_eq!(
             refusal(&stage, &format!("--launcher hydra of_mpich{flags}"), &parts),
-            "this job has 2 components (SLURM_HET_SIZE), and mpiexec.hydra would start on the first \
-             alone: only srun starts on several, as in slurm/heterogeneous.sbatch"
+            "this job has 2 components (SLURM_HET_SIZE), and mpiexec.hydra would start on the \
+             first alone: only srun starts on several, as in slurm/heterogeneous.sbatch"
         );
     }
 }
@@ -179,8 +180,8 @@ fn more_than_this_host_can_give() {
     let stage = with_both("this-host");
     assert_eq!(
         refusal(&stage, "-N 2 of_mpich", &[]),
-        "2 hosts are asked for, but only this one is known: name them (--hosts a,b), or start inside \
-         a Slurm allocation (salloc, sbatch)"
+        "2 hosts are asked for, but only this one is known: name them (--hosts a,b), or start \
+         inside a Slurm allocation (salloc, sbatch)"
     );
     assert_eq!(
         refusal(&stage, "-n 3 --per-host 2 of_mpich", &[]),
@@ -273,8 +274,8 @@ fn a_slurm_that_does_not_bind() {
     config("task/none");
     assert_eq!(
         refusal(&stage, "--bind numa of_mpich", &ALLOCATION),
-        "--bind numa was asked for, but this cluster's Slurm does not bind (TaskPlugin = task/none): \
-         ask its administrator, or leave out --bind"
+        "--bind numa was asked for, but this cluster's Slurm does not bind (TaskPlugin = \
+         task/none): ask its administrator, or leave out --bind"
     );
     assert_eq!([code("--bind none"), code("")], [started; 2], "nothing is to be bound");
     assert_eq!(code("--dry-run --bind numa"), Some(0));

@@ -1,10 +1,11 @@
 //! A cluster of four hosts in two racks on this machine (`slurm/testcluster`), for one test.
 
-use super::launcher::{finish, program_command, scrub};
-use std::process::{ChildStdin, Command, Output, Stdio};
+use std::ffi::OsString;
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use ultramarine_testkit::{Ended, finish, launcher_name, scrub};
 
 /// The longest that a job on the cluster takes. Slurm itself needs a while to see that a host is
 /// dead.
@@ -29,11 +30,7 @@ impl Cluster {
     /// `None` where there can be none, which it says.
     pub(crate) fn up() -> Option<Self> {
         static CLUSTERS: AtomicU32 = AtomicU32::new(0);
-        let Some(launcher) = std::env::var("MPIEXEC_FOR_TESTS").ok().filter(|l| !l.is_empty())
-        else {
-            println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
-            return None;
-        };
+        let launcher = launcher_name()?.into_string().expect("its name is text");
         let number = CLUSTERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let mut up = script(&name, &["up", "--until-eof"]);
@@ -107,33 +104,17 @@ fn script(name: &str, words: &[&str]) -> Command {
 
 /// Runs a command to its end, which has to come in time.
 pub(crate) fn run(mut command: Command) -> Ended {
-    let Output { status, stdout, stderr } = finish(&mut command, PATIENCE);
-    let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    Ended { is_success: status.success(), out, err }
+    finish(&mut command, PATIENCE).into()
 }
 
-/// Begins to run this file's program of this name; the rest is up to the thread.
-pub(crate) fn begin(mut command: Command, program: &str) -> JoinHandle<Ended> {
-    command.args(program_command(program));
+/// Begins to run a program of the caller; the rest is up to the thread.
+pub(crate) fn begin(mut command: Command, program: Vec<OsString>) -> JoinHandle<Ended> {
+    command.args(program);
     std::thread::spawn(|| run(command))
 }
 
-/// Runs this file's program of this name.
-pub(crate) fn run_program(mut command: Command, program: &str) -> Ended {
-    command.args(program_command(program));
+/// Runs a program of the caller.
+pub(crate) fn run_program(mut command: Command, program: Vec<OsString>) -> Ended {
+    command.args(program);
     run(command)
-}
-
-/// What a command that has ended printed.
-pub(crate) struct Ended {
-    pub(crate) is_success: bool,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
-impl Ended {
-    /// The job has ended well, as its program says at its end.
-    pub(crate) fn is_well(&self) {
-        assert!(self.is_success && self.out.contains("all is well"), "{}\n{}", self.out, self.err);
-    }
 }

@@ -1,32 +1,14 @@
 //! What tests of whole jobs share.
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
+pub(crate) mod alone;
 pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod launcher;
 
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use ultramarine::{Context, Label, LaneKind, LevelKind, Options, Place, Result};
-
-/// The longest that any wait in a test lasts; reached only when the test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Runs a part of a test in a thread of its own; it may neither panic nor outlast the patience.
-pub(crate) fn bounded<T: Send + 'static>(part: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, is_done) = mpsc::channel();
-    std::thread::spawn(move || drop(done.send(part())));
-    is_done.recv_timeout(PATIENCE).expect("the test panicked above, or hangs")
-}
-
-/// Waits until `condition` holds.
-pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
+use ultramarine::{Context, LaneKind, Options, Result};
+use ultramarine_testkit::bounded;
 
 /// The lanes of a job whose PEs are threads.
 pub(crate) const LANES: [LaneKind; 2] = [LaneKind::Memory, LaneKind::Tcp];
@@ -34,17 +16,6 @@ pub(crate) const LANES: [LaneKind; 2] = [LaneKind::Memory, LaneKind::Tcp];
 /// A job of this many PEs with one worker each.
 pub(crate) fn pes(pes: u32, lane: LaneKind) -> Options {
     Options::default().pes(pes).threads(1).lane(lane)
-}
-
-/// Two racks of two hosts of `each` PEs.
-pub(crate) fn racks(each: u32) -> Vec<Place> {
-    let place = |n: u32| {
-        Place::new(vec![
-            Label::new(LevelKind::Switch, format!("r{}", n / (2 * each))),
-            Label::new(LevelKind::Host, format!("h{}", n / each)),
-        ])
-    };
-    (0..4 * each).map(place).collect()
 }
 
 /// Runs `main` on both lanes, with this many PEs.

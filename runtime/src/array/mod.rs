@@ -267,7 +267,9 @@ impl ArrayValue for String {
 /// Calls `$attempt!` with each type whose values are arrays.
 macro_rules! with_each_plain_type {
     ($attempt:ident) => {
-        with_each_plain_type!($attempt: u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
+        with_each_plain_type!(
+            $attempt: u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64
+        );
         $attempt!(String);
         $attempt!(Array);
     };

@@ -25,8 +25,12 @@ fn travels<V: Clone + PartialEq + std::fmt::Debug + 'static>(value: V) {
 proptest! {
     #[test]
     fn values_travel(
-        bytes: Vec<u8>, shorts: Vec<i16>, words: Vec<u32>, floats in prop::collection::vec(-1e9..1e9, 0..9),
-        wide: Vec<u128>, text: String,
+        bytes: Vec<u8>,
+        shorts: Vec<i16>,
+        words: Vec<u32>,
+        floats in prop::collection::vec(-1e9..1e9, 0..9),
+        wide: Vec<u128>,
+        text: String,
     ) {
         travels(bytes);
         travels(shorts.into_boxed_slice());

@@ -168,7 +168,8 @@ mod tests {
             for me in &all {
                 let partners = hosts.partners(*me, &living);
                 prop_assert!(partners.calls.len() <= 2);
-                let both: Vec<Pe> = partners.calls.iter().chain(&partners.called_by).copied().collect();
+                let both = partners.calls.iter().chain(&partners.called_by);
+                let both: Vec<Pe> = both.copied().collect();
                 let distinct: BTreeSet<_> = both.iter().collect();
                 prop_assert_eq!(distinct.len(), both.len());
                 prop_assert!(!both.contains(me));

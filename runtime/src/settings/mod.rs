@@ -262,7 +262,8 @@ impl Settings {
         let shown = format!("{:?}", detector.dead_after);
         let holds = detector.dead_after / 2 >= detector.heartbeat;
         let reason = format!(
-            "at least two heartbeats, of {:?} each, are expected: raise dead_after, or lower heartbeat",
+            "at least two heartbeats, of {:?} each, are expected: raise dead_after, or lower \
+             heartbeat",
             detector.heartbeat
         );
         demand(holds, "dead_after", shown, &reason)?;

@@ -1,6 +1,6 @@
 //! The classes of faults: what each does to a job, and what must hold then.
 //!
-//! | class | what is done | what must hold |
+//! | class | the fault | what must hold |
 //! |---|---|---|
 //! | `kill` | PEs but the root are killed | the right result |
 //! | `stop` | a PE, the root too, is stopped for 3 to 10 s | the right result, no PE lost |
@@ -10,7 +10,7 @@
 //! | `stderr` | standard error is full, closed, or not read | … no PE lost |
 //! | `descriptors` | 16 to 24 PEs on the TCP lane may open 40 files more | … no PE lost |
 //! | `launcher` | mpiexec is killed | the job ends |
-//! | `proxy` | what mpiexec has on a host is killed | the right result, or the job ends |
+//! | `proxy` | mpiexec's proxy on a host is killed | the right result, or the job ends |
 //! | `guard` | the guard of a PE, the root's too, is killed | the right result, or the job ends |
 //! | `start-up` | a process is killed, stopped or fails while the job starts | … by its deadline |
 //!
@@ -50,7 +50,7 @@ pub(crate) enum Expected {
 
 /// Where a job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Hosting {
     Here,
     /// A process on each host of [`super::hosts`].
     Hosts,
@@ -72,16 +72,16 @@ pub(crate) struct Plan {
     pub(crate) is_heard: bool,
 }
 
-/// What a plan is drawn for.
+/// What is known of a job before a plan for it is drawn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct JobFacts {
     /// Processes, where the class does not say how many.
     pub(crate) pes: u32,
     /// How long such a job takes from its beginning if it is left alone.
     pub(crate) usual: Duration,
     /// How long it takes to begin.
     pub(crate) start: Duration,
-    /// Whether the shortest of what may be drawn is.
+    /// Whether the shortest times are drawn.
     pub(crate) is_brief: bool,
 }
 
@@ -109,16 +109,16 @@ impl Class {
     }
 
     /// Where its job runs. Open MPI has a proxy on other hosts only.
-    pub(crate) fn place(self, family: Family, random: &mut Random) -> Place {
+    pub(crate) fn hosting(self, family: Family, random: &mut Random) -> Hosting {
         match self {
-            Class::Cut | Class::Loss => Place::Hosts,
-            Class::Proxy if family == Family::OpenMpi || random.coin() => Place::Hosts,
-            _ => Place::Here,
+            Class::Cut | Class::Loss => Hosting::Hosts,
+            Class::Proxy if family == Family::OpenMpi || random.coin() => Hosting::Hosts,
+            _ => Hosting::Here,
         }
     }
 
-    pub(crate) fn plan(self, random: &mut Random, shape: Shape) -> Plan {
-        let Shape { pes, usual, start, is_brief } = shape;
+    pub(crate) fn plan(self, random: &mut Random, facts: JobFacts) -> Plan {
+        let JobFacts { pes, usual, start, is_brief } = facts;
         let mut plan = Plan::undisturbed(pes);
         let mut seconds = |random: &mut Random, from, to| {
             let seconds = random.among(from..=if is_brief { from } else { to });
@@ -259,8 +259,8 @@ mod tests {
 
     /// What is drawn for some jobs of this class.
     fn plans(class: Class, is_brief: bool) -> Vec<Plan> {
-        let shape = Shape { pes: 4, usual: USUAL, start: Duration::from_millis(200), is_brief };
-        (0..200).map(|run| class.plan(&mut Random::new(7, run), shape)).collect()
+        let facts = JobFacts { pes: 4, usual: USUAL, start: Duration::from_millis(200), is_brief };
+        (0..200).map(|run| class.plan(&mut Random::new(7, run), facts)).collect()
     }
 
     fn deeds(class: Class) -> Vec<Deed> {

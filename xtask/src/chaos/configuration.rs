@@ -1,4 +1,4 @@
-//! The ways to run a job that are tried in turn: launcher, lane, program, skeleton.
+//! The ways to run a job, tried in turn: launcher, lane, program, skeleton.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ const QUADRATURE: Program = Program {
     tasks: 100,
     result: "9839707.230341071",
 };
-/// What is made of tiles is lost with the PEs that have them.
+/// The tiles of a matrix are lost with the PEs that hold them.
 const CHOLESKY_TILES: Program = Program {
     name: "cholesky_tiles",
     flags: "--size 2048 --tile 128",

@@ -1,4 +1,4 @@
-//! What is done to a job: to which of its processes, or to what it stands on, and when.
+//! One fault of a job: which of its processes, files or connections it hits, how, and when.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats, and who is killed by them.
+//! Random numbers that a seed repeats, and the PEs that they choose to kill.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
@@ -37,7 +37,7 @@ pub(crate) fn any_seed() -> u64 {
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A stream of its own for each number, so that one can be repeated without those before it.
+    /// Each number has its own stream, so that one job can be repeated without those before it.
     pub(crate) fn new(seed: u64, number: u32) -> Self {
         let mut random = Random(seed ^ (u64::from(number) << 32));
         random.next();

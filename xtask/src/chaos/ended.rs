@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::deed::Deed;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Judgement {
     Right,
     /// With an error, as it may.
     Ended,
-    /// And why.
+    /// With a wrong result, or an error that this class does not allow; and why.
     Wrong(String),
     Hung,
 }
@@ -17,18 +17,18 @@ pub(crate) enum Verdict {
 /// How a job ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    pub(crate) verdict: Verdict,
+    pub(crate) judgement: Judgement,
     /// From the launcher's start until all PEs had begun; nothing if they never had.
     pub(crate) started: Option<Duration>,
     /// From then on (or from the launcher's start) until the launcher had ended.
     pub(crate) took: Duration,
-    /// What was done to it, in order.
+    /// The faults that hit it, in order.
     pub(crate) done: Vec<Deed>,
     /// What its processes ran before the program.
     pub(crate) before: Option<String>,
     /// How many PEs were killed.
     pub(crate) killed: u64,
-    /// How many PEs were lost to which nothing was done.
+    /// How many PEs were lost that no fault had hit.
     pub(crate) innocents: usize,
     /// Tasks that were given out again, if the program says.
     pub(crate) replicas: Option<u64>,
@@ -41,9 +41,9 @@ pub(crate) struct Ended {
 impl Ended {
     /// One of which nothing else is known.
     #[cfg(test)]
-    pub(crate) fn new(verdict: Verdict, took: Duration, replicas: u64) -> Self {
+    pub(crate) fn new(judgement: Judgement, took: Duration, replicas: u64) -> Self {
         Ended {
-            verdict,
+            judgement,
             started: None,
             took,
             done: Vec::new(),
@@ -57,18 +57,18 @@ impl Ended {
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        let is_bad = matches!(self.verdict, Verdict::Wrong(_) | Verdict::Hung);
+        let is_bad = matches!(self.judgement, Judgement::Wrong(_) | Judgement::Hung);
         is_bad || self.innocents > 0 || !self.left.is_empty()
     }
 
     /// What happened, in a line.
     pub(crate) fn summary(&self) -> String {
         let seconds = self.took.as_secs_f64();
-        let mut text = match &self.verdict {
-            Verdict::Right => format!("{seconds:.2} s"),
-            Verdict::Ended => format!("ended after {seconds:.2} s"),
-            Verdict::Wrong(why) => format!("WRONG: {why}"),
-            Verdict::Hung => format!("HUNG after {seconds:.0} s"),
+        let mut text = match &self.judgement {
+            Judgement::Right => format!("{seconds:.2} s"),
+            Judgement::Ended => format!("ended after {seconds:.2} s"),
+            Judgement::Wrong(why) => format!("WRONG: {why}"),
+            Judgement::Hung => format!("HUNG after {seconds:.0} s"),
         };
         let done = self.done.iter().map(Deed::to_string).chain(self.before.clone());
         let done: Vec<_> = done.collect();

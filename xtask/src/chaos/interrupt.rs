@@ -1,5 +1,4 @@
-//! Ctrl-C, and `kill`: the job that runs is ended, what was made is removed, and the rest is not
-//! tried.
+//! Ctrl-C, and `kill`: the running job is ended, its files are removed, and no further job starts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! One job: it is started, listened to, disturbed, and waited for, but not for ever.
+//! One job: it is started, listened to, disturbed, and waited for until its deadline.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::class::{Expected, Plan};
 use super::deed::Deed;
-use super::ended::{Ended, Verdict};
+use super::ended::{Ended, Judgement};
 use super::hosts::Hosts;
 use super::leftover::{self, Folder};
 use super::log::Log;
@@ -56,19 +56,19 @@ impl Job<'_> {
         self.command.env("ULTRAMARINE_LOG", "info").env("NO_COLOR", "1");
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn().map_err(|error| cannot_start(&self.command, &error))?;
-        let mut watch = Watch::over(child);
-        let mut scene = Scene::new(&mark, &self.program, self.hosts, watch.child.id());
-        let ended = watch.until_the_end(&self, &mut scene);
+        let mut monitor = Monitor::over(child);
+        let mut scene = Scene::new(&mark, &self.program, self.hosts, monitor.child.id());
+        let ended = monitor.until_the_end(&self, &mut scene);
         let is_session_left = scene.is_session_left;
         // Whatever was done to the machine ends here.
         drop(scene);
-        let mut left = leftover::of_job(&mark, folder, &watch.shared_memory);
+        let mut left = leftover::of_job(&mark, folder, &monitor.shared_memory);
         if let Some(hosts) = self.hosts {
             hosts.heal()?;
             left.extend(hosts.clear()?);
         }
         let ended = ended?;
-        if is_session_left || ended.verdict == Verdict::Hung {
+        if is_session_left || ended.judgement == Judgement::Hung {
             left.retain(|what| !leftover::is_session_of_open_mpi(what));
         }
         Ok(Ended { left, ..ended })
@@ -80,11 +80,11 @@ impl Job<'_> {
     }
 
     /// What to think of a job that has ended by itself.
-    fn judge(&self, status: ExitStatus, log: &Log, is_disturbed: bool) -> Verdict {
-        let wrong = |why: String| Verdict::Wrong(why);
+    fn judge(&self, status: ExitStatus, log: &Log, is_disturbed: bool) -> Judgement {
+        let wrong = |why: String| Judgement::Wrong(why);
         if !status.success() {
             let may_fail = self.plan.expected == Expected::End && is_disturbed;
-            return if may_fail { Verdict::Ended } else { wrong(status.to_string()) };
+            return if may_fail { Judgement::Ended } else { wrong(status.to_string()) };
         }
         let Some(report) = &log.report else { return wrong("it prints no result".to_owned()) };
         let result = report["result"].to_string();
@@ -93,7 +93,7 @@ impl Job<'_> {
         } else if self.plan.is_heard && log.processes.len() < self.plan.pes as usize {
             wrong("not all PEs were heard to begin".to_owned())
         } else {
-            Verdict::Right
+            Judgement::Right
         }
     }
 }
@@ -114,7 +114,7 @@ enum Line {
 }
 
 /// A job that runs.
-struct Watch {
+struct Monitor {
     child: Child,
     lines: Receiver<Line>,
     log: Log,
@@ -122,13 +122,13 @@ struct Watch {
     shared_memory: BTreeSet<PathBuf>,
 }
 
-impl Watch {
+impl Monitor {
     fn over(mut child: Child) -> Self {
         let (sender, lines) = mpsc::channel();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         listen(stdout, sender.clone(), Line::Out);
         listen(stderr, sender, Line::Err);
-        Watch { child, lines, log: Log::default(), shared_memory: BTreeSet::new() }
+        Monitor { child, lines, log: Log::default(), shared_memory: BTreeSet::new() }
     }
 
     fn until_the_end(&mut self, job: &Job<'_>, scene: &mut Scene<'_>) -> Result<Ended> {
@@ -158,15 +158,19 @@ impl Watch {
             self.hear_the_rest();
         }
         let is_disturbed = !scene.done.is_empty() || job.plan.before.is_some();
-        let (verdict, details) = match status {
-            None => (Verdict::Hung, self.end(scene.mark)),
+        let (judgement, details) = match status {
+            None => (Judgement::Hung, self.end(scene.mark)),
             Some(status) => (job.judge(status, &self.log, is_disturbed), self.last_lines()),
         };
         let dead = self.log.number("dead").unwrap_or(0);
         Ok(Ended {
             // A job that may end is lost to all.
-            innocents: if verdict == Verdict::Ended { 0 } else { scene.innocents(&self.log, dead) },
-            verdict,
+            innocents: if judgement == Judgement::Ended {
+                0
+            } else {
+                scene.innocents(&self.log, dead)
+            },
+            judgement,
             started: begun.map(|begun| begun - start),
             took,
             done: std::mem::take(&mut scene.done),
@@ -201,7 +205,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Takes in what is said by the end of the job.
+    /// Reads the rest of the output, once the job has ended.
     fn hear_the_rest(&mut self) {
         let deadline = Instant::now() + LAST_WORDS;
         while Instant::now() < deadline && self.hear(TICK) {}
@@ -252,7 +256,7 @@ impl Watch {
     }
 }
 
-/// Passes the lines on, until there are no more or nobody wants them.
+/// Passes the lines on until the stream ends or the receiver is gone.
 fn listen(pipe: Option<impl Read + Send + 'static>, to: Sender<Line>, kind: fn(String) -> Line) {
     let Some(pipe) = pipe else { return };
     thread::spawn(move || {
@@ -304,7 +308,7 @@ mod tests {
         let kill = deed(30, Act::Kill(Target::Pe(1)));
         let ended = run_by(plan(vec![kill]), SCRIPT);
         assert_eq!(ended.done, [kill], "{}", ended.details);
-        assert_eq!(ended.verdict, Verdict::Right, "{}", ended.details);
+        assert_eq!(ended.judgement, Judgement::Right, "{}", ended.details);
         assert_eq!((ended.replicas, ended.killed, ended.innocents), (Some(2), 1, 0));
         assert!(ended.took >= kill.after);
         // The victim's child outlived it.
@@ -321,7 +325,7 @@ mod tests {
         let time = Duration::from_secs(1);
         let stop = deed(0, Act::Stop(Target::Pe(1), Some(time)));
         let ended = run_by(plan(vec![stop]), script);
-        assert_eq!((ended.verdict, ended.done), (Verdict::Right, vec![stop]));
+        assert_eq!((ended.judgement, ended.done), (Judgement::Right, vec![stop]));
         assert!(ended.took >= time);
     }
 
@@ -331,25 +335,25 @@ mod tests {
         let killed = || Plan { expected: Expected::End, ..plan(vec![kill]) };
         let begins = "for pe in 0 1; do echo the job begins: PE $pe of 2 is process $$ >&2; done;";
         let ended = run_by(killed(), &format!("{begins} sleep 1 & {begins} wait"));
-        assert_eq!((ended.verdict, ended.left.len()), (Verdict::Ended, 0));
+        assert_eq!((ended.judgement, ended.left.len()), (Judgement::Ended, 0));
         let orphan = run_by(killed(), &format!("{begins} sleep 1000 & {begins} wait; true"));
-        assert_eq!(orphan.verdict, Verdict::Hung);
+        assert_eq!(orphan.judgement, Judgement::Hung);
         let failing = run_by(plan(Vec::new()), &format!("{begins} exit 3"));
-        assert_eq!(failing.verdict, Verdict::Wrong("exit status: 3".to_owned()));
+        assert_eq!(failing.judgement, Judgement::Wrong("exit status: 3".to_owned()));
     }
 
     #[test]
     fn what_comes_out_is_judged() {
-        let verdict = |script: &str| run_by(plan(Vec::new()), script).verdict;
-        let wrong = |why: &str| Verdict::Wrong(why.to_owned());
+        let judgement = |script: &str| run_by(plan(Vec::new()), script).judgement;
+        let wrong = |why: &str| Judgement::Wrong(why.to_owned());
         let begins = |pe: u32| format!("echo the job begins: PE {pe} of 2 is process $$ >&2;");
         let right = begins(0) + &begins(1) + "echo '{\"result\": -3}'";
-        assert_eq!(verdict(&right), Verdict::Right);
+        assert_eq!(judgement(&right), Judgement::Right);
         let silent = begins(0) + "echo '{\"result\": -3}'";
-        assert_eq!(verdict(&silent), wrong("not all PEs were heard to begin"));
-        assert_eq!(verdict("echo '{\"result\": 4}'"), wrong("the result is 4 instead of -3"));
-        assert_eq!(verdict("echo '{\"result\": -3}'; exit 2"), wrong("exit status: 2"));
-        assert_eq!(verdict("echo nothing"), wrong("it prints no result"));
+        assert_eq!(judgement(&silent), wrong("not all PEs were heard to begin"));
+        assert_eq!(judgement("echo '{\"result\": 4}'"), wrong("the result is 4 instead of -3"));
+        assert_eq!(judgement("echo '{\"result\": -3}'; exit 2"), wrong("exit status: 2"));
+        assert_eq!(judgement("echo nothing"), wrong("it prints no result"));
     }
 
     #[test]
@@ -362,7 +366,7 @@ mod tests {
         while proc::marked(&mark).len() < 2 {
             thread::sleep(Duration::from_millis(1));
         }
-        let text = Watch::over(child).end(&mark);
+        let text = Monitor::over(child).end(&mark);
         assert!(text.contains("sleep 1000") && text.contains("last words"), "{text}");
         // A signal is heard in its own time.
         let killed = Instant::now();

@@ -1,4 +1,4 @@
-//! What a job leaves behind: processes, shared memory, files.
+//! What a job leaves behind and should not: processes, shared memory, files.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,25 +1,24 @@
-//! `cargo xtask chaos`: real jobs under a launcher, to which something is done from outside at
-//! random moments: processes are killed or stopped, the network between hosts is spoilt, and so on.
-//! The [classes](class) say what, and what must hold then. Each job must end in time and leave
-//! nothing behind.
+//! `cargo xtask chaos`: real jobs under a launcher, disturbed from outside at random moments:
+//! processes are killed or stopped, the network between hosts is spoilt, and so on. The
+//! [classes](class) say how, and what must hold then. Each job must end in time and leave nothing
+//! behind.
 //!
 //! | file | what |
 //! |---|---|
-//! | `class` | the classes of faults, and what is drawn for a job of each |
+//! | `class` | the classes of faults, and the plan of a job of each |
 //! | `configuration` | the ways to run a job: launcher, lane, program, skeleton |
-//! | `draw` | random numbers, and who is killed by them |
-//! | `deed`, `scene` | what is done to a job, and to which of its processes |
+//! | `draw` | random numbers, and the PEs that they choose to kill |
+//! | `deed`, `scene` | one fault of a job, and the processes that it can hit |
 //! | `hosts`, `burners` | four hosts whose network can be spoilt; busy processes |
 //! | `job`, `log`, `ended` | one job: run, listened to, judged |
 //! | `proc`, `leftover` | what the system knows of its processes, and what it left |
 //! | `table`, `tally` | the tables at the end: that of HdpH-RS §6.5 (table 6.5), and one of classes |
 //! | `interrupt` | Ctrl-C |
 //!
-//! A PE is not killed before the job has begun, except in the class `start-up`. From the log one
-//! learns when that is, and which process is which PE: a rank, and not the guard that stands
-//! between it and the launcher. PEs that are lost without a reason are read from the log as well
-//! (`PE 3 has died`,
-//! `PE 3 leaves: …`), and from the number of the dead in the program's report.
+//! A PE is not killed before the job has begun, except in the class `start-up`. The log says when
+//! that is, and which process is which PE: a rank, and not the guard between it and the launcher.
+//! It also says which PEs are lost without a reason (`PE 3 has died`, `PE 3 leaves: …`), and the
+//! program's report how many have died.
 
 mod burners;
 mod class;
@@ -43,10 +42,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use self::class::{Class, Place, Plan, Shape};
+use self::class::{Class, Hosting, JobFacts, Plan};
 use self::configuration::{Configuration, LaneChoice, PROGRAMS, ProgramChoice};
 use self::draw::Random;
-use self::ended::{Ended, Verdict};
+use self::ended::{Ended, Judgement};
 use self::hosts::Hosts;
 use self::job::Job;
 use self::leftover::Folder;
@@ -65,32 +64,33 @@ pub(crate) struct Arguments {
     /// How many jobs of each class to disturb, in turn over all configurations
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = number_of_runs)]
     runs: u32,
-    /// What is done to them, and how often if not --runs times: kill, stop, cut, loss, overload,
-    /// stderr, descriptors, launcher, proxy, guard, start-up [default: all]
+    /// The classes of faults, and how many jobs of each if not --runs: kill, stop, cut, loss,
+    /// overload, stderr, descriptors, launcher, proxy, guard, start-up [default: all]
     #[arg(long, value_name = "CLASS[=N],…", value_delimiter = ',')]
     classes: Vec<Share>,
-    /// Draw the shortest times of those that are drawn
+    /// Draw the shortest times only: stops, cuts, loss
     #[arg(long)]
     brief: bool,
-    /// Under whose launcher
+    /// The MPI whose launcher starts the jobs
     #[arg(long, value_enum, default_value_t = MpiChoice::All)]
     mpi: MpiChoice,
-    /// What carries the messages
+    /// The lane that carries the messages
     #[arg(long, value_enum, default_value_t = LaneChoice::All)]
     lane: LaneChoice,
-    /// Which example
+    /// The example that runs
     #[arg(long, value_enum, default_value_t = ProgramChoice::All)]
     program: ProgramChoice,
-    /// Draw the same faults and moments again [default: another one each time, which is printed]
+    /// Draw the faults and moments of this seed again [default: a new seed, which is printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Processes of each job, where the class does not say
-    #[arg(long, value_name = "P", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=64))]
+    #[arg(long, value_name = "P", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=64))]
     pes: u32,
     /// Cargo's profile; `dev` takes the programs as the tests build them
     #[arg(long, value_enum, default_value_t = Profile::Release)]
     profile: Profile,
-    /// Take the programs that are there
+    /// Take the programs as they are built already
     #[arg(long)]
     no_build: bool,
 }
@@ -155,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(chaos.conclude())
 }
 
-/// What is wanted of each class.
+/// How many jobs of each class are wanted.
 fn shares(chosen: &[Share]) -> Vec<Share> {
     if !chosen.is_empty() {
         return chosen.to_vec();
@@ -212,7 +212,7 @@ struct Chaos<'a> {
 #[derive(Clone)]
 struct Base {
     configuration: Configuration,
-    place: Place,
+    hosting: Hosting,
     start: Duration,
     usual: Duration,
 }
@@ -233,13 +233,13 @@ impl Chaos<'_> {
         for run in 0..runs.unwrap_or(self.arguments.runs) {
             let mut random = Random::new(self.seed, numbered + run);
             let index = (first as usize + run as usize) % fitting.len();
-            let place = class.place(fitting[index].mpi.family, &mut random);
-            if let Err(reason) = self.prepare(place)? {
+            let hosting = class.hosting(fitting[index].mpi.family, &mut random);
+            if let Err(reason) = self.prepare(hosting)? {
                 println!("{}: skipped: {reason}", class.name());
                 break;
             }
-            let ended = self.disturb(class, run, (&fitting[index], place), &mut random)?;
-            hangs += usize::from(ended.verdict == Verdict::Hung);
+            let ended = self.disturb(class, run, (&fitting[index], hosting), &mut random)?;
+            hangs += usize::from(ended.judgement == Judgement::Hung);
             if hangs >= HANGS_MAX {
                 println!("{HANGS_MAX} jobs have hung: the others of this class are not tried");
                 break;
@@ -249,55 +249,56 @@ impl Chaos<'_> {
     }
 
     /// Sees to it that jobs can run there; or says why they cannot.
-    fn prepare(&mut self, place: Place) -> Result<std::result::Result<(), String>> {
-        if place == Place::Hosts && self.hosts.is_none() {
+    fn prepare(&mut self, hosting: Hosting) -> Result<std::result::Result<(), String>> {
+        if hosting == Hosting::Hosts && self.hosts.is_none() {
             self.hosts = Some(Hosts::up()?);
         }
         Ok(match &self.hosts {
-            Some(Err(reason)) if place == Place::Hosts => Err(reason.clone()),
+            Some(Err(reason)) if hosting == Hosting::Hosts => Err(reason.clone()),
             _ => Ok(()),
         })
     }
 
     /// Runs a job that is left alone: what the others are compared with.
-    fn measure(&mut self, configuration: &Configuration, place: Place) -> Result<Base> {
-        let is_it = |base: &&Base| base.place == place && base.configuration == *configuration;
+    fn measure(&mut self, configuration: &Configuration, hosting: Hosting) -> Result<Base> {
+        let is_it = |base: &&Base| base.hosting == hosting && base.configuration == *configuration;
         if let Some(base) = self.bases.iter().find(is_it) {
             return Ok(base.clone());
         }
-        let plan = Plan::undisturbed(self.pes(place));
+        let plan = Plan::undisturbed(self.pes(hosting));
         let name = format!("free-{}", self.bases.len());
-        let ended = self.job((configuration, place), name, plan, None).run(&self.folder)?;
-        if ended.verdict != Verdict::Right || ended.has_failed() {
+        let ended = self.job((configuration, hosting), name, plan, None).run(&self.folder)?;
+        if ended.judgement != Judgement::Right || ended.has_failed() {
             ended.print_details();
             let text = format!("{configuration}: fails without failures: {}", ended.summary());
             return Err(Failure(text));
         }
         let (start, usual) = (ended.started.unwrap_or_default(), ended.took);
         println!("{configuration}  without failures {:.2} s", usual.as_secs_f64());
-        let base = Base { configuration: configuration.clone(), place, start, usual };
+        let base = Base { configuration: configuration.clone(), hosting, start, usual };
         self.bases.push(base.clone());
         Ok(base)
     }
 
-    /// Runs a job and does to it what is drawn.
+    /// Runs a job and disturbs it as drawn.
     fn disturb(
         &mut self,
         class: Class,
         run: u32,
-        (configuration, place): (&Configuration, Place),
+        (configuration, hosting): (&Configuration, Hosting),
         random: &mut Random,
     ) -> Result<Ended> {
-        let Base { start, usual, .. } = self.measure(configuration, place)?;
-        let (pes, is_brief) = (self.pes(place), self.arguments.brief);
-        let plan = class.plan(random, Shape { pes, usual, start, is_brief });
+        let Base { start, usual, .. } = self.measure(configuration, hosting)?;
+        let (pes, is_brief) = (self.pes(hosting), self.arguments.brief);
+        let plan = class.plan(random, JobFacts { pes, usual, start, is_brief });
         let (pes, delay) = (plan.pes, plan.delay);
         let name = format!("{}-{run}", class.name());
-        let ended = self.job((configuration, place), name, plan, Some(usual)).run(&self.folder)?;
-        let is_right = ended.verdict == Verdict::Right;
+        let ended =
+            self.job((configuration, hosting), name, plan, Some(usual)).run(&self.folder)?;
+        let is_right = ended.judgement == Judgement::Right;
         let expected = expected(configuration, (usual, pes), &ended) + delay;
         let slow = is_right && ended.took > expected;
-        let hosts = if place == Place::Hosts { ", on hosts" } else { "" };
+        let hosts = if hosting == Hosting::Hosts { ", on hosts" } else { "" };
         let slow_text = if slow { ", slow" } else { "" };
         let (class_name, summary) = (class.name(), ended.summary());
         println!("{class_name:<11} {:>5}  {configuration}  {summary}{hosts}{slow_text}", run + 1);
@@ -310,16 +311,16 @@ impl Chaos<'_> {
     }
 
     /// How many PEs a job has there, where the class does not say.
-    fn pes(&self, place: Place) -> u32 {
-        match place {
-            Place::Here => self.arguments.pes,
-            Place::Hosts => hosts::COUNT,
+    fn pes(&self, hosting: Hosting) -> u32 {
+        match hosting {
+            Hosting::Here => self.arguments.pes,
+            Hosting::Hosts => hosts::COUNT,
         }
     }
 
     fn job(
         &self,
-        (configuration, place): (&Configuration, Place),
+        (configuration, hosting): (&Configuration, Hosting),
         name: String,
         plan: Plan,
         usual: Option<Duration>,
@@ -330,7 +331,7 @@ impl Chaos<'_> {
         };
         let mpi = &configuration.mpi;
         let hosts = self.hosts.as_ref().and_then(|hosts| hosts.as_ref().ok());
-        let hosts = hosts.filter(|_| place == Place::Hosts);
+        let hosts = hosts.filter(|_| hosting == Hosting::Hosts);
         let here = || {
             let mut command = Command::new(&mpi.mpiexec);
             command.args(["-n", &plan.pes.to_string()]);

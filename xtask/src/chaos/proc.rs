@@ -1,5 +1,5 @@
-//! What the system knows of the processes of a job: those that have its mark in the environment
-//! that they were started with, since their parents may be others by now.
+//! What `/proc` says of the processes of a job. They are found by the job's mark in the environment
+//! that they were started with: their parents may be others by now.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! A job that runs, as far as something can be done to it.
+//! A running job as its disturber sees it: the processes that a fault can hit.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -111,7 +111,7 @@ impl<'a> Scene<'a> {
             Ok(pid) => pid,
             Err(outcome) => return outcome,
         };
-        // Afterwards it cannot be seen who they were.
+        // Afterwards `/proc` does not say any more which these were.
         let lost = match target {
             Target::Pe(pe) | Target::Guard(pe) => BTreeSet::from([pe]),
             Target::Proxy(_) => proc::ranks_below(pid, self.mark),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::configuration::Configuration;
-use super::ended::{Ended, Verdict};
+use super::ended::{Ended, Judgement};
 
 /// What became of the jobs of one configuration.
 pub(crate) struct Row {
     configuration: Configuration,
-    /// What a job takes if nobody is killed.
+    /// How long a job takes if no PE is killed.
     usual: Duration,
     runs: usize,
     /// How many PEs were killed, job by job.
@@ -33,11 +33,11 @@ impl Row {
         self.runs += 1;
         self.killed.push(ended.killed);
         self.replicas.extend(ended.replicas);
-        match ended.verdict {
-            Verdict::Right => self.took.push(ended.took.as_millis() as u64),
+        match ended.judgement {
+            Judgement::Right => self.took.push(ended.took.as_millis() as u64),
             // None of these may end with an error.
-            Verdict::Wrong(_) | Verdict::Ended => self.wrong += 1,
-            Verdict::Hung => self.hung += 1,
+            Judgement::Wrong(_) | Judgement::Ended => self.wrong += 1,
+            Judgement::Hung => self.hung += 1,
         }
         self.slow += usize::from(slow);
         self.left += ended.left.len();
@@ -147,8 +147,8 @@ mod tests {
     use crate::chaos::configuration::SUM_EULER;
     use crate::mpi::{Family, Mpi};
 
-    fn ended(verdict: Verdict, millis: u64, replicas: u64) -> Ended {
-        Ended::new(verdict, Duration::from_millis(millis), replicas)
+    fn ended(judgement: Judgement, millis: u64, replicas: u64) -> Ended {
+        Ended::new(judgement, Duration::from_millis(millis), replicas)
     }
 
     #[test]
@@ -157,10 +157,10 @@ mod tests {
         let configuration =
             Configuration { mpi, lane: "tcp", program: SUM_EULER, skeleton: "par-map" };
         let mut row = Row::new(configuration, Duration::from_millis(900));
-        row.add(&ended(Verdict::Right, 1000, 2), false);
-        row.add(&Ended { killed: 2, ..ended(Verdict::Right, 3250, 7) }, true);
-        row.add(&ended(Verdict::Right, 1500, 0), false);
-        row.add(&ended(Verdict::Hung, 30_000, 9), false);
+        row.add(&ended(Judgement::Right, 1000, 2), false);
+        row.add(&Ended { killed: 2, ..ended(Judgement::Right, 3250, 7) }, true);
+        row.add(&ended(Judgement::Right, 1500, 0), false);
+        row.add(&ended(Judgement::Hung, 30_000, 9), false);
         let table = table(&[row]);
         let words: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
         let numbers = "4 0 2 7 9 0.90 1.50 3.25 1 0 1 0";

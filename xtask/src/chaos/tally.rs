@@ -1,7 +1,7 @@
-//! The table of classes: what became of the jobs of each, by launcher.
+//! The table of classes: how the jobs of each class ended, by launcher.
 
 use super::class::Class;
-use super::ended::{Ended, Verdict};
+use super::ended::{Ended, Judgement};
 use super::table::aligned;
 use crate::mpi::Family;
 
@@ -49,11 +49,11 @@ impl Tally {
     fn add(&mut self, ended: &Ended, slow: bool) {
         self.jobs += 1;
         self.disturbed += usize::from(!ended.done.is_empty() || ended.before.is_some());
-        match ended.verdict {
-            Verdict::Right => self.right += 1,
-            Verdict::Ended => self.ended += 1,
-            Verdict::Wrong(_) => self.wrong += 1,
-            Verdict::Hung => self.hung += 1,
+        match ended.judgement {
+            Judgement::Right => self.right += 1,
+            Judgement::Ended => self.ended += 1,
+            Judgement::Wrong(_) => self.wrong += 1,
+            Judgement::Hung => self.hung += 1,
         }
         self.left += ended.left.len();
         self.innocents += ended.innocents;
@@ -126,23 +126,23 @@ mod tests {
 
     #[test]
     fn a_line_counts_what_became_of_the_jobs_of_a_class() {
-        let ended = |verdict| Ended::new(verdict, Duration::from_secs(1), 0);
+        let ended = |judgement| Ended::new(judgement, Duration::from_secs(1), 0);
         let mut tally = Tally::new(Class::StartUp, Family::OpenMpi);
         assert!(tally.is_idle());
-        tally.add(&ended(Verdict::Right), true);
-        tally.add(&Ended { before: Some("x".to_owned()), ..ended(Verdict::Ended) }, false);
+        tally.add(&ended(Judgement::Right), true);
+        tally.add(&Ended { before: Some("x".to_owned()), ..ended(Judgement::Ended) }, false);
         assert!(!tally.has_failed() && !tally.is_idle());
-        tally.add(&Ended { innocents: 2, ..ended(Verdict::Right) }, false);
+        tally.add(&Ended { innocents: 2, ..ended(Judgement::Right) }, false);
         assert!(tally.has_failed());
-        tally.add(&ended(Verdict::Hung), false);
+        tally.add(&ended(Judgement::Hung), false);
         let tallies = [tally];
         let table = table(&tallies);
         let words: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(words.join(" "), "start-up Open MPI 4 1 2 1 0 1 0 2 1");
         assert_eq!(
             total(&tallies),
-            "4 jobs, 1 of them disturbed: 2 right results, 1 ended, 0 wrong, 1 hung, 0 left behind, \
-             2 innocents lost, 1 slow"
+            "4 jobs, 1 of them disturbed: 2 right results, 1 ended, 0 wrong, 1 hung, 0 left \
+             behind, 2 innocents lost, 1 slow"
         );
     }
 }

@@ -53,8 +53,8 @@ pub enum JobError {
     },
     /// The other PEs consider this one dead, and go on without it.
     #[error(
-        "{me} leaves: the others hold it for dead, since it did not answer in time (it was stopped, \
-         or cut off; `dead_after` says how long they wait)"
+        "{me} leaves: the others hold it for dead, since it did not answer in time (it was \
+         stopped, or cut off; `dead_after` says how long they wait)"
     )]
     Expelled {
         /// The PE that leaves.

@@ -236,8 +236,9 @@ fn report(pe: &Processor, worker: usize, activity: &Activity, waited: Duration) 
     tracing::warn!(
         pe = me.number(),
         "worker {worker} on {host}: the task {name} has blocked its thread for {} s, and computes \
-         nothing: no other task can run there. Have it await what it waits for (`cx.sleep`, a task's \
-         future, a channel of the `futures` crate), and leave calls that wait to a `std::thread`",
+         nothing: no other task can run there. Have it await what it waits for (`cx.sleep`, a \
+         task's future, a channel of the `futures` crate), and leave calls that wait to a \
+         `std::thread`",
         waited.as_secs()
     );
 }

@@ -22,10 +22,10 @@ use serde::{Serialize, de::DeserializeOwned};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel from PE to PE",
     label = "an argument or a result of a task is not `Portable`",
-    note = "for a type of your own: `#[derive(serde::Serialize, serde::Deserialize)]`; for a type of \
-            another crate: that crate's feature `serde`, if it has one",
-    note = "references, `Rc` and borrowed data cannot travel: pass a `String` for a `&str`, a `Vec` for \
-            a slice, the value itself for an `Rc`",
+    note = "for a type of your own: `#[derive(serde::Serialize, serde::Deserialize)]`; for a type \
+            of another crate: that crate's feature `serde`, if it has one",
+    note = "references, `Rc` and borrowed data cannot travel: pass a `String` for a `&str`, a \
+            `Vec` for a slice, the value itself for an `Rc`",
     note = "an error without serde travels as its text: return `Result<T, ultramarine::Failure>`"
 )]
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}

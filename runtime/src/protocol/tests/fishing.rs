@@ -13,9 +13,8 @@ fn a_fish_is_answered_with_a_task() {
     let task = world.spawn(0, Distance::ONE, 5);
     assert!(world.tick(1, true).is_some());
     let fish = world.deliver_only();
-    assert!(
-        matches!(fish.message, Message::Fish(fish) if fish.thief == pe(1) && fish.need == Need::Starving)
-    );
+    let Message::Fish(request) = fish.message else { panic!("{:?}", fish.message) };
+    assert!(request.thief == pe(1) && request.need == Need::Starving);
     world.now += Duration::from_micros(3);
     let schedule = world.deliver_only();
     assert!(matches!(schedule.message, Message::Schedule { .. }));

@@ -195,8 +195,8 @@ fn longest_turn() {
             if let (Some(half), Some(most), Some(last)) = (at(500), at(999), turns.last()) {
                 let (sum, count) = (turns.iter().sum::<Duration>(), turns.len());
                 println!(
-                    "  {what} in {count} turns: {sum:.1?} in all, half below {half:.1?}, 99.9 % below \
-                     {most:.1?}, longest {last:.1?}"
+                    "  {what} in {count} turns: {sum:.1?} in all, half below {half:.1?}, 99.9 % \
+                     below {most:.1?}, longest {last:.1?}"
                 );
             }
         }

@@ -88,8 +88,8 @@ impl Probe {
         if self.has_ended() {
             return mend;
         }
-        "see that the launcher gets to every host (as by `ssh HOST true`, without a password), and that \
-         the hosts can call each other (a firewall? ULTRAMARINE_PORTS, ULTRAMARINE_LOG=info)"
+        "see that the launcher gets to every host (as by `ssh HOST true`, without a password), and \
+         that the hosts can call each other (a firewall? ULTRAMARINE_PORTS, ULTRAMARINE_LOG=info)"
     }
 
     /// Why it came to nothing.
@@ -235,7 +235,8 @@ mod tests {
         let one = json!({ "pes": 3, "hosts": [host], "network": "ib0 10.1.0.1/16" });
         assert_eq!(
             world(&job(vec![one], true)).0.to_string(),
-            "ok       world     L makes one world of 3 processes on one host, connected over ib0 10.1.0.1/16"
+            "ok       world     L makes one world of 3 processes on one host, connected over ib0 \
+             10.1.0.1/16"
         );
         let alone = json!({ "pes": 1, "hosts": [] });
         let three = world(&job(vec![alone.clone(), alone.clone(), alone], true)).0;
@@ -258,11 +259,11 @@ mod tests {
         });
         assert_eq!(started.get(), 1);
         let lines: Vec<_> = checks.iter().map(Check::to_string).collect();
-        let start = "wrong    world     L: a job of 3 processes did not end (ssh: Connection refused): \
-                     see that the launcher gets to every host ";
+        let start = "wrong    world     L: a job of 3 processes did not end (ssh: Connection \
+                     refused): see that the launcher gets to every host ";
         assert!(lines[0].starts_with(start), "{lines:?}");
-        let skipped = "warning  deaths    not tried, since the first small job did not end: mend that \
-                       first";
+        let skipped = "warning  deaths    not tried, since the first small job did not end: mend \
+                       that first";
         assert_eq!(lines[1..], [skipped]);
         started.set(0);
         with_jobs(|_, _| {
@@ -285,7 +286,9 @@ mod tests {
 
     #[test]
     fn clocks_matter_between_hosts_only() {
-        let host = |name: &str, ahead_us: i64| json!({ "name": name, "ahead_us": ahead_us, "took_us": 200 });
+        fn host(name: &str, ahead_us: i64) -> serde_json::Value {
+            json!({ "name": name, "ahead_us": ahead_us, "took_us": 200 })
+        }
         assert!(clocks(&[host("a", 0)]).is_none());
         let near = clocks(&[host("a", 0), host("b", 300)]).expect("two hosts");
         assert_eq!(near.to_string(), "ok       clocks    the hosts' clocks agree within 0.3 ms");

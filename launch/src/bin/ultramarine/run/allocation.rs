@@ -86,8 +86,8 @@ impl Allocation {
                     asked: format!("{processes} processes are asked for"),
                     has: format!("allocation {job} has room for {room} ({variable})"),
                     mend: format!(
-                        "ask Slurm for more (sbatch -n {processes}), for fewer here, or let several \
-                         share a CPU with SLURM_OVERCOMMIT=1"
+                        "ask Slurm for more (sbatch -n {processes}), for fewer here, or let \
+                         several share a CPU with SLURM_OVERCOMMIT=1"
                     ),
                 })
             }

@@ -9,7 +9,8 @@ pub(crate) enum RunError {
     NoProgram { name: String, hint: String },
     #[error("there is no file `{}`: build the program first, or mend the path", .0.display())]
     NoFile(PathBuf),
-    #[error("`{}` cannot be executed: if it is the right file, `chmod +x` makes it a program", .0.display())]
+    #[error("`{}` cannot be executed: if it is the right file, `chmod +x` makes \
+             it a program", .0.display())]
     NotExecutable(PathBuf),
     #[error(
         "`{}` is no binary ({reason}), so that it cannot be seen which MPI it needs: name the \
@@ -18,8 +19,8 @@ pub(crate) enum RunError {
     NotElf { program: PathBuf, reason: String },
     #[error(
         "`{}` is linked with no MPI library: build it with the default features of `ultramarine` \
-         (MPICC names the MPI's compiler wrapper), or start it as it is, with ULTRAMARINE_PES=4 for \
-         four PEs in one process", .0.display()
+         (MPICC names the MPI's compiler wrapper), or start it as it is, with ULTRAMARINE_PES=4 \
+         for four PEs in one process", .0.display()
     )]
     NoMpi(PathBuf),
     #[error(
@@ -44,8 +45,8 @@ pub(crate) enum RunError {
     #[error("srun cannot be used ({0}): load Slurm's module, or leave out `--launcher srun`")]
     NoSrun(String),
     #[error(
-        "{launcher} cannot start `{}`, which is linked with {family} ({library}): each process would \
-         be a world of its own. {mend}", .program.display()
+        "{launcher} cannot start `{}`, which is linked with {family} ({library}): each process \
+         would be a world of its own. {mend}", .program.display()
     )]
     WrongLauncher {
         launcher: String,
@@ -64,31 +65,34 @@ pub(crate) enum RunError {
     #[error("{0}")]
     Contradiction(String),
     #[error(
-        "--hosts: `{host}` stands for no address: mend the name, or use the one the name service has"
+        "--hosts: `{host}` stands for no address: mend the name, or use the one the name service \
+         has"
     )]
     NoAddress { host: String },
     #[error(
-        "`{host}` cannot be reached ({reason}): see that `{agent} {host} true` works without a password"
+        "`{host}` cannot be reached ({reason}): see that `{agent} {host} true` works without a \
+         password"
     )]
     Unreachable { host: String, reason: String, agent: String },
     #[error(
-        "--hosts names `{host}`, and allocation {job} has {list} (SLURM_JOB_NODELIST): name hosts of \
-         these, or ask Slurm for that one (sbatch --nodelist={host})"
+        "--hosts names `{host}`, and allocation {job} has {list} (SLURM_JOB_NODELIST): name hosts \
+         of these, or ask Slurm for that one (sbatch --nodelist={host})"
     )]
     NotAllocated { host: String, job: String, list: String },
     #[error(
-        "--bind {bind} was asked for, but this cluster's Slurm does not bind (TaskPlugin = {plugin}): \
-         ask its administrator, or leave out --bind"
+        "--bind {bind} was asked for, but this cluster's Slurm does not bind (TaskPlugin = \
+         {plugin}): ask its administrator, or leave out --bind"
     )]
     DoesNotBind { bind: &'static str, plugin: String },
     #[error(
-        "this job has {components} components (SLURM_HET_SIZE), and srun would use the first alone: \
-         start it as slurm/heterogeneous.sbatch does, or name them after `--`, as in --het-group=0,1"
+        "this job has {components} components (SLURM_HET_SIZE), and srun would use the first \
+         alone: start it as slurm/heterogeneous.sbatch does, or name them after `--`, as in \
+         --het-group=0,1"
     )]
     Heterogeneous { components: u32 },
     #[error(
-        "this job has {components} components (SLURM_HET_SIZE), and {} would start on the first alone: \
-         only srun starts on several, as in slurm/heterogeneous.sbatch", .launcher.display()
+        "this job has {components} components (SLURM_HET_SIZE), and {} would start on the first \
+         alone: only srun starts on several, as in slurm/heterogeneous.sbatch", .launcher.display()
     )]
     NotOfComponents { components: u32, launcher: PathBuf },
     #[error(

@@ -231,7 +231,8 @@ mod tests {
         assert_eq!(
             srun(&each, Some(&allocation)),
             format!(
-                "{start} --ntasks=4 --ntasks-per-node=2 --cpus-per-task=8 --cpu-bind=ldoms -f p 'a b'"
+                "{start} --ntasks=4 --ntasks-per-node=2 --cpus-per-task=8 --cpu-bind=ldoms -f p \
+                 'a b'"
             )
         );
     }
@@ -262,8 +263,8 @@ mod tests {
         assert_eq!(open_mpi(&shape(4)), format!("L -n 4 --bind-to none {rest}"));
         assert_eq!(
             open_mpi(&on_two_hosts()),
-            "L -n 3 --bind-to socket --host a:2,b:1 -x ULTRAMARINE_LOG -x 'ULTRAMARINE_BIND=package' \
-             -f p 'a b'"
+            "L -n 3 --bind-to socket --host a:2,b:1 -x ULTRAMARINE_LOG -x \
+             'ULTRAMARINE_BIND=package' -f p 'a b'"
         );
         let part = Shape { nodes: Some(2), ..shape(5) };
         assert_eq!(open_mpi(&part), format!("L -n 5 --bind-to none --map-by ppr:3:node {rest}"));

@@ -163,7 +163,8 @@ impl Wish {
     ) -> Result<Option<u32>, RunError> {
         match (self.nodes, named) {
             (Some(asked), named) if named > 0 && asked != named => Err(contradiction(format!(
-                "--nodes asks for {asked} hosts, and --hosts names {named}: leave out one of the two"
+                "--nodes asks for {asked} hosts, and --hosts names {named}: leave out one of the \
+                 two"
             ))),
             (Some(asked), 0) if asked > 1 && allocation.is_none() => Err(RunError::TooSmall {
                 asked: format!("{asked} hosts are asked for"),

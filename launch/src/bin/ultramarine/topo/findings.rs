@@ -31,13 +31,15 @@ impl<'a> Findings<'a> {
     pub(super) fn json(&self) -> Value {
         let distances = self.topology.radii().iter().skip(1).rev().map(ToString::to_string);
         let doubts = latency::doubts(&self.latency);
+        let upkeep = self.statistics.as_ref();
+        let upkeep = upkeep.map(|s| json!({ "sum": s.upkeep, "most": s.upkeep_most }));
         json!({
             "pes": (0..self.topology.pes()).map(|pe| self.pe(Pe::new(pe))).collect::<Vec<_>>(),
             "distances": distances.collect::<Vec<_>>(),
             "latency": self.latency.iter().rev().map(row).collect::<Vec<_>>(),
             "warnings": doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "network": self.network,
-            "upkeep": self.statistics.as_ref().map(|s| json!({ "sum": s.upkeep, "most": s.upkeep_most })),
+            "upkeep": upkeep,
         })
     }
 
@@ -59,7 +61,8 @@ impl<'a> Findings<'a> {
         let (opened, accepted) = (most.connections_opened, most.connections_accepted);
         writeln!(
             f,
-            "so far a PE has opened {opened} at most, and accepted {accepted}; all together opened {}",
+            "so far a PE has opened {opened} at most, and accepted {accepted}; all together opened \
+             {}",
             sum.connections_opened
         )
     }
@@ -149,10 +152,10 @@ mod tests {
     fn a_near_pe_that_answers_late_is_warned_of() {
         let topology = two_hosts();
         let odd = findings(&topology, [40, 41, 42, 43], [20, 21, 22, 23]);
-        let doubt = "PEs that share a host, at distance 1/2, answer later (half of them after 41.0 µs) \
-                     than those at distance 1 (21.0 µs): this level makes no difference, or the wrong \
-                     one. If that is so each time, look whether a host runs more processes than it has \
-                     cores";
+        let doubt = "PEs that share a host, at distance 1/2, answer later (half of them after 41.0 \
+                     µs) than those at distance 1 (21.0 µs): this level makes no difference, or \
+                     the wrong one. If that is so each time, look whether a host runs more \
+                     processes than it has cores";
         assert_eq!(warnings(&odd), (format!("warning: {doubt}\n"), json!([doubt])));
         let even = findings(&topology, [20, 21, 22, 23], [40, 41, 42, 43]);
         assert_eq!(warnings(&even), (String::new(), json!([])));
@@ -174,7 +177,8 @@ mod tests {
             ]
         );
         let near = json!({
-            "distance": "1/2", "share": "host", "pairs": 2, "round_trips": 4, "p50_us": 21.0, "p99_us": 23.0
+            "distance": "1/2", "share": "host", "pairs": 2, "round_trips": 4,
+            "p50_us": 21.0, "p99_us": 23.0
         });
         assert_eq!(findings.json()["latency"][1], near);
     }

@@ -225,7 +225,8 @@ proptest! {
         seed: u64,
     ) {
         let network = bad_network(3, frame_bytes, faults, seed);
-        let flow = PortSettings { window_frames, credit_bytes_max, backlog_bytes_max, ..settings() };
+        let flow =
+            PortSettings { window_frames, credit_bytes_max, backlog_bytes_max, ..settings() };
         run([network, vec![]], flow, &messages, &[])?;
     }
 

@@ -62,9 +62,9 @@ pub(super) fn draw(job: &Topology, latency: &[Latency]) -> String {
     for block in &layout.blocks {
         boxes = boxes.add(draw_block(block, distances.len() - 1));
     }
-    let about = "Each box holds those to its right. PEs in different boxes of a column are as far from \
-                 each other as the scale above says. Power is the number of worker threads, times their \
-                 speed where that was measured.";
+    let about = "Each box holds those to its right. PEs in different boxes of a column are as far \
+                 from each other as the scale above says. Power is the number of worker threads, \
+                 times their speed where that was measured.";
     let document = Document::new()
         .set("viewBox", (0, 0, width, height))
         .set("width", width)

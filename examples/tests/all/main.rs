@@ -1,0 +1,25 @@
+//! The examples as their users see them: results, reports, error texts, exit codes; alone and under
+//! the launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
+//!
+//! One program for all, so that one is linked. No test needs a process of its own: each starts
+//! those that it looks at.
+
+mod cholesky_tiles;
+mod common;
+mod faults;
+mod fibonacci;
+#[cfg(feature = "mpi")]
+mod guest;
+mod knapsack;
+mod liouville;
+mod mandelbrot;
+mod maxclique;
+mod merge_sort;
+mod output;
+mod progress;
+mod quadrature;
+mod queens;
+mod stencil;
+mod sum_euler;
+mod sweep;
+mod uts;

@@ -1,0 +1,54 @@
+//! What a user sees of a program whose output cannot be written.
+
+use std::ffi::OsString;
+use std::process::Command;
+use ultramarine_testkit::{alone, run};
+
+const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
+
+/// The command behind a shell that redirects something.
+fn redirected(command: &Command, redirection: &str) -> Command {
+    let script = format!("exec \"$@\" {redirection}");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
+/// A program of two PEs as threads; and as processes, where there is a launcher: there each of them
+/// is redirected.
+fn commands(redirection: &str) -> Vec<Command> {
+    let flags = "--board 8 --supervised --threads 1 --json";
+    let mut commands = vec![redirected(&alone(QUEENS, &format!("{flags} --pes 2")), redirection)];
+    if let Some(bare) = crate::common::launched("sh", 2, "-c") {
+        let mut command = Command::new(bare.get_program());
+        let words = redirected(&alone(QUEENS, flags), redirection);
+        command.args(["-n", "2", "sh"]).args(words.get_args().map(OsString::from));
+        for (name, value) in bare.get_envs() {
+            value.map(|value| command.env(name, value));
+        }
+        commands.push(command);
+    }
+    commands
+}
+
+#[test]
+fn a_full_disk_of_standard_error_changes_nothing() {
+    for mut command in commands("2>/dev/full") {
+        let report = run(command.env("ULTRAMARINE_LOG", "debug")).report();
+        assert_eq!(report["result"], 92, "{command:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_of_standard_output_is_an_error_that_says_so() {
+    for mut command in commands(">/dev/full") {
+        let ended = run(&mut command);
+        ended.fails_with("standard output cannot be written (No space left on device");
+    }
+}

@@ -1,0 +1,42 @@
+//! The lines by which programs say how far they are, where there is no terminal.
+
+use ultramarine_testkit::{alone, run_until};
+
+// These runs would take hours; each is killed after its first line.
+
+#[test]
+fn a_line_says_how_many_tasks_have_been_started_and_of_how_many() {
+    const EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
+    const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
+    for (program, flags, of_all) in [
+        (EULER, "--upto 1000000 --tasks 100000 --skeleton par-map-sliced", "/25000"),
+        (EULER, "--upto 1000000 --tasks 100000 --skeleton par-map-sliced --partial", "/100000"),
+        (LIOUVILLE, "--upto 100000000000 --tasks 200000 --skeleton par-map-chunked", "/50000"),
+    ] {
+        let flags = format!("{flags} --pes 2 --threads 2 --progress");
+        let line = run_until(&mut alone(program, &flags), "tasks started after");
+        let (started, rest) = line.split_once(' ').expect("there are words");
+        let started = started.strip_suffix(of_all).unwrap_or_else(|| panic!("{flags}: {line}"));
+        assert!(started.parse::<u64>().is_ok_and(|started| started > 0), "{flags}: {line}");
+        assert!(rest.starts_with("tasks started after"), "{flags}: {line}");
+    }
+}
+
+#[test]
+fn who_divides_shows_how_many_tasks_have_been_started() {
+    const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
+    const FIBONACCI: &str = env!("CARGO_BIN_EXE_fibonacci");
+    const MANDELBROT: &str = env!("CARGO_BIN_EXE_mandelbrot");
+    for (program, flags) in [
+        (QUEENS, "--board 20"),
+        (QUEENS, "--board 20 --skeleton push-divide-and-conquer"),
+        (FIBONACCI, "--n 70"),
+        (MANDELBROT, "--width 20000 --height 20000 --depth 200000"),
+    ] {
+        // The only thread is busy with it.
+        let flags = format!("{flags} --pes 1 --threads 1 --progress");
+        let line = run_until(&mut alone(program, &flags), "tasks started after");
+        let started = line.split_once(' ').and_then(|(started, _)| started.parse::<u64>().ok());
+        assert!(started.is_some(), "{flags}: {line}");
+    }
+}

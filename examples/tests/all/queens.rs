@@ -1,0 +1,105 @@
+//! `queens` as its user sees it. The values are those of OEIS A000170.
+
+use crate::common::DIVISIONS;
+use std::process::Command;
+use ultramarine_testkit::{alone, run};
+
+/// `queens` with these flags, in an environment without launchers and settings.
+fn queens(flags: &str) -> Command {
+    alone(env!("CARGO_BIN_EXE_queens"), flags)
+}
+
+#[test]
+fn every_skeleton_on_every_lane_gives_the_number() {
+    for lane in ["memory", "tcp"] {
+        for skeleton in DIVISIONS {
+            for more in ["", "--supervised", "--threshold 2"] {
+                let flags = format!("--board 8 --pes 3 --threads 1 --json --lane {lane} {more}");
+                let report = run(queens(&flags).args(["--skeleton", skeleton])).report();
+                assert_eq!(report["result"], 92, "{flags} {skeleton}");
+                assert_eq!(report["skeleton"], skeleton);
+                assert_eq!(report["supervised"], more == "--supervised");
+            }
+        }
+    }
+}
+
+#[test]
+fn boards_of_every_size_and_threshold_are_right() {
+    for (board, expected) in [(1, 1), (2, 0), (3, 0), (4, 2), (8, 92)] {
+        for threshold in [0, 1, 3, 4_000_000_000_u32] {
+            for skeleton in DIVISIONS {
+                let flags =
+                    format!("--board {board} --threshold {threshold} --pes 2 --threads 1 --json");
+                let report = run(queens(&flags).args(["--skeleton", skeleton])).report();
+                assert_eq!(report["result"], expected, "{board}, {skeleton} down to {threshold}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_board_of_the_paper_has_its_number() {
+    for flags in ["", "--supervised", "--skeleton push-divide-and-conquer --supervised"] {
+        let report = run(&mut queens(&format!("--board 14 --pes 2 --json {flags}"))).report();
+        assert_eq!(report["result"], 365_596, "{report}");
+        assert_eq!(report["replicas"], 0);
+    }
+}
+
+#[test]
+fn without_division_nothing_leaves_the_root() {
+    for skeleton in ["par-divide-and-conquer", "push-divide-and-conquer"] {
+        let flags =
+            format!("--board 9 --threshold 0 --pes 3 --threads 1 --json --skeleton {skeleton}");
+        let report = run(&mut queens(&flags)).report();
+        assert_eq!((&report["result"], &report["tasks"]), (&352.into(), &1.into()), "{report}");
+    }
+}
+
+#[test]
+fn only_the_first_rows_are_placed() {
+    let flags = "--board 10 --pes 3 --threads 1 --json --skeleton push-divide-and-conquer";
+    let report = run(&mut queens(flags)).report();
+    assert_eq!(report["result"], 724);
+    // Of the 10 + 72 boards with one or two queens, those that were drawn for another PE.
+    let tasks = report["tasks"].as_u64().expect("a number of tasks");
+    assert!((1..=82).contains(&tasks), "{report}");
+    assert_eq!(report["steals"], serde_json::json!({}));
+}
+
+#[test]
+fn words_and_hierarchy_are_shown() {
+    let flags = "--board 8 --pes 2 --threads 1 --show-topology --progress --supervised";
+    let ended = run(&mut queens(flags));
+    assert!(ended.is_success, "{}", ended.err);
+    assert!(ended.out.contains("PE 1: rank 1"), "{}", ended.out);
+    assert!(ended.out.contains("queens (par-divide-and-conquer): 92"), "{}", ended.out);
+}
+
+#[test]
+fn flags_that_cannot_be_are_refused() {
+    for (flags, text) in [
+        ("--board 0", "invalid value '0' for '--board <N>': 0 is not in 1..=20"),
+        ("--board 21", "invalid value '21' for '--board <N>': 21 is not in 1..=20"),
+        ("--board -8", "'--board <N>': -8 is not in 1..=20"),
+        ("--threshold -1", "'--threshold <T>': -1 is not in 0..=4294967295"),
+        ("--threshold 4294967296", "'--threshold <T>': 4294967296 is not in 0..=4294967295"),
+        ("--skeleton par-map", "'--skeleton <SKELETON>'"),
+        ("--pes 0", "'--pes <P>'"),
+    ] {
+        run(&mut queens(flags)).fails_with(text);
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn any_number_of_ranks_gives_the_number() {
+    for ranks in 1..=3 {
+        let flags = "--board 10 --supervised --json";
+        let program = env!("CARGO_BIN_EXE_queens");
+        let Some(mut command) = crate::common::launched(program, ranks, flags) else { return };
+        let report = run(&mut command).report();
+        assert_eq!((&report["result"], &report["pes"]), (&724.into(), &ranks.into()));
+    }
+}

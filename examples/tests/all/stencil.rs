@@ -1,0 +1,116 @@
+//! `stencil` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
+//! (without it those tests say so and pass).
+
+use serde_json::Value;
+use std::process::Command;
+use ultramarine_testkit::{alone, run};
+
+const STENCIL: &str = env!("CARGO_BIN_EXE_stencil");
+
+/// Small plates: with less rows than PEs, with bands of one row, and with rounds of several
+/// lengths.
+const PLATES: [&str; 4] = [
+    "--rows 2 --columns 3 --steps 7",
+    "--rows 3 --columns 40 --steps 50 --round 1",
+    "--rows 50 --columns 60 --steps 100 --round 33 --seed 2",
+    "--rows 61 --columns 512 --steps 200",
+];
+
+/// `stencil` with these flags, in an environment without launchers and settings.
+fn stencil(flags: &str) -> Command {
+    alone(STENCIL, flags)
+}
+
+/// What comes out without parallelism.
+fn sequential(plate: &str) -> Value {
+    let flags = format!("{plate} --skeleton sequential --pes 1 --threads 1 --json");
+    run(&mut stencil(&flags)).report()["result"].clone()
+}
+
+#[test]
+fn bands_on_every_lane_come_to_the_same_bits() {
+    for plate in PLATES {
+        let expected = sequential(plate);
+        for lane in ["memory", "tcp"] {
+            for pes in 1..=4 {
+                let flags = format!("{plate} --pes {pes} --threads 1 --lane {lane} --json");
+                let report = run(&mut stencil(&flags)).report();
+                assert_eq!(report["result"], expected, "{flags}");
+            }
+        }
+    }
+    let (one, other) = (sequential(PLATES[0]), sequential(&format!("{} --seed 2", PLATES[0])));
+    assert_ne!(one, other);
+}
+
+#[test]
+fn a_plate_is_what_its_neighbours_make_of_it() {
+    // With a row of three points only one is not at an edge: all steps come to the same.
+    let plate = "--rows 1 --columns 3";
+    let after = |steps: u32| sequential(&format!("{plate} --steps {steps}"));
+    assert_eq!(after(1), after(1000));
+    // With two rows the points go on towards each other, until no bit changes any more.
+    let after = |steps: u32| sequential(&format!("--rows 2 --columns 3 --steps {steps}"));
+    assert_ne!(after(1), after(2));
+    assert_eq!(after(100), after(101));
+}
+
+#[test]
+fn flags_that_cannot_be_are_refused() {
+    for (flags, text) in [
+        ("--rows 0", "'--rows <N>': 0 is not in 1..=20000"),
+        ("--columns 2", "'--columns <N>': 2 is not in 3..=20000"),
+        ("--columns 512.5", "'--columns <N>'"),
+        ("--steps -1", "'--steps <N>'"),
+        ("--round 0", "'--round <N>': 0 is not in 1..=1000000000"),
+        ("--skeleton map", "'--skeleton <SKELETON>'"),
+    ] {
+        run(&mut stencil(flags)).fails_with(text);
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn ranks_on_either_lane_come_to_the_same_as_by_mpi_alone() {
+    let plate = PLATES[3];
+    let expected = sequential(plate);
+    for ranks in 1..=4 {
+        for lane in ["mpi", "tcp"] {
+            let flags = format!("{plate} --lane {lane} --json");
+            let Some(mut command) = crate::common::launched(STENCIL, ranks, &flags) else { return };
+            assert_eq!(run(&mut command).report()["result"], expected, "{ranks} {lane}");
+        }
+        let twin = crate::common::launched(env!("CARGO_BIN_EXE_stencil_mpi"), ranks, plate);
+        let twin = run(&mut twin.expect("there is a launcher")).report();
+        assert_eq!(twin["result"], expected, "{ranks}");
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn those_that_are_left_go_back_to_where_they_agreed() {
+    // It takes long enough for all to die in it.
+    let plate = "--rows 512 --columns 512 --steps 10000 --round 500";
+    let expected = sequential(plate);
+    for (lane, moments, deaths) in
+        [("mpi", "0.1", 1), ("mpi", "0.1,0.2", 2), ("tcp", "0.05,0.06,0.3", 3)]
+    {
+        let flags = format!("{plate} --lane {lane} --json --supervised --kill-at {moments}");
+        let Some(mut command) = crate::common::launched(STENCIL, 4, &flags) else { return };
+        let ended = run(&mut command);
+        let report = ended.report();
+        assert_eq!(report["result"], expected, "{flags}");
+        assert_eq!(ended.err.matches("kills itself").count(), deaths, "{flags}: {}", ended.err);
+        // Those that die together cost one round.
+        let rounds = report["rounds"].as_u64().expect("a number");
+        assert!(rounds > 20 && rounds <= 20 + deaths as u64, "{flags}: {rounds}");
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn a_death_ends_a_job_that_is_not_supervised() {
+    let flags = "--steps 1000000000 --kill-at 0.1";
+    let Some(mut command) = crate::common::launched(STENCIL, 3, flags) else { return };
+    run(&mut command).fails_with("spawn it with `cx.supervised()`");
+}

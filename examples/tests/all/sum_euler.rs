@@ -1,0 +1,325 @@
+//! `sum_euler` as its user sees it: results, reports, error texts, exit codes; alone and under the
+//! launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
+
+use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
+use std::process::{Command, Stdio};
+use ultramarine_testkit::{Ended, alone, folder, run};
+
+const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
+
+/// `sum_euler` with these flags, in an environment without launchers and settings.
+fn sum_euler(flags: &str) -> Command {
+    alone(SUM_EULER, flags)
+}
+
+#[test]
+fn alone_and_sequentially_the_sum_is_right() {
+    let ended = run(&mut sum_euler("--upto 10000 --skeleton sequential"));
+    assert!(ended.is_success, "{}", ended.err);
+    assert!(ended.out.contains("sum_euler (sequential): 30397486"), "{}", ended.out);
+    let small = run(&mut sum_euler("--upto 1 --tasks 50 --json")).report();
+    assert_eq!((&small["result"], &small["tasks"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn every_skeleton_on_every_lane_gives_the_sum() {
+    for lane in ["memory", "tcp"] {
+        for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
+            let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --json";
+            let mut command = sum_euler(flags);
+            command.args(["--lane", lane, "--skeleton", skeleton]);
+            let report = run(&mut command).report();
+            assert_eq!(report["result"], 2_736_188, "{lane} {skeleton}");
+            assert_eq!(report["skeleton"], skeleton);
+        }
+    }
+}
+
+#[test]
+fn supervised_tasks_give_the_sum() {
+    for skeleton in SKELETONS {
+        let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --supervised --json --skeleton";
+        let report = run(sum_euler(flags).arg(skeleton)).report();
+        assert_eq!((&report["result"], &report["supervised"]), (&2_736_188.into(), &true.into()));
+    }
+}
+
+#[test]
+fn the_sum_up_to_10000_on_four_pes() {
+    let report = run(&mut sum_euler("--upto 10000 --pes 4 --threads 1 --json")).report();
+    assert_eq!(report["result"], 30_397_486);
+}
+
+#[test]
+fn the_sum_up_to_20000_on_two_pes() {
+    let flags = "--upto 20000 --pes 2 --threads 1 --lane tcp --skeleton par-map-2level --json";
+    assert_eq!(run(&mut sum_euler(flags)).report()["result"], 121_590_396);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn the_sum_up_to_100000() {
+    let mut command = sum_euler("--upto 100000 --tasks 2000 --json");
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().expect("the program is there");
+    assert_eq!(Ended::from(output).report()["result"], 3_039_650_754_u64);
+}
+
+#[test]
+fn the_report_has_the_fields_that_scripts_read() {
+    let flags = "--upto 4000 --tasks 123 --pes 2 --threads 1 --show-topology --json";
+    let report = run(&mut sum_euler(flags)).report();
+    assert_eq!(report["program"], "sum_euler");
+    assert_eq!((&report["pes"], &report["threads"]), (&2.into(), &1.into()));
+    assert_eq!(report["tasks"], 123);
+    // The root takes tasks back from the other PE, which tells it so; nobody else gets any.
+    assert!(report["notifies"].is_u64(), "{report}");
+    assert_eq!((&report["acks"], &report["replicas"]), (&0.into(), &0.into()), "{report}");
+    assert_eq!(report["supervised"], false);
+    assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{report}");
+    let steals = report["steals"].as_object().expect("steals by distance");
+    assert!(steals.iter().all(|(distance, n)| distance == "1" && n.as_u64() > Some(0)), "{report}");
+}
+
+#[test]
+fn the_efficiency_is_shown() {
+    let ended = run(&mut sum_euler("--upto 3000 --pes 2 --threads 1 --progress --efficiency"));
+    assert!(ended.is_success, "{}", ended.err);
+    assert!(ended.out.contains("efficiency"), "{}", ended.out);
+}
+
+#[test]
+fn who_is_asked_to_end_says_what_is_there() {
+    // The whole would take days.
+    let flags = "--upto 1000000 --tasks 100000 --pes 2 --threads 1 --partial --json";
+    let mut command = alone("timeout", "--preserve-status --signal=TERM 2");
+    let report = run(command.arg(SUM_EULER).args(flags.split(' '))).report();
+    let (done, of) = (report["ranges"].as_u64(), report["of"].as_u64());
+    assert!(done < of && of == Some(100_000), "{report}");
+    let report = run(&mut sum_euler("--upto 3000 --pes 2 --partial --supervised --json")).report();
+    assert_eq!((&report["result"], &report["ranges"]), (&2_736_188.into(), &400.into()));
+}
+
+#[test]
+fn flags_that_cannot_be_are_refused() {
+    for (flags, text) in [
+        ("--upto 0", "'--upto <N>': 0 is not in 1..=1000000000"),
+        ("--upto -5", "'--upto <N>': -5 is not in 1..=1000000000"),
+        ("--tasks 0", "'--tasks <K>': 0 is not in 1..=10000000"),
+        ("--tasks -1", "'--tasks <K>': -1 is not in 1..=10000000"),
+        ("--upto 1000000000 --tasks 10000001", "10000001 is not in 1..=10000000"),
+        ("--skeleton fast", "'--skeleton <SKELETON>'"),
+        ("--frobnicate", "unexpected argument '--frobnicate'"),
+        ("--pes 0", "'--pes <P>'"),
+        ("--threads 0", "a PE needs at least one worker thread"),
+        ("--threads 1000000", "'--threads <T>'"),
+        ("--lane pigeon", "'--lane <LANE>'"),
+        ("--pes 2 --lane mpi", "needs a launcher"),
+        ("--set max_hops", "NAME=VALUE"),
+        ("--set max_hops=x", "max_hops = `x`"),
+        ("--set max_hop=1", "max_hop is not a setting; the settings are max_fish,"),
+        ("--topology /nowhere.toml", "cannot read the topology file /nowhere.toml"),
+    ] {
+        run(&mut sum_euler(flags)).fails_with(text);
+    }
+}
+
+#[test]
+fn variables_that_cannot_be_are_refused() {
+    for (name, value, text) in [
+        ("ULTRAMARINE_THREADS", "0", "a PE needs at least one worker thread"),
+        ("ULTRAMARINE_THREADS", "1000000", "ULTRAMARINE_THREADS = `1000000`"),
+        ("ULTRAMARINE_PES", "few", "ULTRAMARINE_PES = `few`"),
+        ("ULTRAMARINE_LANE", "pigeon", "ULTRAMARINE_LANE = `pigeon`"),
+        ("ULTRAMARINE_LOG", "bogus=", "ULTRAMARINE_LOG = `bogus=`"),
+        ("ULTRAMARINE_SHUTDOWN_GRACE", "500000000000years", "ULTRAMARINE_SHUTDOWN_GRACE"),
+        ("ULTRAMARINE_MAX_HOPS", "x", "ULTRAMARINE_MAX_HOPS = `x`"),
+        ("ULTRAMARINE_MAX_HOP", "1", "ULTRAMARINE_MAX_HOP is not a setting"),
+        ("ULTRAMARINE_SPIN", "7", "ULTRAMARINE_SPIN = `7`"),
+    ] {
+        run(sum_euler("--upto 10").env(name, value)).fails_with(text);
+    }
+}
+
+#[test]
+fn topology_files_that_cannot_be_are_refused() {
+    let folder = folder!("topology_files");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
+    let host = host.trim();
+    for (name, content, text) in [
+        ("malformed", "[[hosts]".to_owned(), "is malformed"),
+        ("stranger", "[[hosts]]\nnames = \"nobody\"\n".to_owned(), "names 1 hosts, but not `"),
+        (
+            "contradictory",
+            format!(
+                "[[hosts]]\nnames = \"{host}\"\nswitches = [\"a\"]\n\
+                 [[hosts]]\nnames = \"{host}\"\nswitches = [\"b\"]\n"
+            ),
+            "twice",
+        ),
+    ] {
+        let file = folder.join(name);
+        std::fs::write(&file, content).expect("the folder is ours");
+        run(sum_euler("--upto 10 --pes 2").env("ULTRAMARINE_TOPOLOGY", &file)).fails_with(text);
+        run(sum_euler("--upto 10 --topology").arg(&file)).fails_with(text);
+    }
+}
+
+/// As under `srun --mpi=none`: the environment says four, and each process is alone.
+#[test]
+fn a_world_of_one_is_an_error() {
+    let mut command = sum_euler("--upto 10");
+    command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0").env("SLURM_STEP_ID", "0");
+    if cfg!(feature = "mpi") {
+        run(&mut command).fails_with("SLURM_NTASKS says that 4 processes were started, but MPI");
+        run(command.args(["--pes", "2"])).fails_with("leave out one of the two");
+    } else {
+        run(&mut command).fails_with("this program was built without MPI");
+    }
+}
+
+/// In the script of a batch job Slurm's variables speak of the whole allocation.
+#[test]
+fn a_batch_script_starts_one_process() {
+    let mut command = sum_euler("--upto 3000 --pes 2 --threads 1 --json");
+    command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0").env("SLURM_JOB_ID", "1");
+    assert_eq!(run(&mut command).report()["pes"], 2);
+}
+
+#[cfg(feature = "mpi")]
+mod mpi {
+    use super::*;
+    use crate::common::{launched, launcher};
+
+    /// The launcher that belongs to this build, starting this many ranks of `sum_euler`.
+    fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
+        launched(SUM_EULER, ranks, flags)
+    }
+
+    #[test]
+    fn any_number_of_ranks_gives_the_sum() {
+        for ranks in 1..=4 {
+            let Some(mut command) = mpiexec(ranks, "--upto 3000 --tasks 40 --json") else { return };
+            let report = run(&mut command).report();
+            assert_eq!((&report["result"], &report["pes"]), (&2_736_188.into(), &ranks.into()));
+        }
+    }
+
+    #[test]
+    fn every_skeleton_gives_the_sum() {
+        for skeleton in SKELETONS {
+            let flags = "--upto 3000 --tasks 40 --json --show-topology --skeleton";
+            let Some(mut command) = mpiexec(3, flags) else { return };
+            let ended = run(command.arg(skeleton));
+            assert_eq!(ended.report()["result"], 2_736_188, "{skeleton}");
+            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
+            let host = host.trim().split('.').next().unwrap_or_default();
+            assert!(ended.out.contains(host), "the hierarchy is shown: {}", ended.out);
+        }
+    }
+
+    #[test]
+    fn the_lane_may_be_tcp() {
+        let Some(mut command) = mpiexec(3, "--upto 3000 --lane tcp --json") else { return };
+        assert_eq!(run(&mut command).report()["result"], 2_736_188);
+    }
+
+    #[test]
+    fn a_launcher_and_pes_inside_one_process_contradict_each_other() {
+        for flags in ["--pes 2", "--lane memory"] {
+            let Some(mut command) = mpiexec(2, "--upto 10") else { return };
+            run(command.args(flags.split_whitespace())).fails_with("leave out one of the two");
+        }
+    }
+
+    #[test]
+    fn different_programs_in_one_job_are_refused() {
+        let Some(mut command) = launcher() else { return };
+        let folder = folder!("mixed");
+        let mut program = std::fs::read(SUM_EULER).expect("the program is there");
+        program.push(0);
+        let other = folder.join("sum_euler");
+        std::fs::copy(SUM_EULER, &other).expect("the folder is ours");
+        std::fs::write(&other, program).expect("the folder is ours");
+        command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1"]);
+        command.arg(other).args(["--upto", "10"]);
+        run(&mut command).fails_with("the processes run different programs: rank 0 build");
+    }
+
+    #[test]
+    fn what_is_wrong_on_one_rank_ends_all_and_rank_0_says_it() {
+        for (flags, text) in [
+            ("--topology /nowhere.toml", "cannot read the topology file /nowhere.toml"),
+            ("--set max_hops=x", "max_hops = `x`"),
+            ("--lane tcp", "it was told to use another lane than rank 0"),
+            ("--lane memory", "leave out one of the two"),
+            ("--pes 2", "leave out one of the two"),
+            ("--set message_bytes_max=5000", "its message_bytes_max is 5000"),
+        ] {
+            let Some(mut command) = launcher() else { return };
+            command.args(["-n", "2", SUM_EULER, "--upto", "10", ":", "-n", "1", SUM_EULER]);
+            command.args(["--upto", "10"]).args(flags.split_whitespace());
+            let ended = run(&mut command);
+            ended.fails_with(text);
+            ended.fails_with("rank 2 on");
+        }
+    }
+
+    #[test]
+    fn a_bad_variable_of_one_rank_ends_all() {
+        for (variable, text) in [
+            ("ULTRAMARINE_PES=few", "ULTRAMARINE_PES = `few`"),
+            ("ULTRAMARINE_LOG=bogus=", "ULTRAMARINE_LOG = `bogus=`"),
+        ] {
+            let Some(mut command) = launcher() else { return };
+            command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1", "env", variable]);
+            let ended = run(command.args([SUM_EULER, "--upto", "10"]));
+            ended.fails_with(text);
+            ended.fails_with("rank 1 on");
+        }
+    }
+
+    #[test]
+    fn topology_files_that_contradict_each_other_are_refused() {
+        let folder = folder!("topology_of_ranks");
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
+        let file = |switch: &str| {
+            let file = folder.join(switch);
+            let name = host.trim();
+            let content = format!("[[hosts]]\nnames = \"{name}\"\nswitches = [\"{switch}\"]\n");
+            std::fs::write(&file, content).expect("the folder is ours");
+            ["--topology".into(), file.into_os_string()]
+        };
+        for (other, text) in [
+            (Some(file("b")), "and rank 0 on the same host at `switch a"),
+            (None, "from the host name, and rank 0 from a topology file"),
+        ] {
+            let Some(mut command) = launcher() else { return };
+            command.args(["-n", "1", SUM_EULER, "--upto", "10"]).args(file("a"));
+            command.args([":", "-n", "1", SUM_EULER, "--upto", "10"]).args(other.iter().flatten());
+            let ended = run(&mut command);
+            ended.fails_with(text);
+            ended.fails_with("rank 1 on");
+        }
+    }
+
+    #[test]
+    fn a_process_that_never_joins_is_not_waited_for_without_end() {
+        let Some(mut command) = launcher() else { return };
+        command.env("ULTRAMARINE_START_DEADLINE", "1s");
+        command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1", "sleep", "40"]);
+        run(&mut command).fails_with("rank 0 has waited 1s for the other processes to start");
+    }
+
+    #[test]
+    fn variables_that_cannot_be_are_refused() {
+        for (name, value, text) in [
+            ("ULTRAMARINE_THREADS", "0", "a PE needs at least one worker thread"),
+            ("ULTRAMARINE_MAX_HOPS", "x", "ULTRAMARINE_MAX_HOPS = `x`"),
+            ("ULTRAMARINE_MAX_HOP", "1", "ULTRAMARINE_MAX_HOP is not a setting"),
+        ] {
+            let Some(mut command) = mpiexec(2, "--upto 10") else { return };
+            run(command.env(name, value)).fails_with(text);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Tasks that block their thread are named, once; those that compute are left alone. Each program
+//! below is a test that only these start.
+
+use crate::common::alone;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine::{LaneKind, Options};
+use ultramarine_testkit::{PATIENCE, program};
+
+/// The variable that names a file for which a program waits.
+const FILE: &str = "BLOCKED_FILE";
+
+/// How a report goes on after the task's name.
+const REPORT: &str = "has blocked its thread for";
+
+/// The lines that a program says on standard error. At the first report it is let go on.
+fn lines_of(program: &str) -> Vec<String> {
+    alone::lines_of(&program!(program), FILE, |line| line.contains(REPORT))
+}
+
+/// A program is let go on by the report of the last of these tasks at the latest.
+fn is_reported(program: &str, task: &str) {
+    let lines = lines_of(program);
+    let reports: Vec<_> = lines.iter().filter(|line| line.contains(REPORT)).collect();
+    assert_eq!(reports.len(), 1, "{lines:#?}");
+    assert!(reports[0].contains("worker 0 on ") && reports[0].contains(task), "{lines:#?}");
+}
+
+#[test]
+fn a_task_that_blocks_its_thread_is_named_once() {
+    is_reported("block_at_once", "the task jobs::blocked::programs::wait_for_the_file ");
+}
+
+#[test]
+fn a_task_that_blocks_its_thread_later_is_named_too() {
+    is_reported("block_later", "the task jobs::blocked::programs::rest_and_wait ");
+}
+
+#[test]
+fn a_task_that_computes_is_not_reported() {
+    let lines = lines_of("compute");
+    assert!(!lines.iter().any(|line| line.contains(REPORT)), "{lines:#?}");
+}
+
+/// The programs, as tests that are run alone only.
+mod programs {
+    use super::*;
+
+    fn options() -> Options {
+        let options = Options::default().pes(1).threads(1).lane(LaneKind::Memory);
+        options.set("blocked_after", "200ms")
+    }
+
+    fn wait_for_the_file(polls: u32) -> u32 {
+        let file = PathBuf::from(std::env::var_os(FILE).expect("the test names it"));
+        let start = Instant::now();
+        let mut polls = polls;
+        while !file.exists() && start.elapsed() < PATIENCE {
+            polls += 1;
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        polls
+    }
+
+    async fn rest_and_wait(cx: Context, (): ()) -> u32 {
+        cx.sleep(Duration::from_millis(1)).await;
+        wait_for_the_file(0)
+    }
+
+    #[test]
+    #[ignore = "runs alone"]
+    fn block_at_once() {
+        let main = async |cx: Context| {
+            cx.spawn_fn(Distance::ZERO, wait_for_the_file, 0).await?;
+            Ok(())
+        };
+        options().run(main).expect("it ends well");
+    }
+
+    #[test]
+    #[ignore = "runs alone"]
+    fn block_later() {
+        let main = async |cx: Context| {
+            let task = cx.spawn(Distance::ZERO, rest_and_wait, ());
+            // Another task that has been started since then.
+            cx.spawn_fn(Distance::ZERO, |n: u32| n, 1).await?;
+            task.await?;
+            Ok(())
+        };
+        options().run(main).expect("it ends well");
+    }
+
+    #[test]
+    #[ignore = "runs alone"]
+    fn compute() {
+        let compute = |millis| {
+            let (start, mut sum) = (Instant::now(), 0_u64);
+            while start.elapsed() < Duration::from_millis(millis) {
+                sum = sum.wrapping_add(std::hint::black_box(1));
+            }
+            sum
+        };
+        let main = async move |cx: Context| {
+            cx.spawn_fn(Distance::ZERO, compute, 1000).await?;
+            Ok(())
+        };
+        options().run(main).expect("it ends well");
+    }
+}

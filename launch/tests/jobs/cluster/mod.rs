@@ -1,0 +1,405 @@
+//! Jobs on a cluster with Slurm: four hosts in two racks, on this machine. Each test has a cluster
+//! of its own (`slurm/testcluster`); where there can be none it says so and passes.
+#![cfg(feature = "mpi")]
+
+mod programs;
+
+use crate::common::cluster::{Cluster, begin, run, run_program};
+use std::ffi::OsString;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use ultramarine_testkit::{Ended, eventually, program};
+
+const COMMAND: &str = env!("CARGO_BIN_EXE_ultramarine");
+
+/// The variable that names a folder which the processes of a job, and the test, share.
+const FOLDER: &str = "CLUSTER_FOLDER";
+
+/// Where a job listens that is told so. Nobody else does there.
+const OWN_PORTS: RangeInclusive<u16> = 20_000..=20_099;
+
+/// A folder for one test, which is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let name = format!("ultramarine-cluster-{}-{test}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("nobody else has a folder of this name");
+        Folder(path)
+    }
+
+    /// Begins a program, and waits until it says that it has.
+    fn begin(&self, mut launch: Command, program: Vec<OsString>) -> JoinHandle<Ended> {
+        launch.env(FOLDER, &self.0);
+        let job = begin(launch, program);
+        self.await_file("begun");
+        job
+    }
+
+    /// Waits until a process of the job has made this file.
+    fn await_file(&self, name: &str) {
+        eventually(name, || self.0.join(name).exists());
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).expect("it is ours");
+    }
+}
+
+/// The lines below the first, which also says how the whole is called where that is known.
+fn tree(text: &str) -> Vec<&str> {
+    let lines = text.lines().skip_while(|line| !line.starts_with("job")).skip(1);
+    lines.take_while(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("hierarchy");
+    let file = folder.0.join("machine.toml");
+    let racks = [("r1", "r1n[1-2]"), ("r2", "r2n[1-2]")];
+    let groups = racks.map(|(switch, names)| {
+        format!("[[hosts]]\nnames = \"{names}\"\nswitches = [\"core\", \"{switch}\"]\n")
+    });
+    std::fs::write(&file, groups.concat()).expect("the folder is ours");
+
+    let mut by_slurm = cluster.srun(2);
+    let mut by_name = cluster.mpiexec(2);
+    let mut by_pattern = cluster.srun(2);
+    by_pattern.env("ULTRAMARINE_HOST_PATTERN", "(r#)n#");
+    let mut by_file = cluster.srun(2);
+    by_file.env("ULTRAMARINE_TOPOLOGY", &file);
+    let texts = [&mut by_slurm, &mut by_name, &mut by_pattern, &mut by_file].map(|command| {
+        command.args([COMMAND, "topo", "--no-latency"]);
+        let ended = run(std::mem::replace(command, Command::new("true")));
+        assert!(ended.is_success, "{}", ended.err);
+        ended.out
+    });
+    let [slurm, others @ ..] = &texts;
+    assert!(slurm.starts_with("job at switch core: 8 PEs"), "{slurm}");
+    let hosts: Vec<&str> = tree(slurm).into_iter().filter(|line| line.contains("n1")).collect();
+    assert_eq!(hosts.len(), 2, "{slurm}");
+    for expected in ["├─ switch r1: 4 PEs, power 4, distance 1/2", "└─ switch r2: 4 PEs, power 4"]
+    {
+        assert!(slurm.contains(expected), "{slurm}");
+    }
+    for other in others {
+        assert_eq!(tree(other), tree(slurm), "{other}");
+    }
+}
+
+#[test]
+fn tasks_stay_in_their_rack_if_they_are_told_to() {
+    let Some(cluster) = Cluster::up() else { return };
+    run_program(cluster.srun(2), program!("stay_in_racks")).is_well();
+    run_program(cluster.mpiexec(2), program!("stay_in_racks")).is_well();
+}
+
+#[test]
+fn each_rack_gets_its_share() {
+    let Some(cluster) = Cluster::up() else { return };
+    run_program(cluster.srun(2), program!("share_between_racks")).is_well();
+}
+
+/// Not a test of time: the table is to be read.
+#[test]
+fn a_slow_network_between_racks_is_spared_by_two_levels() {
+    let Some(cluster) = Cluster::up() else { return };
+    for cable in ["rack1-core", "rack2-core", "core-rack1", "core-rack2"] {
+        // With half of that, heartbeats and the pings of Slurm wait behind tasks for too long.
+        let slow = "rate 512kbit burst 2kb latency 500ms";
+        let mut command = cluster.on("login");
+        command.args(["tc", "qdisc", "add", "dev", cable, "root", "tbf"]).args(slow.split(' '));
+        let ended = run(command);
+        assert!(ended.is_success, "{}", ended.err);
+    }
+    let ended = run_program(cluster.srun(2), program!("compare_maps"));
+    ended.is_well();
+    print!("{}", ended.out);
+}
+
+#[test]
+fn a_host_dies() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("host");
+    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
+    cluster.tell(&["kill-host", "r2n1"]);
+    // Only a cable is ever plugged in again.
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    job.join().expect("it is awaited").is_well();
+    // When it is brought back it is in order.
+    cluster.tell(&["up"]);
+    run_program(cluster.srun(1), program!("share_between_racks")).is_well();
+}
+
+#[test]
+fn a_host_is_cut_off_for_a_while() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("cut");
+    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
+    cluster.tell(&["partition", "r1n2"]);
+    folder.await_file("without-the-host");
+    cluster.tell(&["heal", "r1n2"]);
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    // The processes that were cut off learn that they were given up, and leave; but only they do.
+    assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
+    assert_eq!(ended.out.matches("all is well").count(), 1, "{}", ended.out);
+    for pe in [2, 3] {
+        let left = format!("PE {pe} leaves: the others hold it for dead");
+        assert!(ended.err.contains(&left), "{}", ended.err);
+    }
+    for pe in [1, 4, 5, 6, 7] {
+        assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
+    }
+}
+
+#[test]
+fn strangers_on_the_network_have_no_effect() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("strangers");
+    let mut srun = cluster.srun(1);
+    let (first, last) = OWN_PORTS.into_inner();
+    srun.env("ULTRAMARINE_PORTS", format!("{first}-{last}"));
+    let job = folder.begin(srun, program!("work_until_told"));
+    let mut scan = cluster.on("r2n2");
+    scan.env(FOLDER, &folder.0);
+    let scan = run_program(scan, program!("scan"));
+    std::fs::write(folder.0.join("enough"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    scan.is_well();
+    ended.is_well();
+    assert!(!ended.err.contains("leaves"), "{}", ended.err);
+}
+
+#[test]
+fn the_command_uses_the_allocation() {
+    let Some(cluster) = Cluster::up() else { return };
+    let mut allocated = cluster.on("login");
+    allocated.args(["salloc", "--nodes=4", "--ntasks-per-node=2", COMMAND, "run", COMMAND, "topo"]);
+    let ended = run(allocated);
+    assert!(ended.is_success, "{}", ended.err);
+    assert!(ended.out.contains("job at switch core: 8 PEs"), "{}", ended.out);
+    let mut greedy = cluster.on("login");
+    greedy.args(["salloc", "--nodes=2", COMMAND, "run", "-n", "64", COMMAND, "topo"]);
+    let ended = run(greedy);
+    let said = ended.err.contains("64 processes are asked for, but allocation");
+    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
+    let mut bound = cluster.on("login");
+    bound.args(["salloc", "--nodes=2", COMMAND, "run", "--bind", "numa", COMMAND, "topo"]);
+    let ended = run(bound);
+    let said = ended.err.contains("does not bind (TaskPlugin = task/none)");
+    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
+    let mut elsewhere = cluster.on("login");
+    elsewhere.args([
+        "salloc",
+        "--nodelist=r1n1",
+        COMMAND,
+        "run",
+        "--hosts",
+        "r2n1",
+        COMMAND,
+        "topo",
+    ]);
+    let ended = run(elsewhere);
+    let said = ended.err.contains("--hosts names `r2n1`, and allocation 4 has r1n1 (");
+    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
+    // It really tries whether a killed process is survived.
+    let mut doctor = cluster.on("login");
+    doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", COMMAND, "doctor"]);
+    let ended = run(doctor);
+    assert!(ended.is_success, "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn a_process_takes_the_cores_that_slurm_gave_it() {
+    let Some(cluster) = Cluster::up() else { return };
+    let there = std::thread::available_parallelism().map_or(1, usize::from);
+    for cores in [1, 4] {
+        let mut srun = cluster.on("login");
+        srun.env_remove("ULTRAMARINE_THREADS");
+        srun.args(["srun", "--mpi", cluster.pmi, "--ntasks=1"]);
+        srun.args([&format!("--cpus-per-task={cores}"), COMMAND, "topo"]);
+        let ended = run(srun);
+        // Slurm believes that each host has four; of course they share those of the machine.
+        let expected = format!("PE 0: rank 0, power {}\n", cores.min(there));
+        assert!(ended.is_success && ended.out.contains(&expected), "{}{}", ended.out, ended.err);
+    }
+}
+
+#[test]
+fn mpiexec_reaches_the_hosts_too() {
+    let Some(cluster) = Cluster::up() else { return };
+    let mut hosts = cluster.on("login");
+    hosts.args([COMMAND, "run", "--hosts", "r1n1,r2n1,r2n2", "--per-host", "2", COMMAND, "topo"]);
+    let ended = run(hosts);
+    assert!(ended.is_success, "{}", ended.err);
+    assert!(ended.out.contains("6 PEs") && ended.out.contains("host r2n2"), "{}", ended.out);
+}
+
+#[test]
+fn hosts_call_each_other_over_the_network_that_was_chosen() {
+    let Some(cluster) = Cluster::up() else { return };
+    if cluster.pmi != "pmi2" {
+        return println!("skipped: Open MPI takes a host's second address for an intruder's");
+    }
+    for (host, address) in [("r1n1", "1.1"), ("r1n2", "1.2"), ("r2n1", "2.1"), ("r2n2", "2.2")] {
+        let mut add = cluster.on(host);
+        add.args(["ip", "address", "add", &format!("10.88.{address}/16"), "dev", "eth0"]);
+        let ended = run(add);
+        assert!(ended.is_success, "{}", ended.err);
+    }
+    let start = |choice: &str, words: &[&str]| {
+        let mut srun = cluster.srun(1);
+        srun.env("ULTRAMARINE_INTERFACE", choice).arg(COMMAND).args(words);
+        run(srun)
+    };
+    let chosen = "10.88.0.0/16";
+    for (choice, address) in [("", "10.77.1.1"), ("eth0", "10.77.1.1"), (chosen, "10.88.1.1")] {
+        let Ended { is_success, out, err, .. } = start(choice, &["topo", "--no-latency"]);
+        let line = format!("TCP connections: over eth0 {address}/16");
+        assert!(is_success && out.contains(&line), "`{choice}`: {out}{err}");
+    }
+    let Ended { is_success, out, err, .. } =
+        start(chosen, &["probe", "deaths", "--kill-at", "0.2"]);
+    assert!(is_success && out.contains(r#"{"dead":1,"right":true}"#), "{out}{err}");
+    // Only one host has it.
+    let ended = start("10.77.1.0/31", &["topo"]);
+    let said = "no network interface of this host is `10.77.1.0/31`, as --interface or \
+                ULTRAMARINE_INTERFACE has it; there is lo 127.0.0.1/8, eth0 10.77.1.2/16";
+    assert!(!ended.is_success && ended.err.contains(said), "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn a_host_that_is_down_is_said_before_hydra_waits_for_it() {
+    let Some(cluster) = Cluster::up() else { return };
+    if cluster.pmi != "pmi2" {
+        return println!("skipped: only hydra waits for ever");
+    }
+    cluster.tell(&["kill-host", "r2n1"]);
+    let mut hosts = cluster.on("login");
+    hosts.args([COMMAND, "run", "--hosts", "r1n1,r2n1", COMMAND, "topo"]);
+    let ended = run(hosts);
+    let said = "Error: `r2n1` cannot be reached (ssh: testcluster: r2n1 is not running";
+    assert!(!ended.is_success && ended.err.starts_with(said), "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn a_job_ends_in_order_when_slurm_asks_it_to() {
+    let Some(cluster) = Cluster::up() else { return };
+    // All processes get it, guards included. Of the cluster's first two jobs the second is asked by
+    // Ctrl-C.
+    for ask in ["scancel --signal=TERM 1", "kill -INT $(pgrep -x srun)"] {
+        let folder = Folder::new("request");
+        let job = folder.begin(cluster.srun(2), program!("work_until_asked"));
+        let mut asks = cluster.on("login");
+        asks.args(["sh", "-c", ask]);
+        let asked = run(asks);
+        assert!(asked.is_success, "{}", asked.err);
+        let ended = job.join().expect("it is awaited");
+        ended.is_well();
+        assert!(!ended.err.contains("goes on without"), "{ask}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_command_dies_with_its_caller() {
+    let Some(cluster) = Cluster::up() else { return };
+    let mut sleep = cluster.on("r2n2");
+    // Which nobody else sleeps.
+    let (words, pattern) = (["sleep", "98765"], "[s]leep 98765");
+    let mut caller = sleep.args(words).spawn().expect("the script is there");
+    let is_there = || {
+        let mut look = cluster.on("r2n2");
+        look.args(["pgrep", "-f", pattern]);
+        run(look).is_success
+    };
+    eventually("the command has begun", is_there);
+    caller.kill().expect("it is ours");
+    caller.wait().expect("it is ours");
+    eventually("the command is gone", || !is_there());
+}
+
+/// As a newcomer hands them in, but with the programs of this build.
+#[test]
+fn batch_scripts_do_what_they_say() {
+    let Some(cluster) = Cluster::up() else { return };
+    let program = Path::new(COMMAND).with_file_name("sum_euler");
+    if !program.exists() {
+        return println!("skipped: the examples are not built");
+    }
+    let folder = Folder::new("scripts");
+    let release = folder.0.join("target/release");
+    std::fs::create_dir_all(&release).expect("the folder is ours");
+    for program in [Path::new(COMMAND), &program] {
+        let name = program.file_name().expect("it has one");
+        std::os::unix::fs::symlink(program, release.join(name)).expect("the folder is ours");
+    }
+    let batch = |name: &str, flags: &[&str]| {
+        let mut sbatch = cluster.on("login");
+        sbatch.args(["sbatch", &format!("--output={name}")]).args(flags);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../slurm/{name}.sbatch"));
+        // Half a minute of work is more than a test needs.
+        let text = std::fs::read_to_string(script).expect("it is in the repository");
+        let shorter = folder.0.join(format!("{name}.sbatch"));
+        let text = text.replace("--upto 100000 --tasks 2000", "--upto 20000");
+        // `sbatch --wait` looks only now and then whether it has ended.
+        std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
+        sbatch.arg("--chdir").arg(&folder.0).arg(shorter);
+        let ended = run(sbatch);
+        assert!(ended.is_success, "{name}: {}", ended.err);
+        let read = || std::fs::read_to_string(folder.0.join(name)).unwrap_or_default();
+        // Slurm looks at times of jobs twice a minute.
+        let start = Instant::now();
+        while !read().contains("ended with ") {
+            assert!(start.elapsed() < Duration::from_mins(2), "{name} does not end: {}", read());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let out = read();
+        assert!(out.contains("ended with 0\n"), "{name}: {out}");
+        out
+    };
+    // numa.sbatch cannot run here: this Slurm does not bind.
+    for name in ["plain", "requeue", "no-kill", "heterogeneous"] {
+        let out = batch(name, &[]);
+        assert!(out.contains("): 121590396"), "{name}: {out}");
+        if name == "heterogeneous" {
+            assert!(out.contains(": 5 PEs"), "{out}");
+        }
+    }
+    // Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look
+    // would be too late: here at its first look when ten seconds have passed. (In the first moments
+    // there may be no process yet to hear it.)
+    let out = batch("walltime", &["--time=2", "--signal=TERM@80"]);
+    let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let report = json.unwrap_or_else(|| panic!("{out}"));
+    let (ranges, of) = (report["ranges"].as_u64(), report["of"].as_u64());
+    assert!(ranges > Some(0) && ranges < of, "{out}");
+}
+
+#[test]
+fn batch_scripts_are_accepted() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../slurm");
+    let entries = std::fs::read_dir(folder).expect("it is in the repository");
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let scripts: Vec<_> = paths.filter(|p| p.extension().is_some_and(|e| e == "sbatch")).collect();
+    assert!(scripts.len() >= 6, "{scripts:?}");
+    for script in scripts {
+        let mut sbatch = cluster.on("login");
+        sbatch.args(["sbatch", "--test-only"]).arg(&script);
+        let ended = run(sbatch);
+        let is_fine = ended.is_success && ended.err.contains("to start at");
+        assert!(is_fine, "{}: {}{}", script.display(), ended.out, ended.err);
+        let mut bash = Command::new("bash");
+        bash.arg("-n").arg(&script);
+        let read = run(bash);
+        assert!(read.is_success, "{}", read.err);
+    }
+}

@@ -1,0 +1,109 @@
+//! Jobs over TCP whose processes may have few files open. The program below is a test that only
+//! these tests run, under a shell that sets the limit.
+#![cfg(feature = "mpi")]
+
+use std::process::{Command, Output};
+use std::time::Duration;
+use ultramarine::prelude::*;
+use ultramarine::{Error, TaskError};
+use ultramarine_testkit::{finish, program, scrub};
+
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// A command that runs the program with this limit, behind the words of a launcher.
+fn limited(launcher: &[&str], limit: &str, variables: &[(&str, &str)]) -> Output {
+    let shell = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+    let words = [launcher, &["sh", "-c", &shell]].concat();
+    let mut command = Command::new(words[0]);
+    scrub(&mut command);
+    command.args(&words[1..]).args(program!("talk_to_all"));
+    command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", "tcp");
+    finish(command.envs(variables.iter().copied()), PATIENCE)
+}
+
+/// What a job that went well said on standard error.
+fn succeeds(output: &Output) -> String {
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && out.contains("all is well"), "{out}\n{err}");
+    for loss in ["hold it for dead", "lost its root", "has died"] {
+        assert!(!err.contains(loss), "{err}");
+    }
+    err
+}
+
+#[test]
+fn a_crowd_with_few_descriptors_each_loses_no_pe() {
+    let launcher = std::env::var("MPIEXEC_FOR_TESTS").unwrap_or_default();
+    if launcher.is_empty() {
+        return println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
+    }
+    // The hard limit is the same. Some MPI libraries alone take more than 64, which the job says.
+    for limit in [64, 80, 96] {
+        let output = limited(&[&launcher, "-n", "24"], &format!("-n {limit}"), &[]);
+        if String::from_utf8_lossy(&output.stderr).contains("out of file descriptors: ") {
+            continue;
+        }
+        let err = succeeds(&output);
+        let warned = err.matches(&format!("may have {limit} files open")).count();
+        return assert_eq!(warned, 1, "{err}");
+    }
+    panic!("96 descriptors should be enough for any MPI");
+}
+
+#[test]
+fn two_connections_are_enough() {
+    for limit in ["2", "3"] {
+        let variables = [("ULTRAMARINE_PES", "12"), ("ULTRAMARINE_CONNECTIONS_MAX", limit)];
+        succeeds(&limited(&["env"], "-n 1024", &variables));
+    }
+}
+
+#[test]
+fn a_soft_limit_that_is_too_low_is_raised() {
+    succeeds(&limited(&["env"], "-Sn 64", &[("ULTRAMARINE_PES", "24")]));
+}
+
+#[test]
+fn a_job_without_descriptors_enough_ends_at_once_and_says_so() {
+    let output = limited(&["env"], "-n 64", &[("ULTRAMARINE_PES", "24")]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{err}");
+    let words = ["out of file descriptors: RLIMIT_NOFILE is 64", "ulimit -n"];
+    assert!(words.iter().all(|words| err.contains(words)), "{err}");
+}
+
+/// The program, as a test that is run by those above only.
+mod programs {
+    use super::*;
+
+    /// Talks to all PEs, from each PE.
+    async fn greet_all(cx: Context, (): ()) -> Result<u32, TaskError> {
+        let pes = (0..cx.pes()).map(Pe::new);
+        let ask = |pe| cx.spawn_at(pe, async |cx: Context, n: u32| cx.pe().number() + n, 1);
+        let mut sum = 0;
+        for answer in pes.map(ask).collect::<Vec<_>>() {
+            sum += answer.await?;
+        }
+        Ok(sum)
+    }
+
+    #[test]
+    #[ignore = "runs under a shell that limits it"]
+    fn talk_to_all() {
+        let job = ultramarine::run(async |cx| {
+            for _ in 0..3 {
+                let greet = |pe| cx.spawn_at(Pe::new(pe), greet_all, ());
+                for sum in (0..cx.pes()).map(greet).collect::<Vec<_>>() {
+                    assert_eq!(sum.await?.map_err(Error::from)?, cx.pes() * (cx.pes() + 1) / 2);
+                }
+                let squares = par_map(&cx, |n: u64| n * n, 0..500).await?;
+                assert!(squares.into_iter().eq((0..500).map(|n| n * n)));
+            }
+            assert!((0..cx.pes()).all(|pe| !cx.is_dead(Pe::new(pe))));
+            println!("all is well");
+            Ok(())
+        });
+        job.expect("the job ends well");
+    }
+}

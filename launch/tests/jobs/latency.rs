@@ -1,0 +1,65 @@
+//! Latencies by distance, of jobs whose PEs are threads and of one in which a process dies.
+
+use ultramarine::latency::{self, PAIRS_MAX, ROUND_TRIPS_MAX};
+use ultramarine::{Context, Options, Place};
+use ultramarine_testkit::{bounded, program, racks};
+
+#[test]
+fn every_distance_that_occurs_is_measured_and_no_other() {
+    let flat = (1..=3).map(|pes| vec![Place::default(); pes]);
+    for places in flat.chain([racks(&[2, 2], 1), racks(&[2, 2], 2)]) {
+        let job = Options::default().places(places).threads(1);
+        let ended = bounded(move || {
+            job.run(async |cx: Context| {
+                let table = latency::by_distance(&cx).await?;
+                let distances: Vec<_> = table.iter().map(|row| row.distance).collect();
+                assert_eq!(distances, cx.topology().radii()[1..]);
+                for row in table {
+                    assert!((1..=PAIRS_MAX).contains(&row.pairs), "{row:?}");
+                    assert!(
+                        (row.pairs..=row.pairs * ROUND_TRIPS_MAX).contains(&row.count()),
+                        "{row:?}"
+                    );
+                    assert!(row.quantile(0.5) <= row.quantile(0.99), "{row:?}");
+                }
+                Ok(())
+            })
+        });
+        ended.expect("the job is well");
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn a_dead_pe_is_an_error_and_no_hang() {
+    let Some(output) =
+        crate::common::launcher::launched(3, program!("measure_after_a_death"), "mpi")
+    else {
+        return;
+    };
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(out.contains("all is well"), "{out}\n{err}");
+}
+
+/// The program, as a test that is run under a launcher only.
+#[cfg(feature = "mpi")]
+mod programs {
+    use super::latency;
+    use ultramarine::prelude::*;
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn measure_after_a_death() {
+        let ended = ultramarine::run(async |cx| {
+            let victim = Pe::new(1);
+            let killed = cx.spawn_at(victim, async |_, ()| -> () { std::process::abort() }, ());
+            assert_eq!(killed.await, Err(TaskError::Lost { pe: victim }));
+            let error = latency::by_distance(&cx).await.expect_err("it was to be asked");
+            assert_eq!(error, TaskError::Lost { pe: victim });
+            println!("all is well");
+            Ok(())
+        });
+        ended.expect("the job outlives the dead");
+    }
+}

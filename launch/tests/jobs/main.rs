@@ -1,0 +1,23 @@
+//! Whole jobs through the library, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
+//! (without it those tests say so and pass).
+//!
+//! Two groups have programs of their own beside this one: `leftovers.rs` counts the threads and
+//! files of its process, and `loads.rs` has thousands of threads.
+
+mod blocked;
+mod cluster;
+#[path = "../common/mod.rs"]
+mod common;
+mod compile_fail;
+mod deaths;
+mod descriptors;
+mod drops;
+mod endings;
+mod interrupts;
+mod latency;
+mod output;
+mod progress;
+mod strangers;
+mod threads;
+mod under_mpi;
+mod values;

@@ -1,0 +1,147 @@
+//! Jobs whose ports are called by what is not of the job: scanners, other jobs, forgers. The
+//! program below is a test that only a launcher runs; its root plays the strangers itself.
+#![cfg(feature = "mpi")]
+
+use crate::common::launcher::launched_with;
+use rustix::process::{Signal, getpid, kill_process};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+use ultramarine::prelude::*;
+use ultramarine::{Options, TaskError};
+use ultramarine_runtime::handshake::{CHALLENGE_BYTES, Handshake, JobKey, Purpose, SEAL_BYTES};
+use ultramarine_testkit::program;
+
+/// The first and the last of the ports that a job may use.
+const PORTS: &str = "ULTRAMARINE_PORTS";
+
+#[test]
+fn strangers_have_no_effect_before_a_death_and_after_it() {
+    for lane in ["mpi", "tcp"] {
+        let first = loop {
+            let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are ports");
+            let first = free.local_addr().expect("it has one").port();
+            if first < u16::MAX - 60 {
+                break first;
+            }
+        };
+        let ports = format!("{first}-{}", first + 60);
+        let variables = [(PORTS, OsStr::new(&ports))];
+        let Some(output) = launched_with(4, program!("be_called_by_strangers"), lane, &variables)
+        else {
+            return;
+        };
+        let out = String::from_utf8_lossy(&output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
+    }
+}
+
+/// The ports of the job that this process listens on. (A socket may be listed twice, if others come
+/// and go meanwhile.)
+fn own_ports() -> BTreeSet<u16> {
+    let range = std::env::var(PORTS).expect("the test says which");
+    let (first, last) = range.split_once('-').expect("two");
+    let range = first.parse::<u16>().expect("a port")..=last.parse().expect("a port");
+    let files = std::fs::read_dir("/proc/self/fd").expect("on Linux");
+    let files = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+    let files: BTreeSet<_> = files.map(|file| file.to_string_lossy().into_owned()).collect();
+    let sockets = std::fs::read_to_string("/proc/net/tcp").expect("on Linux");
+    let port = |line: &str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        // Number, own address, the other's, state (10: it listens), six more, the file.
+        let is_ours = files.contains(&format!("socket:[{}]", fields.get(9)?)) && fields[3] == "0A";
+        let port = u16::from_str_radix(fields[1].rsplit(':').next()?, 16).ok()?;
+        (is_ours && range.contains(&port)).then_some(port)
+    };
+    sockets.lines().filter_map(port).collect()
+}
+
+/// Calls a port, says this, and keeps the line open.
+fn call(port: u16, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("it listens");
+    // It may have hung up on us by then.
+    let _ = stream.write_all(bytes);
+    stream
+}
+
+/// Everything that a stranger may try on a PE's port. Returns the open lines, and to how many
+/// callers the PE has talked.
+fn annoy(pe: Pe, port: u16) -> (Vec<TcpStream>, usize) {
+    let mut lines: Vec<_> = (0..40).map(|_| call(port, b"")).collect();
+    lines.push(call(port, b"GET / HTTP/1.1\r\n\r\n"));
+    lines.push(call(port, &[0xff; 10_000]));
+    let other = JobKey::random().expect("there are random numbers");
+    // Nobody calls itself.
+    let from = if pe == Pe::new(1) { Pe::new(3) } else { Pe::new(1) };
+    let mut challenged = 0;
+    for purpose in [Purpose::Lane, Purpose::Detector] {
+        let (_, hello) = Handshake::dial(other, purpose, from, pe).expect("random numbers");
+        lines.push(call(port, &hello[..10]));
+        lines.push(call(port, &hello));
+        // A right HELLO, whose challenge the stranger cannot meet.
+        let mut forger = call(port, &hello);
+        forger.set_read_timeout(Some(Duration::from_millis(300))).expect("not zero");
+        challenged += usize::from(forger.read_exact(&mut [0; CHALLENGE_BYTES]).is_ok());
+        let _ = forger.write_all(&[7; SEAL_BYTES]);
+        lines.push(forger);
+    }
+    (lines, challenged)
+}
+
+/// The program, as a test that is run under a launcher only.
+mod programs {
+    use super::*;
+
+    async fn compute(cx: &Context) -> Result<(), TaskError> {
+        let square = |n: u64| {
+            std::thread::sleep(Duration::from_micros(200));
+            n * n
+        };
+        let squares = par_map(&cx.supervised(), square, 0..600).await?;
+        assert!(squares.into_iter().eq((0..600).map(|n| n * n)));
+        Ok(())
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn be_called_by_strangers() {
+        let job = Options::default().run(async |cx| {
+            let mut lines = Vec::new();
+            for pe in (0..cx.pes()).map(Pe::new) {
+                let ports = cx.spawn_at(pe, async |_, ()| own_ports(), ()).await?;
+                assert_eq!(ports.len(), 2, "{pe}");
+                let calls = ports.into_iter().map(|port| annoy(pe, port));
+                let (open, challenged): (Vec<_>, Vec<_>) = calls.unzip();
+                lines.extend(open.into_iter().flatten());
+                // The detector takes calls from the start, the lane of a job over MPI only after a
+                // death.
+                assert!(challenged.contains(&1), "{pe}: {challenged:?}");
+            }
+            compute(&cx).await?;
+            for pe in (0..cx.pes()).map(Pe::new) {
+                assert!(!cx.is_dead(pe), "{pe}");
+            }
+            // Now a true death: the others go on over the ports where the strangers still are.
+            let victim = Pe::new(2);
+            let die = async |_: Context, ()| {
+                kill_process(getpid(), Signal::KILL).expect("it may end itself");
+                std::thread::sleep(Duration::from_mins(1));
+            };
+            let lost = cx.spawn_at(victim, die, ()).await;
+            assert_eq!(lost, Err(TaskError::Lost { pe: victim }));
+            compute(&cx).await?;
+            for pe in [1, 3].map(Pe::new) {
+                assert!(!cx.is_dead(pe), "{pe}");
+                let answer = cx.spawn_at(pe, async |cx: Context, ()| cx.pe(), ()).await?;
+                assert_eq!(answer, pe);
+            }
+            drop(lines);
+            println!("all is well");
+            Ok(())
+        });
+        job.expect("the job ends well");
+    }
+}

@@ -1,0 +1,224 @@
+//! Whole jobs of processes. Each program below is a test that only a launcher runs: the tests
+//! start this very file under it.
+#![cfg(feature = "mpi")]
+
+use crate::common::launcher::{is_well_over_each_lane, launched, launched_with};
+use rustix::process::{Signal, getpid, kill_process};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine::{Error, TaskError};
+use ultramarine_testkit::program;
+
+/// The variable that says when the death is.
+const DIES_AFTER_MS: &str = "UNDER_MPI_DIES_AFTER_MS";
+
+fn succeeds(processes: u32, program: &str) {
+    is_well_over_each_lane(processes, &program!(program));
+}
+
+#[test]
+fn every_pe_is_reached_and_answers() {
+    succeeds(3, "reach_everyone");
+}
+
+#[test]
+fn large_arguments_and_results_travel() {
+    succeeds(2, "carry_megabytes");
+}
+
+#[test]
+fn a_panic_reaches_the_task_that_awaits() {
+    succeeds(2, "panic_elsewhere");
+}
+
+#[test]
+fn a_failure_elsewhere_arrives_as_its_text() {
+    succeeds(2, "fail_elsewhere");
+}
+
+#[test]
+fn a_job_may_end_with_tasks_undone() {
+    succeeds(4, "leave_early");
+}
+
+#[test]
+fn what_main_returns_decides_how_the_job_ends() {
+    let Some(output) = launched(2, program!("fail"), "mpi") else { return };
+    let out = String::from_utf8_lossy(&output.stdout);
+    let all = format!("{out}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!output.status.success(), "{all}");
+    assert!(all.contains("nothing came of it"), "{all}");
+}
+
+#[test]
+fn who_runs_a_second_job_is_told_why_not() {
+    let Some(output) = launched(2, program!("run_again"), "mpi") else { return };
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !err.contains("WARN"), "{err}");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(out.contains("all is well"), "{out}\n{err}");
+}
+
+#[test]
+fn a_death_at_the_very_end_holds_up_nobody() {
+    for millis in (4..32).step_by(4) {
+        let [delay, grace] = [millis.to_string(), "50s".to_owned()];
+        let variables =
+            [(DIES_AFTER_MS, delay.as_ref()), ("ULTRAMARINE_SHUTDOWN_GRACE", grace.as_ref())];
+        let start = Instant::now();
+        let Some(output) = launched_with(5, program!("die_last"), "mpi", &variables) else {
+            return;
+        };
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{delay} ms: {err}");
+        assert!(start.elapsed() < Duration::from_secs(40), "{delay} ms: {err}");
+    }
+}
+
+#[test]
+fn a_program_that_prints_much_does_not_stand_still() {
+    let Some(output) = launched(2, program!("print_much"), "mpi") else { return };
+    assert!(output.status.success() && output.stdout.len() > 1 << 20);
+}
+
+/// The programs, as tests that are run under a launcher only.
+mod programs {
+    use super::*;
+
+    /// Runs a program, which says that all is well if it is.
+    fn run<T>(main: impl FnOnce(Context) -> T)
+    where
+        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
+    {
+        ultramarine::run(main).expect("the job ends well");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn reach_everyone() {
+        run(async |cx| {
+            for number in 0..cx.pes() {
+                let pe = Pe::new(number);
+                let answer = cx.spawn_at(pe, async |cx: Context, n: u32| (cx.pe(), n + 1), number);
+                assert_eq!(answer.await?, (pe, number + 1));
+            }
+            let missing = Pe::new(cx.pes());
+            let error = cx.spawn_at(missing, async |_, ()| (), ()).await.expect_err("no such PE");
+            assert_eq!(error, TaskError::NoSuchPe { pe: missing, pes: cx.pes() });
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn carry_megabytes() {
+        run(async |cx| {
+            let reversed = async |_: Context, mut bytes: Vec<u64>| {
+                bytes.reverse();
+                bytes
+            };
+            for length in [0, 1, 1000, 1_000_000] {
+                let sent: Vec<u64> = (0..length).collect();
+                let received = cx.spawn_at(Pe::new(1), reversed, sent).await?;
+                assert!(received.into_iter().eq((0..length).rev()), "{length} numbers");
+            }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn panic_elsewhere() {
+        run(async |cx| {
+            let task = async |_: Context, n: u32| -> u32 { panic!("no {n} today") };
+            let error = cx.spawn_at(Pe::new(1), task, 7).await.expect_err("it panics");
+            let message = "no 7 today".to_owned();
+            assert_eq!(error, TaskError::Panicked { pe: Pe::new(1), message });
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn fail_elsewhere() {
+        run(async |cx| {
+            let read = async |_, path: PathBuf| -> Result<u64, Failure> {
+                let text = std::fs::read_to_string(path)?;
+                Ok(text.trim().parse()?)
+            };
+            let absent = cx.spawn_at(Pe::new(1), read, "/no/such/file".into()).await?;
+            let text = absent.expect_err("there is no such file").to_string();
+            assert!(text.starts_with("No such file or directory"), "{text}");
+            let no_number = cx.spawn_at(Pe::new(1), read, "/proc/version".into()).await?;
+            assert_eq!(no_number, Err(Failure::new("invalid digit found in string")));
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn leave_early() {
+        run(async |cx| {
+            let spawn = |n| cx.spawn_fn(Distance::ONE, |n: u64| (0..n).sum::<u64>(), n);
+            let futures: Vec<_> = (0..20_000).map(spawn).collect();
+            for future in futures.into_iter().take(100) {
+                future.await?;
+            }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn run_again() {
+        fn refused(job: ultramarine::Result<()>) {
+            let error = job.expect_err("it is the second").to_string();
+            assert!(error.contains("one job only"), "{error}");
+        }
+        run(async |_| {
+            refused(ultramarine::run(async |_| unreachable!("a job within the job")));
+            Ok(())
+        });
+        refused(ultramarine::run(async |_| unreachable!("a job after the job")));
+        println!("all is well");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn die_last() {
+        let delay = std::env::var(DIES_AFTER_MS).expect("the test says when");
+        let delay: u64 = delay.parse().expect("a number");
+        run(async move |cx| {
+            let die_soon = async |_, delay| {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(delay));
+                    kill_process(getpid(), Signal::KILL)
+                });
+            };
+            // It may die before it has answered.
+            let _ = cx.spawn_at(Pe::new(1 + (delay / 4) as u32 % 4), die_soon, delay).await;
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn print_much() {
+        run(async |_| {
+            (0..20_000).for_each(|n| println!("{n:060}"));
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn fail() {
+        run(async |_| Err(Error::other("nothing came of it")));
+    }
+}

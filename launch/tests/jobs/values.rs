@@ -1,0 +1,146 @@
+//! Values that stay in a process, in jobs whose processes are killed. Each program below is a test
+//! that only a launcher runs.
+#![cfg(feature = "mpi")]
+
+use crate::common::launcher::is_well_over_each_lane;
+use ultramarine_testkit::program;
+
+/// Runs a program on this number of processes over each lane. All must be well.
+fn is_well(processes: u32, program: &str) {
+    is_well_over_each_lane(processes, &program!(program));
+}
+
+#[test]
+fn a_shared_value_survives_those_that_have_it() {
+    is_well(5, "share_and_lose");
+}
+
+#[test]
+fn a_remote_value_is_lost_with_the_last_that_has_it() {
+    is_well(4, "make_and_lose");
+}
+
+#[test]
+fn large_values_travel_between_processes() {
+    is_well(3, "share_much");
+}
+
+/// The programs, as tests that are run under a launcher only.
+mod programs {
+    use futures_util::future::join;
+    use rustix::process::{Signal, getpid, kill_process};
+    use serde::{Deserialize, Serialize};
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+    use ultramarine::prelude::*;
+    use ultramarine::{Options, Remote, Shared};
+
+    fn run<T>(main: impl FnOnce(Context) -> T)
+    where
+        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
+    {
+        Options::default().run(main).expect("the job ends well");
+    }
+
+    /// Ends a PE as the kernel does when memory is short.
+    async fn kill(cx: &Context, pe: Pe) {
+        let die = async |_, ()| {
+            let kill = kill_process(getpid(), Signal::KILL);
+            std::thread::sleep(Duration::from_secs(40));
+            panic!("still alive: {kill:?}");
+        };
+        assert_eq!(cx.spawn_at(pe, die, ()).await, Err::<(), _>(TaskError::Lost { pe }));
+    }
+
+    /// A table that has to be encoded.
+    #[derive(Serialize, Deserialize)]
+    struct Table(BTreeMap<u64, String>);
+
+    impl Table {
+        fn new() -> Self {
+            Table((0..2000).map(|n| (n, "x".repeat(n as usize % 100))).collect())
+        }
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn share_and_lose() {
+        run(async |cx| {
+            let supervised = cx.supervised();
+            let expected: Vec<_> = (0..2000_u64).map(|n| (n % 100) as usize).collect();
+            for dead in [1, 4] {
+                let length = async |cx: Context, table: Shared<Table>, n: u64| {
+                    cx.sleep(Duration::from_micros(100)).await;
+                    table.0[&n].len()
+                };
+                let lengths = map_async_with(Table::new(), length, 0..2000).chunks(20);
+                let lose = async {
+                    cx.sleep(Duration::from_millis(10)).await;
+                    kill(&cx, Pe::new(dead)).await;
+                };
+                let (lengths, ()) = join(lengths.run(&supervised), lose).await;
+                assert_eq!(lengths?, expected);
+            }
+            // One whose supervisor and home die, while another has what it made.
+            let table = cx.share(Table::new());
+            let read = async |_, table: Shared<Table>| table.0[&77].len();
+            for pe in [0, 2, 3] {
+                assert_eq!(cx.spawn_at(Pe::new(pe), read, table.clone()).await?, 77);
+            }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn make_and_lose() {
+        run(async |cx| {
+            let make = async |_, n: u64| vec![n; 100_000];
+            let sum = async |_, values: Remote<Vec<u64>>| {
+                values.get().await.map(|values| values.iter().sum::<u64>())
+            };
+            let (one, two) = (Pe::new(1), Pe::new(2));
+            let copied = cx.remote(one, make, 3);
+            let alone = cx.remote(one, make, 4);
+            assert_eq!(cx.spawn_at(two, sum, copied.clone()).await?, Ok(300_000));
+            assert_eq!(cx.spawn_at(one, sum, alone.clone()).await?, Ok(400_000));
+            kill(&cx, one).await;
+            let three = Pe::new(3);
+            assert_eq!(cx.spawn_at(three, sum, copied.clone()).await?, Ok(300_000));
+            assert_eq!(copied.get().await?[0], 3);
+            let lost = cx.spawn_at(three, sum, alone.clone()).await;
+            let lost = lost.and_then(|lost| lost);
+            assert!(matches!(lost, Err(TaskError::ValueLost { .. })), "{lost:?}");
+            assert!(matches!(alone.get().await, Err(TaskError::ValueLost { .. })));
+            // One that was still to be made is made elsewhere, if it is supervised.
+            let slow = async |cx: Context, n: u64| {
+                cx.sleep(Duration::from_millis(100)).await;
+                vec![n; 1000]
+            };
+            let made_again = cx.supervised().remote(two, slow, 5);
+            let waiting = cx.supervised().spawn_at(three, sum, made_again.clone());
+            cx.sleep(Duration::from_millis(20)).await;
+            kill(&cx, two).await;
+            assert_eq!(waiting.await?, Ok(5000));
+            assert_eq!(made_again.get().await?.len(), 1000);
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn share_much() {
+        run(async |cx| {
+            let table: Vec<f64> = (0..4 << 20).map(f64::from).collect();
+            let sum = |table: &Vec<f64>, part: usize| {
+                table[part << 20..(part + 1) << 20].iter().sum::<f64>()
+            };
+            let expected: Vec<f64> = (0..4).map(|part| sum(&table, part)).collect();
+            assert_eq!(map_with(table, sum, 0..4).push().run(&cx).await?, expected);
+            println!("all is well");
+            Ok(())
+        });
+    }
+}

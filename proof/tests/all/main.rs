@@ -1,0 +1,7 @@
+//! The quick proofs: each model in the sizes that are checked within minutes, random jobs, and the
+//! model in Promela.
+
+mod membership;
+mod simulation;
+mod spin;
+mod supervision;

@@ -1,0 +1,301 @@
+//! A job goes on though calls into its lane's library never return: what MPI does when a process
+//! has died. The lane here is one of memory behind a pump that can be made to hang for ever.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use ultramarine_runtime::detector::FailureEvent;
+use ultramarine_runtime::executor::{
+    Context, DetectorSetup, EventHandler, Exchanged, FailureDetector, Fork, Job, JobError, Leave,
+    lead, serve,
+};
+use ultramarine_runtime::handshake::JobKey;
+use ultramarine_runtime::settings::Settings;
+use ultramarine_runtime::transport::tcp::TcpEndpoint;
+use ultramarine_runtime::transport::{Lane, LaneError, Pump, Sleeper, memory};
+use ultramarine_testkit::PATIENCE;
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// PEs 0 and 1 are real; PE 2 is only ever spoken of.
+const PES: u32 = 3;
+
+type Queue = Arc<Mutex<Vec<(Pe, Vec<u8>)>>>;
+
+/// What can happen to a job.
+#[derive(Clone, Default)]
+struct Sea {
+    /// Whether calls hang from now on.
+    is_stormy: Arc<AtomicBool>,
+    /// Whether those of the root's workers do.
+    are_workers_caught: Arc<AtomicBool>,
+    /// Whether what is sent from now on is lost.
+    is_swallowing: Arc<AtomicBool>,
+    /// How many frames were.
+    swallowed: Arc<AtomicUsize>,
+    /// How many threads hang.
+    stuck: Arc<AtomicUsize>,
+    reports: Arc<Mutex<Vec<EventHandler>>>,
+}
+
+impl Sea {
+    fn say(&self, event: &FailureEvent) {
+        self.reports.lock().unwrap().iter().for_each(|report| report(event.clone()));
+    }
+}
+
+/// A lane that calls a library which may hang.
+struct Fragile {
+    inner: Option<memory::MemoryLane>,
+    outgoing: Queue,
+    incoming: Queue,
+    sea: Sea,
+    sleeper: Arc<dyn Sleeper>,
+}
+
+struct Library {
+    inner: memory::MemoryLane,
+    outgoing: Queue,
+    incoming: Queue,
+    sea: Sea,
+}
+
+impl Lane for Fragile {
+    fn name(&self) -> &'static str {
+        "fragile"
+    }
+    fn frame_bytes_max(&self) -> usize {
+        4000
+    }
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
+        self.outgoing.lock().unwrap().push((to, std::mem::take(frame)));
+        Ok(true)
+    }
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+        let frames = std::mem::take(&mut *self.incoming.lock().unwrap());
+        frames.iter().for_each(|(from, frame)| deliver(*from, frame));
+        Ok(frames.len())
+    }
+    fn is_flushed(&mut self) -> bool {
+        self.outgoing.lock().unwrap().is_empty()
+    }
+    fn take_pump(&mut self) -> Option<Box<dyn Pump>> {
+        let (outgoing, incoming) = (self.outgoing.clone(), self.incoming.clone());
+        let (inner, sea) = (self.inner.take()?, self.sea.clone());
+        Some(Box::new(Library { inner, outgoing, incoming, sea }))
+    }
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        self.sleeper.clone()
+    }
+}
+
+impl Pump for Library {
+    fn pump(&mut self) -> bool {
+        let thread = thread::current();
+        let is_worker = thread.name().is_some_and(|name| name.starts_with("pe0-worker"));
+        let sea = &self.sea;
+        while sea.is_stormy.load(Ordering::SeqCst)
+            || is_worker && sea.are_workers_caught.load(Ordering::SeqCst)
+        {
+            self.sea.stuck.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::MAX);
+        }
+        let outgoing = std::mem::take(&mut *self.outgoing.lock().unwrap());
+        for (to, frame) in &outgoing {
+            if self.sea.is_swallowing.load(Ordering::SeqCst) {
+                self.sea.swallowed.fetch_add(1, Ordering::SeqCst);
+                continue;
+            }
+            // MPI says nothing of one that is gone.
+            assert!(self.inner.send(*to, &mut frame.clone()).unwrap_or(true), "the inbox has room");
+        }
+        let mut incoming = self.incoming.lock().unwrap();
+        let polled = self.inner.poll(&mut |from, frame| incoming.push((from, frame.to_vec())));
+        polled.unwrap() > 0 || !outgoing.is_empty()
+    }
+}
+
+struct Silent;
+
+impl FailureDetector for Silent {
+    fn suspect(&self, _: Pe) {}
+    fn goodbye(self: Box<Self>) {}
+}
+
+/// The jobs of the real PEs.
+fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let endpoints: Vec<_> = (0..PES).map(|_| TcpEndpoint::bind(here, None).unwrap()).collect();
+    let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
+    let key = JobKey::random().unwrap();
+    let topology = Arc::new(Topology::flat(PES));
+    let lanes = memory::network(PES).into_iter().zip(endpoints).zip(0..2);
+    let job = |((inner, endpoint), n): ((memory::MemoryLane, TcpEndpoint), u32)| {
+        let me = Pe::new(n);
+        let fallback = endpoint.into_lane(me, addresses.clone(), key, usize::MAX).unwrap();
+        let sleeper = inner.sleeper();
+        let (outgoing, incoming) = (Queue::default(), Queue::default());
+        let inner = Some(inner);
+        let lane = Fragile { inner, outgoing, incoming, sea: sea.clone(), sleeper };
+        let reports = sea.reports.clone();
+        let detector = DetectorSetup {
+            fallback: Some(Box::new(fallback)),
+            start: Box::new(move |report| {
+                reports.lock().unwrap().push(report);
+                Ok(Box::new(Silent))
+            }),
+        };
+        let mut settings = Settings::for_threads(threads);
+        // A PE that waits for others that do not answer fails.
+        settings.shutdown_grace = PATIENCE * 4;
+        let (lane, topology) = (Box::new(lane), topology.clone());
+        Job {
+            me,
+            topology,
+            lane,
+            settings,
+            detector: Some(detector),
+            bootstrap: Exchanged::default(),
+        }
+    };
+    lanes.map(job).collect()
+}
+
+/// Runs a job whose main task adds up numbers in tasks, and calls `weather` when a few are done.
+/// With `lasting` it is not over then.
+fn sum(
+    sea: &Sea,
+    threads: usize,
+    lasting: bool,
+    weather: fn(&Sea),
+) -> (Result<u64, JobError>, Leave, Leave) {
+    let mut jobs = jobs(sea, threads).into_iter();
+    let (root, other) = (jobs.next().unwrap(), jobs.next().unwrap());
+    let (done, is_done) = mpsc::channel();
+    let (serving, sea) = (done.clone(), sea.clone());
+    thread::spawn(move || drop(serving.send((1, Ok(0), serve(other).1.leave))));
+    thread::spawn(move || {
+        let main = async move |cx: Context| {
+            let supervised = cx.supervised();
+            let task = |n: u64| {
+                thread::sleep(Duration::from_millis(3));
+                n
+            };
+            let futures: Vec<_> =
+                (0..400).map(|n| supervised.spawn_fn(Distance::ONE, task, n)).collect();
+            let mut sum = 0;
+            // The youngest are run first.
+            for (n, future) in futures.into_iter().rev().enumerate() {
+                sum += future.await.expect("it is supervised");
+                if n == 20 {
+                    let sea = sea.clone();
+                    thread::spawn(move || weather(&sea));
+                }
+            }
+            if lasting {
+                cx.sleep(PATIENCE * 2).await;
+            }
+            sum
+        };
+        let (result, parting) = lead(root, main);
+        drop(done.send((0, result, parting.leave)));
+    });
+    let wait = || is_done.recv_timeout(PATIENCE).expect("it panicked above, or hangs");
+    let mut ended = [wait(), wait()];
+    ended.sort_by_key(|(pe, ..)| *pe);
+    let [(_, result, root), (_, _, other)] = ended;
+    (result, root, other)
+}
+
+#[test]
+fn a_job_goes_on_when_calls_hang_after_a_death() {
+    for threads in [1, 2] {
+        let sea = Sea::default();
+        let (result, root, other) = sum(&sea, threads, false, |sea| {
+            sea.is_stormy.store(true, Ordering::SeqCst);
+            let start = Instant::now();
+            // Both PEs have a thread stuck: a worker, or the driver.
+            while sea.stuck.load(Ordering::SeqCst) < 2 && start.elapsed() < PATIENCE {
+                thread::sleep(Duration::from_millis(1));
+            }
+            sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
+        });
+        assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
+        assert_eq!((root, other), (Leave::AfterFailures, Leave::AfterFailures));
+        assert_eq!(sea.stuck.load(Ordering::SeqCst), 2, "nobody goes in any more");
+    }
+}
+
+#[test]
+fn what_substitutes_fork_and_leave_is_run() {
+    let sea = Sea::default();
+    let mut jobs = jobs(&sea, 2).into_iter();
+    let (root, other) = (jobs.next().unwrap(), jobs.next().unwrap());
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || drop(serve(other)));
+    thread::spawn(move || {
+        let main = async move |cx: Context| {
+            sea.are_workers_caught.store(true, Ordering::SeqCst);
+            while sea.stuck.load(Ordering::SeqCst) == 0 {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+            sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
+            let divide = async |cx: Context, ()| {
+                let task = async |_: Context, n: u64| n;
+                let forks: Vec<_> = (0..9).map(|n| cx.fork(Distance::ONE, task, n)).collect();
+                let left: Vec<_> = forks.into_iter().map(Fork::leave).collect();
+                let mut sum = 0;
+                for future in left {
+                    sum += future.await.expect("it is here");
+                }
+                let thread = thread::current();
+                (sum, thread.name().is_some_and(|name| name.starts_with("pe0-substitute")))
+            };
+            while cx.spawn(Distance::ZERO, divide, ()).await.expect("it is here") != (36, true) {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+        };
+        drop(done.send(lead(root, main).0));
+    });
+    let result = is_done.recv_timeout(PATIENCE).expect("it panicked above, or hangs");
+    result.expect("the job is well");
+}
+
+#[test]
+fn nothing_is_lost_when_the_lane_is_left() {
+    let sea = Sea::default();
+    let (result, ..) = sum(&sea, 1, false, |sea| {
+        sea.is_swallowing.store(true, Ordering::SeqCst);
+        let start = Instant::now();
+        while sea.swallowed.load(Ordering::SeqCst) < 3 && start.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(1));
+        }
+        sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
+        // A call from now on hangs.
+        thread::sleep(Duration::from_millis(20));
+        sea.is_stormy.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
+    assert_eq!(sea.stuck.load(Ordering::SeqCst), 0, "nobody goes in any more");
+    assert!(sea.swallowed.load(Ordering::SeqCst) >= 3);
+}
+
+#[test]
+fn a_pe_that_is_held_for_dead_leaves_at_once() {
+    let sea = Sea::default();
+    let start = Instant::now();
+    let (result, root, _) = sum(&sea, 1, true, |sea| sea.say(&FailureEvent::Expelled));
+    assert!(matches!(result, Err(JobError::Expelled { me: Pe::ROOT })), "{result:?}");
+    assert_eq!(root, Leave::AfterFailures);
+    assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
+fn a_pe_that_loses_the_root_leaves_and_says_why() {
+    let sea = Sea::default();
+    let event = |sea: &Sea| sea.say(&FailureEvent::RootLost { reason: "it is gone".to_owned() });
+    let (result, ..) = sum(&sea, 1, true, event);
+    let error = result.expect_err("there is nobody to work for").to_string();
+    assert!(error.ends_with("has lost its root (it is gone)"), "{error}");
+}

@@ -1,0 +1,12 @@
+//! Detectors that watch each other: in processes of their own where a kill matters, else with a PE
+//! that the test plays by hand.
+//!
+//! Times are printed, never asserted, but for bounds that only a failure reaches.
+
+mod crowd;
+mod played;
+mod processes;
+mod silence;
+mod strangers;
+
+use ultramarine_testkit::PATIENCE;

@@ -1,0 +1,237 @@
+//! PEs that are there and say nothing, and PEs that go.
+
+use super::played::{Call, Job, SETTINGS, until};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use ultramarine_runtime::detector::{DetectorSettings, FailureEvent};
+use ultramarine_runtime::protocol::Notice;
+use ultramarine_topology::Pe;
+
+const ONE: Pe = Pe::new(1);
+const TWO: Pe = Pe::new(2);
+
+#[test]
+fn one_that_falls_silent_while_its_host_answers_has_stalled_and_is_dead_later() {
+    let job = Job::start(2, 1, SETTINGS);
+    // In the ring 0 → 1 → 2 → 0 the played PE 2 is called by 1 and calls 0.
+    let mut called = Call::accept(&job.played[0], job.key, TWO, 3);
+    let mut caller = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
+    for _ in 0..10 {
+        called.say(&Notice::Known { dead: 0 });
+        caller.say(&Notice::Known { dead: 0 });
+        assert!(job.watchers[0].is_quiet_for(SETTINGS.dead_after / 5));
+    }
+    let silent = Instant::now();
+    for watcher in &job.watchers {
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![TWO]));
+    }
+    println!("dead after {:?} of silence", silent.elapsed());
+    assert!(silent.elapsed() > SETTINGS.stalled_after.mul_f64(0.8));
+    // It is told so.
+    assert_eq!(called.hear(), Some(Notice::Bulletin { dead: vec![TWO] }));
+    assert_eq!(caller.hear(), Some(Notice::Bulletin { dead: vec![TWO] }));
+    // It has come back to life, and is told again.
+    let mut again = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
+    assert_eq!(again.hear(), Some(Notice::Bulletin { dead: vec![TWO] }));
+    job.watchers.into_iter().for_each(|watcher| drop(watcher.detector.goodbye()));
+}
+
+#[test]
+fn one_that_accepts_and_never_answers_is_dead_after_the_grace() {
+    let job = Job::start(2, 1, SETTINGS);
+    let start = Instant::now();
+    for watcher in &job.watchers {
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![TWO]));
+    }
+    println!("dead after {:?} without a word", start.elapsed());
+    assert!(start.elapsed() > SETTINGS.dead_after * 3, "it might only have been starting");
+}
+
+#[test]
+fn one_whose_port_is_closed_is_dead_at_once() {
+    let settings = DetectorSettings { dead_after: Duration::from_secs(100), ..SETTINGS };
+    let mut job = Job::start(3, 1, settings);
+    let start = Instant::now();
+    job.played.clear();
+    for watcher in &job.watchers {
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(3)]));
+    }
+    println!("dead after {:?}", start.elapsed());
+}
+
+#[test]
+fn a_broken_connection_of_one_that_lives_is_made_again() {
+    let job = Job::start(2, 1, SETTINGS);
+    for _ in 0..5 {
+        let mut called = Call::accept(&job.played[0], job.key, TWO, 3);
+        called.say(&Notice::Known { dead: 0 });
+    }
+    let mut called = Call::accept(&job.played[0], job.key, TWO, 3);
+    called.say(&Notice::Known { dead: 0 });
+    assert!(job.watchers[1].counters().redials.load(Relaxed) >= 5);
+    assert!(job.watchers[1].is_quiet_for(Duration::ZERO));
+}
+
+#[test]
+fn what_somebody_else_suspects_is_looked_at_and_not_believed() {
+    let job = Job::start(4, 0, SETTINGS);
+    until(|| job.watchers.iter().all(|w| w.counters().heartbeats_received.load(Relaxed) > 0));
+    for watcher in &job.watchers {
+        for pe in [0, 1, 2, 3, 99] {
+            watcher.detector.suspect(Pe::new(pe));
+        }
+    }
+    for watcher in &job.watchers {
+        assert!(watcher.is_quiet_for(SETTINGS.dead_after / 2));
+        assert_eq!(watcher.counters().losses.load(Relaxed), 0);
+    }
+    job.watchers.into_iter().for_each(|watcher| drop(watcher.detector.goodbye()));
+}
+
+#[test]
+fn one_that_is_gone_and_suspected_is_dead_though_no_neighbour_of_the_suspicious() {
+    let mut job = Job::start(6, 1, SETTINGS);
+    // In the ring the played PE 6 has the neighbours 5 and 0.
+    job.watchers[2].detector.suspect(Pe::new(6));
+    job.played.clear();
+    for watcher in &job.watchers {
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(6)]));
+    }
+}
+
+#[test]
+fn who_says_that_the_root_or_another_is_lost_is_not_believed() {
+    let job = Job::start(3, 1, SETTINGS);
+    let three = Pe::new(3);
+    let mut called = Call::accept(&job.played[0], job.key, three, 4);
+    let mut caller = Call::dial(job.watchers[0].address, job.key, three, Pe::ROOT);
+    let begun = Instant::now();
+    // It insists for less time than two ends of a broken path have.
+    while begun.elapsed() < SETTINGS.dead_after * 2 {
+        called.say(&Notice::Orphaned { herald: three });
+        called.say(&Notice::Known { dead: 0 });
+        caller.say(&Notice::Accuse { pe: ONE, insists: false });
+        assert!(job.watchers.iter().all(|watcher| watcher.is_quiet_for(SETTINGS.heartbeat / 4)));
+    }
+}
+
+#[test]
+fn of_two_that_insist_on_a_broken_path_one_leaves_and_no_other() {
+    let job = Job::start(3, 1, SETTINGS);
+    let three = Pe::new(3);
+    let mut called = Call::accept(&job.played[0], job.key, three, 4);
+    let mut caller = Call::dial(job.watchers[0].address, job.key, three, Pe::ROOT);
+    let begun = Instant::now();
+    let dead = loop {
+        called.say(&Notice::Known { dead: 0 });
+        caller.say(&Notice::Accuse { pe: ONE, insists: true });
+        if let Ok(event) = job.watchers[0].events.recv_timeout(SETTINGS.heartbeat) {
+            break event;
+        }
+        assert!(begun.elapsed() < SETTINGS.dead_after * 10, "nobody decides");
+    };
+    // Of equals the greater number.
+    assert_eq!(dead, FailureEvent::Dead(vec![three]));
+    for watcher in &job.watchers[1..] {
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![three]));
+    }
+    assert!(job.watchers.iter().all(|watcher| watcher.is_quiet_for(SETTINGS.heartbeat)));
+}
+
+#[test]
+fn a_goodbye_is_no_death() {
+    for _ in 0..20 {
+        let mut job = Job::start(4, 0, SETTINGS);
+        let last = job.watchers.pop().expect("four");
+        // Also of those that have hardly started.
+        let leaving = std::mem::take(&mut job.watchers).into_iter().map(|watcher| {
+            std::thread::spawn(move || {
+                drop(watcher.detector.goodbye());
+                watcher.events.try_iter().collect::<Vec<_>>()
+            })
+        });
+        let leaving: Vec<_> = leaving.collect();
+        let event = last.event();
+        assert!(matches!(event, FailureEvent::JobOver { .. }), "{event:?}");
+        for thread in leaving {
+            let events = thread.join().unwrap();
+            let is_over = |event: &FailureEvent| matches!(event, FailureEvent::JobOver { .. });
+            assert!(events.len() <= 1 && events.iter().all(is_over), "{events:?}");
+        }
+        assert!(last.is_quiet_for(Duration::from_millis(5)), "it was the last event");
+        last.detector.goodbye();
+    }
+}
+
+#[test]
+fn who_leaves_says_first_who_has_died() {
+    let settings = DetectorSettings { dead_after: Duration::from_secs(100), ..SETTINGS };
+    let mut job = Job::start(2, 2, settings);
+    // In the ring 0 → 1 → 2 → 3 → 0.
+    let mut called = Call::accept(&job.played[0], job.key, TWO, 4);
+    job.played.pop();
+    job.watchers.iter().for_each(|watcher| watcher.detector.suspect(Pe::new(3)));
+    for watcher in &job.watchers {
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(3)]));
+    }
+    // PE 2 knows already, so that nothing is due but what the leaver says.
+    called.say(&Notice::Known { dead: 1 });
+    let leaver = job.watchers.pop().expect("two");
+    let leaving = std::thread::spawn(move || drop(leaver.detector.goodbye()));
+    let bulletin = Some(Notice::Bulletin { dead: vec![Pe::new(3)] });
+    assert_eq!([called.hear(), called.hear()], [bulletin, Some(Notice::Goodbye)]);
+    leaving.join().expect("it leaves");
+}
+
+#[test]
+fn who_is_gone_is_said_also_when_the_job_is_over() {
+    let mut job = Job::start(2, 2, SETTINGS);
+    let mut called = Call::accept(&job.played[0], job.key, TWO, 4);
+    called.say(&Notice::Goodbye);
+    let watcher = &job.watchers[1];
+    assert_eq!(watcher.event(), FailureEvent::JobOver { by: TWO });
+    job.played.pop();
+    watcher.detector.suspect(Pe::new(3));
+    assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(3)]));
+}
+
+#[test]
+fn what_is_dropped_looks_like_a_crash() {
+    let mut job = Job::start(3, 0, SETTINGS);
+    until(|| job.watchers[2].counters().heartbeats_received.load(Relaxed) > 0);
+    drop(job.watchers.remove(1));
+    for watcher in &job.watchers {
+        assert_eq!(watcher.event(), FailureEvent::Dead(vec![ONE]));
+    }
+}
+
+#[test]
+fn few_connections_and_little_work_while_nothing_happens() {
+    let settings = DetectorSettings::default();
+    let job = Job::start(24, 0, settings);
+    let begun = cpu_time();
+    std::thread::sleep(settings.dead_after);
+    println!(
+        "24 detectors used {:?} of a core in {:?}",
+        cpu_time().saturating_sub(begun),
+        settings.dead_after
+    );
+    for watcher in &job.watchers {
+        let counters = watcher.counters();
+        assert!(counters.dialled.load(Relaxed) <= 2, "{counters:?}");
+        assert!(counters.dialled.load(Relaxed) + counters.accepted.load(Relaxed) >= 2);
+        assert!(counters.heartbeats_received.load(Relaxed) > 0);
+        assert_eq!(counters.suspicions.load(Relaxed), 0);
+        assert!(watcher.is_quiet_for(Duration::ZERO));
+    }
+    job.watchers.into_iter().for_each(|watcher| drop(watcher.detector.goodbye()));
+}
+
+/// What this process has used so far.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    // A hundred ticks a second, everywhere that matters.
+    Duration::from_millis(10 * ticks)
+}

@@ -1,0 +1,209 @@
+//! Messages without a reply.
+
+use super::{PATIENCE, among, jobs};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, JobError, Key, lead, serve};
+use ultramarine_topology::{Distance, Pe};
+
+type Heard = Mutex<Vec<(Pe, Vec<u64>)>>;
+
+async fn note(cx: Context, (key, from, values): (Key, Pe, Vec<u64>)) {
+    cx.shared(key, Heard::default).lock().expect("no panic").push((from, values));
+}
+
+/// What a PE has heard, once it has heard `count` messages.
+async fn heard(cx: &Context, pe: Pe, key: Key, count: usize) -> Vec<(Pe, Vec<u64>)> {
+    let look = async |cx: Context, (key, count): (Key, usize)| {
+        let heard = cx.shared(key, Heard::default);
+        while heard.lock().expect("no panic").len() < count {
+            cx.sleep(std::time::Duration::from_millis(1)).await;
+        }
+        heard.lock().expect("no panic").clone()
+    };
+    cx.spawn_at(pe, look, (key, count)).await.expect("all are well")
+}
+
+#[test]
+fn what_one_pe_tells_another_is_begun_in_order() {
+    among(3, 4, async |cx| {
+        let key = cx.new_key();
+        let tell = async |cx: Context, (key, to): (Key, Pe)| {
+            for n in 0..500 {
+                // Some are long, and no other may overtake them.
+                let length = if n % 50 == 7 { 50_000 } else { 1 };
+                cx.tell(to, note, (key, cx.pe(), vec![n; length])).expect("there is such a PE");
+            }
+        };
+        let [to, other] = [1, 2].map(Pe::new);
+        let tellers: Vec<_> =
+            [Pe::ROOT, to, other].map(|teller| cx.spawn_at(teller, tell, (key, to))).into();
+        for teller in tellers {
+            teller.await.expect("all are well");
+        }
+        let heard = heard(&cx, to, key, 1500).await;
+        for teller in [Pe::ROOT, to, other] {
+            let of = heard.iter().filter(|(from, _)| *from == teller).map(|(_, values)| values[0]);
+            assert_eq!(of.collect::<Vec<_>>(), (0..500).collect::<Vec<_>>(), "by {teller}");
+        }
+    });
+}
+
+#[test]
+fn all_hear_what_one_tells_all() {
+    among(7, 2, async |cx| {
+        let key = cx.new_key();
+        let tell = async |cx: Context, key: Key| {
+            (0..100).for_each(|n| cx.tell_all(note, (key, cx.pe(), vec![n])).expect("all is well"));
+        };
+        cx.spawn_at(Pe::new(3), tell, key).await.expect("all are well");
+        let all: Vec<_> = (0..100).map(|n| (Pe::new(3), vec![n])).collect();
+        for pe in (0..7).map(Pe::new) {
+            assert_eq!(heard(&cx, pe, key, 100).await, all, "{pe}");
+        }
+        let statistics = cx.statistics().await.expect("all are well");
+        assert_eq!(statistics.tasks, 8, "messages are no tasks");
+    });
+}
+
+/// The next is begun as soon as the one before waits for something, and only then.
+#[test]
+fn messages_of_a_pe_do_not_run_side_by_side() {
+    static INSIDE: AtomicU32 = AtomicU32::new(0);
+    among(2, 4, async |cx| {
+        let key = cx.new_key();
+        let visit = async |cx: Context, key: Key| {
+            assert_eq!(INSIDE.fetch_add(1, SeqCst), 0, "two are inside");
+            thread::sleep(std::time::Duration::from_micros(100));
+            INSIDE.fetch_sub(1, SeqCst);
+            cx.yield_now().await;
+            note(cx, (key, Pe::ROOT, vec![])).await;
+        };
+        (0..200).for_each(|_| cx.tell(Pe::new(1), visit, key).expect("there is such a PE"));
+        heard(&cx, Pe::new(1), key, 200).await;
+    });
+}
+
+#[test]
+fn what_cannot_be_told_is_an_error() {
+    among(2, 1, async |cx| {
+        let ignore = async |_: Context, _: Vec<u8>| {};
+        let (pe, pes) = (Pe::new(2), 2);
+        assert_eq!(cx.tell(pe, ignore, vec![]), Err(TaskError::NoSuchPe { pe, pes }));
+        let too_large = vec![0u8; 2 << 30];
+        let refused = cx.tell_all(ignore, too_large);
+        assert!(matches!(refused, Err(TaskError::TooLarge { .. })), "{refused:?}");
+    });
+}
+
+#[test]
+fn a_message_whose_function_panics_ends_the_job() {
+    for threads in [1, 2] {
+        let mut jobs = jobs(2, threads, |_| None).into_iter();
+        let root = jobs.next().expect("there is one");
+        jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            let (result, parting) = lead(root, async |cx: Context| {
+                let fail = async |_: Context, n: u32| assert_eq!(n, 3, "it is not three");
+                cx.tell(Pe::new(1), fail, 4).expect("there is such a PE");
+                cx.sleep(PATIENCE).await;
+            });
+            parting.goodbye();
+            drop(done.send(result));
+        });
+        let error = is_done.recv_timeout(PATIENCE).expect("it ends").expect_err("it cannot go on");
+        let said = error.to_string();
+        assert!(matches!(error, JobError::Elsewhere { .. }), "{said}");
+        assert!(said.contains("PE 1: a message for it failed"), "{said}");
+        assert!(said.contains("a_message_whose_function_panics"), "{said}");
+        assert!(said.contains("it is not three"), "{said}");
+    }
+}
+
+#[test]
+fn a_mailbox_keeps_the_order_of_each_sender() {
+    const VALUES: u64 = 1000;
+    among(3, 1, async |cx: Context| {
+        let key = cx.new_key();
+        let send = async |cx: Context, key| {
+            let mail = cx.mailbox::<(u32, u64)>(key);
+            (0..VALUES).for_each(|n| mail.send(Pe::ROOT, (cx.pe().number(), n)).expect("it goes"));
+        };
+        let sent = [1, 2].map(|pe| cx.spawn_at(Pe::new(pe), send, key));
+        let mail = cx.mailbox::<(u32, u64)>(key);
+        for n in 0..VALUES / 2 {
+            for pe in [1, 2] {
+                assert_eq!(mail.receive(Pe::new(pe)).await, Ok((pe, n)));
+            }
+        }
+        let mut next = [VALUES / 2; 2];
+        for _ in 0..VALUES {
+            let (from, (pe, n)) = mail.receive_any().await.expect("no PE dies");
+            assert_eq!((from.number(), n), (pe, next[pe as usize - 1]));
+            next[pe as usize - 1] += 1;
+        }
+        for sent in sent {
+            sent.await.expect("it does not fail");
+        }
+        let none = mail.receive(Pe::new(3)).await;
+        assert!(matches!(none, Err(TaskError::NoSuchPe { .. })), "{none:?}");
+    });
+}
+
+#[test]
+fn who_waits_at_a_mailbox_that_is_forgotten_hears_of_it() {
+    among(2, 2, async |cx: Context| {
+        let key = cx.new_key();
+        let wait = async |cx: Context, (key, is_named): (Key, bool)| {
+            let mail = cx.mailbox::<u32>(key);
+            mail.send(cx.pe(), 7)?;
+            if is_named {
+                assert_eq!(mail.receive(cx.pe()).await?, 7);
+                mail.receive(Pe::new(0)).await
+            } else {
+                assert_eq!(mail.receive_any().await?, (cx.pe(), 7));
+                mail.receive_any().await.map(|(_, value)| value)
+            }
+        };
+        for is_named in [true, false] {
+            let waiting = cx.spawn_at(Pe::new(1), wait, (key, is_named));
+            cx.sleep(Duration::from_millis(20)).await;
+            let forget = async |cx: Context, key| cx.forget(key);
+            cx.spawn_at(Pe::new(1), forget, key).await.expect("it forgets");
+            assert_eq!(waiting.await, Ok(Err(TaskError::Cancelled)));
+        }
+    });
+}
+
+#[test]
+fn what_is_shared_is_made_once() {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    const A_WHILE: Duration = Duration::from_millis(20);
+    async fn ask(cx: Context, (sync, later): (Key, Key)) -> (u32, u32) {
+        let waiting = cx.sleep(A_WHILE);
+        let make = || async {
+            waiting.await;
+            MADE.fetch_add(1, SeqCst)
+        };
+        let later = *cx.shared_async(later, make).await.expect("it is made");
+        let sync = *cx.shared(sync, || {
+            thread::sleep(A_WHILE);
+            MADE.fetch_add(1, SeqCst)
+        });
+        (sync, later)
+    }
+    among(1, 8, async |cx: Context| {
+        let keys = (cx.new_key(), cx.new_key());
+        let asked: Vec<_> = (0..8).map(|_| cx.spawn(Distance::ZERO, ask, keys)).collect();
+        for answer in asked {
+            assert_eq!(answer.await, Ok((1, 0)));
+        }
+        assert_eq!(MADE.load(SeqCst), 2);
+        let panics = cx.shared_async::<(), _>(cx.new_key(), async || panic!("no")).await;
+        assert!(matches!(panics, Err(TaskError::Panicked { .. })), "{panics:?}");
+    });
+}

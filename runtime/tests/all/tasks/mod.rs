@@ -1,0 +1,79 @@
+//! What a few PEs, which are threads of this process, do with their tasks: with those that are
+//! forked, with those that wait inside rayon, with those that have lost their supervisor, and with
+//! large arguments and results; what they tell each other, which of them are supervised, and what
+//! does not wait for a free worker.
+
+mod cancelling;
+mod forks;
+mod joins;
+mod messages;
+mod orphans;
+mod packing;
+mod standby;
+mod statistics;
+mod supervision;
+mod values;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use ultramarine_runtime::executor::{Context, DetectorSetup, Exchanged, Job, lead, serve};
+use ultramarine_runtime::settings::Settings;
+use ultramarine_runtime::transport::memory;
+use ultramarine_testkit::within;
+use ultramarine_topology::{Pe, Topology};
+
+/// The longest that any wait in a test lasts; reached only when the test fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The jobs of PEs with this many workers each.
+fn jobs(
+    pes: u32,
+    threads: usize,
+    mut detector: impl FnMut(Pe) -> Option<DetectorSetup>,
+) -> Vec<Job> {
+    let topology = Arc::new(Topology::flat(pes));
+    let job = |(lane, n): (memory::MemoryLane, u32)| {
+        let me = Pe::new(n);
+        let mut settings = Settings::for_threads(threads);
+        // A PE that waits for others that do not answer fails the test.
+        settings.shutdown_grace = PATIENCE * 4;
+        let (lane, topology, bootstrap) = (Box::new(lane), topology.clone(), Exchanged::default());
+        Job { me, topology, lane, settings, detector: detector(me), bootstrap }
+    };
+    memory::network(pes).into_iter().zip(0..).map(job).collect()
+}
+
+/// Runs a root and its main task, which may neither panic nor hang.
+fn run_root<F, T>(root: Job, main: F)
+where
+    F: FnOnce(Context) -> T + Send + 'static,
+    T: Future<Output = ()> + Send + 'static,
+{
+    let lead = move || {
+        let (result, parting) = lead(root, main);
+        parting.goodbye();
+        result
+    };
+    within(PATIENCE * 2, lead).expect("the job is well");
+}
+
+/// Runs `main` on the root of a job of `pes` PEs with `threads` workers each.
+fn among<T>(pes: u32, threads: usize, main: impl FnOnce(Context) -> T + Send + 'static)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
+    let mut jobs = jobs(pes, threads, |_| None).into_iter();
+    let root = jobs.next().expect("there is one");
+    jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
+    run_root(root, main);
+}
+
+/// Runs a main task on a PE that is alone, with this many workers.
+fn alone<F, T>(threads: usize, main: F)
+where
+    F: FnOnce(Context) -> T + Send + 'static,
+    T: Future<Output = ()> + Send + 'static,
+{
+    among(1, threads, main);
+}

@@ -1,0 +1,82 @@
+//! What the integration tests of several crates need: commands and jobs that end in time, waiting
+//! with a limit, processes, and small hierarchies.
+//!
+//! Only tests depend on this crate, and it depends on none of those it tests but the topology, so
+//! that it is built once.
+//!
+//! ```
+//! use ultramarine_testkit::{alone, run};
+//!
+//! let ended = run(&mut alone("echo", "{\"result\": 5}"));
+//! assert_eq!(ended.report()["result"], 5);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod command;
+mod launcher;
+mod places;
+mod process;
+mod wait;
+
+pub use command::{Ended, alone, finish, run, run_until, scrub};
+pub use launcher::{launcher, launcher_name, test_command};
+pub use places::racks;
+pub use process::{kill, marked};
+pub use wait::{bounded, eventually, within};
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The longest that a wait or a command lasts where a test says nothing else; reached only when the
+/// test fails.
+pub const PATIENCE: Duration = Duration::from_secs(50);
+
+/// An empty folder for the files of one test.
+#[macro_export]
+macro_rules! folder {
+    ($test:expr) => {
+        $crate::empty_folder(env!("CARGO_TARGET_TMPDIR"), module_path!(), $test)
+    };
+}
+
+/// The name of a test of the calling module, as the test program's command line takes it.
+#[macro_export]
+macro_rules! test_name {
+    ($test:expr) => {
+        $crate::within_crate(module_path!(), $test)
+    };
+}
+
+/// The words that run a program of the calling module, in other processes: an ignored test in a
+/// module `programs` below it.
+#[macro_export]
+macro_rules! program {
+    ($name:expr) => {
+        $crate::test_command(&$crate::within_crate(module_path!(), &format!("programs::{}", $name)))
+    };
+}
+
+#[doc(hidden)]
+pub fn empty_folder(tests: &str, module: &str, test: &str) -> PathBuf {
+    let folder = Path::new(tests).join(module.replace("::", "/")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("cargo gives tests a folder");
+    folder
+}
+
+#[doc(hidden)]
+pub fn within_crate(module: &str, test: &str) -> String {
+    let module = module.split_once("::").map_or(String::new(), |(_, within)| format!("{within}::"));
+    format!("{module}{test}")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_test_is_named_within_its_crate() {
+        assert_eq!(crate::within_crate("all::deaths::programs", "kill"), "deaths::programs::kill");
+        assert_eq!(crate::within_crate("all", "kill"), "kill");
+        assert_eq!(test_name!("kill"), "tests::kill");
+    }
+}

@@ -1,0 +1,347 @@
+//! `cargo xtask tidy`: the rules of the house that no compiler holds.
+//!
+//! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files
+//! that are read with that in mind, files short and narrow, imports running one way, one style of
+//! modules, and the files that prose names where it says they are.
+
+mod citations;
+mod lines;
+mod modules;
+
+use crate::process::{self, Failure, Result};
+use crate::source::{self, Source, code_of};
+
+/// Longest file, in lines. The aim is 400; past this a file surely holds a second concept.
+const FILE_LINES_MAX: usize = 450;
+
+/// The crates, each of which may depend on those before it and on no other. The last is for tests,
+/// whose dependencies do not count.
+const CRATES: [(&str, &str); 7] = [
+    ("topology", "ultramarine-topology"),
+    ("runtime", "ultramarine-runtime"),
+    ("skeletons", "ultramarine-skeletons"),
+    ("launch", "ultramarine"),
+    ("examples", "ultramarine-examples"),
+    ("proof", "ultramarine-proof"),
+    ("testkit", "ultramarine-testkit"),
+];
+
+/// Outside of all rules about imports: it stands beside the house.
+const BESIDE: [&str; 1] = ["xtask"];
+
+/// Dependencies that only one file may name, so that editing it replaces them.
+const ONE_FILE_CRATES: [&str; 2] = ["bincode", "hwloc2"];
+
+/// Where `mpi::` may be named; a `*` at the end stands for anything.
+/// Plain MPI programs to measure against are apart from the house.
+const MPI_FILES: [&str; 3] = ["runtime/src/transport/mpi*", "launch/*", "examples/reference/*"];
+
+/// Where `unsafe` may be written.
+const UNSAFE_FILES: [&str; 4] = [
+    "runtime/src/code.rs",
+    "runtime/src/os_memory.rs",
+    "runtime/src/transport/mpi*",
+    "launch/src/guard/sys.rs",
+];
+
+/// Notes of unfinished work; spelt in halves because this file is checked as well.
+const UNFINISHED_WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+const UNFINISHED_MACROS: [&str; 2] = ["todo", "unimplemented"];
+
+/// Checks the repository; prints every breach.
+///
+/// # Errors
+/// A rule is broken, or the tree cannot be read.
+pub(crate) fn run() -> Result<()> {
+    let tree = source::read_tree(process::root())
+        .map_err(|error| Failure(format!("cannot read the source tree: {error}")))?;
+    let paths = source::paths(process::root())
+        .map_err(|error| Failure(format!("cannot list the source tree: {error}")))?;
+    let modules = tree.iter().filter(|file| file.is_rust()).map(|file| file.path.as_str());
+    let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
+    breaches.extend(check(&tree, &paths));
+    for breach in &breaches {
+        println!("{breach}");
+    }
+    match breaches.len() {
+        0 => Ok(()),
+        count => Err(Failure(format!("the rules of the house are broken in {count} places"))),
+    }
+}
+
+/// Every breach of a rule in `tree`, one line each. Prose may name the files with these `paths`.
+fn check(tree: &[Source], paths: &[String]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut namers = ONE_FILE_CRATES.map(|name| (name, Vec::new()));
+    for file in tree {
+        if file.is_markdown() {
+            breaches.extend(stale(file, &citations::stale_in_markdown(&file.text, paths)));
+        } else if file.is_rust() {
+            let code = code_of(&file.text);
+            breaches.extend(check_file(file, &code));
+            breaches.extend(stale(file, &citations::stale_in_comments(&file.text, paths)));
+            for (name, files) in &mut namers {
+                if names_crate(&code, name).is_some() {
+                    files.push(file.path.as_str());
+                }
+            }
+        } else {
+            breaches.extend(check_manifest(file));
+        }
+    }
+    for (name, files) in namers.iter().filter(|(_, files)| files.len() > 1) {
+        breaches.push(format!("{}: `{name}::` is named in more than one file", files.join(", ")));
+    }
+    breaches
+}
+
+fn stale(file: &Source, names: &[(usize, String)]) -> Vec<String> {
+    let breach = |(line, name): &(usize, String)| {
+        format!("{}:{line}: names `{name}`, and no path of the repository ends so", file.path)
+    };
+    names.iter().map(breach).collect()
+}
+
+fn check_file(file: &Source, code: &str) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut breach =
+        |line: usize, what: &str| breaches.push(format!("{}:{line}: {what}", file.path));
+
+    let lines = file.text.lines().count();
+    if lines > FILE_LINES_MAX {
+        let hint = "look for the second concept in it and give that its own file";
+        breach(lines, &format!("{lines} lines, more than {FILE_LINES_MAX}: {hint}"));
+    }
+    if let Some((line, what)) = lines::too_wide(&file.text) {
+        breach(line, &what);
+    }
+    for word in UNFINISHED_WORDS {
+        if let Some(line) = find_word(&file.text, word) {
+            breach(line, &format!("`{word}`: finish it or say it in an issue"));
+        }
+    }
+    for name in UNFINISHED_MACROS {
+        if let Some(line) = line_where(code, |code| find_macro(code, name)) {
+            breach(line, &format!("`{name}!`: finish it"));
+        }
+    }
+    if let Some(line) = find_word(code, "unsafe").filter(|_| !is_among(&file.path, &UNSAFE_FILES)) {
+        breach(line, "`unsafe` outside of the files listed for it in xtask/src/tidy.rs");
+    }
+    // A module called `mpi` is not the crate of that name.
+    let own_module = find_word(code, "mod mpi").is_some();
+    if let Some(line) = names_crate(code, "mpi").filter(|_| !own_module)
+        && !is_among(&file.path, &MPI_FILES)
+    {
+        breach(line, "`mpi::` outside of the transport and launch: use the transport's traits");
+    }
+    breaches
+}
+
+/// Dependencies between the crates of the house must run one way.
+fn check_manifest(file: &Source) -> Vec<String> {
+    let Some(folder) = file.path.strip_suffix("/Cargo.toml") else { return Vec::new() };
+    if BESIDE.contains(&folder) {
+        return Vec::new();
+    }
+    let Some(rank) = CRATES.iter().position(|(known, _)| *known == folder) else {
+        let hint = "say in CRATES in xtask/src/tidy.rs what it may stand on";
+        return vec![format!("{}: a crate without a place in the house: {hint}", file.path)];
+    };
+    let above = &CRATES[rank..];
+    let mut breaches = Vec::new();
+    for (index, dependency) in dependencies(&file.text) {
+        if above.iter().any(|(_, name)| *name == dependency) {
+            let order = CRATES.map(|(folder, _)| folder).join(" ← ");
+            let line = index + 1;
+            let path = &file.path;
+            breaches.push(format!("{path}:{line}: depends on `{dependency}` against {order}"));
+        }
+    }
+    breaches
+}
+
+/// The names in every table of dependencies of a manifest, with the index of their line, but for
+/// those of its tests: these may run whole jobs.
+fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for (index, line) in manifest.lines().enumerate() {
+        if let Some(header) = line.trim().strip_prefix('[') {
+            let header = header.trim_end_matches(']');
+            let (table, name) = header.rsplit_once("dependencies.").unwrap_or((header, ""));
+            let is_of_tests = header.contains("dev-");
+            inside = header.ends_with("dependencies") && !is_of_tests;
+            if !name.is_empty() && !is_of_tests && !table.contains("workspace") {
+                found.push((index, name));
+            }
+        } else if inside && let Some((name, _)) = line.split_once(['=', '.']) {
+            found.push((index, name.trim()));
+        }
+    }
+    found
+}
+
+fn is_among(path: &str, patterns: &[&str]) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => path.starts_with(start),
+        None => path == *pattern,
+    })
+}
+
+/// The number of the first line where `name` stands as a crate's name at the start of a path, and
+/// not as a module of one's own (`transport::mpi::…`).
+fn names_crate(code: &str, name: &str) -> Option<usize> {
+    line_where(code, |line| {
+        words(line, name).any(|(before, after)| {
+            let starts_path = match before.trim_end().strip_suffix("::") {
+                Some(before) => !before.ends_with(is_word),
+                None => true,
+            };
+            let imported = before.trim_end().ends_with("use") && after.starts_with([';', ' ']);
+            starts_path && (after.starts_with("::") || imported)
+        })
+    })
+}
+
+fn find_word(text: &str, word: &str) -> Option<usize> {
+    line_where(text, |line| words(line, word).next().is_some())
+}
+
+fn find_macro(line: &str, name: &str) -> bool {
+    words(line, name).any(|(_, after)| after.starts_with('!'))
+}
+
+/// The number, from 1, of the first line that `matches`.
+fn line_where(text: &str, matches: impl Fn(&str) -> bool) -> Option<usize> {
+    text.lines().position(matches).map(|index| index + 1)
+}
+
+/// Where `word` stands in `line` by itself: what is before it, and what is after.
+fn words<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    line.match_indices(word)
+        .map(move |(at, _)| (&line[..at], &line[at + word.len()..]))
+        .filter(|(before, after)| !before.ends_with(is_word) && !after.starts_with(is_word))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaches(files: &[(&str, &str)]) -> Vec<String> {
+        let source = |&(path, text): &(&str, &str)| Source { path: path.into(), text: text.into() };
+        let tree: Vec<_> = files.iter().map(source).collect();
+        let paths: Vec<_> = tree.iter().map(|file| file.path.clone()).collect();
+        check(&tree, &paths)
+    }
+
+    #[track_caller]
+    fn fine(path: &str, text: &str) {
+        assert_eq!(breaches(&[(path, text)]), [""; 0]);
+    }
+
+    #[track_caller]
+    fn wrong(path: &str, text: &str, start: &str) {
+        let found = breaches(&[(path, text)]);
+        assert!(found.len() == 1 && found[0].starts_with(start), "{found:?}");
+    }
+
+    #[test]
+    fn one_file_may_name_bincode() {
+        let named = "use bincode::config;";
+        fine("runtime/src/wire.rs", named);
+        let comment = ("runtime/src/a.rs", "// bincode::x and \"\nlet x = \"bincode::y\";");
+        assert_eq!(breaches(&[("runtime/src/wire.rs", named), comment]), [""; 0]);
+        let two = breaches(&[("a.rs", named), ("b.rs", "fn f() { ::bincode::encode() }")]);
+        assert_eq!(two, ["a.rs, b.rs: `bincode::` is named in more than one file"]);
+    }
+
+    #[test]
+    fn mpi_is_named_in_its_rooms_only() {
+        let named = "\nuse mpi::traits::*;";
+        fine("runtime/src/transport/mpi.rs", named);
+        fine("runtime/src/transport/mpi/lane.rs", named);
+        fine("launch/src/start.rs", named);
+        wrong("runtime/src/executor.rs", named, "runtime/src/executor.rs:2: `mpi::`");
+        wrong("skeletons/src/lib.rs", "let w = ::mpi::init();", "skeletons/src/lib.rs:1: `mpi::`");
+        fine("runtime/src/executor.rs", "use crate::transport::mpi::Lane;");
+        fine("runtime/src/transport/mod.rs", "mod mpi;\npub use mpi::Lane;");
+        fine("runtime/src/executor.rs", "rsmpi::x(); mpi_count += 1;");
+    }
+
+    #[test]
+    fn unsafe_is_written_in_its_files_only() {
+        let text = "fn f() {\n    unsafe { g() }\n}";
+        fine("runtime/src/code.rs", text);
+        wrong("runtime/src/pool.rs", text, "runtime/src/pool.rs:2: `unsafe`");
+        fine("runtime/src/pool.rs", "#![forbid(unsafe_code)] // unsafe\n");
+    }
+
+    #[test]
+    fn nothing_is_left_unfinished() {
+        wrong("a.rs", concat!("// TO", "DO: later"), "a.rs:1: `TO");
+        wrong("a.rs", concat!("\n// FIX", "ME"), "a.rs:2: `FIX");
+        wrong("a.rs", "fn f() { todo!() }", "a.rs:1: `todo!`");
+        wrong("a.rs", "fn f() { unimplemented!(\"\") }", "a.rs:1: `unimplemented!`");
+        fine("a.rs", "let todo = 1; if todo != 2 {}");
+    }
+
+    #[test]
+    fn files_stay_short() {
+        fine("a.rs", &"\n".repeat(FILE_LINES_MAX));
+        wrong("a.rs", &"\n".repeat(FILE_LINES_MAX + 1), "a.rs:451: 451 lines, more than 450: ");
+    }
+
+    #[test]
+    fn lines_are_narrow_and_names_of_files_current() {
+        let wide = format!(
+            "
+// {}",
+            "word ".repeat(20)
+        );
+        wrong("a.rs", &wide, "a.rs:2: comment of more than 100 columns");
+        wrong(
+            "a.rs",
+            "
+// See b.rs.",
+            "a.rs:2: names `b.rs`, and no path",
+        );
+        wrong("a.md", "See `b.rs`.", "a.md:1: names `b.rs`, and no path");
+        fine("a.md", "See `a.md`.");
+    }
+
+    #[test]
+    fn imports_run_one_way() {
+        let on = |name: &str| {
+            format!("[dependencies]\nserde = \"1\"\n{name} = {{ workspace = true }}\n")
+        };
+        fine("launch/Cargo.toml", &on("ultramarine-runtime"));
+        fine("examples/Cargo.toml", &on("ultramarine"));
+        wrong("topology/Cargo.toml", &on("ultramarine-runtime"), "topology/Cargo.toml:3: depends");
+        wrong("runtime/Cargo.toml", &on("ultramarine"), "runtime/Cargo.toml:3: depends");
+        fine("xtask/Cargo.toml", &on("serde"));
+        fine("Cargo.toml", "[workspace.dependencies]\nultramarine = { path = \"launch\" }\n");
+    }
+
+    #[test]
+    fn every_way_to_write_a_dependency_is_seen() {
+        let start = "runtime/Cargo.toml:2: depends on `ultramarine-skeletons`";
+        let manifest = "[build-dependencies]\nultramarine-skeletons.workspace = true\n";
+        wrong("runtime/Cargo.toml", manifest, start);
+        fine("runtime/Cargo.toml", "[dev-dependencies]\nultramarine-skeletons = 1\n");
+        fine("runtime/Cargo.toml", "[dev-dependencies.ultramarine-skeletons]\nversion = 1\n");
+        wrong("runtime/Cargo.toml", "\n[dependencies.ultramarine-skeletons]\npath = 1\n", start);
+        let target = "[target.'cfg(unix)'.dependencies]\nultramarine-skeletons = \"1\"\n";
+        wrong("runtime/Cargo.toml", target, start);
+        fine("runtime/Cargo.toml", "[features]\nultramarine-skeletons = []\n");
+    }
+
+    #[test]
+    fn a_new_crate_needs_a_place() {
+        wrong("simulator/Cargo.toml", "[package]", "simulator/Cargo.toml: a crate without a place");
+    }
+}
