@@ -16,8 +16,8 @@
 //! and finalises MPI. MPI libraries have up to three of their own. Without a launcher there are the
 //! main thread, and for each PE a driver and (but for the first) a thread that waits for its end.
 
-use crate::launcher::is_in_slurm_step;
 use serde::{Deserialize, Serialize};
+use ultramarine_environment::launcher::is_in_slurm_step;
 use ultramarine_runtime::settings::THREADS_MAX;
 
 /// What a process may use, as the others of its job need to know it.

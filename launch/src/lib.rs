@@ -46,11 +46,11 @@ struct Readme;
 mod allowance;
 mod describe;
 mod error;
+#[cfg(feature = "mpi")]
 mod faults;
 #[cfg(feature = "mpi")]
 mod guard;
 pub mod latency;
-mod launcher;
 mod log;
 #[doc(hidden)]
 pub mod network;
@@ -64,9 +64,12 @@ mod world;
 
 pub use error::{Error, Failure, Result, StartError};
 pub use log::log_line;
-pub use options::{LaneKind, Options};
+pub use options::Options;
 pub use progress::with_progress;
 pub use request::{EndRequest, shutdown_requested};
+pub use ultramarine_environment::flags::LaneKind;
+#[doc(inline)]
+pub use ultramarine_environment::variables;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{
@@ -97,7 +100,8 @@ pub mod prelude {
 pub fn launched_by() -> Option<&'static str> {
     #[cfg(feature = "mpi")]
     world::early_end::takes_part();
-    launcher::launched(options::utf8_variable).map(|launched| launched.variable)
+    ultramarine_environment::launcher::launched(ultramarine_environment::variables::text)
+        .map(|launched| launched.variable)
 }
 
 /// Runs the program's main task on the root PE of a job, while the other PEs serve. Blocks until

@@ -2,10 +2,12 @@
 
 use crate::allowance::Allowance;
 use crate::error::{Error, Result, StartError};
-use crate::network::Interface;
-use crate::options::{LaneKind, Options, PES_MAX, utf8_variable};
+use crate::network;
+use crate::options::Options;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use ultramarine_environment::flags::{LaneKind, PES_MAX};
+use ultramarine_environment::variables;
 use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::{self, JobKey, TcpEndpoint};
@@ -21,7 +23,7 @@ where
     options.faults().refuse_among_threads()?;
     if options.interface().is_some() {
         // It calls no other host, and may be started on several next.
-        Interface::usable(options.interface())?;
+        network::usable(options.interface())?;
     }
     options.raise_descriptor_limit(None);
     let pes = options.pe_count().unwrap_or(1);
@@ -32,7 +34,7 @@ where
         let reason = format!("one process has at most {PES_MAX} PEs, not {pes}");
         return Err(StartError::Options(reason).into());
     }
-    let allowance = Allowance::own(options.thread_count(), utf8_variable);
+    let allowance = Allowance::own(options.thread_count(), variables::text);
     let threads = allowance.worker_threads(1, pes as usize);
     allowance.remark(threads);
     let settings = options.settings_of_many(threads, allowance.pes_per_core(pes))?;

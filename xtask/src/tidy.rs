@@ -13,7 +13,8 @@ const FILE_LINES_MAX: usize = 450;
 const COLUMNS_MAX: usize = 100;
 
 /// The crates, each of which may depend on those before it and on no other.
-const CRATES: [(&str, &str); 6] = [
+const CRATES: [(&str, &str); 7] = [
+    ("environment", "ultramarine-environment"),
     ("topology", "ultramarine-topology"),
     ("runtime", "ultramarine-runtime"),
     ("skeletons", "ultramarine-skeletons"),

@@ -53,8 +53,7 @@ use self::lineage::Lineage;
 use self::segments::Segment;
 use self::start::Start;
 use self::sys::Fork;
-use crate::launcher::{Launched, launched};
-use crate::options::{Options, utf8_variable};
+use crate::options::Options;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::MetadataExt as _;
@@ -65,9 +64,11 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
+use ultramarine_environment::launcher::{Launched, launched};
+use ultramarine_environment::variables;
 
 /// The variable that says what has been done, so that nobody is guarded twice.
-const MARK: &str = "ULTRAMARINE_GUARDED";
+const MARK: &str = variables::GUARDED.name;
 
 /// Its value in a process that is to become a guard before `main`.
 const BEGIN: &str = "begin";
@@ -130,7 +131,7 @@ pub(crate) fn stand(options: Option<&Options>, launched: Launched) -> Ward {
 }
 
 fn split_or_start_anew(launched: Launched) -> io::Result<Ward> {
-    match Mark::read(utf8_variable(MARK).as_deref()) {
+    match Mark::read(variables::text(MARK).as_deref()) {
         Mark::None if sys::is_alone() => split(launched),
         Mark::None => Err(run_again(BEGIN)),
         Mark::Failed(reason) => Err(io::Error::other(reason)),
@@ -269,13 +270,13 @@ fn split(launched: Launched) -> io::Result<Ward> {
 /// Becomes a guard, if this process was started anew to be one, and starts the program. Called
 /// before `main`.
 fn before_main() {
-    if utf8_variable(MARK).as_deref() == Some(BEGIN)
+    if variables::text(MARK).as_deref() == Some(BEGIN)
         && let Err(error) = guard_from_the_outset()
     {
         let _ = sys::set_variable(MARK, &error.to_string());
     }
-    if let Some(launched) = launched(utf8_variable) {
-        let is_new = utf8_variable(MARK).is_none() && Lineage::own(launched.variable).is_direct();
+    if let Some(launched) = launched(variables::text) {
+        let is_new = variables::text(MARK).is_none() && Lineage::own(launched.variable).is_direct();
         if is_new && launched.processes > 1 {
             crate::world::early_end::expect_run();
         }
@@ -286,7 +287,7 @@ fn before_main() {
 }
 
 fn guard_from_the_outset() -> io::Result<()> {
-    let launched = launched(utf8_variable).ok_or_else(|| io::Error::other("no launcher"))?;
+    let launched = launched(variables::text).ok_or_else(|| io::Error::other("no launcher"))?;
     let (of_guard, of_ward) = UnixStream::pair()?;
     let held = sys::hold_signals();
     let guard = std::process::id();

@@ -7,7 +7,6 @@ use super::standstill::Standstill;
 use super::sweep;
 use super::sys::{self, End};
 use super::told::{Ending, Told};
-use crate::launcher::Launched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 use std::collections::HashSet;
@@ -15,6 +14,7 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+use ultramarine_environment::launcher::Launched;
 
 /// Signals that concern the guard alone: a child's end (or the launcher's), and what a process gets
 /// that uses a terminal from the background or writes to nobody.

@@ -7,13 +7,14 @@
 
 use crate::allowance;
 use crate::error::StartError;
-use crate::launcher::is_in_slurm_step;
-use crate::options::complete;
 use serde::{Deserialize, Serialize};
+use ultramarine_environment::flags::complete;
+use ultramarine_environment::launcher::is_in_slurm_step;
+use ultramarine_environment::variables;
 use ultramarine_topology::Domains;
 
 /// The variable that says what processes were to be bound to.
-const VARIABLE: &str = "ULTRAMARINE_BIND";
+const VARIABLE: &str = variables::BIND.name;
 
 /// What a process is to have for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

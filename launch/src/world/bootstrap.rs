@@ -6,7 +6,6 @@ use super::passport::Passport;
 use super::roster::Roster;
 use super::{cpu, identity, ways};
 use crate::error::StartError;
-use crate::launcher::Launched;
 use crate::log;
 use crate::options::Options;
 use mpi::topology::SimpleCommunicator;
@@ -14,6 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_environment::launcher::Launched;
 use ultramarine_runtime::executor::Job;
 use ultramarine_runtime::wire;
 

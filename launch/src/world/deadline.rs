@@ -3,11 +3,11 @@
 //! Until all processes have joined, MPI waits without end for one that ended before it did, or was
 //! never started: not every launcher notices.
 
-use crate::launcher::Launched;
 use crate::log;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use ultramarine_environment::launcher::Launched;
 
 /// How long a process that gives up may take to end in order.
 const GRACE: Duration = Duration::from_secs(5);

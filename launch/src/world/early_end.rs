@@ -15,13 +15,13 @@ use super::mpi_thread::MpiThread;
 use super::{FAILED_WITHIN, start_deadline};
 use crate::error::StartError;
 use crate::guard;
-use crate::launcher::{Launched, launched};
-use crate::options::utf8_variable;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
+use ultramarine_environment::launcher::{Launched, launched};
+use ultramarine_environment::variables;
 
 /// How long rank 0 has to say why the job did not start.
 const RANK_0_SAYS_WITHIN: Duration = Duration::from_millis(500);
@@ -44,7 +44,7 @@ pub(crate) fn takes_part() {
 extern "C" fn tell_the_others(code: i32, _: *mut c_void) {
     // What this process has started without a new program ends here, too.
     let was_expected = EXPECTED.swap(0, Ordering::SeqCst) == std::process::id();
-    if let Some(launched) = launched(utf8_variable).filter(|_| was_expected && code != 0) {
+    if let Some(launched) = launched(variables::text).filter(|_| was_expected && code != 0) {
         refuse(launched, code);
     }
 }

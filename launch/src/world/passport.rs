@@ -4,12 +4,15 @@ use super::binding::Binding;
 use super::{calibration, cpu};
 use crate::allowance::Allowance;
 use crate::error::StartError;
-use crate::faults::plan::Faults;
-use crate::network::{Interface, InterfaceChoice};
-use crate::options::{LaneKind, Options, utf8_variable};
+use crate::faults::Faults;
+use crate::network;
+use crate::options::Options;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::Duration;
+use ultramarine_environment::flags::LaneKind;
+use ultramarine_environment::interface::{Interface, InterfaceChoice};
+use ultramarine_environment::variables;
 use ultramarine_topology::{Discovery, LevelKind, Place, Source, Sources};
 
 /// One process, as the others need to know it.
@@ -86,11 +89,11 @@ impl Passport {
             host: sources.host_name,
             finding,
             without_slurm,
-            allowance: Allowance::own(threads, utf8_variable),
-            binding: Binding::own(utf8_variable)?,
+            allowance: Allowance::own(threads, variables::text),
+            binding: Binding::own(variables::text)?,
             cpu: cpu::Features::own(),
             speed: options.calibrates().then(calibration::speed),
-            interfaces: Interface::usable(options.interface())?,
+            interfaces: network::usable(options.interface())?,
             interface: options.interface().map(InterfaceChoice::to_string),
             over_tcp: options.lane_kind() == Some(LaneKind::Tcp),
             message_bytes_max: settings.port.message_bytes_max,

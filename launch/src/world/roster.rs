@@ -4,12 +4,13 @@
 
 use super::passport::Passport;
 use crate::error::StartError;
-use crate::faults::plan::Plan;
-use crate::network::{Interface, fastest_common};
+use crate::faults::Plan;
+use crate::network::fastest_common;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use ultramarine_environment::interface::Interface;
 use ultramarine_topology::{Place, Topology};
 
 /// A job, as all its processes know it.

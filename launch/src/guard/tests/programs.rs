@@ -8,7 +8,7 @@ use std::mem::ManuallyDrop;
 /// Runs the program that this process was started for, if any. This is no place to unwind to: who
 /// panics is aborted.
 pub(in super::super) fn before_main() {
-    match utf8_variable(PROGRAM).as_deref() {
+    match variables::text(PROGRAM).as_deref() {
         None => return,
         Some("work") => work(),
         Some("work_with_threads") => work_with_threads(),
@@ -30,13 +30,13 @@ fn folder() -> PathBuf {
 }
 
 fn rank() -> u32 {
-    launched(utf8_variable).expect("a launcher has started this").rank
+    launched(variables::text).expect("a launcher has started this").rank
 }
 
 /// Starts MPI on all processes, behind guards. It is not finalised by itself, as that would wait
 /// for the others.
 fn begin() -> (Ward, ManuallyDrop<Universe>) {
-    let ward = stand(None, launched(utf8_variable).expect("a launcher has started this"));
+    let ward = stand(None, launched(variables::text).expect("a launcher has started this"));
     assert!(ward.guard.is_some(), "it has a guard");
     let (universe, _) =
         mpi::initialize_with_threading(mpi::Threading::Serialized).expect("MPI starts once");
@@ -143,7 +143,7 @@ fn look_around() {
     drop(writer);
     let mut nothing = Vec::new();
     reader.read_to_end(&mut nothing).expect("no copy of the other end is open");
-    let mark = utf8_variable(MARK).expect("a ward has it");
+    let mark = variables::text(MARK).expect("a ward has it");
     assert!(mark.starts_with(&format!("{}:", parent_id())), "{mark}");
     // What this process starts stands beside it, and is not guarded.
     let inner =
@@ -156,6 +156,6 @@ fn look_around() {
 
 fn stand_inside() {
     let own = std::process::id();
-    let ward = stand(None, launched(utf8_variable).expect("it has its starter's variables"));
+    let ward = stand(None, launched(variables::text).expect("it has its starter's variables"));
     assert!(ward.guard.is_none() && std::process::id() == own);
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine::Options;
-use ultramarine::network::Interface;
+use ultramarine_environment::interface::Interface;
 use ultramarine_topology::Domains;
 
 /// Each process listens on two ports.

@@ -1,44 +1,36 @@
-//! Killing processes on purpose, to see that the job survives: `--kill-at` and `--chaos-monkey`
-//! (the flags `killAt` and `chaosMonkey` of HdpH-RS §6.5.1 and §6.5.2).
-//!
-//! Here is what can be asked for; [`plan`] says who dies when, and does it.
+//! The flags that kill processes on purpose, to see that the job survives: `--kill-at` and
+//! `--chaos-monkey` (the flags `killAt` and `chaosMonkey` of HdpH-RS §6.5.1 and §6.5.2).
 
-#[cfg(feature = "mpi")]
-pub(crate) mod plan;
-
-use crate::error::StartError;
-use crate::options::complete;
+use crate::flags::{Refused, complete};
+use crate::variables::{self, Variable};
 use std::str::FromStr;
 use std::time::Duration;
 
 /// The faults that were asked for, as flags and variables say it.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct FaultOptions {
+pub struct FaultFlags {
     /// For testing: at each of these moments, in seconds after the start of the job, one process
     /// other than the root's kills itself, as in `0.5,2,2`. Which ones is drawn; `--set seed=N`
     /// repeats the draw [env: `ULTRAMARINE_KILL_AT`].
     #[arg(long, value_name = "SECONDS,…", allow_hyphen_values = true)]
-    kill_at: Option<KillTimes>,
+    pub kill_at: Option<KillTimes>,
     /// For testing: a random number of processes other than the root's kill themselves at random
     /// moments. The same seed repeats it [env: `ULTRAMARINE_CHAOS_MONKEY`, with a seed or
     /// `random`].
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = "random")]
-    chaos_monkey: Option<ChaosSeed>,
+    pub chaos_monkey: Option<ChaosSeed>,
     /// The random moments are within this time after the start of the job
     /// [env: `ULTRAMARINE_CHAOS_WITHIN`] [default: 10s].
     #[arg(long, value_name = "DURATION", value_parser = within)]
-    chaos_within: Option<Duration>,
+    pub chaos_within: Option<Duration>,
 }
 
 /// The longest that a fault can be put off: a day.
 const MOMENT_MAX: Duration = Duration::from_hours(24);
 
-#[cfg(feature = "mpi")]
-const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
-
 /// Moments after the start of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct KillTimes(Vec<Duration>);
+pub struct KillTimes(pub Vec<Duration>);
 
 impl FromStr for KillTimes {
     type Err = String;
@@ -64,8 +56,10 @@ impl FromStr for KillTimes {
 
 /// What the chaos monkey begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChaosSeed {
+pub enum ChaosSeed {
+    /// One that is drawn.
     Random,
+    /// This one.
     Given(u64),
 }
 
@@ -90,36 +84,28 @@ fn within(text: &str) -> Result<Duration, String> {
     }
 }
 
-impl FaultOptions {
-    /// Variables with the common prefix that are read here.
-    pub(crate) const VARIABLES: [&str; 3] = ["KILL_AT", "CHAOS_MONKEY", "CHAOS_WITHIN"];
-
+impl FaultFlags {
     /// Takes what was not given from environment variables.
-    pub(crate) fn complete(
-        &mut self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<(), StartError> {
-        let text = |name| (name, variable(name));
-        complete(&mut self.kill_at, text("ULTRAMARINE_KILL_AT"), str::parse)?;
-        complete(&mut self.chaos_monkey, text("ULTRAMARINE_CHAOS_MONKEY"), str::parse)?;
-        complete(&mut self.chaos_within, text("ULTRAMARINE_CHAOS_WITHIN"), within)
+    pub fn complete(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), Refused> {
+        let text = |of: Variable| (of.name, variable(of.name));
+        complete(&mut self.kill_at, text(variables::KILL_AT), str::parse)?;
+        complete(&mut self.chaos_monkey, text(variables::CHAOS_MONKEY), str::parse)?;
+        complete(&mut self.chaos_within, text(variables::CHAOS_WITHIN), within)
     }
 
     /// Whether any fault is asked for.
-    fn are_wanted(&self) -> bool {
+    pub fn are_wanted(&self) -> bool {
         self.kill_at.is_some() || self.chaos_monkey.is_some()
     }
 
     /// An error if processes are to die where all PEs are threads of one process.
-    pub(crate) fn refuse_among_threads(&self) -> Result<(), StartError> {
+    pub fn refuse_among_threads(&self) -> Result<(), Refused> {
         if !self.are_wanted() {
             return Ok(());
         }
-        Err(StartError::Options(
-            "--kill-at and --chaos-monkey kill processes, and here all PEs are threads of one: \
-             start the program with mpiexec or srun"
-                .to_owned(),
-        ))
+        let reason = "--kill-at and --chaos-monkey kill processes, and here all PEs are threads of \
+                      one: start the program with mpiexec or srun";
+        Err(Refused(reason.to_owned()))
     }
 }
 
@@ -127,8 +113,8 @@ impl FaultOptions {
 mod tests {
     use super::*;
 
-    fn read(name: &str, value: &str) -> Result<FaultOptions, String> {
-        let mut faults = FaultOptions::default();
+    fn read(name: &str, value: &str) -> Result<FaultFlags, String> {
+        let mut faults = FaultFlags::default();
         let variable = |asked: &str| (asked == name).then(|| value.to_owned());
         faults.complete(variable).map_err(|error| error.to_string())?;
         Ok(faults)

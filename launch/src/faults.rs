@@ -1,6 +1,6 @@
-//! Who dies when, and how: the same on all processes, from a seed that the root chooses.
+//! Processes that are killed on purpose (`--kill-at`, `--chaos-monkey`): who dies when, the same on
+//! all processes, from a seed that the root chooses.
 
-use super::{ChaosSeed, FaultOptions, WITHIN_DEFAULT};
 use crate::error::StartError;
 use crate::log;
 use rand_core::{Rng, SeedableRng};
@@ -11,7 +11,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use ultramarine_environment::faults::{ChaosSeed, FaultFlags};
 use ultramarine_topology::Pe;
+
+/// How long a chaos monkey goes on, unless `--chaos-within` says it.
+const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
 
 /// What one process was told, for the others to compare.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +49,7 @@ impl Eq for Seed {}
 
 impl Faults {
     /// What this process was told; `setting` is the seed among its settings.
-    pub(crate) fn of(options: &FaultOptions, setting: Option<u64>) -> Option<Self> {
+    pub(crate) fn of(options: &FaultFlags, setting: Option<u64>) -> Option<Self> {
         // Short enough to be typed again.
         let random = || RandomState::new().hash_one(()) >> 32;
         let seed = match options.chaos_monkey {

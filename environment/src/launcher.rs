@@ -2,14 +2,13 @@
 
 /// A launcher's word on the job that this process is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Launched {
+pub struct Launched {
     /// The environment variable that says how many processes it started.
-    pub(crate) variable: &'static str,
+    pub variable: &'static str,
     /// How many.
-    pub(crate) processes: u32,
+    pub processes: u32,
     /// Which of them this one is, from 0 on.
-    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "processes need MPI"))]
-    pub(crate) rank: u32,
+    pub rank: u32,
 }
 
 /// Variables that say how many processes a job has; each with the one that says which of them this
@@ -27,14 +26,14 @@ const SIZES: [(&str, &str, bool); 4] = [
 const SLURM_SPECIAL_STEPS: u32 = u32::MAX - 15;
 
 /// Whether this process is in a step of Slurm that a user has started, by `srun`.
-pub(crate) fn is_in_slurm_step(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub fn is_in_slurm_step(variable: impl Fn(&str) -> Option<String>) -> bool {
     let step = variable("SLURM_STEP_ID").and_then(|step| step.trim().parse::<u32>().ok());
     step.is_some_and(|step| step < SLURM_SPECIAL_STEPS)
 }
 
 /// Which launcher started this process, if any did. A launcher of one process counts: MPI works
 /// under it.
-pub(crate) fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
+pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     SIZES.into_iter().find_map(|(size, rank, of_step)| {
         (!of_step || is_in_slurm_step(&variable)).then_some(Launched {
