@@ -36,7 +36,7 @@
 //! - [`shutdown_requested`]: ending in order when the time is up.
 //! - [`with_progress`]: showing how far the work is.
 //! - [`Distance`], [`Topology`]: who is near.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 /// The program in the README must compile, too.
 #[cfg(doctest)]
@@ -48,8 +48,6 @@ mod describe;
 mod error;
 #[cfg(feature = "mpi")]
 mod faults;
-#[cfg(feature = "mpi")]
-mod guard;
 pub mod latency;
 mod log;
 #[doc(hidden)]

@@ -9,7 +9,7 @@
 //!
 //! A process may get both the signal that a launcher sends to all processes and the copy that its
 //! guard hands on. So where there is a guard, it is the guard that counts (see
-//! [`guard`](crate::guard)).
+//! `ultramarine-guard`).
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -135,7 +135,7 @@ fn lock(request: &Mutex<Request>) -> MutexGuard<'_, Request> {
 /// Whether this process has a guard that ends it at the second interrupt.
 fn interrupts_are_counted_by_the_guard() -> bool {
     #[cfg(feature = "mpi")]
-    let is_so = crate::guard::counts_interrupts();
+    let is_so = ultramarine_guard::counts_interrupts();
     #[cfg(not(feature = "mpi"))]
     let is_so = false;
     is_so

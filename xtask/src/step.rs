@@ -186,8 +186,11 @@ pub(crate) fn built(family: Family) -> &'static [&'static str] {
 }
 
 /// The crates whose tests launch programs. To the others one MPI is like another.
-const LAUNCHING: &[&str] =
-    &["--package", "ultramarine", "--package", "ultramarine-examples", "--all-targets"];
+#[rustfmt::skip]
+const LAUNCHING: &[&str] = &[
+    "--package", "ultramarine", "--package", "ultramarine-guard", "--package", "ultramarine-examples",
+    "--all-targets",
+];
 
 /// The crates that are not the same without MPI or hwloc, and of their tests those that would
 /// notice: inside one process a job runs the same code either way.

@@ -4,7 +4,7 @@
 use super::gathering::Gathering;
 use super::passport::Passport;
 use super::roster::Roster;
-use super::{cpu, identity, ways};
+use super::{cpu, identity, library_version, ways};
 use crate::error::StartError;
 use crate::log;
 use crate::options::Options;
@@ -130,7 +130,7 @@ fn host_name() -> String {
 
 /// Why each process is alone, and what to do.
 fn world_of_one(Launched { variable, processes: expected, .. }: Launched) -> StartError {
-    let text = mpi::environment::library_version().unwrap_or_default();
+    let text = library_version();
     let line = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
     let library = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let plugin = if library.starts_with("Open MPI") { "pmix" } else { "pmi2" };

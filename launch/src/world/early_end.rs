@@ -14,7 +14,6 @@ use super::deadline::StartDeadline;
 use super::mpi_thread::MpiThread;
 use super::{FAILED_WITHIN, start_deadline};
 use crate::error::StartError;
-use crate::guard;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,6 +21,7 @@ use std::thread;
 use std::time::Duration;
 use ultramarine_environment::launcher::{Launched, launched};
 use ultramarine_environment::variables;
+use ultramarine_guard as guard;
 
 /// How long rank 0 has to say why the job did not start.
 const RANK_0_SAYS_WITHIN: Duration = Duration::from_millis(500);
@@ -29,8 +29,13 @@ const RANK_0_SAYS_WITHIN: Duration = Duration::from_millis(500);
 /// The process that is expected to take part in a job and has not yet begun to; 0 if there is none.
 static EXPECTED: AtomicU32 = AtomicU32::new(0);
 
-/// From now on the others hear of it if this process fails. Called before `main`.
-pub(crate) fn expect_run() {
+ultramarine_guard::before_main!(expect_run);
+
+/// Has the others hear of it if this process fails, in case a launcher has just started it.
+fn expect_run() {
+    if !guard::begin(launched(variables::text)) {
+        return;
+    }
     EXPECTED.store(std::process::id(), Ordering::SeqCst);
     guard::at_exit(tell_the_others);
 }

@@ -32,7 +32,6 @@ use self::deadline::StartDeadline;
 use self::mpi_thread::MpiThread;
 use crate::error::{Error, Result, StartError};
 use crate::faults::Fuse;
-use crate::guard;
 use crate::log;
 use crate::options::Options;
 use crate::request;
@@ -40,6 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::Launched;
+use ultramarine_guard as guard;
 use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
@@ -70,7 +70,8 @@ where
         return Err(StartError::OneJobOnly.into());
     }
     early_end::takes_part();
-    let mut ward = guard::stand(options.as_ref().ok(), launched);
+    let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
+    let mut child = guard::install(launched, is_wanted, library_version);
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
@@ -80,9 +81,9 @@ where
             // All processes have failed, and finalise together, if they can. The deadline still
             // holds.
             if mpi.finalise(FAILED_WITHIN, || true) {
-                ward.finalised();
+                child.finalised();
             } else {
-                ward.leaves();
+                child.leaves();
             }
             // Rank 0 knows and says it. If this process failed too, some launchers would end
             // rank 0 before it has.
@@ -91,7 +92,7 @@ where
         }
     };
     drop(deadline);
-    ward.joined(patience_with(&job));
+    child.joined(patience_with(&job));
     // An observer outside of the job learns from this which process is which PE, and that
     // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
@@ -100,7 +101,7 @@ where
     let me = job.me;
     let is_root = me == Pe::ROOT;
     let shutdown_requested = (!is_root).then(request::leave_to_the_root);
-    let finalises = is_on_one_host(&job.topology) || !ward.is_guarded();
+    let finalises = is_on_one_host(&job.topology) || !child.is_guarded();
     let (result, parting) = if is_root {
         let (result, parting) = lead(job, main);
         (result.map_err(Error::from).and_then(|result| result), parting)
@@ -112,7 +113,7 @@ where
     // What went wrong elsewhere the root was told, and ends with.
     let ending = |result| if is_root { result } else { Ok(()) };
     if finalises && mpi.finalise(FINALISE_WITHIN, || parting.are_others_there()) {
-        ward.finalised();
+        child.finalised();
         parting.goodbye();
         return ending(result);
     }
@@ -120,11 +121,11 @@ where
     // does.
     if parting.leave == Leave::Hasty && is_root && result.is_err() {
         log::flush();
-        ward.aborts();
+        child.aborts();
         mpi.abort();
     }
     tracing::info!("{me} ends without finalising MPI");
-    ward.leaves();
+    child.leaves();
     mpi.abandon();
     if finalises {
         // Some PE died when all had left, and others may not have heard, and wait for it in
@@ -133,6 +134,11 @@ where
         return ending(result);
     }
     leave_without_the_others(is_root, result, parting, shutdown_requested.as_deref())
+}
+
+/// What the MPI library says of itself.
+fn library_version() -> String {
+    mpi::environment::library_version().unwrap_or_default()
 }
 
 /// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for

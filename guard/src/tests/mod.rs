@@ -1,7 +1,7 @@
-//! Guards and wards under a real launcher. The tests start this very file under it, which runs one
-//! of the programs below instead of tests, and kill what they like.
+//! Guards and children under a real launcher. The tests start this very file under it, which runs
+//! one of the programs below instead of tests, and kill what they like.
 
-pub(super) mod programs;
+mod programs;
 
 use super::*;
 use std::collections::BTreeMap;
@@ -16,15 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// How long processes may stay after their launcher has ended.
 const STRAYS_END_WITHIN: Duration = Duration::from_secs(15);
 
-/// How long the job of these tests bears with a ward that is stopped.
+/// How long the job of these tests bears with a child that is stopped.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
 
 /// Longer than that, and than a guard waits for the others' verdict.
 const STOPPED_TOO_LONG: Duration = Duration::from_secs(6);
 
-/// Far beyond all patience of the tests: how long wards wait, lest they end by themselves when it
-/// is their guard that should end them.
-const WARDS_WAIT: Duration = Duration::from_secs(400);
+/// Far beyond all patience of the tests: how long children wait, lest they end by themselves when
+/// it is their guard that should end them.
+const CHILDREN_WAIT: Duration = Duration::from_secs(400);
 
 /// The variable by which all processes of a test are known; its value is the test's folder.
 const FOLDER: &str = "GUARD_TEST_FOLDER";
@@ -32,13 +32,13 @@ const FOLDER: &str = "GUARD_TEST_FOLDER";
 /// The variable that says which program a process is to run.
 const PROGRAM: &str = "GUARD_TEST_PROGRAM";
 
-/// How the names of files end in which wards say what they have in shared memory.
+/// How the names of files end in which children say what they have in shared memory.
 const SEGMENTS: &str = "segments";
 
 #[test]
 fn a_mark_says_what_was_done() {
     assert_eq!(Mark::read(None), Mark::None);
-    assert_eq!(Mark::read(Some("12:7")), Mark::Guarded { guard: 12, way: 7 });
+    assert_eq!(Mark::read(Some("12:7")), Mark::Guarded { guard: 12, channel: 7 });
     assert_eq!(Mark::read(Some("no room")), Mark::Failed("no room".to_owned()));
     assert!(matches!(Mark::read(Some(BEGIN)), Mark::Failed(_)));
 }
@@ -52,8 +52,8 @@ fn the_program_is_known_by_its_name() {
 fn who_wants_no_guard_or_is_alone_has_none() {
     let own = std::process::id();
     let launched = |processes| Launched { variable: "PMI_SIZE", processes, rank: 0 };
-    let unwanted = stand(Some(&Options::default().guard(false)), launched(3));
-    let alone = stand(Some(&Options::default()), launched(1));
+    let unwanted = install(launched(3), false, String::new);
+    let alone = install(launched(1), true, String::new);
     assert!(unwanted.guard.is_none() && alone.guard.is_none());
     assert_eq!(std::process::id(), own);
 }
@@ -93,19 +93,19 @@ impl Running {
         Some(Running { folder, launcher, said: vec![out, err] })
     }
 
-    /// The guards and the wards, by rank, once all wards have come this far.
+    /// The guards and the children, by rank, once all children have come this far.
     fn at_work(&self, processes: u32) -> BTreeMap<u32, (i32, i32)> {
         let line = |rank: u32| {
             let text = std::fs::read_to_string(self.folder.join(rank.to_string())).ok()?;
-            let (guard, ward) = text.strip_suffix('\n')?.split_once(' ')?;
-            Some((rank, (guard.parse().ok()?, ward.parse().ok()?)))
+            let (guard, child) = text.strip_suffix('\n')?.split_once(' ')?;
+            Some((rank, (guard.parse().ok()?, child.parse().ok()?)))
         };
         let all = || (0..processes).map(line).collect();
         eventually("all processes are at work", || Option::is_some(&all()));
         all().expect("they were there")
     }
 
-    /// Lets the wards go on.
+    /// Lets the children go on.
     fn go_on(&self) {
         std::fs::write(self.folder.join("go"), "").expect("the folder is there");
     }
@@ -125,7 +125,7 @@ impl Running {
         (status.expect("it ended"), said.collect::<Vec<_>>().join("\n"))
     }
 
-    /// What the wards that have come so far had in shared memory.
+    /// What the children that have come so far had in shared memory.
     fn segments(&self) -> Vec<PathBuf> {
         let files = std::fs::read_dir(&self.folder).expect("the folder is there");
         let files = files.map(|file| file.expect("it can be read").path());
@@ -134,7 +134,7 @@ impl Running {
         lists.flat_map(|list| list.lines().map(PathBuf::from).collect::<Vec<_>>()).collect()
     }
 
-    /// The guards and wards of this test.
+    /// The guards and children of this test.
     fn alive(&self) -> Vec<i32> {
         let mark = format!("{FOLDER}={}", self.folder.display());
         let is_ours = |process: &i32| {
@@ -184,16 +184,16 @@ fn is_there(process: i32) -> bool {
     std::fs::read_link(format!("/proc/{process}/exe")).is_ok()
 }
 
-/// Kills the ward of rank 1; the others go on and end well.
+/// Kills the child of rank 1; the others go on and end well.
 fn survives_the_death_of_rank_1(test: &str, program: &str, signal: i32) {
     let Some(job) = Running::start(test, program, 3) else { return };
-    let wards = job.at_work(3);
-    sys::send(wards[&1].1, signal);
-    eventually("the guard of the dead ends", || !is_there(wards[&1].0));
+    let children = job.at_work(3);
+    sys::send(children[&1].1, signal);
+    eventually("the guard of the dead ends", || !is_there(children[&1].0));
     // Time for a launcher that has second thoughts.
     thread::sleep(Duration::from_millis(500));
-    for (guard, ward) in [wards[&0], wards[&2]] {
-        assert!(is_there(guard) && is_there(ward), "the launcher has killed the others");
+    for (guard, child) in [children[&0], children[&2]] {
+        assert!(is_there(guard) && is_there(child), "the launcher has killed the others");
     }
     job.go_on();
     let (status, said) = job.end();
@@ -237,10 +237,10 @@ fn a_guard_that_stays_stopped_keeps_no_job_from_its_end() {
 #[test]
 fn a_job_of_which_none_but_the_root_is_left_ends_well() {
     let Some(job) = Running::start("last", "work", 3) else { return };
-    let wards = job.at_work(3);
+    let children = job.at_work(3);
     for rank in [2, 1] {
-        sys::send(wards[&rank].1, libc::SIGKILL);
-        eventually("the guard of the dead ends", || !is_there(wards[&rank].0));
+        sys::send(children[&rank].1, libc::SIGKILL);
+        eventually("the guard of the dead ends", || !is_there(children[&rank].0));
     }
     job.go_on();
     let (status, said) = job.end();
@@ -258,11 +258,11 @@ fn a_job_ends_with_its_root() {
 }
 
 #[test]
-fn a_ward_ends_with_its_guard() {
+fn a_child_ends_with_its_guard() {
     let Some(job) = Running::start("guard", "work", 2) else { return };
-    let wards = job.at_work(2);
-    sys::send(wards[&1].0, libc::SIGKILL);
-    eventually("the ward ends", || !is_there(wards[&1].1));
+    let children = job.at_work(2);
+    sys::send(children[&1].0, libc::SIGKILL);
+    eventually("the child ends", || !is_there(children[&1].1));
     let (status, said) = job.end();
     assert!(!status.success() && !said.contains("rank 1 leaves"), "{status}: {said}");
 }
@@ -304,8 +304,8 @@ fn an_interrupt_at_the_start_is_no_crash() {
 fn processes_end_with_their_launcher() {
     for (program, dies_alone) in [("work", true), ("work", false), ("defy", false)] {
         let Some(job) = Running::start(&format!("orphans-{program}"), program, 2) else { return };
-        let wards = job.at_work(2);
-        let (guard, _) = wards[&0];
+        let children = job.at_work(2);
+        let (guard, _) = children[&0];
         let status = std::fs::read_to_string(format!("/proc/{guard}/status")).expect("it is there");
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
         let proxy = parent.expect("it has one").parse().expect("a number");
@@ -315,8 +315,9 @@ fn processes_end_with_their_launcher() {
             sys::send(launcher, libc::SIGSTOP);
         }
         sys::send(proxy, libc::SIGKILL);
-        let all_end = || wards.values().all(|(guard, ward)| !is_there(*guard) && !is_there(*ward));
-        within(STRAYS_END_WITHIN, "all guards and wards end", all_end);
+        let all_end =
+            || children.values().all(|(guard, child)| !is_there(*guard) && !is_there(*child));
+        within(STRAYS_END_WITHIN, "all guards and children end", all_end);
         sys::send(launcher, libc::SIGKILL);
         let (_, said) = job.end();
         assert!(!said.contains("leaves"), "{said}");
@@ -324,11 +325,11 @@ fn processes_end_with_their_launcher() {
 }
 
 #[test]
-fn a_ward_that_was_given_up_is_killed() {
+fn a_child_that_was_given_up_is_killed() {
     let Some(job) = Running::start("stopped", "work", 3) else { return };
-    let wards = job.at_work(3);
-    sys::send(wards[&1].1, libc::SIGSTOP);
-    eventually("the guard of the stopped ends", || !is_there(wards[&1].0));
+    let children = job.at_work(3);
+    sys::send(children[&1].1, libc::SIGSTOP);
+    eventually("the guard of the stopped ends", || !is_there(children[&1].0));
     job.go_on();
     let (status, said) = job.end();
     assert!(status.success(), "{status}: {said}");
@@ -339,17 +340,17 @@ fn a_ward_that_was_given_up_is_killed() {
 #[test]
 fn a_job_may_be_stopped_as_a_whole() {
     let Some(job) = Running::start("whole", "work", 2) else { return };
-    let wards = job.at_work(2);
+    let children = job.at_work(2);
     let tell = |signal| {
-        for (guard, ward) in wards.values() {
+        for (guard, child) in children.values() {
             sys::send(*guard, signal);
-            sys::send(*ward, signal);
+            sys::send(*child, signal);
         }
     };
     tell(libc::SIGSTOP);
     thread::sleep(STOPPED_TOO_LONG);
     // The guards go on first.
-    wards.values().for_each(|(guard, _)| sys::send(*guard, libc::SIGCONT));
+    children.values().for_each(|(guard, _)| sys::send(*guard, libc::SIGCONT));
     thread::sleep(STALLED_AFTER);
     tell(libc::SIGCONT);
     job.go_on();
@@ -358,13 +359,13 @@ fn a_job_may_be_stopped_as_a_whole() {
 }
 
 /// Kills the guard of rank 1 at the start, as hydra does to all processes of a job that fails.
-/// `before` is given the guard and its ward.
+/// `before` is given the guard and its child.
 fn leaves_nothing(test: &str, before: impl FnOnce(i32, i32)) {
     let Some(job) = Running::start(test, "linger_at_the_start", 2) else { return };
-    let wards = job.at_work(2);
+    let children = job.at_work(2);
     assert!(job.segments().iter().any(|path| path.exists()), "there is something to remove");
-    let (guard, ward) = wards[&1];
-    before(guard, ward);
+    let (guard, child) = children[&1];
+    before(guard, child);
     sys::send(guard, libc::SIGKILL);
     let (status, said) = job.end();
     assert!(!status.success(), "{status}: {said}");
@@ -376,16 +377,16 @@ fn a_guard_that_is_killed_at_the_start_leaves_nothing() {
 }
 
 #[test]
-fn a_ward_that_is_stopped_at_the_start_ends_with_its_guard() {
-    leaves_nothing("stopped-at-the-start", |_, ward| sys::send(ward, libc::SIGSTOP));
+fn a_child_that_is_stopped_at_the_start_ends_with_its_guard() {
+    leaves_nothing("stopped-at-the-start", |_, child| sys::send(child, libc::SIGSTOP));
 }
 
 #[test]
-fn a_guard_and_its_ward_that_are_killed_at_the_start_leave_nothing() {
-    leaves_nothing("both", |guard, ward| {
+fn a_guard_and_its_child_that_are_killed_at_the_start_leave_nothing() {
+    leaves_nothing("both", |guard, child| {
         // It removes nothing itself.
         sys::send(guard, libc::SIGSTOP);
-        sys::send(ward, libc::SIGKILL);
+        sys::send(child, libc::SIGKILL);
     });
 }
 
@@ -403,9 +404,9 @@ fn a_signal_that_was_handed_on_ends_the_job() {
 #[test]
 fn a_signal_to_all_is_no_accident() {
     let Some(job) = Running::start("to-all", "work", 2) else { return };
-    let wards = job.at_work(2);
-    sys::send(wards[&1].1, libc::SIGTERM);
-    sys::send(wards[&1].0, libc::SIGTERM);
+    let children = job.at_work(2);
+    sys::send(children[&1].1, libc::SIGTERM);
+    sys::send(children[&1].0, libc::SIGTERM);
     let (status, said) = job.end();
     assert!(!status.success() && !said.contains("goes on without"), "{status}: {said}");
 }
@@ -423,16 +424,16 @@ fn a_code_of_failure_before_the_job_is_made_up_ends_it() {
 #[test]
 fn the_roots_code_is_the_jobs() {
     let Some(job) = Running::start("code", "leave_with_3", 3) else { return };
-    let wards = job.at_work(3);
-    sys::send(wards[&1].1, libc::SIGKILL);
-    eventually("the guard of the dead ends", || !is_there(wards[&1].0));
+    let children = job.at_work(3);
+    sys::send(children[&1].1, libc::SIGKILL);
+    eventually("the guard of the dead ends", || !is_there(children[&1].0));
     job.go_on();
     let (status, said) = job.end();
     assert_eq!(status.code(), Some(3), "{said}");
 }
 
 #[test]
-fn a_guard_keeps_nothing_open_and_its_wards_programs_get_none() {
+fn a_guard_keeps_nothing_open_and_its_childs_programs_get_none() {
     let Some(job) = Running::start("files", "look_around", 2) else { return };
     let (status, said) = job.end();
     assert!(status.success() && said.contains("all is well"), "{status}: {said}");

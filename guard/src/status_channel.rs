@@ -1,9 +1,9 @@
-//! What a ward tells its guard: lines of text through a socket, and with them a file.
+//! What a child tells its guard: lines of text through a socket, and with them a file.
 //!
-//! The guard hears them when it looks after its ward, and once more after the ward's end. The file
-//! stays open longer than the ward lives.
+//! The guard hears them when it looks after its child, and once more after the child's end. The
+//! file stays open longer than the child lives.
 
-use super::farewell::Server;
+use super::finalize::Server;
 use super::segments::Segment;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -16,9 +16,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// All that a guard hears of its ward.
+/// All that a guard hears of its child.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ChildStatus {
     /// When it was about to start MPI.
     pub(super) began: Option<SystemTime>,
     /// It is part of a job that survives it.
@@ -37,7 +37,7 @@ pub(super) struct Told {
     unread: Vec<u8>,
 }
 
-/// How a ward's part of a job ends.
+/// How a child's part of a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// It leaves without finalising MPI.
@@ -59,16 +59,16 @@ const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
 const SEGMENT: &str = "segment ";
 
-/// Says that the ward is about to start MPI, and that it is now so late.
-pub(super) fn starts(way: &UnixStream, now: SystemTime) -> io::Result<()> {
+/// Says that the child is about to start MPI, and that it is now so late.
+pub(super) fn starts(channel: &UnixStream, now: SystemTime) -> io::Result<()> {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    say(way, &format!("{STARTS}{}", since.as_nanos()))
+    say(channel, &format!("{STARTS}{}", since.as_nanos()))
 }
 
-/// Says that the ward has joined a job, how long that job bears with it while it is stopped, how it
-/// talks to the launcher, and what it would leave behind.
+/// Says that the child has joined a job, how long that job bears with it while it is stopped, how
+/// it talks to the launcher, and what it would leave behind.
 pub(super) fn joined(
-    way: &UnixStream,
+    channel: &UnixStream,
     stalled_after: Duration,
     server: &Server,
     segments: &[Segment],
@@ -85,53 +85,53 @@ pub(super) fn joined(
     if let Some(files) = &files {
         beside.push(SendAncillaryMessage::ScmRights(files));
     }
-    sendmsg(way, &[IoSlice::new(text.as_bytes())], &mut beside, SendFlags::NOSIGNAL)?;
+    sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut beside, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Says that the ward is about to leave without finalising MPI.
-pub(super) fn leaves(way: &UnixStream) -> io::Result<()> {
-    say(way, LEAVES)
+/// Says that the child is about to leave without finalising MPI.
+pub(super) fn leaves(channel: &UnixStream) -> io::Result<()> {
+    say(channel, LEAVES)
 }
 
-/// Says that the ward has finalised MPI.
-pub(super) fn finalised(way: &UnixStream) -> io::Result<()> {
-    say(way, FINALISED)
+/// Says that the child has finalised MPI.
+pub(super) fn finalised(channel: &UnixStream) -> io::Result<()> {
+    say(channel, FINALISED)
 }
 
-/// Says that the ward is about to end the whole job through MPI.
-pub(super) fn aborts(way: &UnixStream) -> io::Result<()> {
-    say(way, ABORTS)
+/// Says that the child is about to end the whole job through MPI.
+pub(super) fn aborts(channel: &UnixStream) -> io::Result<()> {
+    say(channel, ABORTS)
 }
 
-/// Says that the first interrupt will not end the ward, and that a second one is to.
-pub(super) fn listens(way: &UnixStream) -> io::Result<()> {
-    say(way, LISTENS)
+/// Says that the first interrupt will not end the child, and that a second one is to.
+pub(super) fn listens(channel: &UnixStream) -> io::Result<()> {
+    say(channel, LISTENS)
 }
 
-fn say(way: &UnixStream, word: &str) -> io::Result<()> {
+fn say(channel: &UnixStream, word: &str) -> io::Result<()> {
     let text = format!("{word}\n");
     let mut nothing = SendAncillaryBuffer::default();
-    sendmsg(way, &[IoSlice::new(text.as_bytes())], &mut nothing, SendFlags::NOSIGNAL)?;
+    sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut nothing, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-impl Told {
-    /// Whether the job still needs the ward: if it ends now, it dies.
+impl ChildStatus {
+    /// Whether the job still needs the child: if it ends now, it dies.
     pub(super) fn is_amid_job(&self) -> bool {
         self.joined && self.ending.is_none()
     }
 
-    /// Adds all that was told since. A process that the ward has left behind may hold the other end
-    /// open: so nothing is waited for.
-    pub(super) fn hear(&mut self, way: &UnixStream) {
+    /// Adds all that was told since. A process that the child has left behind may hold the other
+    /// end open: so nothing is waited for.
+    pub(super) fn hear(&mut self, channel: &UnixStream) {
         let mut part = [0; 4096];
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut beside = RecvAncillaryBuffer::new(&mut space);
             let into = &mut [IoSliceMut::new(&mut part)];
             let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-            let Ok(received) = recvmsg(way, into, &mut beside, flags) else { break };
+            let Ok(received) = recvmsg(channel, into, &mut beside, flags) else { break };
             for message in beside.drain() {
                 if let RecvAncillaryMessage::ScmRights(files) = message {
                     self.server.connection = files.last();
@@ -177,32 +177,32 @@ mod tests {
 
     #[test]
     fn what_was_told_is_heard_after_the_end() {
-        let (ward, guard) = UnixStream::pair().expect("sockets");
+        let (child, guard) = UnixStream::pair().expect("sockets");
         let (mut far, near) = UnixStream::pair().expect("sockets");
         let libraries = vec![PathBuf::from("/lib/a b.so"), PathBuf::from("/lib/c.so")];
         let connection = Some(near.into());
         let server = Server { libraries: libraries.clone(), speaks_pmi2: true, connection };
         let segment = Segment::from_line("3 4711 /dev/shm/a b").expect("it is one");
         let (now, limit) = (SystemTime::now(), Duration::from_millis(1500));
-        let mut told = Told::default();
-        told.hear(&guard);
-        assert_eq!((told.began, told.joined), (None, false));
-        starts(&ward, now).expect("there is room");
-        told.hear(&guard);
-        assert_eq!((told.began, told.joined), (Some(now), false));
-        joined(&ward, limit, &server, std::slice::from_ref(&segment)).expect("there is room");
-        told.hear(&guard);
-        assert!(told.is_amid_job());
-        finalised(&ward).expect("there is room");
-        drop((ward, server));
-        told.hear(&guard);
-        assert!(told.joined && told.server.speaks_pmi2);
-        assert_eq!(told.ending, Some(Ending::Finalised));
-        assert_eq!((told.began, told.stalled_after), (Some(now), Some(limit)));
-        assert_eq!(told.segments, [segment]);
-        assert_eq!(told.server.libraries, libraries);
+        let mut status = ChildStatus::default();
+        status.hear(&guard);
+        assert_eq!((status.began, status.joined), (None, false));
+        starts(&child, now).expect("there is room");
+        status.hear(&guard);
+        assert_eq!((status.began, status.joined), (Some(now), false));
+        joined(&child, limit, &server, std::slice::from_ref(&segment)).expect("there is room");
+        status.hear(&guard);
+        assert!(status.is_amid_job());
+        finalised(&child).expect("there is room");
+        drop((child, server));
+        status.hear(&guard);
+        assert!(status.joined && status.server.speaks_pmi2);
+        assert_eq!(status.ending, Some(Ending::Finalised));
+        assert_eq!((status.began, status.stalled_after), (Some(now), Some(limit)));
+        assert_eq!(status.segments, [segment]);
+        assert_eq!(status.server.libraries, libraries);
         // The file has outlived its owner.
-        let connection = told.server.connection.expect("it was sent");
+        let connection = status.server.connection.expect("it was sent");
         UnixStream::from(connection).write_all(b"hello").expect("it is open");
         let mut heard = String::new();
         far.read_to_string(&mut heard).expect("it is closed now");
@@ -211,16 +211,16 @@ mod tests {
 
     #[test]
     fn a_line_may_come_in_parts() {
-        let (mut ward, guard) = UnixStream::pair().expect("sockets");
-        let mut told = Told::default();
+        let (mut child, guard) = UnixStream::pair().expect("sockets");
+        let mut status = ChildStatus::default();
         for (part, is_whole) in [("stalled_after_ms 7", false), ("00\njoi", true), ("ned", true)] {
-            ward.write_all(part.as_bytes()).expect("there is room");
-            told.hear(&guard);
+            child.write_all(part.as_bytes()).expect("there is room");
+            status.hear(&guard);
             let limit = is_whole.then_some(Duration::from_millis(700));
-            assert_eq!((told.stalled_after, told.joined), (limit, false), "{part}");
+            assert_eq!((status.stalled_after, status.joined), (limit, false), "{part}");
         }
-        ward.write_all(b"\n").expect("there is room");
-        told.hear(&guard);
-        assert!(told.joined);
+        child.write_all(b"\n").expect("there is room");
+        status.hear(&guard);
+        assert!(status.joined);
     }
 }

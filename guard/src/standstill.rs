@@ -1,4 +1,4 @@
-//! How long a ward has been stopped, so that one that the job has given up does not stay for ever.
+//! How long a child has been stopped, so that one that the job has given up does not stay for ever.
 //!
 //! The others of the job give up a process that is stopped for too long
 //! ([`stalled_after`](ultramarine_runtime::detector::DetectorSettings::stalled_after)). It cannot
@@ -6,8 +6,8 @@
 //! stopped on purpose is left alone:
 //!
 //! - A job that is stopped as a whole (`scontrol suspend`, or SIGSTOP to all) has its guards
-//!   stopped, too. Time passes for the ward only while the guard runs.
-//! - SIGTSTP, from a terminal, passes through the guard on its way. Until SIGCONT does, no time
+//!   stopped, too. Time passes for the child only while the guard runs.
+//! - SIGTSTP, from a terminal, passes through the guard on its channel. Until SIGCONT does, no time
 //!   passes.
 //! - A process that a debugger holds is not stopped, but traced.
 
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 /// guard itself did not run.
 const STEP_MAX: Duration = Duration::from_secs(1);
 
-/// How long the others have to give up the ward first, and say so.
+/// How long the others have to give up the child first, and say so.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// A clock that runs while the ward is stopped.
+/// A clock that runs while the child is stopped.
 #[derive(Debug)]
 pub(super) struct Standstill {
     looked: Instant,
@@ -33,7 +33,7 @@ impl Standstill {
         Standstill { looked: now, stopped_for: Duration::ZERO, is_wanted: false }
     }
 
-    /// A signal is on its way to the ward.
+    /// A signal is on its way to the child.
     pub(super) fn hands_on(&mut self, signal: i32) {
         match signal {
             libc::SIGTSTP => self.is_wanted = true,
@@ -42,16 +42,16 @@ impl Standstill {
         }
     }
 
-    /// How long the ward has been stopped, if that is more than the job bears.
+    /// How long the child has been stopped, if that is more than the job bears.
     pub(super) fn too_long(
         &mut self,
-        ward: i32,
+        child: i32,
         now: Instant,
         limit: Option<Duration>,
     ) -> Option<Duration> {
         let step = now.saturating_duration_since(self.looked).min(STEP_MAX);
         self.looked = now;
-        let status = std::fs::read_to_string(format!("/proc/{ward}/status")).unwrap_or_default();
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
         let is_still = is_stopped(&status) && !self.is_wanted;
         self.stopped_for = if is_still { self.stopped_for + step } else { Duration::ZERO };
         limit.filter(|limit| self.stopped_for > *limit + MARGIN).map(|_| self.stopped_for)
@@ -81,7 +81,7 @@ mod tests {
         fn new() -> Self {
             let child = Command::new("sleep").arg("1000").spawn().expect("it is there");
             let process = child.id() as i32;
-            super::super::sys::send(process, libc::SIGSTOP);
+            crate::sys::send(process, libc::SIGSTOP);
             let status = || std::fs::read_to_string(format!("/proc/{process}/status"));
             while !is_stopped(&status().expect("it is ours")) {
                 std::thread::sleep(Duration::from_millis(1));
@@ -98,20 +98,20 @@ mod tests {
     }
 
     /// After how many looks, half a second apart, it has been stopped for too long.
-    fn looks(standstill: &mut Standstill, ward: i32, now: &mut Instant) -> Option<usize> {
+    fn looks(standstill: &mut Standstill, child: i32, now: &mut Instant) -> Option<usize> {
         (1..100).find(|_| {
             *now += Duration::from_millis(500);
-            standstill.too_long(ward, *now, Some(LIMIT)).is_some()
+            standstill.too_long(child, *now, Some(LIMIT)).is_some()
         })
     }
 
     #[test]
     fn one_that_is_stopped_is_given_up_after_its_limit() {
         let (stopped, mut now) = (Stopped::new(), Instant::now());
-        let ward = stopped.0.id() as i32;
+        let child = stopped.0.id() as i32;
         let mut standstill = Standstill::watched_from(now);
-        assert_eq!(looks(&mut standstill, ward, &mut now), Some(11));
-        assert_eq!(standstill.too_long(ward, now, None), None, "there is no job yet");
+        assert_eq!(looks(&mut standstill, child, &mut now), Some(11));
+        assert_eq!(standstill.too_long(child, now, None), None, "there is no job yet");
     }
 
     #[test]
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn one_that_a_terminal_has_stopped_is_left_alone_until_it_goes_on() {
         let (stopped, mut now) = (Stopped::new(), Instant::now());
-        let ward = stopped.0.id() as i32;
+        let child = stopped.0.id() as i32;
         let mut standstill = Standstill::watched_from(now);
         standstill.hands_on(libc::SIGTSTP);
-        assert_eq!(looks(&mut standstill, ward, &mut now), None);
+        assert_eq!(looks(&mut standstill, child, &mut now), None);
         standstill.hands_on(libc::SIGCONT);
-        assert_eq!(looks(&mut standstill, ward, &mut now), Some(11));
+        assert_eq!(looks(&mut standstill, child, &mut now), Some(11));
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! Shared memory that a ward's MPI library would leave in the file system.
+//! Shared memory that a child's MPI library would leave in the file system.
 //!
-//! Libraries remove their files when they are finalised, at the latest: a ward that is killed
+//! Libraries remove their files when they are finalised, at the latest: a child that is killed
 //! cannot, and nor do the survivors, who finalise nothing. (Measured: Open MPI has a
 //! `vader_segment.…` of each process in `/dev/shm`, which its launcher removes in the end, unless
 //! it is killed itself. MPICH's are without a name as soon as MPI has started, and what is System
 //! V's goes with its last user.)
 //!
-//! So the ward tells its guard which files it has when it joins the job, and the guard removes them
-//! unless the ward has finalised MPI. The other processes of the host do not miss them: when a job
-//! is made up, all have gone through the start of MPI and opened what they share, and what is open
-//! outlives its name. (Before, a death ends the job: see [`sweep`](super::sweep).)
+//! So the child tells its guard which files it has when it joins the job, and the guard removes
+//! them unless the child has finalised MPI. The other processes of the host do not miss them: when
+//! a job is made up, all have gone through the start of MPI and opened what they share, and what is
+//! open outlives its name. (Before, a death ends the job: see [`sweep`](super::sweep).)
 //!
 //! What stays are the files of a library that is not in [`NAMES`]; and the session folder, in
 //! `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which is that launcher's own.
@@ -19,8 +19,8 @@
 //!
 //! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files
 //!   there between all programs of a user;
-//! - the ward has it mapped or open, this very file;
-//! - it belongs to this user, and was made since the ward was about to start MPI;
+//! - the child has it mapped or open, this very file;
+//! - it belongs to this user, and was made since the child was about to start MPI;
 //! - it is still the same file.
 
 use std::fs::Metadata;
@@ -128,7 +128,7 @@ impl Segment {
         (file.dev(), file.ino()) == (self.device, self.inode)
     }
 
-    /// As the ward writes it.
+    /// As the child writes it.
     pub(super) fn to_line(&self) -> String {
         format!("{} {} {}", self.device, self.inode, self.path.display())
     }
@@ -165,23 +165,23 @@ fn is_of_mpi(path: &str) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::sys::map;
     use super::*;
+    use crate::sys::map;
     use std::fs;
     use std::time::Duration;
 
-    pub(in super::super) const HOUR: Duration = Duration::from_hours(1);
+    pub(crate) const HOUR: Duration = Duration::from_hours(1);
 
     /// A file with this path, removed at the end of the test.
-    pub(in super::super) struct File {
-        pub(in super::super) path: PathBuf,
+    pub(crate) struct File {
+        pub(crate) path: PathBuf,
         /// Open under another name, lest the guard of another test sweeps it away.
-        pub(in super::super) held: Option<fs::File>,
+        pub(crate) held: Option<fs::File>,
     }
 
     impl File {
         /// One of this name in shared memory.
-        pub(in super::super) fn make(name: &str) -> Self {
+        pub(crate) fn make(name: &str) -> Self {
             Self::at(PathBuf::from(format!("{FOLDER}{name}-{}", std::process::id())))
         }
 

@@ -4,10 +4,19 @@ use super::*;
 use mpi::environment::Universe;
 use mpi::traits::CommunicatorCollectives;
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use ultramarine_environment::launcher::launched;
+
+mod entry {
+    #![allow(unsafe_code, reason = "the macro is of this crate")]
+    crate::before_main!(super::before_main);
+}
 
 /// Runs the program that this process was started for, if any. This is no place to unwind to: who
 /// panics is aborted.
-pub(in super::super) fn before_main() {
+pub(super) fn before_main() {
+    begin(launched(variables::text));
     match variables::text(PROGRAM).as_deref() {
         None => return,
         Some("work") => work(),
@@ -25,6 +34,10 @@ pub(in super::super) fn before_main() {
     std::process::exit(0)
 }
 
+fn library_version() -> String {
+    mpi::environment::library_version().unwrap_or_default()
+}
+
 fn folder() -> PathBuf {
     std::env::var_os(FOLDER).expect("a test has started this").into()
 }
@@ -35,13 +48,17 @@ fn rank() -> u32 {
 
 /// Starts MPI on all processes, behind guards. It is not finalised by itself, as that would wait
 /// for the others.
-fn begin() -> (Ward, ManuallyDrop<Universe>) {
-    let ward = stand(None, launched(variables::text).expect("a launcher has started this"));
-    assert!(ward.guard.is_some(), "it has a guard");
+fn start_mpi() -> (GuardedChild, ManuallyDrop<Universe>) {
+    let child = install(
+        launched(variables::text).expect("a launcher has started this"),
+        true,
+        library_version,
+    );
+    assert!(child.guard.is_some(), "it has a guard");
     let (universe, _) =
         mpi::initialize_with_threading(mpi::Threading::Serialized).expect("MPI starts once");
     universe.world().barrier();
-    (ward, ManuallyDrop::new(universe))
+    (child, ManuallyDrop::new(universe))
 }
 
 /// Shows who is here, and waits for leave to go on.
@@ -53,29 +70,32 @@ fn wait_at_work() {
     std::fs::write(file, segments.join("\n")).expect("the folder is there");
     let line = format!("{} {}\n", parent_id(), std::process::id());
     std::fs::write(folder.join(rank.to_string()), line).expect("the folder is there");
-    within(WARDS_WAIT, "the test lets this go on", || folder.join("go").exists());
+    within(CHILDREN_WAIT, "the test lets this go on", || folder.join("go").exists());
 }
 
 /// Goes through a job without MPI, and leaves as if somebody had died.
 fn work() {
     assert!(sys::is_alone(), "this process is to split");
-    let (mut ward, _universe) = begin();
-    ward.joined(STALLED_AFTER);
+    let (mut child, _universe) = start_mpi();
+    child.joined(STALLED_AFTER);
     wait_at_work();
     println!("rank {} leaves", rank());
-    ward.leaves();
+    child.leaves();
     std::process::exit(0)
 }
 
 /// As `work`, but a request to end passes it by.
 fn defy() {
-    crate::request::leave_to_the_root();
+    let has_come = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        signal_hook::flag::register(signal, has_come.clone()).expect("the signal can be caught");
+    }
     work();
 }
 
 /// Has a file in shared memory as MPI has while it starts, and does not get further.
 fn linger_at_the_start() {
-    let (_ward, _universe) = begin();
+    let (_child, _universe) = start_mpi();
     let name = format!("mpich_shar_tmp-guard-test-{}", std::process::id());
     let file = PathBuf::from("/dev/shm").join(name);
     std::fs::write(&file, "something").expect("there is room");
@@ -86,8 +106,8 @@ fn linger_at_the_start() {
 fn work_with_threads() {
     let (send, receive) = std::sync::mpsc::channel::<()>();
     let thread = thread::spawn(move || receive.recv());
-    let (mut ward, _universe) = begin();
-    ward.joined(STALLED_AFTER);
+    let (mut child, _universe) = start_mpi();
+    child.joined(STALLED_AFTER);
     let guard = std::fs::read_to_string(format!("/proc/{}/status", parent_id()));
     let guard = guard.expect("the guard is there");
     assert!(guard.contains("\nThreads:\t1\n"), "{guard}");
@@ -96,66 +116,70 @@ fn work_with_threads() {
     drop(send);
     thread.join().expect("no panic").expect_err("nothing was sent");
     println!("rank {} leaves", rank());
-    ward.leaves();
+    child.leaves();
     std::process::exit(0)
 }
 
 fn finalise() {
-    let (mut ward, universe) = begin();
-    ward.joined(STALLED_AFTER);
+    let (mut child, universe) = start_mpi();
+    child.joined(STALLED_AFTER);
     wait_at_work();
     drop(ManuallyDrop::into_inner(universe));
-    ward.finalised();
+    child.finalised();
 }
 
 fn die_early() {
-    let (ward, _universe) = begin();
+    let (child, _universe) = start_mpi();
     if rank() == 1 {
         sys::send(std::process::id() as i32, libc::SIGKILL);
     }
     wait_at_work();
-    ward.leaves();
+    child.leaves();
     std::process::exit(0)
 }
 
 fn fail() {
-    let (_ward, _universe) = begin();
+    let (_child, _universe) = start_mpi();
     wait_at_work();
     if rank() == 1 {
         sys::exit(7);
     }
     // The launcher ends the others.
-    within(WARDS_WAIT, "the launcher ends this", || false);
+    within(CHILDREN_WAIT, "the launcher ends this", || false);
 }
 
 fn leave_with_3() {
-    let (mut ward, _universe) = begin();
-    ward.joined(STALLED_AFTER);
+    let (mut child, _universe) = start_mpi();
+    child.joined(STALLED_AFTER);
     wait_at_work();
-    ward.leaves();
+    child.leaves();
     std::process::exit(if rank() == 0 { 3 } else { 0 })
 }
 
 fn look_around() {
     let (mut reader, writer) = io::pipe().expect("there is room");
-    let (mut ward, universe) = begin();
-    ward.joined(STALLED_AFTER);
+    let (mut child, universe) = start_mpi();
+    child.joined(STALLED_AFTER);
     drop(writer);
     let mut nothing = Vec::new();
     reader.read_to_end(&mut nothing).expect("no copy of the other end is open");
-    let mark = variables::text(MARK).expect("a ward has it");
+    let mark = variables::text(MARK).expect("a child has it");
     assert!(mark.starts_with(&format!("{}:", parent_id())), "{mark}");
     // What this process starts stands beside it, and is not guarded.
     let inner =
         Command::new(own_file()).env(PROGRAM, "stand_inside").stdout(Stdio::null()).status();
     assert!(inner.expect("it starts").success());
     drop(ManuallyDrop::into_inner(universe));
-    ward.finalised();
+    child.finalised();
     println!("all is well");
 }
 
 fn stand_inside() {
     let own = std::process::id();
-    let ward = stand(None, launched(variables::text).expect("it has its starter's variables"));
-    assert!(ward.guard.is_none() && std::process::id() == own);
+    let child = install(
+        launched(variables::text).expect("it has its starter's variables"),
+        true,
+        library_version,
+    );
+    assert!(child.guard.is_none() && std::process::id() == own);
 }

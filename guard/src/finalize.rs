@@ -10,7 +10,7 @@
 //!   `mpirun` forgets nobody whose connection broke, and lets the same rank connect once more: so
 //!   the guard comes, says that it is that rank, and takes leave. For this it loads the library
 //!   that the process itself used.
-//! - Slurm kills the job as soon as such a connection breaks. So the ward leaves the guard a copy
+//! - Slurm kills the job as soon as such a connection breaks. So the child leaves the guard a copy
 //!   of its end, which stays open; and on that the guard says what the library would have said.
 
 use super::sys::{self, Fork};
@@ -58,13 +58,13 @@ pub(super) struct Server {
 
 impl Server {
     /// This process's own, once MPI has started.
-    pub(super) fn own() -> Self {
+    pub(super) fn own(library_version: impl FnOnce() -> String) -> Self {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let libraries = libraries_in(&maps);
         let of_pmi2 = |path: &PathBuf| path.to_string_lossy().contains("libpmi2.so");
         // MPICH can have its own PMI-2 inside, and says then how it was configured.
-        let version = mpi::environment::library_version().unwrap_or_default();
-        let speaks_pmi2 = libraries.iter().any(of_pmi2) || version.contains("--with-pmi=pmi2");
+        let speaks_pmi2 =
+            libraries.iter().any(of_pmi2) || library_version().contains("--with-pmi=pmi2");
         let namespace = std::env::var("PMIX_NAMESPACE").unwrap_or_default();
         let of_slurm = namespace.starts_with("slurm.pmix.");
         let connection = of_slurm.then(connection_to_pmix).flatten();
@@ -104,7 +104,7 @@ fn libraries_in(maps: &str) -> Vec<PathBuf> {
 }
 
 /// Takes leave of the launcher in the name of a process that talked to it so.
-pub(super) fn say(server: Server) -> Result<(), String> {
+pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
     let variable = |name: &str| std::env::var(name).ok();
     if let Some(socket) = variable("PMI_FD") {
         let number = socket.trim().parse().map_err(|_| format!("PMI_FD = `{socket}`"))?;

@@ -1,4 +1,4 @@
-//! What the guard asks the system for. The only file of this crate with `unsafe` in it.
+//! What the guard asks the system for: the only file with `unsafe` in it.
 #![allow(unsafe_code)]
 
 use rustix::process::Pid;
@@ -11,7 +11,7 @@ use std::ptr::{null, null_mut};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ChildExit {
     /// By itself, with this code.
     Code(i32),
     /// By this signal.
@@ -133,7 +133,7 @@ pub(super) fn next_signal(limit_ms: u32) -> Option<i32> {
 }
 
 /// How the child ended, if it has.
-pub(super) fn reap(child: i32) -> Option<End> {
+pub(super) fn reap(child: i32) -> Option<ChildExit> {
     let mut status = 0;
     // SAFETY: the status is valid for writing.
     let reaped = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
@@ -141,8 +141,8 @@ pub(super) fn reap(child: i32) -> Option<End> {
         return None;
     }
     match status {
-        status if libc::WIFEXITED(status) => Some(End::Code(libc::WEXITSTATUS(status))),
-        status if libc::WIFSIGNALED(status) => Some(End::Signal(libc::WTERMSIG(status))),
+        status if libc::WIFEXITED(status) => Some(ChildExit::Code(libc::WEXITSTATUS(status))),
+        status if libc::WIFSIGNALED(status) => Some(ChildExit::Signal(libc::WTERMSIG(status))),
         _ => None,
     }
 }
@@ -362,11 +362,22 @@ pub(super) fn map(path: &Path) -> io::Result<()> {
     if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Runs before `main`, in every program that contains this crate.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = before_main;
+/// Has a function of the calling crate run before `main`, in every program that contains that
+/// crate. There is one thread then, and nothing may panic.
+///
+/// The system calls what is in the section `.init_array`; there is no way to say so without the
+/// word `unsafe`, and this macro has it so that no other crate needs to.
+#[macro_export]
+macro_rules! before_main {
+    ($function:path) => {
+        const _: () = {
+            #[used]
+            #[unsafe(link_section = ".init_array")]
+            static RUN_BEFORE_MAIN: extern "C" fn() = run_before_main;
 
-extern "C" fn before_main() {
-    super::before_main();
+            extern "C" fn run_before_main() {
+                $function();
+            }
+        };
+    };
 }

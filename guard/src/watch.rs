@@ -1,12 +1,12 @@
-//! The guard's life: hand signals on, wait for the ward's end, judge it.
+//! The guard's life: hand signals on, wait for the child's end, judge it.
 
-use super::farewell;
+use super::finalize;
 use super::lineage::Lineage;
 use super::segments::Segment;
 use super::standstill::Standstill;
+use super::status_channel::{ChildStatus, Ending};
 use super::sweep;
-use super::sys::{self, End};
-use super::told::{Ending, Told};
+use super::sys::{self, ChildExit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 use std::collections::HashSet;
@@ -20,15 +20,15 @@ use ultramarine_environment::launcher::Launched;
 /// that uses a terminal from the background or writes to nobody.
 const OWN: [i32; 4] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
 
-/// How often a guard looks after its ward at least, in milliseconds: where a library has started
+/// How often a guard looks after its child at least, in milliseconds: where a library has started
 /// threads, one of them may take the word of its end.
 const LOOK_EVERY_MS: u32 = 500;
 
-/// How long a guard waits for its own copy of what has killed its ward, in milliseconds: who ends a
-/// whole job sends the same signal to all its processes, one after the other.
+/// How long a guard waits for its own copy of what has killed its child, in milliseconds: who ends
+/// a whole job sends the same signal to all its processes, one after the other.
 const RUMOUR_MS: u32 = 100;
 
-/// How long a ward has to end in order when the launcher has gone, before it is killed.
+/// How long a child has to end in order when the launcher has gone, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// The most signals that a guard considers then, so that no timer keeps it for ever.
@@ -37,20 +37,20 @@ const RUMOURS_MAX: usize = 64;
 /// The code of a process that was interrupted, as shells have it.
 const INTERRUPTED: i32 = 128 + libc::SIGINT;
 
-/// What becomes of the ward's end.
+/// What becomes of the child's end.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum Reaction {
     /// The launcher is to see it as it is.
     PassOn,
-    /// The ward could not take leave itself.
+    /// The child could not take leave itself.
     TakeLeave { code: i32 },
-    /// The job goes on without the ward.
-    Mourn,
+    /// The job goes on without the child.
+    Tolerate,
 }
 
 /// Whether a job survives this end of one of its processes. `meant` has the signals that were meant
 /// to end it.
-fn judge(end: End, told: &Told, is_root: bool, meant: &HashSet<i32>) -> Verdict {
+fn judge(end: ChildExit, status: &ChildStatus, is_root: bool, meant: &HashSet<i32>) -> Reaction {
     let is_interrupted = |signal| {
         let kills_at_second = signal == libc::SIGKILL && meant.contains(&libc::SIGKILL);
         // Passed on as it is, it would be or-ed with the launcher's SIGKILL to the others: mpiexec
@@ -59,50 +59,52 @@ fn judge(end: End, told: &Told, is_root: bool, meant: &HashSet<i32>) -> Verdict 
         signal == libc::SIGINT && (is_meant || is_root) || is_meant && kills_at_second
     };
     let has_died = match end {
-        End::Code(code) if told.ending == Some(Ending::Leaves) => {
-            return Verdict::TakeLeave { code };
+        ChildExit::Code(code) if status.ending == Some(Ending::Leaves) => {
+            return Reaction::TakeLeave { code };
         }
-        // Elsewhere nobody knows yet how the ward talks to the launcher. (Hydra was interrupted at
+        // Elsewhere nobody knows yet how the child talks to the launcher. (Hydra was interrupted at
         // 18 moments of the start: all jobs ended at once, with 130.)
-        End::Signal(signal) if is_interrupted(signal) && (told.joined || is_under_hydra()) => {
-            return Verdict::TakeLeave { code: INTERRUPTED };
+        ChildExit::Signal(signal)
+            if is_interrupted(signal) && (status.joined || is_under_hydra()) =>
+        {
+            return Reaction::TakeLeave { code: INTERRUPTED };
         }
-        End::Code(_) => told.is_amid_job(),
-        End::Signal(signal) => told.joined && !meant.contains(&signal),
+        ChildExit::Code(_) => status.is_amid_job(),
+        ChildExit::Signal(signal) => status.joined && !meant.contains(&signal),
     };
     // A job does not survive its root.
-    if has_died && !is_root { Verdict::Mourn } else { Verdict::PassOn }
+    if has_died && !is_root { Reaction::Tolerate } else { Reaction::PassOn }
 }
 
-/// Watches over the ward, one of the launcher's processes, and ends as it does.
-pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
+/// Watches over the child, one of the launcher's processes, and ends as it does.
+pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     let (rank, is_root) = (launched.rank, launched.rank == 0);
     let socket = std::env::var("PMI_FD").ok().and_then(|number| number.trim().parse().ok());
-    // A copy of what the ward has open would keep others from seeing that the ward closed it.
-    sys::close_all_but(&[0, 1, 2, way.as_raw_fd(), socket.unwrap_or(-1)]);
+    // A copy of what the child has open would keep others from seeing that the child closed it.
+    sys::close_all_but(&[0, 1, 2, channel.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
     sys::hear_of_parents_end();
-    let mut watch = Watch::new(ward, launched);
+    let mut watch = Watch::new(child, launched);
     let end = loop {
         let signal = sys::next_signal(LOOK_EVERY_MS);
-        watch.told.hear(way);
+        watch.status.hear(channel);
         signal.into_iter().for_each(|signal| watch.hand_on(signal));
-        if let Some(end) = sys::reap(ward) {
+        if let Some(end) = sys::reap(child) {
             break end;
         }
         watch.end_what_is_left_behind();
     };
-    let Watch { mut told, mut meant, given_up, orphaned, .. } = watch;
+    let Watch { mut status, mut meant, given_up, orphaned, .. } = watch;
     let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
-    told.hear(way);
-    remove_segments(&told);
+    status.hear(channel);
+    remove_segments(&status);
     if orphaned.is_some() {
         // Nobody is there to hear how it ended.
         sys::exit(1);
     }
     let by = |signal| if given_up { "its guard".to_owned() } else { name(signal) };
     let limit_ms = match end {
-        End::Signal(signal) if !meant.contains(&signal) => RUMOUR_MS,
+        ChildExit::Signal(signal) if !meant.contains(&signal) => RUMOUR_MS,
         _ => 0,
     };
     for _ in 0..RUMOURS_MAX {
@@ -112,33 +114,33 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
     let called_exit = |code| format!("{process} called exit({code}) amid the job");
     let log_the_end_by = |signal| {
         if !meant.contains(&signal) {
-            let when = if told.joined { "" } else { " before the job had begun" };
+            let when = if status.joined { "" } else { " before the job had begun" };
             log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
         }
     };
-    match (judge(end, &told, is_root, &meant), end) {
-        (Verdict::PassOn, End::Code(code)) if told.is_amid_job() => {
+    match (judge(end, &status, is_root, &meant), end) {
+        (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
             log(&format!("{}: the job ends", called_exit(code)));
             // The job has not succeeded, whatever the code.
             sys::exit(code.max(1))
         }
-        (Verdict::PassOn, End::Code(code)) => sys::exit(code),
-        (Verdict::PassOn, End::Signal(signal)) => {
+        (Reaction::PassOn, ChildExit::Code(code)) => sys::exit(code),
+        (Reaction::PassOn, ChildExit::Signal(signal)) => {
             log_the_end_by(signal);
             sys::end_by(signal)
         }
-        (Verdict::TakeLeave { code }, _) => {
-            if let End::Signal(signal) = end {
+        (Reaction::TakeLeave { code }, _) => {
+            if let ChildExit::Signal(signal) = end {
                 log_the_end_by(signal);
             }
-            take_leave(rank, told);
+            take_leave(rank, status);
             sys::exit(code)
         }
-        (Verdict::Mourn, _) => {
-            take_leave(rank, told);
+        (Reaction::Tolerate, _) => {
+            take_leave(rank, status);
             let what = match end {
-                End::Code(code) => called_exit(code),
-                End::Signal(signal) => format!("{process} was killed by {}", by(signal)),
+                ChildExit::Code(code) => called_exit(code),
+                ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
             };
             log(&format!("{what}; the job goes on without it"));
             sys::exit(0)
@@ -146,30 +148,30 @@ pub(super) fn over(ward: i32, launched: Launched, way: &UnixStream) -> ! {
     }
 }
 
-/// What a guard knows while its ward lives.
+/// What a guard knows while its child lives.
 struct Watch {
-    ward: i32,
+    child: i32,
     rank: u32,
     lineage: Lineage,
-    told: Told,
+    status: ChildStatus,
     standstill: Standstill,
-    /// The signals that were meant to end the ward.
+    /// The signals that were meant to end the child.
     meant: HashSet<i32>,
-    /// How many interrupts have come while the ward listened.
+    /// How many interrupts have come while the child listened.
     interrupts: u32,
-    /// The ward was stopped for too long and is killed.
+    /// The child was stopped for too long and is killed.
     given_up: bool,
     /// Since when the launcher has been gone.
     orphaned: Option<Instant>,
 }
 
 impl Watch {
-    fn new(ward: i32, launched: Launched) -> Self {
+    fn new(child: i32, launched: Launched) -> Self {
         Watch {
-            ward,
+            child,
             rank: launched.rank,
             lineage: Lineage::own(launched.variable),
-            told: Told::default(),
+            status: ChildStatus::default(),
             standstill: Standstill::watched_from(Instant::now()),
             meant: HashSet::new(),
             interrupts: 0,
@@ -178,54 +180,54 @@ impl Watch {
         }
     }
 
-    /// Gives the ward the signals that are meant for it.
+    /// Gives the child the signals that are meant for it.
     fn hand_on(&mut self, signal: i32) {
         let hydras_own = signal == libc::SIGUSR1 && is_under_hydra();
         if !OWN.contains(&signal) && !hydras_own {
             self.meant.insert(signal);
             self.standstill.hands_on(signal);
-            sys::send(self.ward, signal);
+            sys::send(self.child, signal);
         }
-        if signal == libc::SIGINT && self.told.listens {
+        if signal == libc::SIGINT && self.status.listens {
             self.interrupts += 1;
             if self.interrupts > 1 {
                 self.meant.insert(libc::SIGKILL);
-                sys::send(self.ward, libc::SIGKILL);
+                sys::send(self.child, libc::SIGKILL);
             }
         }
     }
 
-    /// Kills the ward when the launcher has gone, or when the job has given it up.
+    /// Kills the child when the launcher has gone, or when the job has given it up.
     fn end_what_is_left_behind(&mut self) {
         let now = Instant::now();
         let rank = self.rank;
         match self.orphaned {
             None if !self.lineage.is_whole() => {
                 self.orphaned = Some(now);
-                sys::send(self.ward, libc::SIGTERM);
+                sys::send(self.child, libc::SIGTERM);
                 log(&format!("rank {rank} ends: its launcher has gone"));
             }
-            Some(since) if now - since >= GRACE => sys::send(self.ward, libc::SIGKILL),
+            Some(since) if now - since >= GRACE => sys::send(self.child, libc::SIGKILL),
             _ => {}
         }
-        let stopped = self.standstill.too_long(self.ward, now, self.told.stalled_after);
+        let stopped = self.standstill.too_long(self.child, now, self.status.stalled_after);
         if let Some(stopped) = stopped.filter(|_| !self.given_up) {
             self.given_up = true;
-            sys::send(self.ward, libc::SIGKILL);
+            sys::send(self.child, libc::SIGKILL);
             log(&format!("rank {rank} has been stopped for {} s: it is killed", stopped.as_secs()));
         }
     }
 }
 
-/// Removes what the ward's MPI has left in shared memory, if it was not finalised.
-fn remove_segments(told: &Told) {
-    if told.ending == Some(Ending::Finalised) {
+/// Removes what the child's MPI has left in shared memory, if it was not finalised.
+fn remove_segments(status: &ChildStatus) {
+    if status.ending == Some(Ending::Finalised) {
         return;
     }
-    if told.joined {
-        told.segments.iter().for_each(Segment::remove);
-    } else if let Some(began) = told.began {
-        sweep::after_ward(began);
+    if status.joined {
+        status.segments.iter().for_each(Segment::remove);
+    } else if let Some(began) = status.began {
+        sweep::after_child(began);
     }
 }
 
@@ -236,8 +238,8 @@ fn is_under_hydra() -> bool {
     is_set("PMI_FD") && (is_set("HYDI_CONTROL_FD") || !is_set("SLURM_STEP_ID"))
 }
 
-fn take_leave(rank: u32, told: Told) {
-    if let Err(reason) = farewell::say(told.server) {
+fn take_leave(rank: u32, status: ChildStatus) {
+    if let Err(reason) = finalize::on_behalf_of(status.server) {
         let what = "cannot be told that all is well with rank";
         log(&format!("the launcher {what} {rank}, and may end the job: {reason}"));
     }
@@ -272,65 +274,66 @@ fn name(signal: i32) -> String {
 mod tests {
     use super::*;
 
-    fn told(lines: &str) -> Told {
-        let mut told = Told::default();
-        told.read(lines);
-        told
+    fn status(lines: &str) -> ChildStatus {
+        let mut status = ChildStatus::default();
+        status.read(lines);
+        status
     }
 
     #[test]
     fn a_job_survives_who_has_joined_it_and_is_not_the_root() {
-        let judge = |end, lines, root| judge(end, &told(lines), root, &HashSet::new());
-        let killed = End::Signal(libc::SIGKILL);
-        assert_eq!(judge(killed, "joined", false), Verdict::Mourn);
-        assert_eq!(judge(killed, "joined\nleaves", false), Verdict::Mourn);
-        assert_eq!(judge(killed, "joined\nleaves", true), Verdict::PassOn);
-        assert_eq!(judge(killed, "", false), Verdict::PassOn);
+        let judge = |end, lines, root| judge(end, &status(lines), root, &HashSet::new());
+        let killed = ChildExit::Signal(libc::SIGKILL);
+        assert_eq!(judge(killed, "joined", false), Reaction::Tolerate);
+        assert_eq!(judge(killed, "joined\nleaves", false), Reaction::Tolerate);
+        assert_eq!(judge(killed, "joined\nleaves", true), Reaction::PassOn);
+        assert_eq!(judge(killed, "", false), Reaction::PassOn);
     }
 
     #[test]
     fn a_signal_that_was_handed_on_is_no_accident() {
         let meant = HashSet::from([libc::SIGTERM]);
-        let judge = |signal| judge(End::Signal(signal), &told("joined"), false, &meant);
-        assert_eq!(judge(libc::SIGTERM), Verdict::PassOn);
-        assert_eq!(judge(libc::SIGSEGV), Verdict::Mourn);
+        let judge = |signal| judge(ChildExit::Signal(signal), &status("joined"), false, &meant);
+        assert_eq!(judge(libc::SIGTERM), Reaction::PassOn);
+        assert_eq!(judge(libc::SIGSEGV), Reaction::Tolerate);
     }
 
     #[test]
     fn an_interrupt_is_no_failure_of_a_process() {
-        let interrupted = Verdict::TakeLeave { code: 130 };
+        let interrupted = Reaction::TakeLeave { code: 130 };
         for (meant, signal, expected) in [
             (&[libc::SIGINT][..], libc::SIGINT, &interrupted),
             (&[libc::SIGINT, libc::SIGKILL], libc::SIGKILL, &interrupted),
-            (&[libc::SIGINT], libc::SIGKILL, &Verdict::Mourn),
-            (&[libc::SIGTERM], libc::SIGTERM, &Verdict::PassOn),
-            (&[], libc::SIGINT, &Verdict::Mourn),
+            (&[libc::SIGINT], libc::SIGKILL, &Reaction::Tolerate),
+            (&[libc::SIGTERM], libc::SIGTERM, &Reaction::PassOn),
+            (&[], libc::SIGINT, &Reaction::Tolerate),
         ] {
             let meant: HashSet<i32> = meant.iter().copied().collect();
-            let judge = |lines| judge(End::Signal(signal), &told(lines), false, &meant);
+            let judge = |lines| judge(ChildExit::Signal(signal), &status(lines), false, &meant);
             assert_eq!(judge("joined"), *expected, "{signal}, {meant:?}");
-            assert_eq!(judge(""), Verdict::PassOn, "{signal}, {meant:?}");
+            assert_eq!(judge(""), Reaction::PassOn, "{signal}, {meant:?}");
         }
         // The root's alone ends the job.
-        let end = End::Signal(libc::SIGINT);
-        assert_eq!(super::judge(end, &told("joined"), true, &HashSet::new()), interrupted);
+        let end = ChildExit::Signal(libc::SIGINT);
+        assert_eq!(super::judge(end, &status("joined"), true, &HashSet::new()), interrupted);
     }
 
     #[test]
     fn leave_is_taken_only_for_who_asks() {
-        let judge = |code, lines| judge(End::Code(code), &told(lines), false, &HashSet::new());
-        assert_eq!(judge(0, "joined\nfinalised"), Verdict::PassOn);
-        assert_eq!(judge(0, "joined\nleaves"), Verdict::TakeLeave { code: 0 });
-        assert_eq!(judge(3, "leaves"), Verdict::TakeLeave { code: 3 });
-        assert_eq!(judge(101, "starts 7"), Verdict::PassOn);
+        let judge =
+            |code, lines| judge(ChildExit::Code(code), &status(lines), false, &HashSet::new());
+        assert_eq!(judge(0, "joined\nfinalised"), Reaction::PassOn);
+        assert_eq!(judge(0, "joined\nleaves"), Reaction::TakeLeave { code: 0 });
+        assert_eq!(judge(3, "leaves"), Reaction::TakeLeave { code: 3 });
+        assert_eq!(judge(101, "starts 7"), Reaction::PassOn);
     }
 
     #[test]
     fn an_exit_amid_the_job_is_a_death() {
-        let judge = |lines, root| judge(End::Code(0), &told(lines), root, &HashSet::new());
-        assert_eq!(judge("joined", false), Verdict::Mourn);
-        assert_eq!(judge("joined", true), Verdict::PassOn);
-        assert_eq!(judge("joined\naborts", false), Verdict::PassOn);
-        assert!(told("joined").is_amid_job() && !told("joined\naborts").is_amid_job());
+        let judge = |lines, root| judge(ChildExit::Code(0), &status(lines), root, &HashSet::new());
+        assert_eq!(judge("joined", false), Reaction::Tolerate);
+        assert_eq!(judge("joined", true), Reaction::PassOn);
+        assert_eq!(judge("joined\naborts", false), Reaction::PassOn);
+        assert!(status("joined").is_amid_job() && !status("joined\naborts").is_amid_job());
     }
 }

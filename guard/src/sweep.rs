@@ -1,8 +1,8 @@
 //! What a start of MPI that fails would leave in shared memory.
 //!
 //! While MPI starts, the processes of a job make files that others are about to open, and a death
-//! ends them all, often at the same time: their launcher kills guards and wards alike. So each
-//! guard that loses its ward then, and each ward that loses its guard (see
+//! ends them all, often at the same time: their launcher kills guards and children alike. So each
+//! guard that loses its child then, and each child that loses its guard (see
 //! [`start`](super::start)), leaves a *sweeper* behind: a process that for a moment removes such
 //! files as no process has any more. Which process of the job had made one, or has ended last, does
 //! not matter.
@@ -10,8 +10,8 @@
 //! A file of another job is safe, since one of its processes has it mapped as long as it is of use.
 //! Whether that is so the system knows best: it lends a file out (`F_SETLEASE`) only to its sole
 //! user. Before Linux 5.3 it lends out no file that has a name, and what failed starts leave stays
-//! there; as it does everywhere if all wards and a guard are killed at once (the launcher kills the
-//! other guards), or a system of jobs kills all processes of its step.
+//! there; as it does everywhere if all children and a guard are killed at once (the launcher kills
+//! the other guards), or a system of jobs kills all processes of its step.
 
 use super::segments::{Segment, made};
 use super::sys;
@@ -23,7 +23,7 @@ use std::os::unix::process::parent_id;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How much earlier than a ward another one of its job may have started MPI.
+/// How much earlier than a child another one of its job may have started MPI.
 const START_APART: Duration = Duration::from_mins(1);
 
 /// For so long a new file is not yet known to be in use.
@@ -37,15 +37,15 @@ const SWEEP_EVERY: Duration = Duration::from_millis(10);
 const END_WITHIN_S: u32 = 3;
 
 /// Leaves a sweeper behind if there is something to sweep. For a guard, which is about to end. Its
-/// ward was about to start MPI when it `began`.
-pub(super) fn after_ward(began: SystemTime) {
+/// child was about to start MPI when it `began`.
+pub(super) fn after_child(began: SystemTime) {
     if !left(began).is_empty() {
         // Without room for one more process it stays.
         let _ = leave_sweeper(began, || {});
     }
 }
 
-/// Leaves a sweeper behind, which removes what this process has in any case. For a ward, which is
+/// Leaves a sweeper behind, which removes what this process has in any case. For a child, which is
 /// about to end, and whose other threads may make more files until it does.
 pub(super) fn after_guard(began: SystemTime) {
     let remove_own = || Segment::own(began).iter().for_each(Segment::remove);
@@ -105,9 +105,9 @@ fn is_new(file: &Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::segments::tests::{File, HOUR};
-    use super::super::sys::map;
     use super::*;
+    use crate::segments::tests::{File, HOUR};
+    use crate::sys::map;
 
     /// What is left of these files: other tests have their own.
     fn among(files: &[&File], since: SystemTime) -> Vec<Segment> {
