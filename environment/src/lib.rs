@@ -9,6 +9,7 @@
 //! | [`variables`] | the table of all environment variables |
 //! | [`flags`] | the flags of every program, each of which has a variable |
 //! | [`faults`] | those of them that kill processes on purpose |
+//! | [`topo`] | the flags of `ultramarine topo` |
 //! | [`launcher`] | whether a launcher has started this process |
 //! | [`interface`] | the network interfaces of this host |
 //!
@@ -25,4 +26,5 @@ pub mod faults;
 pub mod flags;
 pub mod interface;
 pub mod launcher;
+pub mod topo;
 pub mod variables;

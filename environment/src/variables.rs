@@ -94,6 +94,7 @@ variables! {
     CHAOS_MONKEY, Job, "for testing: the seed of random deaths, or `random` (`--chaos-monkey`)";
     CHAOS_WITHIN, Job, "for testing: the time within which these happen (`--chaos-within`)";
     LOG, Machine, "what the runtime logs: a level such as `debug`, or `module=level`";
+    PROBE, Command, "the program that `ultramarine topo` and `doctor` start under MPI";
     GUARDED, Internal, "the guard of this process, and the way to it";
 }
 

@@ -92,16 +92,6 @@ pub mod prelude {
     pub use crate::{Context, Distance, Failure, Pe, Remote, Shared, TaskError};
 }
 
-/// For the `ultramarine` command, which is of no job itself: the variable by which a launcher says
-/// that it has started this process, if one has.
-#[doc(hidden)]
-pub fn launched_by() -> Option<&'static str> {
-    #[cfg(feature = "mpi")]
-    world::early_end::takes_part();
-    ultramarine_environment::launcher::launched(ultramarine_environment::variables::text)
-        .map(|launched| launched.variable)
-}
-
 /// Runs the program's main task on the root PE of a job, while the other PEs serve. Blocks until
 /// the job has ended. The environment says how the job is made up; see [`Options::from_env`].
 ///

@@ -40,6 +40,12 @@ const _: () = assert!(THREADS_MAX == settings::THREADS_MAX);
 /// Up to this many PEs on a core ask for work as often as one alone would.
 const PES_PER_CORE_FEW: u32 = 8;
 
+impl From<JobFlags> for Options {
+    fn from(flags: JobFlags) -> Self {
+        Options { flags, places: None }
+    }
+}
+
 impl Options {
     /// The options that environment variables give (see [`variables`](crate::variables)): each flag
     /// has one. A job reads by itself those of options that it was not given.

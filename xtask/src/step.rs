@@ -188,8 +188,8 @@ pub(crate) fn built(family: Family) -> &'static [&'static str] {
 /// The crates whose tests launch programs. To the others one MPI is like another.
 #[rustfmt::skip]
 const LAUNCHING: &[&str] = &[
-    "--package", "ultramarine", "--package", "ultramarine-guard", "--package", "ultramarine-examples",
-    "--all-targets",
+    "--package", "ultramarine", "--package", "ultramarine-guard", "--package", "ultramarine-probe",
+    "--package", "ultramarine-cli", "--package", "ultramarine-examples", "--all-targets",
 ];
 
 /// The crates that are not the same without MPI or hwloc, and of their tests those that would
@@ -197,6 +197,7 @@ const LAUNCHING: &[&str] = &[
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
     "--package", "ultramarine-topology", "--package", "ultramarine-runtime", "--package", "ultramarine",
+    "--package", "ultramarine-probe", "--package", "ultramarine-cli",
     "--lib", "--bins", "--test", "command", "--test", "endings", "--test", "output", "--test", "topo",
 ];
 

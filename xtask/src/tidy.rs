@@ -13,13 +13,15 @@ const FILE_LINES_MAX: usize = 450;
 const COLUMNS_MAX: usize = 100;
 
 /// The crates, each of which may depend on those before it and on no other.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 10] = [
     ("environment", "ultramarine-environment"),
     ("guard", "ultramarine-guard"),
     ("topology", "ultramarine-topology"),
     ("runtime", "ultramarine-runtime"),
     ("skeletons", "ultramarine-skeletons"),
     ("launch", "ultramarine"),
+    ("probe", "ultramarine-probe"),
+    ("cli", "ultramarine-cli"),
     ("examples", "ultramarine-examples"),
     ("proof", "ultramarine-proof"),
 ];
@@ -32,8 +34,13 @@ const ONE_FILE_CRATES: [&str; 2] = ["bincode", "hwloc2"];
 
 /// Where `mpi::` may be named; a `*` at the end stands for anything.
 /// Plain MPI programs to measure against are apart from the house.
-const MPI_FILES: [&str; 4] =
-    ["runtime/src/transport/mpi*", "launch/*", "guard/src/tests/*", "examples/reference/*"];
+const MPI_FILES: [&str; 5] = [
+    "runtime/src/transport/mpi*",
+    "launch/*",
+    "guard/src/tests/*",
+    "probe/src/main.rs",
+    "examples/reference/*",
+];
 
 /// Where `unsafe` may be written.
 const UNSAFE_FILES: [&str; 4] = [

@@ -5,12 +5,23 @@ pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod launcher;
 
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine::{Context, Label, LaneKind, LevelKind, Options, Place, Result};
 
 /// The longest that any wait in a test lasts; reached only when the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program of another package, which cargo puts into the folder above that of the tests if it
+/// builds both.
+pub(crate) fn beside_the_tests(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("the test has a file");
+    let folder = own.parent().and_then(Path::parent).expect("cargo has folders for both");
+    let file = folder.join(name);
+    assert!(file.exists(), "{} is not built: build its package first", file.display());
+    file
+}
 
 /// Runs a part of a test in a thread of its own; it may neither panic nor outlast the patience.
 pub(crate) fn bounded<T: Send + 'static>(part: impl FnOnce() -> T + Send + 'static) -> T {
