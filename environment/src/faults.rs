@@ -1,8 +1,7 @@
 //! The flags that kill processes on purpose, to see that the job survives: `--kill-at` and
 //! `--chaos-monkey` (the flags `killAt` and `chaosMonkey` of HdpH-RS §6.5.1 and §6.5.2).
 
-use crate::flags::{Refused, complete};
-use crate::variables::{self, Variable};
+use crate::variables::{self, Refused, Variable, complete};
 use std::str::FromStr;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::faults::FaultFlags;
 use crate::interface::InterfaceChoice;
-use crate::variables::{self, Variable};
+use crate::variables::{self, Refused, Variable, complete};
 use clap::ValueEnum as _;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -65,11 +65,6 @@ pub struct JobFlags {
     pub faults: FaultFlags,
 }
 
-/// A flag or a variable has a value that cannot be, in words for the user.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
-
 /// Ports, the first and the last.
 pub type PortRange = RangeInclusive<u16>;
 
@@ -123,21 +118,6 @@ fn on_or_off(text: &str) -> Result<bool, String> {
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("NAME=VALUE is expected")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
-/// Gives an option the value of a variable, by name and text, unless it has one. An empty variable
-/// says nothing.
-pub fn complete<T>(
-    option: &mut Option<T>,
-    (name, text): (&str, Option<String>),
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<(), Refused> {
-    if let (None, Some(text)) = (&option, text.filter(|text| !text.is_empty())) {
-        let value = parse(text.trim());
-        let named = |reason| Refused(format!("{name} = `{text}`: {reason}"));
-        *option = Some(value.map_err(named)?);
-    }
-    Ok(())
 }
 
 impl JobFlags {

@@ -59,6 +59,26 @@ pub fn named(name: &str) -> Option<&'static Variable> {
     TABLE.iter().find(|variable| variable.name == name)
 }
 
+/// A flag or a variable has a value that cannot be, in words for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// Gives an option the value of a variable, by name and text, unless it has one. An empty variable
+/// says nothing.
+pub fn complete<T>(
+    option: &mut Option<T>,
+    (name, text): (&str, Option<String>),
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<(), Refused> {
+    if let (None, Some(text)) = (&option, text.filter(|text| !text.is_empty())) {
+        let value = parse(text.trim());
+        let named = |reason| Refused(format!("{name} = `{text}`: {reason}"));
+        *option = Some(value.map_err(named)?);
+    }
+    Ok(())
+}
+
 /// Makes a constant of each row, the table, and its documentation.
 macro_rules! variables {
     ($($name:ident, $scope:ident, $about:literal;)+) => {

@@ -41,7 +41,7 @@
 //!   second.
 //! - Any other end of the child is the guard's end, too: with that code, or by that signal, which
 //!   the guard names unless it was meant to end the job.
-//! - The end of the guard ends the child (see `start`), and the end of the launcher ends both (see
+//! - The end of the guard ends the child (see `startup`), and the end of the launcher ends both (see
 //!   `lineage`). No process is left over.
 //! - A child that is stopped for so long that the others have given it up is killed (see
 //!   `standstill`).
@@ -65,7 +65,7 @@ mod finalize;
 mod lineage;
 mod segments;
 mod standstill;
-mod start;
+mod startup;
 mod status_channel;
 mod sweep;
 mod sys;
@@ -74,7 +74,7 @@ mod watch;
 use self::finalize::Server;
 use self::lineage::Lineage;
 use self::segments::Segment;
-use self::start::Start;
+use self::startup::Startup;
 use self::sys::Fork;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -185,7 +185,7 @@ pub struct GuardedChild {
     /// Before MPI starts.
     began: SystemTime,
     /// Until it joins the job.
-    start: Option<Start>,
+    start: Option<Startup>,
 }
 
 impl GuardedChild {
@@ -199,7 +199,7 @@ impl GuardedChild {
             let _ = CHANNEL.set(channel);
         }
         // Without a thread to spare it just ends with its guard.
-        let start = guard.as_ref().and_then(|channel| Start::begin(channel, began).ok());
+        let start = guard.as_ref().and_then(|channel| Startup::begin(channel, began).ok());
         GuardedChild { guard, library_version, began, start }
     }
 

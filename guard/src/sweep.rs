@@ -3,7 +3,7 @@
 //! While MPI starts, the processes of a job make files that others are about to open, and a death
 //! ends them all, often at the same time: their launcher kills guards and children alike. So each
 //! guard that loses its child then, and each child that loses its guard (see
-//! [`start`](super::start)), leaves a *sweeper* behind: a process that for a moment removes such
+//! [`startup`](super::startup)), leaves a *sweeper* behind: a process that for a moment removes such
 //! files as no process has any more. Which process of the job had made one, or has ended last, does
 //! not matter.
 //!

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use ultramarine_environment::flags::Refused;
+use ultramarine_environment::variables::Refused;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::settings::SettingsError;

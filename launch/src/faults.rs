@@ -69,7 +69,7 @@ impl Faults {
     /// # Errors
     ///
     /// More are to die than there are beside the root.
-    pub(crate) fn plan(&self, pes: u32) -> Result<Plan, StartError> {
+    pub(crate) fn plan(&self, pes: u32) -> Result<DeathPlan, StartError> {
         let mortals = pes.saturating_sub(1) as usize;
         let count = self.kill_at.len();
         if count > mortals {
@@ -95,7 +95,7 @@ impl Faults {
             }
         }
         deaths.sort();
-        Ok(Plan { deaths, seed, with_chaos: self.chaos_within.is_some() })
+        Ok(DeathPlan { deaths, seed, with_chaos: self.chaos_within.is_some() })
     }
 }
 
@@ -106,23 +106,23 @@ fn below(random: &mut Xoshiro256PlusPlus, end: u64) -> u64 {
 
 /// Who dies when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Plan {
+pub(crate) struct DeathPlan {
     /// In the order of time.
     deaths: Vec<(Duration, Pe)>,
     seed: u64,
     with_chaos: bool,
 }
 
-impl Plan {
+impl DeathPlan {
     /// When this PE dies, if it does.
     pub(crate) fn death_of(&self, pe: Pe) -> Option<Duration> {
         self.deaths.iter().find(|(_, dying)| *dying == pe).map(|(at, _)| *at)
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for DeathPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { deaths, seed, with_chaos } = self;
+        let DeathPlan { deaths, seed, with_chaos } = self;
         write!(f, "seed {seed} (again by ")?;
         if *with_chaos {
             write!(f, "--chaos-monkey={seed})")?;
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    fn victims(plan: &Plan) -> BTreeSet<u32> {
+    fn victims(plan: &DeathPlan) -> BTreeSet<u32> {
         plan.deaths.iter().map(|(_, pe)| pe.number()).collect()
     }
 

@@ -43,7 +43,7 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-mod allowance;
+mod cpu_budget;
 mod describe;
 mod error;
 #[cfg(feature = "mpi")]

@@ -31,13 +31,13 @@ pub enum EndRequest {
 
 /// What is known of a request, and who waits for one.
 #[derive(Default)]
-struct Request {
+struct Pending {
     /// The first that came.
     came: Option<EndRequest>,
     waiting: Vec<Waker>,
 }
 
-static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
+static REQUEST: OnceLock<Arc<Mutex<Pending>>> = OnceLock::new();
 
 /// Waits until this process is asked to end, by `SIGTERM` or by Ctrl-C (`SIGINT`), and says which
 /// it was; waits for ever if it is not. To be awaited in the main task, beside the work, so that
@@ -96,8 +96,8 @@ pub async fn shutdown_requested() -> EndRequest {
 }
 
 /// Has the signals noted from now on.
-fn listen() -> Arc<Mutex<Request>> {
-    let request = Arc::<Mutex<Request>>::default();
+fn listen() -> Arc<Mutex<Pending>> {
+    let request = Arc::<Mutex<Pending>>::default();
     let heard = request.clone();
     let is_counted_elsewhere = interrupts_are_counted_by_the_guard();
     let started = Signals::new([SIGTERM, SIGINT]).and_then(|mut signals| {
@@ -128,7 +128,7 @@ fn listen() -> Arc<Mutex<Request>> {
     request
 }
 
-fn lock(request: &Mutex<Request>) -> MutexGuard<'_, Request> {
+fn lock(request: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
     request.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

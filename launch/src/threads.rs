@@ -1,6 +1,6 @@
 //! A job whose PEs are threads of one process.
 
-use crate::allowance::Allowance;
+use crate::cpu_budget::CpuBudget;
 use crate::error::{Error, Result, StartError};
 use crate::network;
 use crate::options::Options;
@@ -34,10 +34,10 @@ where
         let reason = format!("one process has at most {PES_MAX} PEs, not {pes}");
         return Err(StartError::Options(reason).into());
     }
-    let allowance = Allowance::own(options.thread_count(), variables::text);
-    let threads = allowance.worker_threads(1, pes as usize);
-    allowance.remark(threads);
-    let settings = options.settings_of_many(threads, allowance.pes_per_core(pes))?;
+    let cpu_budget = CpuBudget::own(options.thread_count(), variables::text);
+    let threads = cpu_budget.worker_threads(1, pes as usize);
+    cpu_budget.remark(threads);
+    let settings = options.settings_of_many(threads, cpu_budget.pes_per_core(pes))?;
     let places = match options.given_places() {
         Some(places) => places.to_vec(),
         None => vec![options.sources()?.place().map_err(StartError::from)?; pes as usize],

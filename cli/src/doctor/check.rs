@@ -5,7 +5,7 @@ use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
+pub(crate) enum Severity {
     Ok,
     /// Jobs run, but not as well as they could.
     Warning,
@@ -17,7 +17,8 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Check {
     pub(crate) name: &'static str,
-    pub(crate) verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub(crate) severity: Severity,
     /// What is the case.
     pub(crate) found: String,
     /// What to do about it, unless all is well.
@@ -27,7 +28,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Check { name, verdict: Verdict::Ok, found: found.into(), mend: None }
+        Check { name, severity: Severity::Ok, found: found.into(), mend: None }
     }
 
     pub(crate) fn warning(
@@ -35,7 +36,7 @@ impl Check {
         found: impl Into<String>,
         mend: impl Into<String>,
     ) -> Self {
-        Check { verdict: Verdict::Warning, mend: Some(mend.into()), ..Check::ok(name, found) }
+        Check { severity: Severity::Warning, mend: Some(mend.into()), ..Check::ok(name, found) }
     }
 
     pub(crate) fn wrong(
@@ -43,7 +44,7 @@ impl Check {
         found: impl Into<String>,
         mend: impl Into<String>,
     ) -> Self {
-        Check { verdict: Verdict::Wrong, mend: Some(mend.into()), ..Check::ok(name, found) }
+        Check { severity: Severity::Wrong, mend: Some(mend.into()), ..Check::ok(name, found) }
     }
 
     /// The same, with the host that it is about.
@@ -54,12 +55,12 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = match self.verdict {
-            Verdict::Ok => "ok",
-            Verdict::Warning => "warning",
-            Verdict::Wrong => "wrong",
+        let severity = match self.severity {
+            Severity::Ok => "ok",
+            Severity::Warning => "warning",
+            Severity::Wrong => "wrong",
         };
-        write!(f, "{verdict:<8} {:<9} {}", self.name, self.found)?;
+        write!(f, "{severity:<8} {:<9} {}", self.name, self.found)?;
         self.mend.iter().try_for_each(|mend| write!(f, ": {mend}"))
     }
 }

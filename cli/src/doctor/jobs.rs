@@ -39,7 +39,7 @@ pub(super) fn checks(job: &JobArguments, allocation: Option<&Allocation>) -> Vec
 }
 
 /// The checks, by jobs that are `start`ed so.
-fn with_jobs(start: impl Fn(u32, &[&str]) -> Result<Probe, String>) -> Vec<Check> {
+fn with_jobs(start: impl Fn(u32, &[&str]) -> Result<SmallJob, String>) -> Vec<Check> {
     let mut checks = Vec::new();
     match start(WORLD, &["world"]) {
         Err(reason) => checks.push(not_started("world", &reason)),
@@ -66,7 +66,7 @@ fn with_jobs(start: impl Fn(u32, &[&str]) -> Result<Probe, String>) -> Vec<Check
 }
 
 /// A job that has ended.
-struct Probe {
+struct SmallJob {
     /// How many were to be started.
     processes: u32,
     /// The launcher's file.
@@ -76,7 +76,7 @@ struct Probe {
     said: Vec<Value>,
 }
 
-impl Probe {
+impl SmallJob {
     fn has_ended(&self) -> bool {
         self.ended.status.is_some()
     }
@@ -109,7 +109,7 @@ fn small_job(
     allocation: Option<&Allocation>,
     processes: u32,
     arguments: &[&str],
-) -> Result<Probe, String> {
+) -> Result<SmallJob, String> {
     let nodes = allocation.and_then(|allocation| allocation.nodes).unwrap_or(1);
     let room = allocation.and_then(Allocation::room).map_or(u32::MAX, |(room, _)| room);
     let request = job.request.clone().or_processes(processes.max(nodes).min(room));
@@ -128,7 +128,7 @@ fn small_job(
     let ended = subprocess::run(&mut command, ENDS_WITHIN).map_err(|error| error.to_string())?;
     let said = ended.out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let launcher = plan.launcher.path.display().to_string();
-    Ok(Probe { processes: plan.layout.processes, launcher, ended, said })
+    Ok(SmallJob { processes: plan.layout.processes, launcher, ended, said })
 }
 
 fn not_started(name: &'static str, reason: &str) -> Check {
@@ -136,8 +136,8 @@ fn not_started(name: &'static str, reason: &str) -> Check {
 }
 
 /// Whether the processes are one world; and their hosts.
-fn world(probe: &Probe) -> (Check, Vec<Value>) {
-    let Probe { processes, launcher, .. } = probe;
+fn world(probe: &SmallJob) -> (Check, Vec<Value>) {
+    let SmallJob { processes, launcher, .. } = probe;
     let mend = "see whether the launcher and the library are of one MPI (the lines `mpi` and \
                 `launcher`), and try `ultramarine run -n 3 ultramarine topo`";
     let check = match &probe.said[..] {
@@ -187,8 +187,8 @@ fn clocks(hosts: &[Value]) -> Option<Check> {
 }
 
 /// Whether the job went on without the process that was killed.
-fn deaths(probe: &Probe) -> Check {
-    let Probe { processes, launcher, .. } = probe;
+fn deaths(probe: &SmallJob) -> Check {
+    let SmallJob { processes, launcher, .. } = probe;
     let mend = "start jobs with `ultramarine run`, leave the guard on (ULTRAMARINE_GUARD), and see \
                 what ULTRAMARINE_LOG=info says";
     match &probe.said[..] {
@@ -220,11 +220,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn job(said: Vec<Value>, is_well: bool) -> Probe {
+    fn job(said: Vec<Value>, is_well: bool) -> SmallJob {
         use std::os::unix::process::ExitStatusExt as _;
         let status = Some(std::process::ExitStatus::from_raw(if is_well { 0 } else { 256 }));
         let ended = Ended { status, out: String::new(), err: "Error: bad luck\nbye\n".to_owned() };
-        Probe { processes: 3, launcher: "L".to_owned(), ended, said }
+        SmallJob { processes: 3, launcher: "L".to_owned(), ended, said }
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
         let started = std::cell::Cell::new(0);
         let checks = with_jobs(|_, _| {
             started.set(started.get() + 1);
-            Ok(Probe { ended: hung(), ..job(vec![], true) })
+            Ok(SmallJob { ended: hung(), ..job(vec![], true) })
         });
         assert_eq!(started.get(), 1);
         let lines: Vec<_> = checks.iter().map(Check::to_string).collect();

@@ -15,7 +15,7 @@ mod limits;
 mod mpi;
 mod slurm;
 
-use self::check::{Check, Verdict};
+use self::check::{Check, Severity};
 use crate::error::Result;
 use crate::run::JobArguments;
 use crate::run::allocation::Allocation;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let per_host = layout.as_ref().map_or(1, |layout| most_per_host(layout, allocation.as_ref()));
     let processes = layout.as_ref().map_or(1, |layout| layout.processes);
 
-    let mut report = Report { as_json: arguments.json, checks: Vec::new() };
+    let mut report = DoctorReport { as_json: arguments.json, checks: Vec::new() };
     match &layout {
         Ok(_) => {}
         Err(error) => report.add([Check::wrong("job", error.to_string(), "mend the flags")])?,
@@ -79,12 +79,12 @@ fn most_per_host(layout: &JobLayout, allocation: Option<&Allocation>) -> u32 {
 }
 
 /// The lines so far. Each is shown as soon as it is known.
-struct Report {
+struct DoctorReport {
     as_json: bool,
     checks: Vec<Check>,
 }
 
-impl Report {
+impl DoctorReport {
     fn add(&mut self, checks: impl IntoIterator<Item = Check>) -> Result<()> {
         for check in checks {
             if !self.as_json {
@@ -100,7 +100,7 @@ impl Report {
             let array = serde_json::to_string_pretty(&self.checks);
             writeln!(std::io::stdout(), "{}", array.map_err(std::io::Error::other)?)?;
         }
-        let is_wrong = self.checks.iter().any(|check| check.verdict == Verdict::Wrong);
+        let is_wrong = self.checks.iter().any(|check| check.severity == Severity::Wrong);
         Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }

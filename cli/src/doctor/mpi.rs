@@ -3,7 +3,7 @@
 use super::check::Check;
 use crate::probe;
 use crate::run::RunError;
-use crate::run::launcher::{Search, Wanted};
+use crate::run::launcher::{LauncherChoice, LauncherSearch};
 use crate::run::linked::{self, Linked};
 use crate::subprocess;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn library(linked: &Linked) -> Check {
 }
 
 fn launchers(linked: &Linked) -> Check {
-    let all = Search::from_environment().all();
+    let all = LauncherSearch::from_environment().all();
     let (fitting, others): (Vec<_>, Vec<_>) =
         all.iter().partition(|(_, family)| *family == Some(linked.family));
     let shown = |path: &Path, word: String| format!("{} {word}", path.display());
@@ -49,10 +49,10 @@ fn launchers(linked: &Linked) -> Check {
         let whose = family.map_or("is of an unknown kind".to_owned(), |f| format!("is {f}'s"));
         shown(path, whose)
     });
-    let srun = Search::from_environment().find_srun();
+    let srun = LauncherSearch::from_environment().find_srun();
     let srun = srun.iter().map(|path| shown(path, "is here".to_owned()));
     let list = fits.chain(rest).chain(srun).collect::<Vec<_>>().join(", ");
-    match Search::from_environment().launcher(Wanted::Auto, linked, None) {
+    match LauncherSearch::from_environment().launcher(LauncherChoice::Auto, linked, None) {
         Ok(launcher) if list.is_empty() => {
             Check::ok("launcher", shown(&launcher.path, "fits".to_owned()))
         }

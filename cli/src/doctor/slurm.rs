@@ -2,10 +2,10 @@
 
 use super::check::Check;
 use crate::run::allocation::Allocation;
-use crate::run::launcher::{Search, plugins};
+use crate::run::launcher::{LauncherSearch, plugins};
 
 pub(super) fn checks(allocation: Option<&Allocation>) -> Vec<Check> {
-    let srun = Search::from_environment().find_srun();
+    let srun = LauncherSearch::from_environment().find_srun();
     let Some(allocation) = allocation else {
         let here = if srun.is_some() { "srun is here, but " } else { "" };
         let found = format!("{here}this is no allocation; mpiexec starts the jobs");

@@ -1,6 +1,6 @@
 //! Why a program cannot be started, each in one line that says what to do.
 
-use super::linked::Family;
+use super::family::Family;
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]

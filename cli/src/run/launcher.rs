@@ -3,7 +3,8 @@
 
 use super::allocation::Allocation;
 use super::error::RunError;
-use super::linked::{Family, Linked};
+use super::family::Family;
+use super::linked::Linked;
 use super::program::{is_program, on_path};
 use crate::subprocess;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 /// Which launcher is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Wanted {
+pub(crate) enum LauncherChoice {
     /// srun inside a Slurm allocation, else the mpiexec that fits the program's MPI
     #[default]
     Auto,
@@ -49,17 +50,17 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// Where launchers are looked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Search {
+pub(crate) struct LauncherSearch {
     /// `PATH`.
     pub(crate) path: Option<OsString>,
     /// `MPIEXEC`: the user's choice of an mpiexec.
     pub(crate) mpiexec: Option<OsString>,
 }
 
-impl Search {
+impl LauncherSearch {
     pub(crate) fn from_environment() -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        Search { path: variable("PATH"), mpiexec: variable("MPIEXEC") }
+        LauncherSearch { path: variable("PATH"), mpiexec: variable("MPIEXEC") }
     }
 
     /// The launcher for this program.
@@ -69,16 +70,18 @@ impl Search {
     /// The one that is wanted does not fit the program's MPI, or none is found that does.
     pub(crate) fn launcher(
         &self,
-        wanted: Wanted,
+        wanted: LauncherChoice,
         linked: &Linked,
         allocation: Option<&Allocation>,
     ) -> Result<Launcher, RunError> {
         match wanted {
-            Wanted::Srun => self.srun(linked),
-            Wanted::Hydra => self.mpiexec(fits(linked, Family::Mpich)?),
-            Wanted::Openmpi => self.mpiexec(fits(linked, Family::OpenMpi)?),
-            Wanted::Auto if allocation.is_none() => self.mpiexec(linked),
-            Wanted::Auto => self.srun(linked).or_else(|error| self.instead_of_srun(linked, &error)),
+            LauncherChoice::Srun => self.srun(linked),
+            LauncherChoice::Hydra => self.mpiexec(fits(linked, Family::Mpich)?),
+            LauncherChoice::Openmpi => self.mpiexec(fits(linked, Family::OpenMpi)?),
+            LauncherChoice::Auto if allocation.is_none() => self.mpiexec(linked),
+            LauncherChoice::Auto => {
+                self.srun(linked).or_else(|error| self.instead_of_srun(linked, &error))
+            }
         }
     }
 

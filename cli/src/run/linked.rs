@@ -6,30 +6,13 @@
 //! since several MPIs have called theirs `libmpi.so.12`.
 
 use super::error::RunError;
+use super::family::Family;
 use crate::subprocess;
 use goblin::elf::Elf;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-/// The two families of MPI, which differ in their launchers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// MPICH and what descends from it: Intel MPI, MVAPICH, Cray MPICH.
-    Mpich,
-    OpenMpi,
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Family::Mpich => "MPICH",
-            Family::OpenMpi => "Open MPI",
-        })
-    }
-}
 
 /// A program and its MPI library.
 #[derive(Clone, Debug)]

@@ -3,18 +3,19 @@
 //! | file | what |
 //! |---|---|
 //! | `program` | the file that is meant |
-//! | `linked` | the MPI that it is linked with |
+//! | `linked`, `family` | the MPI that it is linked with |
 //! | `allocation` | what Slurm has given |
 //! | `layout` | how many processes, and where |
 //! | `launcher` | who starts them |
-//! | `line` | the launcher's command line |
+//! | `command_line` | the launcher's command line |
 //! | `ready` | what could still go wrong, just before the start |
-//! | `reach` | whether an mpiexec gets to the hosts |
+//! | `ssh_check` | whether an mpiexec gets to the hosts |
 //! | `error` | why not |
 
 pub(crate) mod allocation;
 mod command_line;
 mod error;
+mod family;
 pub(crate) mod launcher;
 pub(crate) mod layout;
 pub(crate) mod linked;
@@ -26,7 +27,7 @@ pub(crate) use self::error::RunError;
 
 use self::allocation::Allocation;
 use self::command_line::Program;
-use self::launcher::{Launcher, LauncherKind, Search, Wanted};
+use self::launcher::{Launcher, LauncherChoice, LauncherKind, LauncherSearch};
 use self::layout::{JobLayout, JobRequest};
 use self::linked::Linked;
 use crate::error::{Error, Result};
@@ -73,18 +74,18 @@ pub(crate) struct JobArguments {
     pub(crate) request: JobRequest,
     /// The launcher to use. `MPIEXEC` names the file of an mpiexec, if a special one is wanted.
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) launcher: Wanted,
+    pub(crate) launcher: LauncherChoice,
 }
 
 /// A job that can be started.
-pub(crate) struct Plan {
+pub(crate) struct LaunchPlan {
     pub(crate) launcher: Launcher,
     pub(crate) layout: JobLayout,
     /// The launcher and its arguments.
     pub(crate) words: Vec<OsString>,
 }
 
-impl Plan {
+impl LaunchPlan {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]);
@@ -134,7 +135,7 @@ pub(crate) fn plan(
     words: &[OsString],
     launcher_flags: &[OsString],
     is_wanted: impl Fn(&str) -> bool,
-) -> Result<Plan, RunError> {
+) -> Result<LaunchPlan, RunError> {
     if let Some(launched) = launched(variables::text) {
         return Err(refuse_launched(launched.variable));
     }
@@ -150,7 +151,7 @@ pub(crate) fn plan(
         .map_or((OsStr::new(""), &[][..]), |(name, rest)| (name.as_os_str(), rest));
     let linked = examine(name)?;
     let launcher =
-        Search::from_environment().launcher(job.launcher, &linked, allocation.as_ref())?;
+        LauncherSearch::from_environment().launcher(job.launcher, &linked, allocation.as_ref())?;
     if launcher.kind == LauncherKind::OpenMpi {
         refuse_root(launcher_flags)?;
     }
@@ -161,7 +162,7 @@ pub(crate) fn plan(
     let is_counted = !is_of_components || job.request.processes.is_some();
     let what = Program { program, arguments, launcher_flags, is_counted, variables: &variables };
     let words = command_line::command_line(&launcher, &layout, allocation.as_ref(), &what);
-    Ok(Plan { launcher, layout, words })
+    Ok(LaunchPlan { launcher, layout, words })
 }
 
 /// Where this variable says that a launcher has started this process. Slurm also does so with a
@@ -195,7 +196,7 @@ fn refuse_root(launcher_flags: &[OsString]) -> Result<(), RunError> {
 }
 
 /// Of a heterogeneous job launchers take the first component, and say nothing about the others.
-fn refuse_parts(plan: &Plan, launcher_flags: &[OsString]) -> Result<(), RunError> {
+fn refuse_parts(plan: &LaunchPlan, launcher_flags: &[OsString]) -> Result<(), RunError> {
     let is_srun = matches!(plan.launcher.kind, LauncherKind::Srun { .. });
     let Some(components @ 2..) = own_allocation().and_then(|given| given.components) else {
         return Ok(());

@@ -1,7 +1,7 @@
 //! What is looked at only when a job is really to start, since it takes time or depends on the
 //! hour.
 
-use super::Plan;
+use super::LaunchPlan;
 use super::error::RunError;
 use super::launcher::LauncherKind;
 use super::layout::{Bind, JobRequest};
@@ -18,7 +18,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 /// The plugins by which Slurm binds.
 const BINDERS: [&str; 2] = ["affinity", "cgroup"];
 
-impl Plan {
+impl LaunchPlan {
     /// An error if the launcher would hang, or not do what was asked for.
     pub(crate) fn is_ready(
         &self,

@@ -10,9 +10,8 @@
 //! script has started, and not the launcher, may be there for something else than the job.
 
 use super::bootstrap;
-use super::deadline::StartDeadline;
-use super::mpi_thread::MpiThread;
-use super::{FAILED_WITHIN, start_deadline};
+use super::deadline::{StartDeadline, start_deadline};
+use super::mpi_thread::{FAILED_WITHIN, MpiThread};
 use crate::error::StartError;
 use std::ffi::c_void;
 use std::io::Write as _;

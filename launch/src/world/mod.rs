@@ -3,10 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `mpi_thread` | the thread that starts and finalises MPI |
-//! | `bootstrap` | making up the job together: programs compared, passports shown |
-//! | `gathering` | what they tell the first for that, and it tells all; counted |
-//! | `ways` | how the PEs reach each other: the lane, the fallback lane, the detector |
-//! | `passport` | what each process tells about itself |
+//! | `bootstrap` | making up the job together: programs compared, infos shown |
+//! | `collectives` | what they tell the first for that, and it tells all; counted |
+//! | `connect` | how the PEs reach each other: the lane, the fallback lane, the detector |
+//! | `rank_info` | what each process tells about itself |
 //! | `roster` | what all have to know of all of these |
 //! | `binding` | whether it is bound as was asked for |
 //! | `identity`, `calibration` | what program it runs, and how fast |
@@ -17,19 +17,19 @@
 mod binding;
 mod bootstrap;
 mod calibration;
+mod collectives;
+mod connect;
 mod cpu;
 mod deadline;
 pub(crate) mod early_end;
-mod gathering;
 mod identity;
 mod mpi_thread;
-mod passport;
+mod rank_info;
 mod roster;
-mod ways;
 
-use self::bootstrap::Start;
-use self::deadline::StartDeadline;
-use self::mpi_thread::MpiThread;
+use self::bootstrap::Joined;
+use self::deadline::{StartDeadline, start_deadline};
+use self::mpi_thread::{FAILED_WITHIN, MpiThread, library_version};
 use crate::error::{Error, Result, StartError};
 use crate::faults::Fuse;
 use crate::log;
@@ -41,15 +41,11 @@ use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::Launched;
 use ultramarine_guard as guard;
 use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
-use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
 
 /// Finalising takes milliseconds, though tens of seconds on a starved machine. After so long
 /// something is wrong that was not noticed.
 const FINALISE_WITHIN: Duration = Duration::from_mins(1);
-
-/// The same for a job that has not even begun: there is nothing to lose.
-const FAILED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
 /// send it to all processes, one after the other.
@@ -75,7 +71,7 @@ where
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
-    let Start { job, dies_after } = match start {
+    let Joined { job, dies_after } = match start {
         Ok(start) => start,
         Err(error) => {
             // All processes have failed, and finalise together, if they can. The deadline still
@@ -136,11 +132,6 @@ where
     leave_without_the_others(is_root, result, parting, shutdown_requested.as_deref())
 }
 
-/// What the MPI library says of itself.
-fn library_version() -> String {
-    mpi::environment::library_version().unwrap_or_default()
-}
-
 /// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for
 /// an answer on a connection to one that, in the launcher's barrier, looks at no connection any
 /// more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on four hosts.) All have agreed
@@ -191,12 +182,4 @@ fn patience_with(job: &Job) -> Duration {
     let settings = &job.settings.detector;
     let own = if job.me == Pe::ROOT { settings.root_after } else { settings.stalled_after };
     own.max(settings.dead_after)
-}
-
-/// How long the other processes may take to start: what the variables say if this one cannot start.
-fn start_deadline(options: Option<&Options>) -> Duration {
-    let by_variables = Options::default();
-    let options = options.unwrap_or(&by_variables);
-    let given = options.settings(options.thread_count().unwrap_or(1));
-    given.unwrap_or_else(|_| Settings::for_threads(1)).start_deadline
 }

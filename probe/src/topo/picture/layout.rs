@@ -23,7 +23,7 @@ const PARTS_TRIED: [usize; 6] = [32, 16, 8, 4, 3, 2];
 
 /// What a box stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     /// A part that branches.
     Branch,
     /// A PE.
@@ -35,7 +35,7 @@ pub(super) enum Kind {
 /// A box with some lines of text.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    pub(super) kind: Kind,
+    pub(super) kind: BlockKind,
     /// The last column that it reaches into.
     pub(super) until: usize,
     pub(super) x: u32,
@@ -60,7 +60,7 @@ pub(super) struct Layout {
 
 /// A part with its text and the room that it needs.
 struct Sized {
-    kind: Kind,
+    kind: BlockKind,
     from: usize,
     until: usize,
     titles: usize,
@@ -117,10 +117,10 @@ fn measured(job: &Topology, part: &Outline, from: usize, last: usize) -> Sized {
             // A level that branches only elsewhere is passed over.
             let until = distance.exponent().map_or(from, usize::from);
             let below = parts.iter().map(|part| measured(job, part, until + 1, last));
-            (Kind::Branch, below.collect(), until)
+            (BlockKind::Branch, below.collect(), until)
         }
-        Shape::Pe => (Kind::Pe, Vec::new(), last),
-        Shape::More { .. } => (Kind::More, Vec::new(), last),
+        Shape::Pe => (BlockKind::Pe, Vec::new(), last),
+        Shape::More { .. } => (BlockKind::More, Vec::new(), last),
     };
     let (first, end) = (part.ball.first(), part.ball.at(part.ball.len() - 1));
     let titles = match part.shape {

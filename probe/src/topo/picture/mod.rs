@@ -9,7 +9,7 @@ mod layout;
 mod text;
 
 use super::findings::micros;
-use layout::{Block, Kind, LETTERS, LINE, Layout, PADDING, lay_out};
+use layout::{Block, BlockKind, LETTERS, LINE, Layout, PADDING, lay_out};
 use svg::Document;
 use svg::node::element::{Description, Group, Line, Rectangle, Text, Title};
 use text::{printable, width};
@@ -99,7 +99,7 @@ fn draw_heading(
 ) -> Group {
     let (x, across) = layout.columns[column];
     let last = layout.columns.len() - 1;
-    let kind = if column == last { Kind::Pe } else { Kind::Branch };
+    let kind = if column == last { BlockKind::Pe } else { BlockKind::Branch };
     let stroke = Line::new()
         .set("x1", x)
         .set("x2", x + across)
@@ -126,7 +126,7 @@ fn draw_block(block: &Block, last: usize) -> Group {
         .set("stroke", EDGE)
         .set("stroke-width", 1);
     let frame = match block.kind {
-        Kind::More => frame.set("stroke-dasharray", "5 4"),
+        BlockKind::More => frame.set("stroke-dasharray", "5 4"),
         _ => frame,
     };
     let full: String = block.full.chars().map(printable).collect();
@@ -134,25 +134,25 @@ fn draw_block(block: &Block, last: usize) -> Group {
     // In the middle, as seen from top to bottom.
     let lines = block.lines.len() as u32;
     let top = block.y + (block.height.saturating_sub(lines * LINE)) / 2;
-    let is_dark = block.kind == Kind::Branch && luminance(blue(block.until, last)) < 140;
+    let is_dark = block.kind == BlockKind::Branch && luminance(blue(block.until, last)) < 140;
     for (line, text) in block.lines.iter().enumerate() {
         let baseline = top + line as u32 * LINE + LETTERS;
         let text = Text::new(text)
             .set("x", block.x + PADDING)
             .set("y", baseline)
             .set("fill", if is_dark { SNOW } else { INK });
-        let is_title = line < block.titles && block.kind != Kind::More;
+        let is_title = line < block.titles && block.kind != BlockKind::More;
         group = group.add(if is_title { text.set("font-weight", 600) } else { text });
     }
     group
 }
 
 /// The colour of a box, if the column `last` is that of the PEs.
-fn fill(kind: Kind, column: usize, last: usize) -> String {
+fn fill(kind: BlockKind, column: usize, last: usize) -> String {
     match kind {
-        Kind::Pe => AMBER.to_owned(),
-        Kind::More => PALE.to_owned(),
-        Kind::Branch => {
+        BlockKind::Pe => AMBER.to_owned(),
+        BlockKind::More => PALE.to_owned(),
+        BlockKind::Branch => {
             let [red, green, blue] = blue(column, last);
             format!("#{red:02x}{green:02x}{blue:02x}")
         }

@@ -2,7 +2,7 @@
 
 use super::binding::Binding;
 use super::{calibration, cpu};
-use crate::allowance::Allowance;
+use crate::cpu_budget::CpuBudget;
 use crate::error::StartError;
 use crate::faults::Faults;
 use crate::network;
@@ -17,12 +17,12 @@ use ultramarine_topology::{Discovery, LevelKind, Place, Source, Sources};
 
 /// One process, as the others need to know it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Passport {
+pub(crate) struct RankInfo {
     pub(crate) host: String,
     finding: Finding,
     /// What is found without Slurm's word, if `finding` is by it.
     without_slurm: Option<Finding>,
-    pub(crate) allowance: Allowance,
+    pub(crate) cpu_budget: CpuBudget,
     /// What it is bound to, if that was asked for.
     binding: Option<Binding>,
     /// What its CPU can do.
@@ -71,7 +71,7 @@ impl Finding {
     }
 }
 
-impl Passport {
+impl RankInfo {
     /// This process's own.
     pub(crate) fn own(options: &Options) -> Result<Self, StartError> {
         let sources = options.sources()?;
@@ -85,11 +85,11 @@ impl Passport {
         let threads = options.thread_count();
         // A process with a bad setting says so before the job begins.
         let settings = options.settings(threads.unwrap_or(1))?;
-        Ok(Passport {
+        Ok(RankInfo {
             host: sources.host_name,
             finding,
             without_slurm,
-            allowance: Allowance::own(threads, variables::text),
+            cpu_budget: CpuBudget::own(threads, variables::text),
             binding: Binding::own(variables::text)?,
             cpu: cpu::Features::own(),
             speed: options.calibrates().then(calibration::speed),
@@ -121,13 +121,13 @@ impl Passport {
     }
 
     /// Where all processes are, by rank.
-    pub(crate) fn places(all: &[Passport]) -> impl Iterator<Item = &Place> {
+    pub(crate) fn places(all: &[RankInfo]) -> impl Iterator<Item = &Place> {
         Self::findings(all).map(|finding| &finding.place)
     }
 
     /// What each process has found, by rank. Slurm's word counts only if all have it: a launcher
     /// other than Slurm's may hand the variables of one host to all, or to none.
-    fn findings(all: &[Passport]) -> impl Iterator<Item = &Finding> {
+    fn findings(all: &[RankInfo]) -> impl Iterator<Item = &Finding> {
         let all_by_slurm = all.iter().all(|own| own.without_slurm.is_some());
         all.iter().map(move |own| match &own.without_slurm {
             Some(other) if !all_by_slurm => other,
@@ -136,25 +136,25 @@ impl Passport {
     }
 
     /// How many worker threads each process has, by rank.
-    pub(crate) fn worker_threads(all: &[Passport]) -> Vec<u32> {
+    pub(crate) fn worker_threads(all: &[RankInfo]) -> Vec<u32> {
         let mut sharers = HashMap::new();
         for own in all {
-            *sharers.entry((&own.host, own.allowance.shared())).or_insert(0) += 1;
+            *sharers.entry((&own.host, own.cpu_budget.shared())).or_insert(0) += 1;
         }
-        let processes = |own: &Passport| sharers[&(&own.host, own.allowance.shared())];
-        all.iter().map(|own| own.allowance.worker_threads(processes(own), 1) as u32).collect()
+        let processes = |own: &RankInfo| sharers[&(&own.host, own.cpu_budget.shared())];
+        all.iter().map(|own| own.cpu_budget.worker_threads(processes(own), 1) as u32).collect()
     }
 }
 
 /// An error unless all processes, by rank, were told what they must have alike.
-pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
+pub(crate) fn compare(all: &[RankInfo]) -> Result<(), StartError> {
     let refuse = |rank: usize, reason: String| {
         Err(StartError::Rank { rank, host: all[rank].host.clone(), reason })
     };
     let same_file = "give all processes the same topology file, or none (not every launcher hands \
                      ULTRAMARINE_ variables on to other hosts)";
     let (mut places, mut bound) = (HashMap::new(), HashMap::new());
-    let findings: Vec<_> = Passport::findings(all).collect();
+    let findings: Vec<_> = RankInfo::findings(all).collect();
     for (rank, (own, finding)) in all.iter().zip(&findings).enumerate() {
         if own.over_tcp != all[0].over_tcp {
             return refuse(rank, "it was told to use another lane than rank 0".to_owned());
@@ -197,7 +197,7 @@ pub(crate) fn compare(all: &[Passport]) -> Result<(), StartError> {
 /// What is wrong with what this process is bound to, if it was asked for. `bound` are the processes
 /// before it, by host and CPUs.
 fn binding_fault<'a>(
-    own: &'a Passport,
+    own: &'a RankInfo,
     rank: usize,
     bound: &mut HashMap<(&'a str, &'a str), usize>,
 ) -> Option<String> {
@@ -213,17 +213,17 @@ pub(super) mod tests {
     use super::*;
     use ultramarine_topology::LevelKind::{Host, Package, Switch};
 
-    pub(in crate::world) fn passport(
+    pub(in crate::world) fn rank_info(
         host: &str,
         processors: &str,
         cores: usize,
         threads: Option<usize>,
-    ) -> Passport {
-        Passport {
+    ) -> RankInfo {
+        RankInfo {
             host: host.into(),
             finding: found("the host name", &[(Host, host)]),
             without_slurm: None,
-            allowance: Allowance::of(cores, processors, threads),
+            cpu_budget: CpuBudget::of(cores, processors, threads),
             binding: None,
             cpu: cpu::Features::default(),
             speed: None,
@@ -240,7 +240,7 @@ pub(super) mod tests {
     }
 
     /// On a host of this number, in networks of all hosts and of its own.
-    pub(in crate::world) fn on_network(of: Passport, number: u32) -> Passport {
+    pub(in crate::world) fn on_network(of: RankInfo, number: u32) -> RankInfo {
         let at = |name: &str, network: u32, speed_mbits| {
             let address = std::net::Ipv4Addr::from_bits(network | number).into();
             let address = ipnet::IpNet::new(address, 16).expect("a prefix");
@@ -255,7 +255,7 @@ pub(super) mod tests {
             at("eth0", 10 << 24, 1000),
             at("ib0", (10 << 24) + (1 << 16), 100_000),
         ];
-        Passport { interfaces, ..of }
+        RankInfo { interfaces, ..of }
     }
 
     fn found(source: &str, labels: &[(LevelKind, &str)]) -> Finding {
@@ -263,12 +263,12 @@ pub(super) mod tests {
     }
 
     /// A process at that switch, by a topology file, bound to a package.
-    fn by_file(host: &str, switch: &str, package: &str) -> Passport {
+    fn by_file(host: &str, switch: &str, package: &str) -> RankInfo {
         let labels = [(Switch, switch), (Host, host), (Package, package)];
-        Passport { finding: found("a topology file", &labels), ..passport(host, "0", 1, None) }
+        RankInfo { finding: found("a topology file", &labels), ..rank_info(host, "0", 1, None) }
     }
 
-    fn disagreement(all: &[Passport]) -> (usize, String) {
+    fn disagreement(all: &[RankInfo]) -> (usize, String) {
         match compare(all) {
             Err(StartError::Rank { rank, reason, .. }) => (rank, reason),
             other => panic!("{other:?}"),
@@ -279,7 +279,7 @@ pub(super) mod tests {
     fn processes_that_know_their_places_alike_agree() {
         compare(&[by_file("a", "s", "0"), by_file("a", "s", "1"), by_file("b", "t", "0")])
             .expect("packages may differ");
-        compare(&[by_slurm("a"), passport("b", "0", 1, None)]).expect("Slurm is left out");
+        compare(&[by_slurm("a"), rank_info("b", "0", 1, None)]).expect("Slurm is left out");
     }
 
     #[test]
@@ -292,27 +292,27 @@ pub(super) mod tests {
 
     #[test]
     fn a_topology_file_for_some_is_refused() {
-        let (rank, reason) = disagreement(&[passport("a", "0", 1, None), by_file("b", "t", "0")]);
+        let (rank, reason) = disagreement(&[rank_info("a", "0", 1, None), by_file("b", "t", "0")]);
         assert_eq!(rank, 1);
         assert!(reason.contains("from a topology file, and rank 0 from the host name"), "{reason}");
     }
 
     #[test]
     fn lanes_and_some_settings_must_be_alike() {
-        let plain = passport("a", "0", 1, None);
-        let other = Passport { over_tcp: true, ..plain.clone() };
+        let plain = rank_info("a", "0", 1, None);
+        let other = RankInfo { over_tcp: true, ..plain.clone() };
         assert_eq!(disagreement(&[plain.clone(), plain.clone(), other]).0, 2);
-        let other = Passport { dead_after: Duration::from_millis(400), ..plain.clone() };
+        let other = RankInfo { dead_after: Duration::from_millis(400), ..plain.clone() };
         let (_, reason) = disagreement(&[plain.clone(), other]);
         assert!(reason.contains("its dead_after is 400ms, and that of rank 0 is 2s"), "{reason}");
-        let other = Passport { message_bytes_max: 5000, ..plain.clone() };
+        let other = RankInfo { message_bytes_max: 5000, ..plain.clone() };
         let (_, reason) = disagreement(&[plain, other]);
         assert!(reason.contains("its message_bytes_max is 5000"), "{reason}");
     }
 
-    fn bound(host: &str, to: &str, has: u32, cpus: &str) -> Passport {
+    fn bound(host: &str, to: &str, has: u32, cpus: &str) -> RankInfo {
         let binding = Some(Binding::of(to, has, cpus));
-        Passport { binding, ..passport(host, cpus, 1, None) }
+        RankInfo { binding, ..rank_info(host, cpus, 1, None) }
     }
 
     #[test]
@@ -320,7 +320,8 @@ pub(super) mod tests {
         let numa = |host, cpus| bound(host, "numa", 1, cpus);
         compare(&[numa("a", "0-3"), numa("a", "4-7"), numa("b", "0-3")]).expect("each has its own");
         compare(&[numa("a", "0-7")]).expect("a host may have one only");
-        compare(&[passport("a", "0-7", 8, None), passport("a", "0-7", 8, None)]).expect("no wish");
+        compare(&[rank_info("a", "0-7", 8, None), rank_info("a", "0-7", 8, None)])
+            .expect("no wish");
     }
 
     #[test]
@@ -333,7 +334,7 @@ pub(super) mod tests {
         let (rank, reason) = disagreement(&[core("a", "0"), bound("b", "core", 8, "0-7")]);
         assert_eq!(rank, 1);
         assert!(reason.contains("1 of the cores at most, and this one may use 8"), "{reason}");
-        let (rank, reason) = disagreement(&[core("a", "0"), passport("b", "0-7", 8, None)]);
+        let (rank, reason) = disagreement(&[core("a", "0"), rank_info("b", "0-7", 8, None)]);
         assert_eq!(rank, 1);
         assert!(
             reason.contains("its ULTRAMARINE_BIND is none, and that of rank 0 is core"),
@@ -341,32 +342,32 @@ pub(super) mod tests {
         );
     }
 
-    fn by_slurm(host: &str) -> Passport {
+    fn by_slurm(host: &str) -> RankInfo {
         let finding = found("SLURM_TOPOLOGY_ADDR", &[(Switch, "s1"), (Host, host)]);
-        let plain = passport(host, "0", 1, None);
-        Passport { without_slurm: Some(plain.finding.clone()), finding, ..plain }
+        let plain = rank_info(host, "0", 1, None);
+        RankInfo { without_slurm: Some(plain.finding.clone()), finding, ..plain }
     }
 
     #[test]
     fn slurm_is_believed_only_if_all_have_its_word() {
-        let depths = |all: &[Passport]| {
-            Passport::places(all).map(|place| place.labels().len()).collect::<Vec<_>>()
+        let depths = |all: &[RankInfo]| {
+            RankInfo::places(all).map(|place| place.labels().len()).collect::<Vec<_>>()
         };
         assert_eq!(depths(&[by_slurm("a"), by_slurm("b")]), [2, 2]);
-        assert_eq!(depths(&[by_slurm("a"), passport("b", "0", 1, None)]), [1, 1]);
+        assert_eq!(depths(&[by_slurm("a"), rank_info("b", "0", 1, None)]), [1, 1]);
     }
 
     #[test]
     fn processes_on_the_same_cores_share_them() {
         let all = [
-            passport("a", "0-7", 8, None),
-            passport("a", "0-7", 8, None),
-            passport("a", "0-7", 8, Some(3)),
-            passport("b", "0-3", 4, None),
-            passport("b", "4-7", 4, None),
-            passport("c", "0", 1, None),
-            passport("c", "0", 1, None),
+            rank_info("a", "0-7", 8, None),
+            rank_info("a", "0-7", 8, None),
+            rank_info("a", "0-7", 8, Some(3)),
+            rank_info("b", "0-3", 4, None),
+            rank_info("b", "4-7", 4, None),
+            rank_info("c", "0", 1, None),
+            rank_info("c", "0", 1, None),
         ];
-        assert_eq!(Passport::worker_threads(&all), [4, 4, 3, 4, 4, 1, 1]);
+        assert_eq!(RankInfo::worker_threads(&all), [4, 4, 3, 4, 4, 1, 1]);
     }
 }

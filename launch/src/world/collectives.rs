@@ -6,16 +6,19 @@
 //! process that waits sleeps now and then. (Measured with 64 processes on two cores: what follows
 //! MPI's own start took 4.4 s with blocking operations, and takes 0.5 s.)
 
+use crate::error::StartError;
 use mpi::datatype::PartitionMut;
 use mpi::request::{Request, Scope, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Root};
+use serde::{Serialize, de::DeserializeOwned};
 use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 use ultramarine_runtime::executor::Exchanged;
 use ultramarine_runtime::transport::LaneError;
 use ultramarine_runtime::transport::mpi::Copying;
+use ultramarine_runtime::wire;
 
 /// The first looks are without a pause: where each process has a core, they are enough.
 const LOOKS_AT_ONCE: u32 = 200;
@@ -27,14 +30,14 @@ const PAUSE_MAX: Duration = Duration::from_millis(2);
 /// All processes, who speak to the first and listen to it in turn, always all together. So each of
 /// `n` sends what it has itself, and hears only what the first has made of all of it, a few bytes
 /// for each.
-pub(super) struct Gathering<'a> {
+pub(super) struct Collectives<'a> {
     world: &'a SimpleCommunicator,
     exchanged: Cell<Exchanged>,
 }
 
-impl<'a> Gathering<'a> {
+impl<'a> Collectives<'a> {
     pub(super) fn of(world: &'a SimpleCommunicator) -> Self {
-        Gathering { world, exchanged: Cell::default() }
+        Collectives { world, exchanged: Cell::default() }
     }
 
     /// The launcher's number of this process.
@@ -129,6 +132,42 @@ impl<'a> Gathering<'a> {
             received_bytes: so_far.received_bytes + received as u64,
         });
     }
+}
+
+/// What rank 0 makes of what all processes have, by rank: on all. If one of them has an error
+/// instead, or rank 0 makes one of it, that is the result; rank 0 has it, and says it.
+pub(super) fn decide<T, R>(
+    all: &Collectives<'_>,
+    own: &Result<T, StartError>,
+    make: impl FnOnce(Vec<T>) -> Result<R, StartError>,
+) -> Result<R, StartError>
+where
+    T: Serialize + DeserializeOwned,
+    R: Serialize + DeserializeOwned,
+{
+    let codec = |error: wire::WireError| StartError::Mpi(error.to_string());
+    let said = (own.as_ref().map_err(StartError::to_string), host_name());
+    let told = all.gather(&wire::encode(&said).map_err(codec)?);
+    if all.rank() > 0 {
+        let made = all.broadcast(Vec::new());
+        let made = (!made.is_empty()).then(|| wire::decode(&made).map_err(codec)).transpose()?;
+        return made.ok_or(StartError::SaidElsewhere);
+    }
+    let read = |(rank, bytes): (usize, Vec<u8>)| {
+        let (value, host): (Result<T, String>, String) = wire::decode(&bytes).map_err(codec)?;
+        value.map_err(|reason| StartError::Rank { rank, host, reason })
+    };
+    let values: Result<Vec<T>, _> = told.into_iter().enumerate().map(read).collect();
+    let made = values.and_then(make);
+    let encoded = made.and_then(|made| Ok((wire::encode(&made).map_err(codec)?, made)));
+    // An empty message says that there is none.
+    let (bytes, made) = encoded.map_or_else(|error| (Vec::new(), Err(error)), |(b, m)| (b, Ok(m)));
+    all.broadcast(bytes);
+    made
+}
+
+fn host_name() -> String {
+    mpi::environment::processor_name().unwrap_or_else(|_| "an unnamed host".to_owned())
 }
 
 /// Waits for the end of an operation.

@@ -22,7 +22,7 @@ use ultramarine_runtime::settings::THREADS_MAX;
 
 /// What a process may use, as the others of its job need to know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Allowance {
+pub(crate) struct CpuBudget {
     /// Worker threads of a PE, if the user says how many.
     given: Option<usize>,
     /// How many cores.
@@ -36,13 +36,13 @@ pub(crate) struct Allowance {
 /// Variables by which users and launchers limit the threads of a process.
 const LIMITS: [&str; 3] = ["SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"];
 
-impl Allowance {
+impl CpuBudget {
     /// This process's own, if the user `gave` each PE its number of threads.
     pub(crate) fn own(given: Option<usize>, variable: impl Fn(&str) -> Option<String>) -> Self {
         // This heeds the quotas of cgroups as well as what the process is bound to.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (cores, of) = shared_cores(cores, &cpus(), cores_of_step(&variable));
-        Allowance { given, cores, of, limit: limit(variable) }
+        CpuBudget { given, cores, of, limit: limit(variable) }
     }
 
     /// Worker threads of a PE, if this many processes share the cores, and this many PEs the
@@ -67,7 +67,7 @@ impl Allowance {
 
     /// Says once for the job what its user may not have meant.
     pub(crate) fn remark(&self, threads: usize) {
-        let Allowance { given, cores, limit, .. } = self;
+        let CpuBudget { given, cores, limit, .. } = self;
         match (given, limit) {
             (Some(given), _) if given > cores => tracing::warn!(
                 "each PE has {given} worker threads, as was said, and the process may use {cores} \
@@ -127,9 +127,9 @@ fn count(list: &str) -> usize {
 }
 
 #[cfg(test)]
-impl Allowance {
+impl CpuBudget {
     pub(crate) fn of(cores: usize, of: &str, given: Option<usize>) -> Self {
-        Allowance { given, cores, of: of.to_owned(), limit: None }
+        CpuBudget { given, cores, of: of.to_owned(), limit: None }
     }
 }
 
@@ -141,9 +141,9 @@ mod tests {
         |name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
     }
 
-    fn limited(cores: usize, variables: &[(&str, &str)]) -> Allowance {
+    fn limited(cores: usize, variables: &[(&str, &str)]) -> CpuBudget {
         let variable = among(variables);
-        Allowance { limit: limit(variable), ..Allowance::of(cores, "0-7", None) }
+        CpuBudget { limit: limit(variable), ..CpuBudget::of(cores, "0-7", None) }
     }
 
     #[test]
@@ -183,9 +183,9 @@ mod tests {
         ] {
             let bound = if available == 1 { "0" } else { "0-7" };
             let (cores, found) = shared_cores(available, bound, of_step);
-            let allowance = Allowance::of(cores, &found, None);
+            let cpu_budget = CpuBudget::of(cores, &found, None);
             let what = format!("{available} cores, {of_step:?}, {processes} processes");
-            assert_eq!((allowance.worker_threads(processes, 1), &*found), (threads, of), "{what}");
+            assert_eq!((cpu_budget.worker_threads(processes, 1), &*found), (threads, of), "{what}");
         }
     }
 
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn what_the_user_says_wins() {
         let variables = [("OMP_NUM_THREADS", "1")];
-        let allowance = Allowance { given: Some(9), ..limited(2, &variables) };
-        assert_eq!(allowance.worker_threads(7, 3), 9);
+        let cpu_budget = CpuBudget { given: Some(9), ..limited(2, &variables) };
+        assert_eq!(cpu_budget.worker_threads(7, 3), 9);
     }
 
     #[test]
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn cores_that_are_given_out_by_the_user_are_not_shared() {
-        assert_eq!(Allowance::of(4, "0-3", None).shared(), Some("0-3"));
-        assert_eq!(Allowance::of(4, "0-3", Some(2)).shared(), None);
+        assert_eq!(CpuBudget::of(4, "0-3", None).shared(), Some("0-3"));
+        assert_eq!(CpuBudget::of(4, "0-3", Some(2)).shared(), None);
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_cores_of_this_process_are_known() {
-        let own = Allowance::own(None, |_| None);
+        let own = CpuBudget::own(None, |_| None);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         assert_eq!((own.cores, own.worker_threads(1, 1)), (cores, cores.min(THREADS_MAX)));
         assert!(!own.of.is_empty(), "on Linux");

@@ -25,7 +25,7 @@ use std::time::SystemTime;
 
 /// The time until the child joins the job.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(super) struct Startup {
     channel: UnixStream,
     guard: u32,
     /// The process group to go back to.
@@ -33,7 +33,7 @@ pub(super) struct Start {
     is_over: Arc<AtomicBool>,
 }
 
-impl Start {
+impl Startup {
     /// Begins it. From now on the guard's end does not end this process, but a thread does.
     pub(super) fn begin(channel: &UnixStream, began: SystemTime) -> io::Result<Self> {
         let (channel, mut guards) = (channel.try_clone()?, channel.try_clone()?);
@@ -50,7 +50,7 @@ impl Start {
         thread::Builder::new().name("guard's end".to_owned()).spawn(outlive)?;
         let group = sys::process_group().filter(|_| setpgid(None, None).is_ok());
         set_parent_process_death_signal(Some(Signal::CONT))?;
-        Ok(Start { channel, guard: parent_id(), group, is_over })
+        Ok(Startup { channel, guard: parent_id(), group, is_over })
     }
 
     /// Ends it: from now on the guard's end ends this process at once.

@@ -1,8 +1,7 @@
 //! How the PEs of a job reach each other: the lane, the fallback lane, and the detector.
 
-use super::bootstrap::decide;
-use super::gathering::Gathering;
-use super::passport::Passport;
+use super::collectives::{Collectives, decide};
+use super::rank_info::RankInfo;
 use super::roster::{Network, Roster};
 use crate::error::StartError;
 use crate::network;
@@ -36,21 +35,21 @@ struct Endpoint {
 
 /// Where all can be called, by PE.
 #[derive(Serialize, Deserialize)]
-struct Book {
+struct AddressBook {
     lane: Addresses,
     detector: Addresses,
     key: JobKey,
 }
 
-impl Book {
+impl AddressBook {
     /// Of endpoints by rank.
-    fn of(endpoints: &[Endpoint], topology: &Topology) -> Result<Book, StartError> {
+    fn of(endpoints: &[Endpoint], topology: &Topology) -> Result<AddressBook, StartError> {
         let by_pe = |port: fn(&Endpoint) -> u16| {
             let endpoint = |n| &endpoints[topology.rank_of(Pe::new(n)) as usize];
             let address = |of: &Endpoint| SocketAddr::new(of.ip, port(of));
             (0..topology.pes()).map(endpoint).map(address).collect()
         };
-        Ok(Book {
+        Ok(AddressBook {
             lane: by_pe(|of| of.lane),
             detector: by_pe(|of| of.detector),
             key: JobKey::random()?,
@@ -60,8 +59,8 @@ impl Book {
 
 /// The lane of this PE, and its watch over the others: what a process alone has none of.
 pub(super) fn open(
-    all: &Gathering<'_>,
-    (own, roster): (&Passport, &Roster),
+    all: &Collectives<'_>,
+    (own, roster): (&RankInfo, &Roster),
     topology: &Arc<Topology>,
     options: &Options,
     settings: &Settings,
@@ -81,7 +80,7 @@ pub(super) fn open(
         }
         Err(error) => (None, Err(error.into())),
     };
-    let book = decide(all, &own, |endpoints| Book::of(&endpoints, topology))?;
+    let book = decide(all, &own, |endpoints| AddressBook::of(&endpoints, topology))?;
     let (tcp, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
     let connections_max = settings.connections_max(1);
     let tcp = tcp.into_lane(me, book.lane, book.key, connections_max)?;
@@ -110,7 +109,7 @@ fn bind(ip: IpAddr, options: &Options) -> Result<(TcpEndpoint, DetectorEndpoint)
 }
 
 /// Where this process listens, and others call it.
-fn own_address(own: &Passport, network: &Network) -> Result<IpAddr, LaneError> {
+fn own_address(own: &RankInfo, network: &Network) -> Result<IpAddr, LaneError> {
     let in_network =
         |common: &IpNet| own.interfaces.iter().find(|own| own.address.trunc() == *common);
     let interface = match network {
