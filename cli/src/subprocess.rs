@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How long a program that was asked to end may take before it is killed with all that it started.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// After a program has ended, the rest of its output is waited for so long: what it has left
+/// How long the rest of a program's output is waited for after its end: a process that it has left
 /// running may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -81,8 +81,8 @@ impl Ended {
     }
 }
 
-/// Runs the command, for at most so long. A program that takes longer is ended, with all processes
-/// of its group.
+/// Runs the command. A program that takes longer than `limit` is ended, with all processes of its
+/// group.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     busy(|| run_busy(command, limit))?
 }
 
-/// Runs these commands likewise, all at once.
+/// Runs these commands all at once, each as [`run`] does.
 pub(crate) fn run_all(commands: Vec<Command>, limit: Duration) -> Vec<io::Result<Ended>> {
     let all = || {
         let start = |mut command: Command| thread::spawn(move || run_busy(&mut command, limit));

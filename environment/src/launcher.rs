@@ -1,6 +1,6 @@
-//! What the environment says about who started this process.
+//! Whether a launcher has started this process, as the environment says.
 
-/// A launcher's word on the job that this process is part of.
+/// What a launcher says of the job that this process is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// The environment variable that says how many processes it started.

@@ -1,14 +1,14 @@
 //! What a launcher must hear from a process that will not finalise MPI, so as not to take its end
 //! for a failure.
 //!
-//! Launchers give each process a server to talk to, and expect a word of leave on that way:
+//! Launchers give each process a server to talk to, and expect it to take leave there:
 //!
 //! - hydra (MPICH's `mpiexec`) and `srun --mpi=pmi2` hand down a socket, whose number is in
 //!   `PMI_FD`. Two languages are spoken on it: PMI-1 in lines, PMI-2 in counted messages. Which of
 //!   them, the first message of the process says; the libraries that it has loaded give it away.
 //! - `mpirun` (Open MPI) and `srun --mpi=pmix` have a `PMIx` server that the process connects to.
-//!   `mpirun` forgets nobody whose connection broke, and lets the same rank connect once more: so
-//!   the guard comes, says that it is that rank, and takes leave. For this it loads the library
+//!   `mpirun` remembers a rank whose connection broke, and lets it connect once more: so the guard
+//!   connects as that rank, and takes leave. For this it loads the library
 //!   that the process itself used.
 //! - Slurm kills the job as soon as such a connection breaks. So the child leaves the guard a copy
 //!   of its end, which stays open; and on that the guard says what the library would have said.

@@ -41,8 +41,8 @@
 //!   second.
 //! - Any other end of the child is the guard's end, too: with that code, or by that signal, which
 //!   the guard names unless it was meant to end the job.
-//! - The end of the guard ends the child (see `startup`), and the end of the launcher ends both (see
-//!   `lineage`). No process is left over.
+//! - The end of the guard ends the child (see `startup`), and the end of the launcher ends both
+//!   (see `lineage`). No process is left over.
 //! - A child that is stopped for so long that the others have given it up is killed (see
 //!   `standstill`).
 //! - A child that leaves without finalising MPI, since another process has died, says so
@@ -89,7 +89,7 @@ use std::time::{Duration, SystemTime};
 use ultramarine_environment::launcher::Launched;
 use ultramarine_environment::variables;
 
-/// The variable that says what has been done, so that nobody is guarded twice.
+/// The variable that says whether a process has a guard, so that none gets two.
 const MARK: &str = variables::GUARDED.name;
 
 /// Its value in a process that is to become a guard before `main`.
@@ -245,9 +245,9 @@ impl GuardedChild {
         }
     }
 
-    /// This process will end without finalising MPI. The guard takes leave of the launcher for it,
-    /// and what libraries would do at its end is left out: they may wait for a process that is
-    /// dead. The program's own code goes on to its end, and decides with which code.
+    /// This process will end without finalising MPI. The guard takes leave of the launcher for it.
+    /// Libraries do nothing at the end of the process: they might wait for one that is dead. The
+    /// program's own code goes on to its end, and decides with which code.
     pub fn leaves(self) {
         AMID_JOB.store(0, Ordering::SeqCst);
         if let Some(channel) = &self.guard {
@@ -279,7 +279,7 @@ pub fn counts_interrupts() -> bool {
     CHANNEL.get().is_some_and(|channel| status_channel::listens(channel).is_ok())
 }
 
-/// Has a guard that somebody has stopped go on: the launcher waits for it.
+/// Lets a stopped guard go on: the launcher waits for it.
 fn wake_guard() {
     sys::send(parent_id() as i32, libc::SIGCONT);
 }

@@ -1,7 +1,7 @@
 //! Shared memory that a child's MPI library would leave in the file system.
 //!
 //! Libraries remove their files when they are finalised, at the latest: a child that is killed
-//! cannot, and nor do the survivors, who finalise nothing. (Measured: Open MPI has a
+//! cannot, and the survivors do not, since they finalise nothing. (Measured: Open MPI has a
 //! `vader_segment.…` of each process in `/dev/shm`, which its launcher removes in the end, unless
 //! it is killed itself. MPICH's are without a name as soon as MPI has started, and what is System
 //! V's goes with its last user.)
@@ -111,7 +111,7 @@ impl Segment {
         })
     }
 
-    /// The same of a file that a process has open, by its entry in `/proc/PID/fd`. Between making a
+    /// The segment that a process has open, by its entry in `/proc/PID/fd`. Between making a
     /// file and mapping it MPICH has it open.
     fn open(entry: &Path) -> Option<Self> {
         let path = entry.read_link().ok().filter(|path| path.to_str().is_some_and(is_of_mpi))?;

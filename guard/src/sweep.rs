@@ -3,9 +3,9 @@
 //! While MPI starts, the processes of a job make files that others are about to open, and a death
 //! ends them all, often at the same time: their launcher kills guards and children alike. So each
 //! guard that loses its child then, and each child that loses its guard (see
-//! [`startup`](super::startup)), leaves a *sweeper* behind: a process that for a moment removes such
-//! files as no process has any more. Which process of the job had made one, or has ended last, does
-//! not matter.
+//! [`startup`](super::startup)), leaves a *sweeper* behind: a process that for a moment removes
+//! such files as no process has any more. Which process of the job had made one, or has ended last,
+//! does not matter.
 //!
 //! A file of another job is safe, since one of its processes has it mapped as long as it is of use.
 //! Whether that is so the system knows best: it lends a file out (`F_SETLEASE`) only to its sole
@@ -26,10 +26,10 @@ use std::time::{Duration, Instant, SystemTime};
 /// How much earlier than a child another one of its job may have started MPI.
 const START_APART: Duration = Duration::from_mins(1);
 
-/// For so long a new file is not yet known to be in use.
+/// A file younger than this may still come into use.
 const NEW: Duration = Duration::from_millis(50);
 
-/// How long a sweeper waits for those who still have a file, and may be about to end.
+/// How long a sweeper waits for processes that still have a file and may be about to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 const SWEEP_EVERY: Duration = Duration::from_millis(10);
 

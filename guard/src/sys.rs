@@ -18,7 +18,7 @@ pub(super) enum ChildExit {
     Signal(i32),
 }
 
-/// Who one is after a fork.
+/// Which of the two processes this is after a fork.
 pub(super) enum Fork {
     Parent { child: i32 },
     Child,
@@ -119,7 +119,7 @@ pub(super) fn next_signal(limit_ms: u32) -> Option<i32> {
     };
     loop {
         // SAFETY: `sigfillset` initialises the set; the limit is valid for reading; a null pointer
-        // to the details of a signal means that nobody wants them.
+        // asks for no details of the signal.
         let signal = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             libc::sigtimedwait(all.as_ptr(), null_mut(), &raw const limit)
@@ -217,11 +217,11 @@ pub(super) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is open; who handed it down meant it for the caller alone.
+    // SAFETY: it is open, and was handed down for the caller alone.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Another name for a file that belongs to somebody else in this process.
+/// A second descriptor of a file that other code of this process owns.
 ///
 /// # Errors
 ///
@@ -357,7 +357,7 @@ pub(super) fn visit_pmix(library: Option<&Path>, init: &str, finalize: &str) -> 
 pub(super) fn map(path: &Path) -> io::Result<()> {
     let file = std::fs::File::options().read(true).write(true).open(path)?;
     let both = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping, which nobody touches.
+    // SAFETY: a new mapping, which no code touches.
     let at = unsafe { libc::mmap(null_mut(), 1, both, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! The guard's life: hand signals on, wait for the child's end, judge it.
+//! The guard at work: it hands signals on, waits for the end of its child, and decides what the
+//! launcher hears of it.
 
 use super::finalize;
 use super::lineage::Lineage;
@@ -16,16 +17,16 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::Launched;
 
-/// Signals that concern the guard alone: a child's end (or the launcher's), and what a process gets
-/// that uses a terminal from the background or writes to nobody.
+/// Signals that concern the guard alone: a child's end (or the launcher's), and those of a process
+/// that uses a terminal from the background, or writes to a closed pipe.
 const OWN: [i32; 4] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE];
 
 /// How often a guard looks after its child at least, in milliseconds: where a library has started
 /// threads, one of them may take the word of its end.
 const LOOK_EVERY_MS: u32 = 500;
 
-/// How long a guard waits for its own copy of what has killed its child, in milliseconds: who ends
-/// a whole job sends the same signal to all its processes, one after the other.
+/// How long a guard waits for its own copy of what has killed its child, in milliseconds: a user
+/// who ends a job sends the same signal to all its processes, one after the other.
 const RUMOUR_MS: u32 = 100;
 
 /// How long a child has to end in order when the launcher has gone, before it is killed.
@@ -37,7 +38,7 @@ const RUMOURS_MAX: usize = 64;
 /// The code of a process that was interrupted, as shells have it.
 const INTERRUPTED: i32 = 128 + libc::SIGINT;
 
-/// What becomes of the child's end.
+/// What the guard does about the end of its child.
 #[derive(Debug, PartialEq, Eq)]
 enum Reaction {
     /// The launcher is to see it as it is.
@@ -62,8 +63,8 @@ fn judge(end: ChildExit, status: &ChildStatus, is_root: bool, meant: &HashSet<i3
         ChildExit::Code(code) if status.ending == Some(Ending::Leaves) => {
             return Reaction::TakeLeave { code };
         }
-        // Elsewhere nobody knows yet how the child talks to the launcher. (Hydra was interrupted at
-        // 18 moments of the start: all jobs ended at once, with 130.)
+        // Elsewhere it is not known yet how the child talks to the launcher. (Hydra was interrupted
+        // at 18 moments of the start: all jobs ended at once, with 130.)
         ChildExit::Signal(signal)
             if is_interrupted(signal) && (status.joined || is_under_hydra()) =>
         {
@@ -99,7 +100,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     status.hear(channel);
     remove_segments(&status);
     if orphaned.is_some() {
-        // Nobody is there to hear how it ended.
+        // No launcher is there to hear how it ended.
         sys::exit(1);
     }
     let by = |signal| if given_up { "its guard".to_owned() } else { name(signal) };

@@ -1,5 +1,5 @@
-//! Processes that are killed on purpose (`--kill-at`, `--chaos-monkey`): who dies when, the same on
-//! all processes, from a seed that the root chooses.
+//! Processes that are killed on purpose (`--kill-at`, `--chaos-monkey`): which PE dies when. All
+//! processes draw the same plan, from a seed that the root chooses.
 
 use crate::error::StartError;
 use crate::log;
@@ -64,7 +64,7 @@ impl Faults {
         })
     }
 
-    /// Who dies when in a job of this many PEs.
+    /// The deaths in a job of this many PEs.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ fn below(random: &mut Xoshiro256PlusPlus, end: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(end)) >> 64) as u64
 }
 
-/// Who dies when.
+/// Which PE dies when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeathPlan {
     /// In the order of time.

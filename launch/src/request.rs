@@ -23,13 +23,13 @@ use std::task::{Poll, Waker};
 /// What has asked a job to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndRequest {
-    /// `SIGTERM`: the time is up, or somebody has used `kill` or `scancel`.
+    /// `SIGTERM`: the time is up, or a user has called `kill` or `scancel`.
     Terminate,
-    /// `SIGINT`: somebody has pressed Ctrl-C, and may do so again if the end takes too long.
+    /// `SIGINT`: a user has pressed Ctrl-C, and may do so again if the end takes too long.
     Interrupt,
 }
 
-/// What is known of a request, and who waits for one.
+/// The request that has come, and the tasks that wait for one.
 #[derive(Default)]
 struct Pending {
     /// The first that came.
@@ -44,9 +44,9 @@ static REQUEST: OnceLock<Arc<Mutex<Pending>>> = OnceLock::new();
 /// the program can end in order with what it has found so far.
 ///
 /// From the first poll on `SIGTERM` and the first `SIGINT` do not end this process any more. A
-/// second `SIGINT` ends the job at once. The other processes of a job pass over both in any case:
-/// who ends a whole job sends the signal to all of them, and the root decides what becomes of
-/// that. A program that does not call this ends at the first signal.
+/// second `SIGINT` ends the job at once. The other processes of a job ignore both: a user who ends
+/// a job signals all its processes, and the root decides what becomes of that. A program that does
+/// not call this ends at the first signal.
 ///
 /// How much time is left then depends on the launcher:
 ///

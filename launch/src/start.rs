@@ -26,7 +26,7 @@ impl Options {
     {
         log::report_panics();
         let result = self.start(main);
-        // What is written in part is as wrong as any other result.
+        // Output that is written in part is as wrong as any other wrong result.
         let written = std::io::stdout().flush().map_err(Error::Output);
         log::end();
         result.and(written)
@@ -42,8 +42,8 @@ impl Options {
             .and_then(|()| self.completed(variables::text))
             .and_then(|options| options.fit(launched));
         match (launched, &options) {
-            // What is wrong with its own options a process tells the others, who would wait for it
-            // if it just ended.
+            // A process with wrong options tells the others, which would wait for it if it just
+            // ended.
             #[cfg(feature = "mpi")]
             (Some(launched), _) if launched.processes > 1 => {
                 crate::world::run(options, launched, main)
@@ -82,7 +82,7 @@ impl Options {
         }
     }
 
-    /// The same, if it can be had under this launcher.
+    /// These options, unless they contradict the launcher.
     fn fit(self, launched: Option<Launched>) -> Result<Self, StartError> {
         let Some(launched) = launched.filter(|launched| launched.processes > 1) else {
             return Ok(self);
@@ -107,7 +107,7 @@ impl Options {
     }
 }
 
-/// Shows what the runtime has to say, on standard error. `ULTRAMARINE_LOG` chooses how much, as
+/// Shows the runtime's log on standard error. `ULTRAMARINE_LOG` chooses how much, as
 /// in `ULTRAMARINE_LOG=debug`.
 fn log_to_stderr() -> Result<(), StartError> {
     let filter = log_filter(&variables::LOG.value().unwrap_or_default())?;

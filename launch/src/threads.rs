@@ -22,7 +22,7 @@ where
 {
     options.faults().refuse_among_threads()?;
     if options.interface().is_some() {
-        // It calls no other host, and may be started on several next.
+        // No other host is called here, but the next start may be on several.
         network::usable(options.interface())?;
     }
     options.raise_descriptor_limit(None);
@@ -68,7 +68,7 @@ where
     }
     let (result, parting) = lead(root, main);
     if parting.leave == Leave::Orderly {
-        // What a PE had to say it has told the root, or logged.
+        // Each PE has told the root what went wrong, or logged it.
         serving.into_iter().for_each(|thread| drop(thread.join()));
     }
     result.map_err(Error::from)?

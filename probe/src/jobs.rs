@@ -63,7 +63,7 @@ pub(crate) async fn deaths(cx: Context) -> Result<()> {
     let start = Instant::now();
     let expected: u64 = (0..ITEMS).map(|n| n * n).sum();
     let mut is_right = true;
-    // Once more when somebody has died: the others must be of use still.
+    // One more round after a death: the others must still work.
     let mut rounds_left = 2;
     while is_right && rounds_left > 0 && start.elapsed() < DEATHS_WITHIN {
         let square = |n: u64| {

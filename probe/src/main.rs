@@ -21,7 +21,7 @@ use ultramarine_environment::topo::TopoFlags;
 #[command(version)]
 enum Command {
     Topo(Box<TopoFlags>),
-    /// Who is there, and what time it is there.
+    /// Which hosts take part, and what time it is there.
     World(Options),
     /// Whether the job goes on when a process dies (of `--kill-at`).
     Deaths(Options),

@@ -47,7 +47,7 @@ impl Check {
         Check { severity: Severity::Wrong, mend: Some(mend.into()), ..Check::ok(name, found) }
     }
 
-    /// The same, with the host that it is about.
+    /// Names the host that the check is about.
     pub(crate) fn on(self, host: &str) -> Self {
         Check { found: format!("{host}: {}", self.found), ..self }
     }

@@ -48,8 +48,8 @@ impl Allocation {
         })
     }
 
-    /// The same, but only with what holds for each component of a heterogeneous job: the rest is
-    /// about the first.
+    /// This allocation, reduced to what holds for each component of a heterogeneous job: the rest
+    /// is about the first.
     pub(crate) fn of_all_components(self) -> Self {
         let Allocation { job, overcommits, hints, components, .. } = self;
         Allocation { job, overcommits, hints, components, ..Allocation::default() }

@@ -1,5 +1,5 @@
-//! The launcher's command line: a number of processes, where they were asked for, and none of them
-//! taken along when another dies.
+//! The launcher's command line: how many processes, on which hosts, and that the death of one must
+//! not end the others.
 
 use super::allocation::Allocation;
 use super::launcher::{Launcher, LauncherKind};
@@ -89,7 +89,7 @@ fn says_cores(flags: &[OsString]) -> bool {
     flags.iter().any(|flag| says.iter().any(|start| flag.as_bytes().starts_with(start.as_bytes())))
 }
 
-/// Hydra needs to be told nothing about deaths: the guards keep them from it.
+/// Hydra needs no flag about deaths: the guards hide them from it.
 fn hydra(layout: &JobLayout) -> Vec<String> {
     let mut flags = vec!["-n".to_owned(), layout.processes.to_string()];
     if !layout.hosts.is_empty() {
@@ -124,7 +124,7 @@ fn open_mpi(layout: &JobLayout, variables: &[String]) -> Vec<String> {
     if !mapping.is_empty() {
         add(&["--map-by", &mapping]);
     }
-    // To other hosts it hands on variables of its own only.
+    // To other hosts it hands on only its own variables.
     let bind = bind_variable(layout);
     let is_other = |name: &&String| bind.is_none() || *name != BIND;
     variables.iter().filter(is_other).for_each(|name| add(&["-x", name]));

@@ -81,7 +81,7 @@ pub(crate) struct JobLayout {
 }
 
 impl JobRequest {
-    /// The same, but with this many processes where no number was given.
+    /// This request, with this many processes if it names no number.
     pub(crate) fn or_processes(mut self, processes: u32) -> Self {
         if self.processes.is_none() && self.per_host.is_none() {
             self.processes = Some(processes);
@@ -89,7 +89,8 @@ impl JobRequest {
         self
     }
 
-    /// What was asked for, made definite. `domains` are those of this host, if they are known.
+    /// The layout of the processes that fits the request. `domains` are those of this host, if they
+    /// are known.
     pub(crate) fn layout(
         &self,
         allocation: Option<&Allocation>,

@@ -6,7 +6,7 @@
 //! | `linked`, `family` | the MPI that it is linked with |
 //! | `allocation` | what Slurm has given |
 //! | `layout` | how many processes, and where |
-//! | `launcher` | who starts them |
+//! | `launcher` | which launcher starts them |
 //! | `command_line` | the launcher's command line |
 //! | `ready` | what could still go wrong, just before the start |
 //! | `ssh_check` | whether an mpiexec gets to the hosts |
@@ -115,8 +115,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Err(Error::from(RunError::Exec { launcher: plan.launcher.path, source }))
 }
 
-/// What belongs to the program, and what to the launcher: the last `--` is between them, so that a
-/// program can have one of its own.
+/// The words of the program, and the flags of the launcher. The last `--` is between them, so that
+/// the program's arguments can contain another.
 fn split(words: &[OsString]) -> (&[OsString], &[OsString]) {
     match words.iter().rposition(|word| word == "--") {
         Some(place) => (&words[..place], &words[place + 1..]),
@@ -129,7 +129,7 @@ fn split(words: &[OsString]) -> (&[OsString], &[OsString]) {
 ///
 /// # Errors
 ///
-/// It is no MPI program, no launcher fits it, or what was asked for cannot be had.
+/// It is no MPI program, no launcher fits it, or the machine cannot give what was asked for.
 pub(crate) fn plan(
     job: &JobArguments,
     words: &[OsString],

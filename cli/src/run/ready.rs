@@ -1,5 +1,4 @@
-//! What is looked at only when a job is really to start, since it takes time or depends on the
-//! hour.
+//! Checks that run only before a real start, since they take time or their result changes.
 
 use super::LaunchPlan;
 use super::error::RunError;

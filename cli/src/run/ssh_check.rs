@@ -1,5 +1,5 @@
-//! Whether the hosts that were named can be reached in the way that hydra goes: it waits for ever
-//! for one that its ssh does not get to. (Open MPI's mpiexec ends as soon as its ssh does.)
+//! Whether the hosts that were named can be reached as hydra reaches them, by ssh. It waits for
+//! ever for one that its ssh does not get to. (Open MPI's mpiexec ends as soon as its ssh does.)
 
 use super::error::RunError;
 use crate::subprocess::{self, Ended};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// How long a host may take to let somebody in.
+/// How long a host may take to accept a login.
 const LETS_IN_WITHIN: Duration = Duration::from_secs(10);
 
 /// This many hosts are tried at once.
@@ -55,7 +55,7 @@ pub(super) fn check(agent: &OsString, hosts: &[&str]) -> Result<(), RunError> {
     let knock = |host: &&str| {
         let mut command = Command::new(agent);
         if name == "ssh" {
-            // Nobody can answer its questions.
+            // There is no user to answer its questions.
             command.arg("-oBatchMode=yes");
         }
         command.args([host, "true"]);
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn this_host_is_known_by_its_addresses() {
         assert!(is_this_host("localhost"));
-        // Which is for documentation, and nobody's.
+        // This address is for documentation; no host has it.
         assert!(!is_this_host("198.51.100.1"));
     }
 }

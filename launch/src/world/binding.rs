@@ -1,9 +1,9 @@
 //! Whether each process is bound as `ultramarine run --bind` was asked for.
 //!
-//! Who asks for a binding plans with it. But launchers bind several processes to the same cores
-//! where there are not enough, or none where they cannot, and seldom say so; and what other hosts
-//! are like is not known before the job is there. So `run` hands the wish on to the processes, in
-//! `ULTRAMARINE_BIND`, and the start compares what has become of it.
+//! A user who asks for a binding relies on it. But launchers bind several processes to the same
+//! cores where there are not enough, or none where they cannot, and seldom say so; and what other
+//! hosts are like is not known before the job is there. So `run` hands the wish on to the
+//! processes, in `ULTRAMARINE_BIND`, and the start compares what has become of it.
 
 use crate::cpu_budget;
 use crate::error::StartError;

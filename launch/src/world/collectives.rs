@@ -23,13 +23,12 @@ use ultramarine_runtime::wire;
 /// The first looks are without a pause: where each process has a core, they are enough.
 const LOOKS_AT_ONCE: u32 = 200;
 
-/// Pauses between two looks are at first so long, and double.
+/// The first pause between two looks, and the longest: each is twice the last.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
-/// All processes, who speak to the first and listen to it in turn, always all together. So each of
-/// `n` sends what it has itself, and hears only what the first has made of all of it, a few bytes
-/// for each.
+/// All processes. They send to rank 0 and hear from it in turn, always all together: each sends its
+/// own part, and hears only what rank 0 makes of all parts, a few bytes for each process.
 pub(super) struct Collectives<'a> {
     world: &'a SimpleCommunicator,
     exchanged: Cell<Exchanged>,
@@ -50,7 +49,7 @@ impl<'a> Collectives<'a> {
         self.world.size() as usize
     }
 
-    /// What has been said so far. How MPI carries it, and what that adds, is not known.
+    /// The bytes exchanged so far, without what MPI adds to carry them.
     pub(super) fn exchanged(&self) -> Exchanged {
         self.exchanged.get()
     }
@@ -97,7 +96,7 @@ impl<'a> Collectives<'a> {
         starts.iter().zip(&lengths).map(part).collect()
     }
 
-    /// The bytes of rank 0, on all. What the others pass does not count.
+    /// The bytes of rank 0, on all. What the others pass is ignored.
     pub(super) fn broadcast(&self, own: Vec<u8>) -> Vec<u8> {
         let first = self.world.process_at_rank(0);
         let mut length = own.len() as u64;

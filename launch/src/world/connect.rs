@@ -25,7 +25,7 @@ use ultramarine_topology::{Pe, Topology};
 /// detector.
 const DESCRIPTORS_MIN: u64 = 12;
 
-/// Where a process can be called.
+/// The address of a process, with its two ports.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Endpoint {
     ip: IpAddr,
@@ -33,7 +33,7 @@ struct Endpoint {
     detector: u16,
 }
 
-/// Where all can be called, by PE.
+/// The addresses of all processes, by PE.
 #[derive(Serialize, Deserialize)]
 struct AddressBook {
     lane: Addresses,
@@ -57,7 +57,7 @@ impl AddressBook {
     }
 }
 
-/// The lane of this PE, and its watch over the others: what a process alone has none of.
+/// The lane of this PE, and its detector; the only process of a job has none.
 pub(super) fn open(
     all: &Collectives<'_>,
     (own, roster): (&RankInfo, &Roster),
@@ -66,7 +66,7 @@ pub(super) fn open(
     settings: &Settings,
 ) -> Result<(Box<dyn Lane>, Option<DetectorSetup>), StartError> {
     let me = topology.pe_of(all.rank() as u32);
-    // First what all do together, and then what may fail: so each can say how it fared.
+    // First the collective step, then what may fail: so each process can report how it went.
     let comm = (!own.over_tcp).then(|| all.communicator());
     let ends = own_address(own, &roster.network).and_then(|ip| {
         let (tcp, detector) = bind(ip, options)?;

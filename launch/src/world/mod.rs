@@ -43,8 +43,8 @@ use ultramarine_guard as guard;
 use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
 use ultramarine_topology::{Pe, Topology};
 
-/// Finalising takes milliseconds, though tens of seconds on a starved machine. After so long
-/// something is wrong that was not noticed.
+/// Finalising takes milliseconds, though tens of seconds on a starved machine. After this
+/// time something is wrong that no PE has noticed.
 const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
@@ -106,15 +106,15 @@ where
         (result.map_err(Error::from), parting)
     };
     let finalises = finalises && parting.leave == Leave::Orderly;
-    // What went wrong elsewhere the root was told, and ends with.
+    // The root was told what went wrong elsewhere, and ends with that.
     let ending = |result| if is_root { result } else { Ok(()) };
     if finalises && mpi.finalise(FINALISE_WITHIN, || parting.are_others_there()) {
         child.finalised();
         parting.goodbye();
         return ending(result);
     }
-    // Finalising is collective, and somebody does not answer, or may not. So this process never
-    // does.
+    // Finalising is collective, and another process does not answer, or may not: so this one never
+    // finalises.
     if parting.leave == Leave::Hasty && is_root && result.is_err() {
         log::flush();
         child.aborts();
@@ -124,8 +124,8 @@ where
     child.leaves();
     mpi.abandon();
     if finalises {
-        // Some PE died when all had left, and others may not have heard, and wait for it in
-        // `MPI_Finalize`. That this one goes without a goodbye they do hear, and then they go too.
+        // A PE died when all had left. Others may not have heard of it, and wait for it in
+        // `MPI_Finalize`. They do hear that this one goes without a goodbye, and then go, too.
         drop(parting);
         return ending(result);
     }
@@ -158,8 +158,8 @@ fn leave_without_the_others(
             let was_meant = shutdown_requested.is_some_and(|asked| comes_within(RUMOUR, asked));
             if was_meant { Ok(()) } else { Err(error.into()) }
         }
-        // It has said why. The others go on without it (its tasks are run again, as if it had
-        // died), and the launcher is not to end them.
+        // It has said why. The others go on without it (its tasks run again, as if it had died),
+        // and the launcher must not end them.
         Err(Error::Job(_)) if !is_root => Ok(()),
         result => {
             parting.goodbye();

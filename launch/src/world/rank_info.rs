@@ -40,7 +40,7 @@ pub(crate) struct RankInfo {
     dead_after: Duration,
     stalled_after: Duration,
     root_after: Duration,
-    /// Who is to be killed, if anybody.
+    /// The deaths that were asked for, if any.
     pub(crate) faults: Option<Faults>,
 }
 
@@ -239,7 +239,7 @@ pub(super) mod tests {
         }
     }
 
-    /// On a host of this number, in networks of all hosts and of its own.
+    /// On the host of this number, with a loopback and two networks that all hosts are on.
     pub(in crate::world) fn on_network(of: RankInfo, number: u32) -> RankInfo {
         let at = |name: &str, network: u32, speed_mbits| {
             let address = std::net::Ipv4Addr::from_bits(network | number).into();

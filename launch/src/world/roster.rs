@@ -25,7 +25,7 @@ pub(super) struct Roster {
     speeds: Option<Vec<u64>>,
     /// Where they call each other, unless the user has chosen.
     pub(super) network: Network,
-    /// Who is to be killed, if anybody.
+    /// The deaths that were asked for, if any.
     pub(super) faults: Option<DeathPlan>,
 }
 

@@ -45,7 +45,7 @@ impl Draft {
     /// Gives it its content and its name.
     ///
     /// # Errors
-    /// The disk is full, say, or somebody has made such a file meanwhile.
+    /// The disk is full, say, or another process has made the file meanwhile.
     pub(super) fn finish(mut self, content: &str) -> Result<()> {
         let written = self.file.write_all(content.as_bytes());
         written

@@ -3,7 +3,7 @@
 //!
 //! It has no background, so its colours suit light and dark pages: boxes bring their own, and what
 //! stands outside of them is grey. They run from dark to light blue with the distance, and PEs are
-//! pale amber, which nobody takes for blue.
+//! pale amber, which looks like none of the blues.
 
 mod layout;
 mod text;
