@@ -66,8 +66,6 @@ pub use options::Options;
 pub use progress::with_progress;
 pub use request::{EndRequest, shutdown_requested};
 pub use ultramarine_environment::flags::LaneKind;
-#[doc(inline)]
-pub use ultramarine_environment::variables;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{
@@ -85,6 +83,12 @@ pub use ultramarine_topology::file as topology_file;
 pub use ultramarine_topology::{
     Ball, Distance, Label, LevelKind, Outline, Pe, Place, Shape, Topology,
 };
+
+/// The environment variables that every program reads. Each of the [`Settings`] has one as well.
+pub mod variables {
+    #[doc(inline)]
+    pub use ultramarine_environment::variables::{Scope, TABLE, Variable};
+}
 
 /// What most programs need.
 pub mod prelude {

@@ -47,8 +47,9 @@ impl From<JobFlags> for Options {
 }
 
 impl Options {
-    /// The options that environment variables give (see [`variables`](crate::variables)): each flag
-    /// has one. A job reads by itself those of options that it was not given.
+    /// The options that environment variables give (see
+    /// [`variables::TABLE`](crate::variables::TABLE)): each flag has one. A job reads by itself
+    /// those of options that it was not given.
     ///
     /// # Errors
     ///
@@ -239,6 +240,11 @@ mod tests {
         assert!(Bare::command().get_long_about().is_none());
         let about = Described::command().get_about().map(ToString::to_string);
         assert_eq!(about.as_deref(), Some("Does things"));
+    }
+
+    #[test]
+    fn flags_and_settings_have_variables_of_one_prefix() {
+        assert_eq!(PREFIX, settings::PREFIX);
     }
 
     #[test]

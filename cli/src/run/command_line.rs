@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use ultramarine_environment::variables;
 
 /// A program with its arguments, and what the launcher is to be told beside that.
-pub(crate) struct Program<'a> {
+pub(crate) struct ProgramCall<'a> {
     pub(crate) program: &'a OsStr,
     pub(crate) arguments: &'a [OsString],
     pub(crate) launcher_flags: &'a [OsString],
@@ -24,7 +24,7 @@ pub(crate) fn command_line(
     launcher: &Launcher,
     layout: &JobLayout,
     allocation: Option<&Allocation>,
-    what: &Program<'_>,
+    what: &ProgramCall<'_>,
 ) -> Vec<OsString> {
     let flags = match &launcher.kind {
         LauncherKind::Srun { plugin } => srun(plugin, layout, allocation, what),
@@ -43,7 +43,7 @@ fn srun(
     plugin: &str,
     layout: &JobLayout,
     allocation: Option<&Allocation>,
-    what: &Program<'_>,
+    what: &ProgramCall<'_>,
 ) -> Vec<String> {
     let mut flags = vec![
         format!("--mpi={plugin}"),
@@ -201,7 +201,7 @@ mod tests {
 
     fn shown(kind: LauncherKind, layout: &JobLayout, allocation: Option<&Allocation>) -> String {
         let launcher = Launcher { path: "L".into(), kind, not_srun: None };
-        let what = Program {
+        let what = ProgramCall {
             program: OsStr::new("p"),
             arguments: &["a b".into()],
             launcher_flags: &["-f".into()],

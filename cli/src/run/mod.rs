@@ -26,7 +26,7 @@ mod ssh_check;
 pub(crate) use self::error::RunError;
 
 use self::allocation::Allocation;
-use self::command_line::Program;
+use self::command_line::ProgramCall;
 use self::launcher::{Launcher, LauncherChoice, LauncherKind, LauncherSearch};
 use self::layout::{JobLayout, JobRequest};
 use self::linked::Linked;
@@ -160,7 +160,8 @@ pub(crate) fn plan(
     let program = linked.program.as_os_str();
     // Each component has a number of its own, unless the user wants the same for all.
     let is_counted = !is_of_components || job.request.processes.is_some();
-    let what = Program { program, arguments, launcher_flags, is_counted, variables: &variables };
+    let what =
+        ProgramCall { program, arguments, launcher_flags, is_counted, variables: &variables };
     let words = command_line::command_line(&launcher, &layout, allocation.as_ref(), &what);
     Ok(LaunchPlan { launcher, layout, words })
 }
