@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// The faults that were asked for, as flags and variables say it.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
 pub struct FaultFlags {
     /// For testing: at each of these moments, in seconds after the start of the job, one process
     /// other than the root's kills itself, as in `0.5,2,2`. Which ones is drawn; `--set seed=N`

@@ -22,6 +22,8 @@ pub enum LaneKind {
 #[derive(Clone, Debug, Default, clap::Args)]
 // A program without a description has none, rather than this one.
 #[command(next_help_heading = "Job", about = None, long_about = None)]
+// Groups of one command have different names, and a program may have a `JobFlags` of its own.
+#[group(id = "Options")]
 pub struct JobFlags {
     /// Run this many PEs as threads of this process, without a launcher [env: `ULTRAMARINE_PES`].
     #[arg(long, value_name = "P", value_parser = pe_count)]

@@ -24,14 +24,35 @@ use ultramarine_topology::{Place, Sources};
 /// ```
 ///
 /// As flags: put it into the program's own `clap` arguments with `#[command(flatten)]`.
-#[derive(Clone, Debug, Default, clap::Args)]
-// A program without a description has none, rather than this one.
-#[command(next_help_heading = "Job", about = None, long_about = None)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
-    #[command(flatten)]
     flags: JobFlags,
-    #[arg(skip)]
     places: Option<Vec<Place>>,
+}
+
+/// As those of its flags.
+impl clap::Args for Options {
+    fn group_id() -> Option<clap::Id> {
+        JobFlags::group_id()
+    }
+
+    fn augment_args(command: clap::Command) -> clap::Command {
+        JobFlags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        JobFlags::augment_args_for_update(command)
+    }
+}
+
+impl clap::FromArgMatches for Options {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        JobFlags::from_arg_matches(matches).map(Options::from)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        self.flags.update_from_arg_matches(matches)
+    }
 }
 
 // The flag and the setting have one limit.
@@ -240,6 +261,25 @@ mod tests {
         assert!(Bare::command().get_long_about().is_none());
         let about = Described::command().get_about().map(ToString::to_string);
         assert_eq!(about.as_deref(), Some("Does things"));
+    }
+
+    #[test]
+    fn a_program_may_call_its_own_flags_what_it_likes() {
+        use clap::Parser as _;
+        #[derive(clap::Args)]
+        struct JobFlags {
+            #[arg(long)]
+            _upto: Option<u64>,
+        }
+        #[derive(clap::Parser)]
+        struct Program {
+            #[command(flatten)]
+            _own: JobFlags,
+            #[command(flatten)]
+            options: Options,
+        }
+        let program = Program::parse_from(["program", "--pes", "3"]);
+        assert_eq!(program.options.pe_count(), Some(3));
     }
 
     #[test]
