@@ -1,9 +1,10 @@
 //! The hierarchy of a job that is only described.
 
 use crate::error::StartError;
-use crate::launcher::launched;
-use crate::options::{Options, utf8_variable};
+use crate::options::Options;
 use std::collections::HashSet;
+use ultramarine_environment::launcher::launched;
+use ultramarine_environment::variables;
 use ultramarine_topology::{Place, Topology, host_list};
 
 /// The most PEs that can be described.
@@ -32,14 +33,15 @@ impl Options {
     /// topology file or by the host pattern; a launcher has started several processes.
     pub fn describe(self, hosts: &str, per_host: u32) -> Result<Topology, StartError> {
         let refuse = |reason: String| Err(StartError::Options(reason));
-        if let Some(launched) = launched(utf8_variable).filter(|launched| launched.processes > 1) {
+        if let Some(launched) = launched(variables::text).filter(|launched| launched.processes > 1)
+        {
             return refuse(format!(
                 "a job is to be described without starting it, but {} says that a launcher started \
                  {} processes: leave out the launcher",
                 launched.variable, launched.processes
             ));
         }
-        let options = self.completed(utf8_variable)?;
+        let options = self.completed(variables::text)?;
         if hosts.trim().is_empty() {
             return refuse("no hosts are named: give some, as in r1n[01-16],login".to_owned());
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use ultramarine_environment::variables::Refused;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::settings::SettingsError;
@@ -275,6 +276,12 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl From<Refused> for StartError {
+    fn from(refused: Refused) -> Self {
+        StartError::Options(refused.0)
+    }
 }
 
 #[cfg(test)]

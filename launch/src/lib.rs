@@ -36,21 +36,19 @@
 //! - [`shutdown_requested`]: ending in order when the time is up.
 //! - [`with_progress`]: showing how far the work is.
 //! - [`Distance`], [`Topology`]: who is near.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 /// The program in the README must compile, too.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-mod allowance;
+mod cpu_budget;
 mod describe;
 mod error;
-mod faults;
 #[cfg(feature = "mpi")]
-mod guard;
+mod faults;
 pub mod latency;
-mod launcher;
 mod log;
 #[doc(hidden)]
 pub mod network;
@@ -64,9 +62,10 @@ mod world;
 
 pub use error::{Error, Failure, Result, StartError};
 pub use log::log_line;
-pub use options::{LaneKind, Options};
+pub use options::Options;
 pub use progress::with_progress;
 pub use request::{EndRequest, shutdown_requested};
+pub use ultramarine_environment::flags::LaneKind;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{
@@ -85,19 +84,16 @@ pub use ultramarine_topology::{
     Ball, Distance, Label, LevelKind, Outline, OutlineKind, Pe, Place, Topology,
 };
 
+/// The environment variables that every program reads. Each of the [`Settings`] has one as well.
+pub mod variables {
+    #[doc(inline)]
+    pub use ultramarine_environment::variables::{Scope, TABLE, Variable};
+}
+
 /// What most programs need.
 pub mod prelude {
     pub use crate::skeletons::*;
     pub use crate::{Context, Distance, Failure, Pe, Remote, Shared, TaskError};
-}
-
-/// For the `ultramarine` command, which is of no job itself: the variable by which a launcher says
-/// that it has started this process, if one has.
-#[doc(hidden)]
-pub fn launched_by() -> Option<&'static str> {
-    #[cfg(feature = "mpi")]
-    world::early_end::takes_part();
-    launcher::launched(options::utf8_variable).map(|launched| launched.variable)
 }
 
 /// Runs the program's main task on the root PE of a job, while the other PEs serve. Blocks until

@@ -6,156 +6,30 @@
 //! often they are of a slow network for management.
 
 use crate::error::StartError;
-use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 #[cfg(any(feature = "mpi", test))]
 use std::collections::HashSet;
-use std::fmt;
-use std::net::IpAddr;
-use std::str::FromStr;
 use std::sync::OnceLock;
+use ultramarine_environment::interface::{Interface, InterfaceChoice};
 
-/// The longest name that Linux gives an interface, in bytes.
-const NAME_BYTES_MAX: usize = 15;
-
-/// An address of a host, and the network interface that has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interface {
-    /// As in `ip address`.
-    pub name: String,
-    /// Its address, with the length of its network's prefix.
-    pub address: IpNet,
-    /// In Mbit/s; 0 if the system does not know it.
-    pub speed_mbits: u32,
-}
-
-impl Interface {
-    /// Those of this host that are up, in the order in which the system has them.
-    ///
-    /// # Errors
-    ///
-    /// The system does not say.
-    pub fn all() -> std::io::Result<Vec<Interface>> {
-        let is_up = |found: &if_addrs::Interface| {
-            !matches!(
-                found.oper_status,
-                if_addrs::IfOperStatus::Down
-                    | if_addrs::IfOperStatus::NotPresent
-                    | if_addrs::IfOperStatus::LowerLayerDown
-            )
-        };
-        let interface = |found: if_addrs::Interface| {
-            let prefix = match &found.addr {
-                if_addrs::IfAddr::V4(address) => address.prefixlen,
-                if_addrs::IfAddr::V6(address) => address.prefixlen,
-            };
-            let address = IpNet::new(found.ip(), prefix).ok()?;
-            Some(Interface { speed_mbits: speed_mbits(&found.name), name: found.name, address })
-        };
-        Ok(if_addrs::get_if_addrs()?.into_iter().filter(is_up).filter_map(interface).collect())
-    }
-
-    /// Those by which others may call this process: the one that was chosen, or all that others
-    /// may be able to reach.
-    pub(crate) fn usable(choice: Option<&InterfaceChoice>) -> Result<Vec<Self>, StartError> {
-        let all = Interface::all().unwrap_or_else(|error| {
-            tracing::info!("the network interfaces of this host are not known: {error}");
-            Vec::new()
-        });
-        let Some(choice) = choice else {
-            return Ok(all.into_iter().filter(Interface::is_for_others).collect());
-        };
-        let chosen = choice.of(&all).cloned().ok_or_else(|| {
-            let all: Vec<_> = all.iter().map(Interface::to_string).collect();
-            StartError::Options(format!(
-                "no network interface of this host is `{choice}`, as --interface or \
-                 ULTRAMARINE_INTERFACE has it; there is {}",
-                all.join(", ")
-            ))
-        })?;
-        Ok(vec![chosen])
-    }
-
-    /// Whether other hosts may be able to call this address.
-    pub(crate) fn is_for_others(&self) -> bool {
-        let address = self.address.addr();
-        let is_link_local = match address {
-            IpAddr::V4(address) => address.is_link_local(),
-            IpAddr::V6(address) => address.is_unicast_link_local(),
-        };
-        !address.is_loopback() && !is_link_local
-    }
-}
-
-impl fmt::Display for Interface {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name, self.address)?;
-        match self.speed_mbits {
-            0 => Ok(()),
-            speed if speed < 1000 => write!(f, " ({speed} Mb/s)"),
-            speed => write!(f, " ({} Gb/s)", f64::from(speed) / 1000.0),
-        }
-    }
-}
-
-/// What the driver says; 0 if it says nothing, or nothing sensible.
-fn speed_mbits(name: &str) -> u32 {
-    // Further addresses of an interface may have names such as `eth0:1`.
-    let device = name.split(':').next().unwrap_or(name);
-    let text = std::fs::read_to_string(format!("/sys/class/net/{device}/speed"));
-    // -1 and its like say that it is not known.
-    text.ok().and_then(|text| text.trim().parse::<i32>().ok()).unwrap_or(0).max(0) as u32
-}
-
-/// What `--interface` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InterfaceChoice {
-    /// The interface of this name.
-    Name(String),
-    /// An address in this network.
-    Network(IpNet),
-}
-
-impl InterfaceChoice {
-    /// The first that it means. Addresses that others can reach come first, and of these those of
-    /// version 4.
-    pub fn of<'a>(&self, interfaces: &'a [Interface]) -> Option<&'a Interface> {
-        let is_meant = |interface: &&Interface| match self {
-            InterfaceChoice::Name(name) => interface.name == *name,
-            InterfaceChoice::Network(network) => network.contains(&interface.address.addr()),
-        };
-        interfaces.iter().filter(is_meant).min_by_key(|interface| {
-            (!interface.is_for_others(), interface.address.addr().is_ipv6())
-        })
-    }
-}
-
-impl FromStr for InterfaceChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.contains('/') {
-            let network = text.parse::<IpNet>();
-            return network.map(InterfaceChoice::Network).map_err(|_| EXPECTED.to_owned());
-        }
-        let is_name = !text.is_empty()
-            && text.len() <= NAME_BYTES_MAX
-            && text.bytes().all(|byte| byte.is_ascii_graphic())
-            && text.parse::<IpAddr>().is_err();
-        is_name.then(|| InterfaceChoice::Name(text.to_owned())).ok_or_else(|| EXPECTED.to_owned())
-    }
-}
-
-const EXPECTED: &str = "the name of a network interface or a network is expected, as in ib0 or \
-                        10.1.0.0/16";
-
-impl fmt::Display for InterfaceChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InterfaceChoice::Name(name) => f.write_str(name),
-            InterfaceChoice::Network(network) => write!(f, "{network}"),
-        }
-    }
+/// The interfaces by which others may call this process: the one that was chosen, or all that
+/// others may be able to reach.
+pub(crate) fn usable(choice: Option<&InterfaceChoice>) -> Result<Vec<Interface>, StartError> {
+    let all = Interface::all().unwrap_or_else(|error| {
+        tracing::info!("the network interfaces of this host are not known: {error}");
+        Vec::new()
+    });
+    let Some(choice) = choice else {
+        return Ok(all.into_iter().filter(Interface::is_for_others).collect());
+    };
+    let chosen = choice.of(&all).cloned().ok_or_else(|| {
+        let all: Vec<_> = all.iter().map(Interface::to_string).collect();
+        StartError::Options(format!(
+            "no network interface of this host is `{choice}`, as --interface or \
+             ULTRAMARINE_INTERFACE has it; there is {}",
+            all.join(", ")
+        ))
+    })?;
+    Ok(vec![chosen])
 }
 
 /// The fastest network that all of these hosts are on, with its slowest interface there: the first
@@ -254,42 +128,5 @@ mod tests {
         assert_eq!(network_of(&[six(1), six(2)]).as_deref(), Some("fd00::/64"));
         let local = |number| both(number)[1..2].to_vec();
         assert_eq!(network_of(&[local(1), local(2)]), None);
-    }
-
-    #[test]
-    fn an_interface_is_chosen_by_name_or_network() {
-        let chosen = |text: &str| {
-            let choice: InterfaceChoice = text.parse().expect(text);
-            assert_eq!(choice.to_string(), text);
-            choice.of(&host(7)).map(|interface| interface.name.clone())
-        };
-        assert_eq!(chosen("ib0").as_deref(), Some("ib0"));
-        assert_eq!(chosen("10.0.0.0/16").as_deref(), Some("eth0"));
-        assert_eq!(chosen("10.0.0.0/8").as_deref(), Some("eth0"), "the first");
-        assert_eq!(chosen("127.0.0.0/8").as_deref(), Some("lo"));
-        assert_eq!(chosen("ib1"), None);
-        assert_eq!(chosen("192.168.0.0/16"), None);
-        for bad in
-            ["", "10.1.0.0/33", "10.1.0.1", "::1", "a/b", "two words", "longer-than-15-bytes"]
-        {
-            let refused = bad.parse::<InterfaceChoice>().expect_err(bad);
-            assert!(refused.contains("as in ib0 or 10.1.0.0/16"), "{refused}");
-        }
-    }
-
-    #[test]
-    fn an_interface_is_shown_with_its_speed() {
-        assert_eq!(
-            interface("eth0", "10.0.0.1/24", 100).to_string(),
-            "eth0 10.0.0.1/24 (100 Mb/s)"
-        );
-        assert_eq!(interface("e", "10.0.0.1/24", 2500).to_string(), "e 10.0.0.1/24 (2.5 Gb/s)");
-        assert_eq!(interface("e", "fd00::1/64", 0).to_string(), "e fd00::1/64");
-    }
-
-    #[test]
-    fn this_host_has_a_loopback_interface() {
-        let all = Interface::all().expect("the system says");
-        assert!(all.iter().any(|interface| interface.address.addr().is_loopback()), "{all:?}");
     }
 }

@@ -41,7 +41,7 @@ pub async fn with_progress<T>(
     let (mut work, mut show) = (pin!(work), pin!(show(cx, total.into())));
     poll_fn(|waker| match work.as_mut().poll(waker) {
         Poll::Ready(result) => Poll::Ready(result),
-        // The display only ends when the PEs cannot be asked any more: then it is without it.
+        // The display ends only when the PEs cannot be asked any more. The work goes on without it.
         Poll::Pending => {
             let _ = show.as_mut().poll(waker);
             Poll::Pending

@@ -9,7 +9,7 @@
 //!
 //! A process may get both the signal that a launcher sends to all processes and the copy that its
 //! guard hands on. So where there is a guard, it is the guard that counts (see
-//! [`guard`](crate::guard)).
+//! `ultramarine-guard`).
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -23,30 +23,30 @@ use std::task::{Poll, Waker};
 /// What has asked a job to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndRequest {
-    /// `SIGTERM`: the time is up, or somebody has used `kill` or `scancel`.
+    /// `SIGTERM`: the time is up, or a user has called `kill` or `scancel`.
     Terminate,
-    /// `SIGINT`: somebody has pressed Ctrl-C, and may do so again if the end takes too long.
+    /// `SIGINT`: a user has pressed Ctrl-C, and may do so again if the end takes too long.
     Interrupt,
 }
 
-/// What is known of a request, and who waits for one.
+/// The request that has come, and the tasks that wait for one.
 #[derive(Default)]
-struct Request {
+struct Pending {
     /// The first that came.
     came: Option<EndRequest>,
     waiting: Vec<Waker>,
 }
 
-static REQUEST: OnceLock<Arc<Mutex<Request>>> = OnceLock::new();
+static REQUEST: OnceLock<Arc<Mutex<Pending>>> = OnceLock::new();
 
 /// Waits until this process is asked to end, by `SIGTERM` or by Ctrl-C (`SIGINT`), and says which
 /// it was; waits for ever if it is not. To be awaited in the main task, beside the work, so that
 /// the program can end in order with what it has found so far.
 ///
 /// From the first poll on `SIGTERM` and the first `SIGINT` do not end this process any more. A
-/// second `SIGINT` ends the job at once. The other processes of a job pass over both in any case:
-/// who ends a whole job sends the signal to all of them, and the root decides what becomes of
-/// that. A program that does not call this ends at the first signal.
+/// second `SIGINT` ends the job at once. The other processes of a job ignore both: a user who ends
+/// a job signals all its processes, and the root decides what becomes of that. A program that does
+/// not call this ends at the first signal.
 ///
 /// How much time is left then depends on the launcher:
 ///
@@ -96,8 +96,8 @@ pub async fn shutdown_requested() -> EndRequest {
 }
 
 /// Has the signals noted from now on.
-fn listen() -> Arc<Mutex<Request>> {
-    let request = Arc::<Mutex<Request>>::default();
+fn listen() -> Arc<Mutex<Pending>> {
+    let request = Arc::<Mutex<Pending>>::default();
     let heard = request.clone();
     let is_counted_elsewhere = interrupts_are_counted_by_the_guard();
     let started = Signals::new([SIGTERM, SIGINT]).and_then(|mut signals| {
@@ -128,14 +128,14 @@ fn listen() -> Arc<Mutex<Request>> {
     request
 }
 
-fn lock(request: &Mutex<Request>) -> MutexGuard<'_, Request> {
+fn lock(request: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
     request.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether this process has a guard that ends it at the second interrupt.
 fn interrupts_are_counted_by_the_guard() -> bool {
     #[cfg(feature = "mpi")]
-    let is_so = crate::guard::counts_interrupts();
+    let is_so = ultramarine_guard::counts_interrupts();
     #[cfg(not(feature = "mpi"))]
     let is_so = false;
     is_so

@@ -1,13 +1,15 @@
 //! Starting a job: as one of a launcher's processes, or as threads of this one.
 
 use crate::error::{Error, Result, StartError};
-use crate::launcher::{Launched, launched};
 use crate::log;
-use crate::options::{LaneKind, Options, utf8_variable};
+use crate::options::Options;
 use crate::threads;
 use std::io::{IsTerminal as _, Write as _};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use ultramarine_environment::flags::LaneKind;
+use ultramarine_environment::launcher::{Launched, launched};
+use ultramarine_environment::variables;
 use ultramarine_runtime::executor::Context;
 use ultramarine_runtime::transport::{descriptors, tcp};
 
@@ -24,7 +26,7 @@ impl Options {
     {
         log::report_panics();
         let result = self.start(main);
-        // What is written in part is as wrong as any other result.
+        // Output that is written in part is as wrong as any other wrong result.
         let written = std::io::stdout().flush().map_err(Error::Output);
         log::end();
         result.and(written)
@@ -35,13 +37,13 @@ impl Options {
         F: FnOnce(Context) -> T,
         T: Future<Output = Result<()>> + Send + 'static,
     {
-        let launched = launched(utf8_variable);
+        let launched = launched(variables::text);
         let options = log_to_stderr()
-            .and_then(|()| self.completed(utf8_variable))
+            .and_then(|()| self.completed(variables::text))
             .and_then(|options| options.fit(launched));
         match (launched, &options) {
-            // What is wrong with its own options a process tells the others, who would wait for it
-            // if it just ended.
+            // A process with wrong options tells the others, which would wait for it if it just
+            // ended.
             #[cfg(feature = "mpi")]
             (Some(launched), _) if launched.processes > 1 => {
                 crate::world::run(options, launched, main)
@@ -80,7 +82,7 @@ impl Options {
         }
     }
 
-    /// The same, if it can be had under this launcher.
+    /// These options, unless they contradict the launcher.
     fn fit(self, launched: Option<Launched>) -> Result<Self, StartError> {
         let Some(launched) = launched.filter(|launched| launched.processes > 1) else {
             return Ok(self);
@@ -105,12 +107,12 @@ impl Options {
     }
 }
 
-/// Shows what the runtime has to say, on standard error. `ULTRAMARINE_LOG` chooses how much, as
+/// Shows the runtime's log on standard error. `ULTRAMARINE_LOG` chooses how much, as
 /// in `ULTRAMARINE_LOG=debug`.
 fn log_to_stderr() -> Result<(), StartError> {
-    let filter = log_filter(&utf8_variable("ULTRAMARINE_LOG").unwrap_or_default())?;
+    let filter = log_filter(&variables::LOG.value().unwrap_or_default())?;
     // A file of a batch job's output shows no colours.
-    let has_colours = std::io::stderr().is_terminal() && utf8_variable("NO_COLOR").is_none();
+    let has_colours = std::io::stderr().is_terminal() && variables::text("NO_COLOR").is_none();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
     // A program that has a subscriber of its own keeps it.
     let _ = subscriber.with_writer(log::writer).try_init();

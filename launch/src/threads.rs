@@ -1,11 +1,13 @@
 //! A job whose PEs are threads of one process.
 
-use crate::allowance::Allowance;
+use crate::cpu_budget::CpuBudget;
 use crate::error::{Error, Result, StartError};
-use crate::network::Interface;
-use crate::options::{LaneKind, Options, PES_MAX, utf8_variable};
+use crate::network;
+use crate::options::Options;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use ultramarine_environment::flags::{LaneKind, PES_MAX};
+use ultramarine_environment::variables;
 use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::{self, JobKey, TcpEndpoint};
@@ -20,8 +22,8 @@ where
 {
     options.faults().refuse_among_threads()?;
     if options.interface().is_some() {
-        // It calls no other host, and may be started on several next.
-        Interface::usable(options.interface())?;
+        // No other host is called here, but the next start may be on several.
+        network::usable(options.interface())?;
     }
     options.raise_descriptor_limit(None);
     let pes = options.pe_count().unwrap_or(1);
@@ -32,10 +34,10 @@ where
         let reason = format!("one process has at most {PES_MAX} PEs, not {pes}");
         return Err(StartError::Options(reason).into());
     }
-    let allowance = Allowance::own(options.thread_count(), utf8_variable);
-    let threads = allowance.worker_threads(1, pes as usize);
-    allowance.remark(threads);
-    let settings = options.settings_of_many(threads, allowance.pes_per_core(pes))?;
+    let cpu_budget = CpuBudget::own(options.thread_count(), variables::text);
+    let threads = cpu_budget.worker_threads(1, pes as usize);
+    cpu_budget.remark(threads);
+    let settings = options.settings_of_many(threads, cpu_budget.pes_per_core(pes))?;
     let places = match options.given_places() {
         Some(places) => places.to_vec(),
         None => vec![options.sources()?.place().map_err(StartError::from)?; pes as usize],
@@ -66,7 +68,7 @@ where
     }
     let (result, parting) = lead(root, main);
     if parting.leave == Leave::Orderly {
-        // What a PE had to say it has told the root, or logged.
+        // Each PE has told the root what went wrong, or logged it.
         serving.into_iter().for_each(|thread| drop(thread.join()));
     }
     result.map_err(Error::from)?

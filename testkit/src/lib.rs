@@ -57,6 +57,20 @@ macro_rules! program {
     };
 }
 
+/// A program of another package. Cargo puts it into the folder above that of the tests, if it builds
+/// both.
+///
+/// # Panics
+///
+/// If its package has not been built.
+pub fn beside_the_tests(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("the test has a file");
+    let folder = own.parent().and_then(Path::parent).expect("cargo has folders for both");
+    let file = folder.join(name);
+    assert!(file.exists(), "{} is not built: build its package first", file.display());
+    file
+}
+
 #[doc(hidden)]
 pub fn empty_folder(tests: &str, module: &str, test: &str) -> PathBuf {
     let folder = Path::new(tests).join(module.replace("::", "/")).join(test);

@@ -217,8 +217,11 @@ pub(crate) fn built(family: Family) -> &'static [&'static str] {
 }
 
 /// The crates whose tests launch programs. To the others one MPI is like another.
-const LAUNCHING: &[&str] =
-    &["--package", "ultramarine", "--package", "ultramarine-examples", "--all-targets"];
+#[rustfmt::skip]
+const LAUNCHING: &[&str] = &[
+    "--package", "ultramarine", "--package", "ultramarine-guard", "--package", "ultramarine-probe",
+    "--package", "ultramarine-cli", "--package", "ultramarine-examples", "--all-targets",
+];
 
 /// The tests inside the libraries and the commands. The proofs are apart, as always, and the
 /// programs of the examples are too many to link.
@@ -233,8 +236,8 @@ const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "all"];
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
     "--package", "ultramarine-topology", "--package", "ultramarine-runtime",
-    "--package", "ultramarine", "--lib", "--bins", "--test", "jobs", "--test", "command",
-    "--test", "topo",
+    "--package", "ultramarine", "--package", "ultramarine-probe", "--package", "ultramarine-cli",
+    "--lib", "--bins", "--test", "jobs", "--test", "command", "--test", "topo",
 ];
 
 /// Of their tests those that would notice, as a filter of nextest: inside one process a job runs

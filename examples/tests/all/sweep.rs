@@ -82,7 +82,7 @@ fn output_that_cannot_be_written_is_an_error() {
 
 #[test]
 fn output_that_fails_in_mid_run_is_an_error_that_names_the_file() {
-    let pipe = folder("sweep_pipe").join("points.csv");
+    let pipe = folder!("sweep_pipe").join("points.csv");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
     // The reader takes the first line and closes the pipe.
     let reader = {

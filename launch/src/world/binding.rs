@@ -1,61 +1,61 @@
 //! Whether each process is bound as `ultramarine run --bind` was asked for.
 //!
-//! Who asks for a binding plans with it. But launchers bind several processes to the same cores
-//! where there are not enough, or none where they cannot, and seldom say so; and what other hosts
-//! are like is not known before the job is there. So `run` hands the wish on to the processes, in
-//! `ULTRAMARINE_BIND`, and the start compares what has become of it.
+//! A user who asks for a binding relies on it. But launchers bind several processes to the same
+//! cores where there are not enough, or none where they cannot, and seldom say so; and what other
+//! hosts are like is not known before the job is there. So `run` hands the wish on to the
+//! processes, in `ULTRAMARINE_BIND`, and the start compares what has become of it.
 
-use crate::allowance;
+use crate::cpu_budget;
 use crate::error::StartError;
-use crate::launcher::is_in_slurm_step;
-use crate::options::complete;
 use serde::{Deserialize, Serialize};
+use ultramarine_environment::launcher::is_in_slurm_step;
+use ultramarine_environment::variables::{self, complete};
 use ultramarine_topology::Domains;
 
 /// The variable that says what processes were to be bound to.
-const VARIABLE: &str = "ULTRAMARINE_BIND";
+const VARIABLE: &str = variables::BIND.name;
 
 /// What a process is to have for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Part {
+enum BoundTo {
     Core,
     Numa,
     Package,
 }
 
-impl Part {
+impl BoundTo {
     /// As `run --bind` calls it. `none` asks for nothing.
     fn named(text: &str) -> Result<Option<Self>, String> {
         match text {
             "none" => Ok(None),
-            "core" => Ok(Some(Part::Core)),
-            "numa" => Ok(Some(Part::Numa)),
-            "package" => Ok(Some(Part::Package)),
+            "core" => Ok(Some(BoundTo::Core)),
+            "numa" => Ok(Some(BoundTo::Numa)),
+            "package" => Ok(Some(BoundTo::Package)),
             _ => Err("core, numa, package or none is expected".to_owned()),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Part::Core => "core",
-            Part::Numa => "numa",
-            Part::Package => "package",
+            BoundTo::Core => "core",
+            BoundTo::Numa => "numa",
+            BoundTo::Package => "package",
         }
     }
 
     fn plural(self) -> &'static str {
         match self {
-            Part::Core => "cores",
-            Part::Numa => "NUMA nodes",
-            Part::Package => "packages",
+            BoundTo::Core => "cores",
+            BoundTo::Numa => "NUMA nodes",
+            BoundTo::Package => "packages",
         }
     }
 
     fn count(self, domains: Domains) -> u32 {
         match self {
-            Part::Core => domains.cores,
-            Part::Numa => domains.numa_nodes,
-            Part::Package => domains.packages,
+            BoundTo::Core => domains.cores,
+            BoundTo::Numa => domains.numa_nodes,
+            BoundTo::Package => domains.packages,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Part {
 /// What a process was to be bound to, and what it is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Binding {
-    asked: Part,
+    asked: BoundTo,
     /// How many of these it may have: cores that Slurm was to give each process are its own.
     most: u32,
     /// How many of these it may use, where hwloc can tell.
@@ -82,14 +82,14 @@ impl Binding {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, StartError> {
         let mut asked = None;
-        complete(&mut asked, (VARIABLE, variable(VARIABLE)), Part::named)?;
+        complete(&mut asked, (VARIABLE, variable(VARIABLE)), BoundTo::named)?;
         let Some(asked) = asked.flatten() else { return Ok(None) };
         let domains = Domains::of_this_host();
         if let Err(why) = domains {
             tracing::info!("what {VARIABLE} asks for cannot be compared with what is: {why}");
         }
         let has = domains.ok().map(|domains| asked.count(domains));
-        Ok(Some(Binding { asked, most: most(asked, variable), has, cpus: allowance::cpus() }))
+        Ok(Some(Binding { asked, most: most(asked, variable), has, cpus: cpu_budget::cpus() }))
     }
 
     /// What was asked for, in a word.
@@ -126,9 +126,9 @@ impl Binding {
 
 /// How many parts a process may have that was to be bound to one. Slurm binds it to as many cores
 /// as it was to have CPUs.
-fn most(asked: Part, variable: impl Fn(&str) -> Option<String>) -> u32 {
+fn most(asked: BoundTo, variable: impl Fn(&str) -> Option<String>) -> u32 {
     let cpus = || variable("SLURM_CPUS_PER_TASK")?.trim().parse().ok();
-    let by_slurm = asked == Part::Core && is_in_slurm_step(&variable);
+    let by_slurm = asked == BoundTo::Core && is_in_slurm_step(&variable);
     by_slurm.then(cpus).flatten().unwrap_or(1).max(1)
 }
 
@@ -136,7 +136,7 @@ fn most(asked: Part, variable: impl Fn(&str) -> Option<String>) -> u32 {
 impl Binding {
     /// A process that was to be bound to that.
     pub(crate) fn of(asked: &str, has: u32, cpus: &str) -> Self {
-        let asked = Part::named(asked).expect("a name").expect("not none");
+        let asked = BoundTo::named(asked).expect("a name").expect("not none");
         Binding { asked, most: 1, has: Some(has), cpus: cpus.to_owned() }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         }
         for name in ["core", "numa", "package"] {
             let binding = own(&[(VARIABLE, name)]).expect("a word").expect("a binding");
-            assert_eq!((binding.name(), binding.cpus()), (name, Some(&*allowance::cpus())));
+            assert_eq!((binding.name(), binding.cpus()), (name, Some(&*cpu_budget::cpus())));
             assert_eq!(binding.has.is_some(), cfg!(feature = "hwloc"));
         }
         assert_eq!(

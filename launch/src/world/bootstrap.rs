@@ -1,24 +1,22 @@
 //! Making up the job: rank 0 hears over MPI what each process has, and says what becomes of it.
 //! What is wrong on one process is an error on all, so that no process waits for it.
 
-use super::gathering::Gathering;
-use super::passport::Passport;
+use super::collectives::{Collectives, decide};
+use super::rank_info::RankInfo;
 use super::roster::Roster;
-use super::{cpu, identity, ways};
+use super::{connect, cpu, identity, library_version};
 use crate::error::StartError;
-use crate::launcher::Launched;
 use crate::log;
 use crate::options::Options;
 use mpi::topology::SimpleCommunicator;
-use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_environment::launcher::Launched;
 use ultramarine_runtime::executor::Job;
-use ultramarine_runtime::wire;
 
 /// This process's part in a job that is made up.
-pub(super) struct Start {
+pub(super) struct Joined {
     pub(super) job: Job,
     /// When this process is to be killed, if it was asked for that.
     pub(super) dies_after: Option<Duration>,
@@ -29,8 +27,8 @@ pub(super) fn join(
     world: &SimpleCommunicator,
     options: Result<Options, StartError>,
     launched: Launched,
-) -> Result<Start, StartError> {
-    let all = &Gathering::of(world);
+) -> Result<Joined, StartError> {
+    let all = &Collectives::of(world);
     if all.size() == 1 && launched.processes > 1 {
         // MPI calls each of them the first; the launcher knows better.
         if launched.rank != 0 {
@@ -41,15 +39,15 @@ pub(super) fn join(
     }
     compare_programs(all)?;
     let (options, own) = match options {
-        Ok(options) => match Passport::own(&options) {
+        Ok(options) => match RankInfo::own(&options) {
             Ok(own) => (Some(options), Ok(own)),
             Err(error) => (None, Err(error)),
         },
         Err(error) => (None, Err(error)),
     };
-    let roster = decide(all, &own, |passports| {
-        let roster = Roster::of(&passports)?;
-        let cpus = passports.iter().map(|own| (&*own.host, own.cpu));
+    let roster = decide(all, &own, |infos| {
+        let roster = Roster::of(&infos)?;
+        let cpus = infos.iter().map(|own| (&*own.host, own.cpu));
         cpu::differences(cpus).iter().for_each(|text| tracing::warn!("{text}"));
         Ok(roster)
     })?;
@@ -61,17 +59,17 @@ pub(super) fn join(
     let threads = roster.worker_threads(rank);
     let settings = options.settings(threads)?;
     if rank == 0 {
-        own.allowance.remark(threads);
+        own.cpu_budget.remark(threads);
         roster.faults.iter().for_each(log::say);
     }
     let dies_after = roster.faults.as_ref().and_then(|plan| plan.death_of(me));
-    let (lane, detector) = ways::open(all, (&own, &roster), &topology, &options, &settings)?;
+    let (lane, detector) = connect::open(all, (&own, &roster), &topology, &options, &settings)?;
     let job = Job { me, topology, lane, settings, detector, bootstrap: all.exchanged() };
-    Ok(Start { job, dies_after })
+    Ok(Joined { job, dies_after })
 }
 
 /// An error on all processes unless all run the same program.
-fn compare_programs(all: &Gathering<'_>) -> Result<(), StartError> {
+fn compare_programs(all: &Collectives<'_>) -> Result<(), StartError> {
     // A process that cannot read its own file is different from all.
     let own = identity::of_this_program();
     let identities = all.gather_numbers(*own.as_ref().unwrap_or(&0));
@@ -92,45 +90,9 @@ fn compare_programs(all: &Gathering<'_>) -> Result<(), StartError> {
     Err(StartError::MixedPrograms(text))
 }
 
-/// What rank 0 makes of what all processes have, by rank: on all. If one of them has an error
-/// instead, or rank 0 makes one of it, that is the result; rank 0 has it, and says it.
-pub(super) fn decide<T, R>(
-    all: &Gathering<'_>,
-    own: &Result<T, StartError>,
-    make: impl FnOnce(Vec<T>) -> Result<R, StartError>,
-) -> Result<R, StartError>
-where
-    T: Serialize + DeserializeOwned,
-    R: Serialize + DeserializeOwned,
-{
-    let codec = |error: wire::WireError| StartError::Mpi(error.to_string());
-    let said = (own.as_ref().map_err(StartError::to_string), host_name());
-    let told = all.gather(&wire::encode(&said).map_err(codec)?);
-    if all.rank() > 0 {
-        let made = all.broadcast(Vec::new());
-        let made = (!made.is_empty()).then(|| wire::decode(&made).map_err(codec)).transpose()?;
-        return made.ok_or(StartError::SaidElsewhere);
-    }
-    let read = |(rank, bytes): (usize, Vec<u8>)| {
-        let (value, host): (Result<T, String>, String) = wire::decode(&bytes).map_err(codec)?;
-        value.map_err(|reason| StartError::Rank { rank, host, reason })
-    };
-    let values: Result<Vec<T>, _> = told.into_iter().enumerate().map(read).collect();
-    let made = values.and_then(make);
-    let encoded = made.and_then(|made| Ok((wire::encode(&made).map_err(codec)?, made)));
-    // An empty message says that there is none.
-    let (bytes, made) = encoded.map_or_else(|error| (Vec::new(), Err(error)), |(b, m)| (b, Ok(m)));
-    all.broadcast(bytes);
-    made
-}
-
-fn host_name() -> String {
-    mpi::environment::processor_name().unwrap_or_else(|_| "an unnamed host".to_owned())
-}
-
 /// Why each process is alone, and what to do.
 fn world_of_one(Launched { variable, processes: expected, .. }: Launched) -> StartError {
-    let text = mpi::environment::library_version().unwrap_or_default();
+    let text = library_version();
     let line = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
     let library = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let plugin = if library.starts_with("Open MPI") { "pmix" } else { "pmi2" };

@@ -3,11 +3,13 @@
 //! Until all processes have joined, MPI waits without end for one that ended before it did, or was
 //! never started: not every launcher notices.
 
-use crate::launcher::Launched;
 use crate::log;
+use crate::options::Options;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use ultramarine_environment::launcher::Launched;
+use ultramarine_runtime::settings::Settings;
 
 /// How long a process that gives up may take to end in order.
 const GRACE: Duration = Duration::from_secs(5);
@@ -57,6 +59,14 @@ impl Drop for StartDeadline {
             let _ = thread.join();
         }
     }
+}
+
+/// How long the other processes may take to start: what the variables say if this one cannot start.
+pub(super) fn start_deadline(options: Option<&Options>) -> Duration {
+    let by_variables = Options::default();
+    let options = options.unwrap_or(&by_variables);
+    let given = options.settings(options.thread_count().unwrap_or(1));
+    given.unwrap_or_else(|_| Settings::for_threads(1)).start_deadline
 }
 
 #[cfg(test)]

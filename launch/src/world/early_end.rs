@@ -10,18 +10,17 @@
 //! script has started, and not the launcher, may be there for something else than the job.
 
 use super::bootstrap;
-use super::deadline::StartDeadline;
-use super::mpi_thread::MpiThread;
-use super::{FAILED_WITHIN, start_deadline};
+use super::deadline::{StartDeadline, start_deadline};
+use super::mpi_thread::{FAILED_WITHIN, MpiThread};
 use crate::error::StartError;
-use crate::guard;
-use crate::launcher::{Launched, launched};
-use crate::options::utf8_variable;
 use std::ffi::c_void;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
+use ultramarine_environment::launcher::{Launched, launched};
+use ultramarine_environment::variables;
+use ultramarine_guard as guard;
 
 /// How long rank 0 has to say why the job did not start.
 const RANK_0_SAYS_WITHIN: Duration = Duration::from_millis(500);
@@ -29,8 +28,13 @@ const RANK_0_SAYS_WITHIN: Duration = Duration::from_millis(500);
 /// The process that is expected to take part in a job and has not yet begun to; 0 if there is none.
 static EXPECTED: AtomicU32 = AtomicU32::new(0);
 
-/// From now on the others hear of it if this process fails. Called before `main`.
-pub(crate) fn expect_run() {
+ultramarine_guard::before_main!(expect_run);
+
+/// Has the others hear of it if this process fails, in case a launcher has just started it.
+fn expect_run() {
+    if !guard::begin(launched(variables::text)) {
+        return;
+    }
     EXPECTED.store(std::process::id(), Ordering::SeqCst);
     guard::at_exit(tell_the_others);
 }
@@ -44,7 +48,7 @@ pub(crate) fn takes_part() {
 extern "C" fn tell_the_others(code: i32, _: *mut c_void) {
     // What this process has started without a new program ends here, too.
     let was_expected = EXPECTED.swap(0, Ordering::SeqCst) == std::process::id();
-    if let Some(launched) = launched(utf8_variable).filter(|_| was_expected && code != 0) {
+    if let Some(launched) = launched(variables::text).filter(|_| was_expected && code != 0) {
         refuse(launched, code);
     }
 }

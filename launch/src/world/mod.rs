@@ -3,10 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `mpi_thread` | the thread that starts and finalises MPI |
-//! | `bootstrap` | making up the job together: programs compared, passports shown |
-//! | `gathering` | what they tell the first for that, and it tells all; counted |
-//! | `ways` | how the PEs reach each other: the lane, the fallback lane, the detector |
-//! | `passport` | what each process tells about itself |
+//! | `bootstrap` | making up the job together: programs compared, infos shown |
+//! | `collectives` | what they tell the first for that, and it tells all; counted |
+//! | `connect` | how the PEs reach each other: the lane, the fallback lane, the detector |
+//! | `rank_info` | what each process tells about itself |
 //! | `roster` | what all have to know of all of these |
 //! | `binding` | whether it is bound as was asked for |
 //! | `identity`, `calibration` | what program it runs, and how fast |
@@ -17,39 +17,35 @@
 mod binding;
 mod bootstrap;
 mod calibration;
+mod collectives;
+mod connect;
 mod cpu;
 mod deadline;
 pub(crate) mod early_end;
-mod gathering;
 mod identity;
 mod mpi_thread;
-mod passport;
+mod rank_info;
 mod roster;
-mod ways;
 
-use self::bootstrap::Start;
-use self::deadline::StartDeadline;
-use self::mpi_thread::MpiThread;
+use self::bootstrap::Joined;
+use self::deadline::{StartDeadline, start_deadline};
+use self::mpi_thread::{FAILED_WITHIN, MpiThread, library_version};
 use crate::error::{Error, Result, StartError};
-use crate::faults::plan::Fuse;
-use crate::guard;
-use crate::launcher::Launched;
+use crate::faults::Fuse;
 use crate::log;
 use crate::options::Options;
 use crate::request;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use ultramarine_environment::launcher::Launched;
+use ultramarine_guard as guard;
 use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
-use ultramarine_runtime::settings::Settings;
 use ultramarine_topology::{Pe, Topology};
 
-/// Finalising takes milliseconds, though tens of seconds on a starved machine. After so long
-/// something is wrong that was not noticed.
+/// Finalising takes milliseconds, though tens of seconds on a starved machine. After this
+/// time something is wrong that no PE has noticed.
 const FINALISE_WITHIN: Duration = Duration::from_mins(1);
-
-/// The same for a job that has not even begun: there is nothing to lose.
-const FAILED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
 /// send it to all processes, one after the other.
@@ -70,19 +66,20 @@ where
         return Err(StartError::OneJobOnly.into());
     }
     early_end::takes_part();
-    let mut ward = guard::stand(options.as_ref().ok(), launched);
+    let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
+    let mut child = guard::install(launched, is_wanted, library_version);
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
-    let Start { job, dies_after } = match start {
+    let Joined { job, dies_after } = match start {
         Ok(start) => start,
         Err(error) => {
             // All processes have failed, and finalise together, if they can. The deadline still
             // holds.
             if mpi.finalise(FAILED_WITHIN, || true) {
-                ward.finalised();
+                child.finalised();
             } else {
-                ward.leaves();
+                child.leaves();
             }
             // Rank 0 knows and says it. If this process failed too, some launchers would end
             // rank 0 before it has.
@@ -91,7 +88,7 @@ where
         }
     };
     drop(deadline);
-    ward.joined(patience_with(&job));
+    child.joined(patience_with(&job));
     // An observer outside of the job learns from this which process is which PE, and that
     // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
@@ -100,7 +97,7 @@ where
     let me = job.me;
     let is_root = me == Pe::ROOT;
     let shutdown_requested = (!is_root).then(request::leave_to_the_root);
-    let finalises = is_on_one_host(&job.topology) || !ward.is_guarded();
+    let finalises = is_on_one_host(&job.topology) || !child.is_guarded();
     let (result, parting) = if is_root {
         let (result, parting) = lead(job, main);
         (result.map_err(Error::from).and_then(|result| result), parting)
@@ -109,26 +106,26 @@ where
         (result.map_err(Error::from), parting)
     };
     let finalises = finalises && parting.leave == Leave::Orderly;
-    // What went wrong elsewhere the root was told, and ends with.
+    // The root was told what went wrong elsewhere, and ends with that.
     let ending = |result| if is_root { result } else { Ok(()) };
     if finalises && mpi.finalise(FINALISE_WITHIN, || parting.are_others_there()) {
-        ward.finalised();
+        child.finalised();
         parting.goodbye();
         return ending(result);
     }
-    // Finalising is collective, and somebody does not answer, or may not. So this process never
-    // does.
+    // Finalising is collective, and another process does not answer, or may not: so this one never
+    // finalises.
     if parting.leave == Leave::Hasty && is_root && result.is_err() {
         log::flush();
-        ward.aborts();
+        child.aborts();
         mpi.abort();
     }
     tracing::info!("{me} ends without finalising MPI");
-    ward.leaves();
+    child.leaves();
     mpi.abandon();
     if finalises {
-        // Some PE died when all had left, and others may not have heard, and wait for it in
-        // `MPI_Finalize`. That this one goes without a goodbye they do hear, and then they go too.
+        // A PE died when all had left. Others may not have heard of it, and wait for it in
+        // `MPI_Finalize`. They do hear that this one goes without a goodbye, and then go, too.
         drop(parting);
         return ending(result);
     }
@@ -161,8 +158,8 @@ fn leave_without_the_others(
             let was_meant = shutdown_requested.is_some_and(|asked| comes_within(RUMOUR, asked));
             if was_meant { Ok(()) } else { Err(error.into()) }
         }
-        // It has said why. The others go on without it (its tasks are run again, as if it had
-        // died), and the launcher is not to end them.
+        // It has said why. The others go on without it (its tasks run again, as if it had died),
+        // and the launcher must not end them.
         Err(Error::Job(_)) if !is_root => Ok(()),
         result => {
             parting.goodbye();
@@ -185,12 +182,4 @@ fn patience_with(job: &Job) -> Duration {
     let settings = &job.settings.detector;
     let own = if job.me == Pe::ROOT { settings.root_after } else { settings.stalled_after };
     own.max(settings.dead_after)
-}
-
-/// How long the other processes may take to start: what the variables say if this one cannot start.
-fn start_deadline(options: Option<&Options>) -> Duration {
-    let by_variables = Options::default();
-    let options = options.unwrap_or(&by_variables);
-    let given = options.settings(options.thread_count().unwrap_or(1));
-    given.unwrap_or_else(|_| Settings::for_threads(1)).start_deadline
 }

@@ -22,6 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How long aborting the job may take before this process ends by itself.
 const ABORT_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long a job that has not even begun may take to finalise: there is nothing to lose.
+pub(super) const FAILED_WITHIN: Duration = Duration::from_secs(1);
+
 enum Command {
     Finalise,
     Abort,
@@ -112,4 +115,9 @@ fn initialise() -> Result<Universe, StartError> {
         )));
     }
     Ok(universe)
+}
+
+/// What the MPI library says of itself.
+pub(super) fn library_version() -> String {
+    mpi::environment::library_version().unwrap_or_default()
 }

@@ -1,15 +1,16 @@
-//! What all processes have to know about all: what rank 0 makes of the passports.
+//! What all processes have to know about all: what rank 0 makes of the rank infos.
 //!
-//! Of 10^5 processes on 6,250 hosts this is 0.46 MB, where the passports are 10 MB.
+//! Of 10^5 processes on 6,250 hosts this is 0.46 MB, where the rank infos are 10 MB.
 
-use super::passport::Passport;
+use super::rank_info::RankInfo;
 use crate::error::StartError;
-use crate::faults::plan::Plan;
-use crate::network::{Interface, fastest_common};
+use crate::faults::DeathPlan;
+use crate::network::fastest_common;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use ultramarine_environment::interface::Interface;
 use ultramarine_topology::{Place, Topology};
 
 /// A job, as all its processes know it.
@@ -24,8 +25,8 @@ pub(super) struct Roster {
     speeds: Option<Vec<u64>>,
     /// Where they call each other, unless the user has chosen.
     pub(super) network: Network,
-    /// Who is to be killed, if anybody.
-    pub(super) faults: Option<Plan>,
+    /// The deaths that were asked for, if any.
+    pub(super) faults: Option<DeathPlan>,
 }
 
 /// In which network processes call each other.
@@ -41,9 +42,9 @@ pub(super) enum Network {
 
 impl Roster {
     /// The job of these processes, by rank.
-    pub(super) fn of(passports: &[Passport]) -> Result<Roster, StartError> {
-        super::passport::compare(passports)?;
-        check_choice(passports)?;
+    pub(super) fn of(infos: &[RankInfo]) -> Result<Roster, StartError> {
+        super::rank_info::compare(infos)?;
+        check_choice(infos)?;
         let mut known = HashMap::new();
         let mut places = Vec::new();
         let number = |place: &Place| {
@@ -52,15 +53,15 @@ impl Roster {
                 places.len() as u32 - 1
             })
         };
-        let place_of_rank = Passport::places(passports).map(number).collect();
-        let faults = passports[0].faults.as_ref();
+        let place_of_rank = RankInfo::places(infos).map(number).collect();
+        let faults = infos[0].faults.as_ref();
         let roster = Roster {
             place_of_rank,
             places,
-            worker_threads: Passport::worker_threads(passports),
-            speeds: passports.iter().map(|own| own.speed).collect(),
-            network: Network::of(passports),
-            faults: faults.map(|faults| faults.plan(passports.len() as u32)).transpose()?,
+            worker_threads: RankInfo::worker_threads(infos),
+            speeds: infos.iter().map(|own| own.speed).collect(),
+            network: Network::of(infos),
+            faults: faults.map(|faults| faults.plan(infos.len() as u32)).transpose()?,
         };
         // What is wrong with it is said once.
         roster.topology()?;
@@ -90,10 +91,10 @@ impl Roster {
 }
 
 /// An error if the user has chosen interfaces by which hosts cannot call each other.
-fn check_choice(passports: &[Passport]) -> Result<(), StartError> {
-    let is_one_host = passports.iter().all(|own| own.host == passports[0].host);
+fn check_choice(infos: &[RankInfo]) -> Result<(), StartError> {
+    let is_one_host = infos.iter().all(|own| own.host == infos[0].host);
     let mut known: HashMap<IpAddr, &str> = HashMap::new();
-    let chosen = passports.iter().enumerate().filter(|(_, own)| own.interface.is_some());
+    let chosen = infos.iter().enumerate().filter(|(_, own)| own.interface.is_some());
     for (rank, own) in chosen.filter(|_| !is_one_host) {
         let Some(interface) = own.interfaces.first() else { continue };
         let other = *known.entry(interface.address.addr()).or_insert(&own.host);
@@ -110,15 +111,15 @@ fn check_choice(passports: &[Passport]) -> Result<(), StartError> {
 }
 
 impl Network {
-    fn of(passports: &[Passport]) -> Network {
+    fn of(infos: &[RankInfo]) -> Network {
         // The first rank of each host counts for all.
-        let host = |own: &Passport| (own.host.clone(), own.interfaces.clone());
-        let mut hosts: HashMap<String, Vec<Interface>> = passports.iter().rev().map(host).collect();
+        let host = |own: &RankInfo| (own.host.clone(), own.interfaces.clone());
+        let mut hosts: HashMap<String, Vec<Interface>> = infos.iter().rev().map(host).collect();
         if hosts.len() == 1 {
             return Network::Loopback;
         }
         // Rank 0 says which comes first among equals.
-        let first = hosts.remove(&passports[0].host).into_iter();
+        let first = hosts.remove(&infos[0].host).into_iter();
         let hosts: Vec<_> = first.chain(hosts.into_values()).collect();
         let common = fastest_common(&hosts);
         common.map_or(Network::ByName, |interface| Network::Common(interface.address.trunc()))
@@ -128,7 +129,7 @@ impl Network {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::passport::tests::{on_network, passport};
+    use crate::world::rank_info::tests::{on_network, rank_info};
     use ultramarine_runtime::addresses::Addresses;
     use ultramarine_runtime::wire;
 
@@ -137,13 +138,13 @@ mod tests {
     fn what_all_hear_is_much_shorter_than_what_it_is_made_of() {
         for hosts in [4, 16, 63, 6250_u32] {
             let name = |host| format!("r{}c{}n{:02}", host / 64, host / 8 % 8, host % 8);
-            let of_host = |host| on_network(passport(&name(host), "0-15", 16, None), host);
-            let passports: Vec<_> =
+            let of_host = |host| on_network(rank_info(&name(host), "0-15", 16, None), host);
+            let infos: Vec<_> =
                 (0..hosts).flat_map(|host| std::iter::repeat_n(of_host(host), 16)).collect();
-            let length = |passport| wire::encode(passport).expect("short").len();
-            let told = passports.iter().map(length).sum::<usize>();
+            let length = |rank_info| wire::encode(rank_info).expect("short").len();
+            let told = infos.iter().map(length).sum::<usize>();
 
-            let roster = Roster::of(&passports).expect("they agree");
+            let roster = Roster::of(&infos).expect("they agree");
             let heard = wire::encode(&roster).expect("short");
             let read: Roster = wire::decode(&heard).expect("whole");
             let pes = read.topology().expect("they agree").pes();
@@ -152,7 +153,7 @@ mod tests {
             let addresses: Addresses = (0..pes).map(address).collect();
             let addresses = 2 * wire::encode(&addresses).expect("short").len();
             println!(
-                "{pes} PEs: passports of {told} bytes; a roster of {} and addresses of {addresses}",
+                "{pes} PEs: rank infos of {told} bytes; a roster of {} and addresses of {addresses}",
                 heard.len()
             );
             assert_eq!(pes, hosts * 16);
@@ -163,11 +164,11 @@ mod tests {
     #[test]
     fn power_is_threads_times_speed_if_all_know_it() {
         let of = |threads, speed| {
-            let mut own = passport("a", "0", 1, Some(threads));
+            let mut own = rank_info("a", "0", 1, Some(threads));
             own.speed = speed;
             own
         };
-        let powers = |passports: &[_]| Roster::of(passports).expect("they agree").powers();
+        let powers = |infos: &[_]| Roster::of(infos).expect("they agree").powers();
         assert_eq!(powers(&[of(2, Some(300)), of(1, Some(500))]), [600, 500]);
         assert_eq!(powers(&[of(2, Some(300)), of(1, None)]), [2, 1]);
     }
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn a_chosen_interface_must_reach_other_hosts() {
         let chosen = |host: &str, address: &str| {
-            let mut own = passport(host, "0", 1, None);
+            let mut own = rank_info(host, "0", 1, None);
             let address = address.parse().expect("an address");
             own.interface = Some("x".to_owned());
             own.interfaces = vec![Interface { name: "x".to_owned(), address, speed_mbits: 0 }];
@@ -192,8 +193,8 @@ mod tests {
 
     #[test]
     fn hosts_call_each_other_in_the_network_that_they_share() {
-        let alone = |host: &str| passport(host, "0", 1, None);
-        let of = |passports: &[Passport]| Roster::of(passports).expect("they agree").network;
+        let alone = |host: &str| rank_info(host, "0", 1, None);
+        let of = |infos: &[RankInfo]| Roster::of(infos).expect("they agree").network;
         assert_eq!(of(&[alone("a"), alone("a")]), Network::Loopback);
         assert_eq!(of(&[alone("a"), alone("b")]), Network::ByName);
         let shared = Network::Common("10.1.0.0/16".parse().expect("a network"));

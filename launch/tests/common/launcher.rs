@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::process::Output;
 use std::time::Duration;
-pub(crate) use ultramarine_testkit::{finish, scrub};
+pub(crate) use ultramarine_testkit::finish;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 

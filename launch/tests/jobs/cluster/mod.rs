@@ -9,11 +9,16 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use ultramarine_testkit::{Ended, eventually, program};
+use ultramarine_testkit::{Ended, beside_the_tests, eventually, program};
 
-const COMMAND: &str = env!("CARGO_BIN_EXE_ultramarine");
+/// The command `ultramarine`, which another package has beside this one's tests.
+fn the_command() -> &'static str {
+    static FILE: OnceLock<String> = OnceLock::new();
+    FILE.get_or_init(|| beside_the_tests("ultramarine").display().to_string())
+}
 
 /// The variable that names a folder which the processes of a job, and the test, share.
 const FOLDER: &str = "CLUSTER_FOLDER";
@@ -76,7 +81,7 @@ fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
     let mut by_file = cluster.srun(2);
     by_file.env("ULTRAMARINE_TOPOLOGY", &file);
     let texts = [&mut by_slurm, &mut by_name, &mut by_pattern, &mut by_file].map(|command| {
-        command.args([COMMAND, "topo", "--no-latency"]);
+        command.args([the_command(), "topo", "--no-latency"]);
         let ended = run(std::mem::replace(command, Command::new("true")));
         assert!(ended.is_success, "{}", ended.err);
         ended.out
@@ -182,17 +187,34 @@ fn strangers_on_the_network_have_no_effect() {
 fn the_command_uses_the_allocation() {
     let Some(cluster) = Cluster::up() else { return };
     let mut allocated = cluster.on("login");
-    allocated.args(["salloc", "--nodes=4", "--ntasks-per-node=2", COMMAND, "run", COMMAND, "topo"]);
+    allocated.args([
+        "salloc",
+        "--nodes=4",
+        "--ntasks-per-node=2",
+        the_command(),
+        "run",
+        the_command(),
+        "topo",
+    ]);
     let ended = run(allocated);
     assert!(ended.is_success, "{}", ended.err);
     assert!(ended.out.contains("job at switch core: 8 PEs"), "{}", ended.out);
     let mut greedy = cluster.on("login");
-    greedy.args(["salloc", "--nodes=2", COMMAND, "run", "-n", "64", COMMAND, "topo"]);
+    greedy.args(["salloc", "--nodes=2", the_command(), "run", "-n", "64", the_command(), "topo"]);
     let ended = run(greedy);
     let said = ended.err.contains("64 processes are asked for, but allocation");
     assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
     let mut bound = cluster.on("login");
-    bound.args(["salloc", "--nodes=2", COMMAND, "run", "--bind", "numa", COMMAND, "topo"]);
+    bound.args([
+        "salloc",
+        "--nodes=2",
+        the_command(),
+        "run",
+        "--bind",
+        "numa",
+        the_command(),
+        "topo",
+    ]);
     let ended = run(bound);
     let said = ended.err.contains("does not bind (TaskPlugin = task/none)");
     assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
@@ -200,11 +222,11 @@ fn the_command_uses_the_allocation() {
     elsewhere.args([
         "salloc",
         "--nodelist=r1n1",
-        COMMAND,
+        the_command(),
         "run",
         "--hosts",
         "r2n1",
-        COMMAND,
+        the_command(),
         "topo",
     ]);
     let ended = run(elsewhere);
@@ -212,7 +234,7 @@ fn the_command_uses_the_allocation() {
     assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
     // It really tries whether a killed process is survived.
     let mut doctor = cluster.on("login");
-    doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", COMMAND, "doctor"]);
+    doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", the_command(), "doctor"]);
     let ended = run(doctor);
     assert!(ended.is_success, "{}{}", ended.out, ended.err);
 }
@@ -225,7 +247,7 @@ fn a_process_takes_the_cores_that_slurm_gave_it() {
         let mut srun = cluster.on("login");
         srun.env_remove("ULTRAMARINE_THREADS");
         srun.args(["srun", "--mpi", cluster.pmi, "--ntasks=1"]);
-        srun.args([&format!("--cpus-per-task={cores}"), COMMAND, "topo"]);
+        srun.args([&format!("--cpus-per-task={cores}"), the_command(), "topo"]);
         let ended = run(srun);
         // Slurm believes that each host has four; of course they share those of the machine.
         let expected = format!("PE 0: rank 0, power {}\n", cores.min(there));
@@ -237,7 +259,16 @@ fn a_process_takes_the_cores_that_slurm_gave_it() {
 fn mpiexec_reaches_the_hosts_too() {
     let Some(cluster) = Cluster::up() else { return };
     let mut hosts = cluster.on("login");
-    hosts.args([COMMAND, "run", "--hosts", "r1n1,r2n1,r2n2", "--per-host", "2", COMMAND, "topo"]);
+    hosts.args([
+        the_command(),
+        "run",
+        "--hosts",
+        "r1n1,r2n1,r2n2",
+        "--per-host",
+        "2",
+        the_command(),
+        "topo",
+    ]);
     let ended = run(hosts);
     assert!(ended.is_success, "{}", ended.err);
     assert!(ended.out.contains("6 PEs") && ended.out.contains("host r2n2"), "{}", ended.out);
@@ -257,7 +288,7 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
     }
     let start = |choice: &str, words: &[&str]| {
         let mut srun = cluster.srun(1);
-        srun.env("ULTRAMARINE_INTERFACE", choice).arg(COMMAND).args(words);
+        srun.env("ULTRAMARINE_INTERFACE", choice).arg(the_command()).args(words);
         run(srun)
     };
     let chosen = "10.88.0.0/16";
@@ -284,7 +315,7 @@ fn a_host_that_is_down_is_said_before_hydra_waits_for_it() {
     }
     cluster.tell(&["kill-host", "r2n1"]);
     let mut hosts = cluster.on("login");
-    hosts.args([COMMAND, "run", "--hosts", "r1n1,r2n1", COMMAND, "topo"]);
+    hosts.args([the_command(), "run", "--hosts", "r1n1,r2n1", the_command(), "topo"]);
     let ended = run(hosts);
     let said = "Error: `r2n1` cannot be reached (ssh: testcluster: r2n1 is not running";
     assert!(!ended.is_success && ended.err.starts_with(said), "{}{}", ended.out, ended.err);
@@ -330,14 +361,14 @@ fn a_command_dies_with_its_caller() {
 #[test]
 fn batch_scripts_do_what_they_say() {
     let Some(cluster) = Cluster::up() else { return };
-    let program = Path::new(COMMAND).with_file_name("sum_euler");
+    let program = Path::new(the_command()).with_file_name("sum_euler");
     if !program.exists() {
         return println!("skipped: the examples are not built");
     }
     let folder = Folder::new("scripts");
     let release = folder.0.join("target/release");
     std::fs::create_dir_all(&release).expect("the folder is ours");
-    for program in [Path::new(COMMAND), &program] {
+    for program in [Path::new(the_command()), &program] {
         let name = program.file_name().expect("it has one");
         std::os::unix::fs::symlink(program, release.join(name)).expect("the folder is ours");
     }

@@ -1,0 +1,48 @@
+//! The command `ultramarine`. It is linked with no MPI, so that one command starts and checks the
+//! jobs of all.
+//!
+//! | file | what |
+//! |---|---|
+//! | `run` | starts a program with the launcher that fits its MPI |
+//! | `doctor` | checks the machine |
+//! | `topo` | shows where the PEs of a job stand: the probe does |
+//! | `probe` | finds the program that must run under MPI |
+//! | `completions`, `man` | what a shell and a reader want to know |
+//! | `subprocess` | running another program for its output |
+#![forbid(unsafe_code)]
+
+mod completions;
+mod doctor;
+mod error;
+mod man;
+mod probe;
+mod run;
+mod subprocess;
+mod topo;
+
+use clap::Parser;
+use std::process::ExitCode;
+use ultramarine_environment::topo::TopoFlags;
+
+/// Irregular task parallelism on supercomputers.
+#[derive(Parser)]
+#[command(name = "ultramarine", version)]
+enum Command {
+    Run(run::Arguments),
+    Doctor(doctor::Arguments),
+    Topo(Box<TopoFlags>),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+fn main() -> error::Result<ExitCode> {
+    match Command::parse() {
+        Command::Run(arguments) => run::run(&arguments)?,
+        Command::Doctor(arguments) => return doctor::run(&arguments),
+        // That the flags are right is seen here. The probe reads them again.
+        Command::Topo(_) => topo::run()?,
+        Command::Completions(arguments) => completions::run(&arguments)?,
+        Command::Man(arguments) => man::run(&arguments)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,24 @@
+//! The `ultramarine` command as its user sees it: what it starts, what it says, and how it ends.
+//!
+//! | file | what |
+//! |---|---|
+//! | `harness` | running the command, and stand-ins for programs and launchers |
+//! | `dry_run` | the launchers' command lines |
+//! | `refusals` | what is said about bad input |
+//! | `interrupts` | signals while it asks others, and afterwards |
+//! | `real` | jobs under the launcher that `MPIEXEC_FOR_TESTS` names |
+//! | `doctor` | what the doctor finds, with good launchers and bad ones |
+//! | `topo` | what is handed to the probe, and what is said if it is not there |
+//! | `papers` | completions and manual pages |
+
+mod doctor;
+mod dry_run;
+mod harness;
+mod interrupts;
+#[path = "../../../launch/tests/common/launcher.rs"]
+#[allow(dead_code, reason = "it is shared with other tests")]
+mod launcher;
+mod papers;
+mod real;
+mod refusals;
+mod topo;

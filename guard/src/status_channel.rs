@@ -1,0 +1,226 @@
+//! What a child tells its guard: lines of text through a socket, and with them a file.
+//!
+//! The guard hears them when it looks after its child, and once more after the child's end. The
+//! file stays open longer than the child lives.
+
+use super::finalize::Server;
+use super::segments::Segment;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// All that a guard hears of its child.
+#[derive(Debug, Default)]
+pub(super) struct ChildStatus {
+    /// When it was about to start MPI.
+    pub(super) began: Option<SystemTime>,
+    /// It is part of a job that survives it.
+    pub(super) joined: bool,
+    /// How long it may be stopped before the job gives it up.
+    pub(super) stalled_after: Option<Duration>,
+    /// How its part of the job ends, once it does.
+    pub(super) ending: Option<Ending>,
+    /// The first interrupt does not end it: a second one is to.
+    pub(super) listens: bool,
+    /// How it talked to the launcher.
+    pub(super) server: Server,
+    /// What its MPI library has in shared memory until it is finalised.
+    pub(super) segments: Vec<Segment>,
+    /// The start of a line whose end has not come.
+    unread: Vec<u8>,
+}
+
+/// How a child's part of a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It leaves without finalising MPI.
+    Leaves,
+    /// It has finalised MPI.
+    Finalised,
+    /// It ends the whole job, through MPI.
+    Aborts,
+}
+
+const STARTS: &str = "starts ";
+const JOINED: &str = "joined";
+const STALLED_AFTER: &str = "stalled_after_ms ";
+const LEAVES: &str = "leaves";
+const FINALISED: &str = "finalised";
+const ABORTS: &str = "aborts";
+const LISTENS: &str = "listens";
+const PMI2: &str = "pmi2";
+const LIBRARY: &str = "library ";
+const SEGMENT: &str = "segment ";
+
+/// Says that the child is about to start MPI, and that it is now so late.
+pub(super) fn starts(channel: &UnixStream, now: SystemTime) -> io::Result<()> {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    say(channel, &format!("{STARTS}{}", since.as_nanos()))
+}
+
+/// Says that the child has joined a job, how long that job bears with it while it is stopped, how
+/// it talks to the launcher, and what it would leave behind.
+pub(super) fn joined(
+    channel: &UnixStream,
+    stalled_after: Duration,
+    server: &Server,
+    segments: &[Segment],
+) -> io::Result<()> {
+    let limit = format!("{STALLED_AFTER}{}", stalled_after.as_millis());
+    let mut lines = vec![limit, JOINED.to_owned()];
+    lines.extend(server.speaks_pmi2.then(|| PMI2.to_owned()));
+    lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
+    lines.extend(segments.iter().map(|segment| format!("{SEGMENT}{}", segment.to_line())));
+    let text = lines.join("\n") + "\n";
+    let files = server.connection.as_ref().map(|file| [file.as_fd()]);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if let Some(files) = &files {
+        beside.push(SendAncillaryMessage::ScmRights(files));
+    }
+    sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut beside, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Says that the child is about to leave without finalising MPI.
+pub(super) fn leaves(channel: &UnixStream) -> io::Result<()> {
+    say(channel, LEAVES)
+}
+
+/// Says that the child has finalised MPI.
+pub(super) fn finalised(channel: &UnixStream) -> io::Result<()> {
+    say(channel, FINALISED)
+}
+
+/// Says that the child is about to end the whole job through MPI.
+pub(super) fn aborts(channel: &UnixStream) -> io::Result<()> {
+    say(channel, ABORTS)
+}
+
+/// Says that the first interrupt will not end the child, and that a second one is to.
+pub(super) fn listens(channel: &UnixStream) -> io::Result<()> {
+    say(channel, LISTENS)
+}
+
+fn say(channel: &UnixStream, word: &str) -> io::Result<()> {
+    let text = format!("{word}\n");
+    let mut nothing = SendAncillaryBuffer::default();
+    sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut nothing, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+impl ChildStatus {
+    /// Whether the job still needs the child: if it ends now, it dies.
+    pub(super) fn is_amid_job(&self) -> bool {
+        self.joined && self.ending.is_none()
+    }
+
+    /// Adds all that was told since. A process that the child has left behind may hold the other
+    /// end open: so nothing is waited for.
+    pub(super) fn hear(&mut self, channel: &UnixStream) {
+        let mut part = [0; 4096];
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut beside = RecvAncillaryBuffer::new(&mut space);
+            let into = &mut [IoSliceMut::new(&mut part)];
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+            let Ok(received) = recvmsg(channel, into, &mut beside, flags) else { break };
+            for message in beside.drain() {
+                if let RecvAncillaryMessage::ScmRights(files) = message {
+                    self.server.connection = files.last();
+                }
+            }
+            if received.bytes == 0 {
+                break;
+            }
+            self.unread.extend_from_slice(&part[..received.bytes]);
+        }
+        let whole = self.unread.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines: Vec<u8> = self.unread.drain(..whole).collect();
+        self.read(&String::from_utf8_lossy(&lines));
+    }
+
+    pub(super) fn read(&mut self, text: &str) {
+        for line in text.lines() {
+            let number = |start| line.strip_prefix(start)?.parse().ok();
+            let began = number(STARTS).map(|since| UNIX_EPOCH + Duration::from_nanos(since));
+            self.began = began.or(self.began);
+            let limit = number(STALLED_AFTER).map(Duration::from_millis);
+            self.stalled_after = limit.or(self.stalled_after);
+            self.joined |= line == JOINED;
+            let ending = match line {
+                LEAVES => Some(Ending::Leaves),
+                FINALISED => Some(Ending::Finalised),
+                ABORTS => Some(Ending::Aborts),
+                _ => None,
+            };
+            self.ending = ending.or(self.ending);
+            self.listens |= line == LISTENS;
+            self.server.speaks_pmi2 |= line == PMI2;
+            self.server.libraries.extend(line.strip_prefix(LIBRARY).map(PathBuf::from));
+            self.segments.extend(line.strip_prefix(SEGMENT).and_then(Segment::from_line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn what_was_told_is_heard_after_the_end() {
+        let (child, guard) = UnixStream::pair().expect("sockets");
+        let (mut far, near) = UnixStream::pair().expect("sockets");
+        let libraries = vec![PathBuf::from("/lib/a b.so"), PathBuf::from("/lib/c.so")];
+        let connection = Some(near.into());
+        let server = Server { libraries: libraries.clone(), speaks_pmi2: true, connection };
+        let segment = Segment::from_line("3 4711 /dev/shm/a b").expect("it is one");
+        let (now, limit) = (SystemTime::now(), Duration::from_millis(1500));
+        let mut status = ChildStatus::default();
+        status.hear(&guard);
+        assert_eq!((status.began, status.joined), (None, false));
+        starts(&child, now).expect("there is room");
+        status.hear(&guard);
+        assert_eq!((status.began, status.joined), (Some(now), false));
+        joined(&child, limit, &server, std::slice::from_ref(&segment)).expect("there is room");
+        status.hear(&guard);
+        assert!(status.is_amid_job());
+        finalised(&child).expect("there is room");
+        drop((child, server));
+        status.hear(&guard);
+        assert!(status.joined && status.server.speaks_pmi2);
+        assert_eq!(status.ending, Some(Ending::Finalised));
+        assert_eq!((status.began, status.stalled_after), (Some(now), Some(limit)));
+        assert_eq!(status.segments, [segment]);
+        assert_eq!(status.server.libraries, libraries);
+        // The file has outlived its owner.
+        let connection = status.server.connection.expect("it was sent");
+        UnixStream::from(connection).write_all(b"hello").expect("it is open");
+        let mut heard = String::new();
+        far.read_to_string(&mut heard).expect("it is closed now");
+        assert_eq!(heard, "hello");
+    }
+
+    #[test]
+    fn a_line_may_come_in_parts() {
+        let (mut child, guard) = UnixStream::pair().expect("sockets");
+        let mut status = ChildStatus::default();
+        for (part, is_whole) in [("stalled_after_ms 7", false), ("00\njoi", true), ("ned", true)] {
+            child.write_all(part.as_bytes()).expect("there is room");
+            status.hear(&guard);
+            let limit = is_whole.then_some(Duration::from_millis(700));
+            assert_eq!((status.stalled_after, status.joined), (limit, false), "{part}");
+        }
+        child.write_all(b"\n").expect("there is room");
+        status.hear(&guard);
+        assert!(status.joined);
+    }
+}

@@ -1,0 +1,139 @@
+//! How the PEs of a job reach each other: the lane, the fallback lane, and the detector.
+
+use super::collectives::{Collectives, decide};
+use super::rank_info::RankInfo;
+use super::roster::{Network, Roster};
+use crate::error::StartError;
+use crate::network;
+use crate::options::Options;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use ultramarine_runtime::addresses::Addresses;
+use ultramarine_runtime::detector::{Detector, DetectorEndpoint};
+use ultramarine_runtime::executor::DetectorSetup;
+use ultramarine_runtime::handshake::JobKey;
+use ultramarine_runtime::settings::Settings;
+use ultramarine_runtime::transport::mpi::MpiLane;
+use ultramarine_runtime::transport::tcp::TcpEndpoint;
+use ultramarine_runtime::transport::{Lane, LaneError, descriptors};
+use ultramarine_topology::{Pe, Topology};
+
+/// The least number of descriptors that a process needs to talk with the others: seven for lane and
+/// detector to listen and wait with, two for connections of the lane, three for those of the
+/// detector.
+const DESCRIPTORS_MIN: u64 = 12;
+
+/// The address of a process, with its two ports.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Endpoint {
+    ip: IpAddr,
+    lane: u16,
+    detector: u16,
+}
+
+/// The addresses of all processes, by PE.
+#[derive(Serialize, Deserialize)]
+struct AddressBook {
+    lane: Addresses,
+    detector: Addresses,
+    key: JobKey,
+}
+
+impl AddressBook {
+    /// Of endpoints by rank.
+    fn of(endpoints: &[Endpoint], topology: &Topology) -> Result<AddressBook, StartError> {
+        let by_pe = |port: fn(&Endpoint) -> u16| {
+            let endpoint = |n| &endpoints[topology.rank_of(Pe::new(n)) as usize];
+            let address = |of: &Endpoint| SocketAddr::new(of.ip, port(of));
+            (0..topology.pes()).map(endpoint).map(address).collect()
+        };
+        Ok(AddressBook {
+            lane: by_pe(|of| of.lane),
+            detector: by_pe(|of| of.detector),
+            key: JobKey::random()?,
+        })
+    }
+}
+
+/// The lane of this PE, and its detector; the only process of a job has none.
+pub(super) fn open(
+    all: &Collectives<'_>,
+    (own, roster): (&RankInfo, &Roster),
+    topology: &Arc<Topology>,
+    options: &Options,
+    settings: &Settings,
+) -> Result<(Box<dyn Lane>, Option<DetectorSetup>), StartError> {
+    let me = topology.pe_of(all.rank() as u32);
+    // First the collective step, then what may fail: so each process can report how it went.
+    let comm = (!own.over_tcp).then(|| all.communicator());
+    let ends = own_address(own, &roster.network).and_then(|ip| {
+        let (tcp, detector) = bind(ip, options)?;
+        let lane = |comm| MpiLane::new(comm, topology.clone());
+        Ok((ip, tcp, detector, comm.transpose()?.map(lane).transpose()?))
+    });
+    let (ends, own) = match ends {
+        Ok((ip, tcp, detector, mpi)) => {
+            let (lane, watch) = (tcp.address().port(), detector.address().port());
+            (Some((tcp, detector, mpi)), Ok(Endpoint { ip, lane, detector: watch }))
+        }
+        Err(error) => (None, Err(error.into())),
+    };
+    let book = decide(all, &own, |endpoints| AddressBook::of(&endpoints, topology))?;
+    let (tcp, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
+    let connections_max = settings.connections_max(1);
+    let tcp = tcp.into_lane(me, book.lane, book.key, connections_max)?;
+    let tcp = Box::new(tcp) as Box<dyn Lane>;
+    let (lane, fallback) = match mpi {
+        None => (tcp, None),
+        Some(mpi) => (Box::new(mpi) as Box<dyn Lane>, Some(tcp)),
+    };
+    if topology.pes() == 1 {
+        return Ok((lane, None));
+    }
+    let (addresses, key) = (book.detector, book.key);
+    let (topology, settings) = (topology.clone(), settings.detector);
+    let start = Box::new(move |report| {
+        let started = Detector::start(me, topology, detector, addresses, key, settings, report);
+        Ok(Box::new(started?) as Box<_>)
+    });
+    Ok((lane, Some(DetectorSetup { fallback, start })))
+}
+
+/// Takes ports to listen on.
+fn bind(ip: IpAddr, options: &Options) -> Result<(TcpEndpoint, DetectorEndpoint), LaneError> {
+    let ports = options.port_range();
+    descriptors::demand(DESCRIPTORS_MIN)?;
+    Ok((TcpEndpoint::bind(ip, ports.clone())?, DetectorEndpoint::bind(ip, ports)?))
+}
+
+/// Where this process listens, and others call it.
+fn own_address(own: &RankInfo, network: &Network) -> Result<IpAddr, LaneError> {
+    let in_network =
+        |common: &IpNet| own.interfaces.iter().find(|own| own.address.trunc() == *common);
+    let interface = match network {
+        _ if own.interface.is_some() => own.interfaces.first(),
+        Network::Common(common) => in_network(common),
+        Network::Loopback | Network::ByName => None,
+    };
+    let (address, said) = match (interface, network) {
+        (Some(interface), _) => (interface.address.addr(), interface.to_string()),
+        (None, Network::Loopback) => (Ipv4Addr::LOCALHOST.into(), "loopback".to_owned()),
+        (None, _) => {
+            let address = address_of(&own.host)?;
+            (address, format!("{address}, by the name {}", own.host))
+        }
+    };
+    network::note(said);
+    Ok(address)
+}
+
+/// The address that a host's name stands for.
+fn address_of(host: &str) -> Result<IpAddr, LaneError> {
+    let io = |source| LaneError::Io { doing: format!("looking up the address of {host}"), source };
+    let mut found = (host, 0).to_socket_addrs().map_err(io)?.map(|address| address.ip());
+    found.find(|ip| !ip.is_loopback()).ok_or_else(|| {
+        io(std::io::Error::other("its name stands only for addresses that no other host can reach"))
+    })
+}
