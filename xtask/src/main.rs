@@ -12,6 +12,7 @@ mod chaos;
 mod demo;
 mod deny;
 mod libclang;
+mod links;
 mod mpi;
 mod process;
 mod report;

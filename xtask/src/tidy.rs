@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler holds.
 //!
 //! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files
-//! that are read with that in mind, files short, and imports running one way.
+//! that are read with that in mind, files short, and imports running one way. The Markdown files
+//! are checked by [`links`](crate::links).
 
 use crate::process::{self, Failure, Result};
 use crate::source::{self, Source, code_of};
@@ -51,7 +52,11 @@ const UNFINISHED_MACROS: [&str; 2] = ["todo", "unimplemented"];
 pub(crate) fn run() -> Result<()> {
     let tree = source::read_tree(process::root())
         .map_err(|error| Failure(format!("cannot read the source tree: {error}")))?;
-    let breaches = check(&tree);
+    let mut breaches = check(&tree);
+    breaches.extend(
+        crate::links::check(process::root(), &tree)
+            .map_err(|error| Failure(format!("cannot read the Markdown files: {error}")))?,
+    );
     for breach in &breaches {
         println!("{breach}");
     }
