@@ -38,13 +38,10 @@
 //! - [`Distance`], [`Topology`]: who is near.
 #![deny(unsafe_code)]
 
-/// The program in the README must compile, too.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
-
 mod allowance;
 mod describe;
+#[cfg(doctest)]
+mod doctests;
 mod error;
 mod faults;
 #[cfg(feature = "mpi")]
