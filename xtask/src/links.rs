@@ -1,5 +1,6 @@
 //! Links and commands in the Markdown files: a relative link leads to a file that exists, an
-//! anchor to a heading, and a command in a block of shell to a program and flags that exist.
+//! anchor to a heading, and a command in a block of shell to a program and flags that exist. The
+//! [messages] of one page are those of the code.
 //!
 //! This is no parser of Markdown. It knows fences, inline links and headings as they are written
 //! here.
@@ -9,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::messages;
 use crate::source::Source;
 
 /// The chores of `cargo xtask`, and the subcommands of `ultramarine`.
@@ -42,6 +44,9 @@ pub(crate) fn check(root: &Path, code: &[Source]) -> io::Result<Vec<String>> {
                 Kind::Shell => unknown(content, code).for_each(|what| breach(line, what)),
                 Kind::Other => {}
             }
+        }
+        if name == messages::PAGE {
+            breaches.extend(messages::check(&text, code));
         }
     }
     Ok(breaches)

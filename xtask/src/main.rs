@@ -13,6 +13,7 @@ mod demo;
 mod deny;
 mod libclang;
 mod links;
+mod messages;
 mod mpi;
 mod process;
 mod report;

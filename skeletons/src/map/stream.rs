@@ -54,8 +54,8 @@ where
     ///
     /// The number beside a result is its item's, also with [`chunks`](Map::chunks) or
     /// [`slices`](Map::slices). To end early when something happens, use `take_until` of
-    /// `futures_util::StreamExt`: `stream.take_until(asked_to_end())` ends when the job is asked
-    /// to, and its drop cancels the rest.
+    /// `futures_util::StreamExt`: `stream.take_until(shutdown_requested())` ends when the job is
+    /// asked to, and its drop cancels the rest.
     ///
     /// # Errors
     ///
