@@ -22,7 +22,8 @@ impl Source {
     }
 }
 
-fn is_rust(path: &str) -> bool {
+/// Whether a path is of Rust code.
+pub(crate) fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
