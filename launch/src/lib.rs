@@ -1,6 +1,5 @@
-//! Irregular task parallelism on supercomputers.
-//!
-//! Write a closure, pick a skeleton, and start one binary with `mpiexec` or `srun`:
+//! Irregular task parallelism on supercomputers: write a closure, pick a pattern, and start one
+//! binary with `mpiexec` or `srun`.
 //!
 //! ```
 //! use ultramarine::prelude::*;
@@ -20,31 +19,47 @@
 //! }
 //! ```
 //!
-//! Started without a launcher this is one PE with all cores; `ULTRAMARINE_PES=4` makes it four
-//! PEs inside one process. [`Options`] sets the same from the program.
+//! # Five things to know first
 //!
-//! - [`prelude`]: what most programs need.
-//! - [`Context`]: spawning and placing single tasks; [`Future`]: awaiting them.
-//! - [`Context::supervised`]: the same for tasks that survive the death of processes.
-//! - [`skeletons`]: parallel patterns; [`skeletons::TaskSet`]: tasks that come and go.
-//! - [`Context::mailbox`], [`Context::tell`]: messages; [`Context::deaths`]: who has died.
-//! - [`Shared`]: a value that goes once to each process; [`Remote`]: one that stays where it was
-//!   made.
-//! - [`Portable`]: what arguments and results may be; [`mod@plain`]: large arrays within them.
-//! - [`Error`]: why a program fails; [`Failure`]: why a task of it does. `?` makes them of any
-//!   error.
-//! - [`shutdown_requested`]: ending in order when the time is up.
-//! - [`with_progress`]: showing how far the work is.
-//! - [`Distance`], [`Topology`]: who is near.
+//! - **Every process calls [`run`]**. The *main task* that it is given runs in one of them, on the
+//!   *root*. The others run tasks that they steal or that are sent to them. A *PE* (processing
+//!   element) is a scheduler with worker threads, mostly one for each process.
+//! - **A task's function captures nothing**; what it needs is its argument. Arguments and results
+//!   are [`Portable`]: serde can write and read them.
+//! - **`.await` blocks no worker** and always ends: with the value, or with a [`TaskError`] that
+//!   names the cause. `?` makes an [`Error`] of any error.
+//! - **[`supervised`](Context::supervised) tasks survive the death of processes**: `&cx.supervised()`
+//!   instead of `&cx`. Any process but the first may die.
+//! - **Started without a launcher** a program is one PE with all cores; `ULTRAMARINE_PES=4` makes it
+//!   four PEs in one process. [`Options`] sets the same from the program, or from its flags.
+//!
+//! # What you look for
+//!
+//! | for | see |
+//! |---|---|
+//! | what most programs need | [`prelude`] |
+//! | a pattern for many tasks | [`skeletons`]: maps, divide and conquer, search, [`TaskSet`](skeletons::TaskSet) |
+//! | a single task | [`Context::spawn`], [`Context::spawn_at`]; its [`Future`] |
+//! | a large value for many tasks | [`map_with`](skeletons::map_with), [`Shared`] |
+//! | a result that stays where it was made | [`Remote`] |
+//! | large arrays inside structs | [`mod@plain`] |
+//! | messages between tasks | [`Context::mailbox`], [`Context::tell`] |
+//! | who has died | [`Context::deaths`] |
+//! | who is near | [`Distance`], [`Topology`], [`Context::equidistant_basis`] |
+//! | an end in order when the time is up | [`shutdown_requested`] |
+//! | how far the work is | [`with_progress`] |
+//! | why a program fails, why a task does | [`Error`], [`Failure`], [`TaskError`] |
+//! | what was stolen, and from how far | [`Context::statistics`] |
+//! | everything that can be set | [`Options`], [`Settings`] |
+//!
+//! The repository has a guide (`docs/guide`), a cookbook of complete programs (`docs/COOKBOOK.md`)
+//! and a glossary (`docs/GLOSSARY.md`).
 #![forbid(unsafe_code)]
-
-/// The program in the README must compile, too.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
 
 mod cpu_budget;
 mod describe;
+#[cfg(doctest)]
+mod doctests;
 mod error;
 #[cfg(feature = "mpi")]
 mod faults;

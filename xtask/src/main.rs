@@ -12,6 +12,8 @@ mod chaos;
 mod demo;
 mod deny;
 mod libclang;
+mod links;
+mod messages;
 mod mpi;
 mod process;
 mod report;

@@ -146,3 +146,12 @@ fn an_error_calls_a_setting_as_its_giver_did() {
             .contains("are ULTRAMARINE_PES, ULTRAMARINE_THREADS, ")
     );
 }
+
+#[test]
+fn the_guide_has_a_row_for_every_setting() {
+    let page = include_str!("../../../docs/guide/settings.md");
+    let rows = NAMES.iter().filter(|name| **name != "threads");
+    for name in rows {
+        assert!(page.contains(&format!("\n| `{name}` | ")), "{name}");
+    }
+}

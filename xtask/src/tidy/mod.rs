@@ -2,7 +2,8 @@
 //!
 //! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files
 //! that are read with that in mind, files short and narrow, imports running one way, one style of
-//! modules, and the files that prose names where it says they are.
+//! modules, and the files that prose names where it says they are. The links of the Markdown files
+//! are checked by [`links`](crate::links).
 
 mod citations;
 mod lines;
@@ -70,6 +71,10 @@ pub(crate) fn run() -> Result<()> {
     let modules = tree.iter().filter(|file| file.is_rust()).map(|file| file.path.as_str());
     let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
     breaches.extend(check(&tree, &paths));
+    breaches.extend(
+        crate::links::check(process::root(), &tree)
+            .map_err(|error| Failure(format!("cannot read the Markdown files: {error}")))?,
+    );
     for breach in &breaches {
         println!("{breach}");
     }

@@ -1,0 +1,117 @@
+//! A picture of a run: the hierarchy of the job, and how many tasks moved between which PEs.
+//!
+//! The work is the queens' problem by divide and conquer. Each part remembers the PE that made it,
+//! and the PE that solves it counts the pair. [`drawing`] makes the picture of the counts.
+//!
+//! ```sh
+//! cargo run --release -p ultramarine-examples --bin steal_picture docs/stolen.svg
+//! ```
+
+mod drawing;
+
+use clap::Parser;
+use drawing::draw;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use ultramarine::prelude::*;
+use ultramarine::{LevelKind, Options, Place, Result};
+use ultramarine_examples::print;
+
+/// Draw which tasks moved where while the job counted the ways to place N queens.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where the picture goes, as SVG.
+    picture: PathBuf,
+    /// How many queens.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(6..=18))]
+    board: u32,
+    /// Draw the machine as it is, instead of two racks with two hosts of two PEs, which are threads
+    /// of this process.
+    #[arg(long)]
+    as_it_is: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Rows that are divided into a task for each placement.
+const ROWS_DIVIDED: u32 = 5;
+
+/// A board whose first rows have their queens.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Part {
+    size: u32,
+    row: u32,
+    /// The squares of the next row that are attacked along columns and both diagonals, as bits.
+    attacked: [u32; 3],
+    /// The PE that made this part.
+    from: Pe,
+}
+
+/// What came out.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Found {
+    ways: u64,
+    /// How many tasks one PE made and another, or the same, ran.
+    moved: BTreeMap<(Pe, Pe), u64>,
+}
+
+impl Part {
+    /// The boards with one more queen, made by this PE.
+    fn parts(self, from: Pe) -> impl Iterator<Item = Part> {
+        let [columns, falling, rising] = self.attacked;
+        let free = !(columns | falling | rising) & ((1 << self.size) - 1);
+        let queens = (0..self.size).map(|column| 1 << column).filter(move |queen| free & queen > 0);
+        queens.map(move |queen| Part {
+            row: self.row + 1,
+            attacked: [columns | queen, (falling | queen) << 1, (rising | queen) >> 1],
+            from,
+            ..self
+        })
+    }
+
+    fn count(self) -> u64 {
+        if self.row == self.size { 1 } else { self.parts(self.from).map(Part::count).sum() }
+    }
+}
+
+impl Found {
+    fn of(part: Part, by: Pe, ways: u64) -> Found {
+        Found { ways, moved: BTreeMap::from([((part.from, by), 1)]) }
+    }
+
+    fn add(mut self, other: Found) -> Found {
+        self.ways += other.ways;
+        for (pair, tasks) in other.moved {
+            *self.moved.entry(pair).or_default() += tasks;
+        }
+        self
+    }
+}
+
+/// Two racks with two hosts of two PEs.
+fn two_racks() -> Vec<Place> {
+    let place = |pe: usize| {
+        let (rack, host) = (["rack 1", "rack 2"][pe / 4], ["r1n1", "r1n2", "r2n1", "r2n2"][pe / 2]);
+        Place::from_pairs([(LevelKind::Switch, rack), (LevelKind::Host, host)])
+    };
+    (0..8).map(place).collect()
+}
+
+fn main() -> Result<()> {
+    let Arguments { picture, board, as_it_is, options } = Arguments::parse();
+    let options = if as_it_is { options } else { options.threads(1).places(two_racks()) };
+    options.run(async move |cx| {
+        let queens = DivideAndConquer::with_context(
+            |_, part: &Part| part.row >= ROWS_DIVIDED,
+            |cx: &Context, part: Part| Found::of(part, cx.pe(), part.count()),
+            |cx, part| part.parts(cx.pe()).collect::<Vec<_>>(),
+            |cx, part, found| found.into_iter().fold(Found::of(part, cx.pe(), 0), Found::add),
+        );
+        let whole = Part { size: board, row: 0, attacked: [0; 3], from: cx.pe() };
+        let found = par_divide_and_conquer(&cx, |_| Distance::ONE, queens, whole).await?;
+        std::fs::write(&picture, draw(cx.topology(), &found.moved))?;
+        print(format_args!("{board} queens: {} ways; see {}\n", found.ways, picture.display()))
+    })
+}
