@@ -27,8 +27,8 @@ pub enum TaskError {
     },
     /// The argument or the result is longer than a message may be.
     #[error(
-        "the {what} is {bytes} bytes long, more than the limit of {limit} bytes: send less at a time, \
-         or raise `message_bytes_max`"
+        "the {what} is {bytes} bytes long, more than the limit of {limit} bytes: send less at a \
+         time, or raise `message_bytes_max`"
     )]
     TooLarge {
         /// Names the argument or the result, its task and its type.

@@ -57,8 +57,8 @@ macro_rules! program {
     };
 }
 
-/// A program of another package. Cargo puts it into the folder above that of the tests, if it builds
-/// both.
+/// A program of another package. Cargo puts it into the folder above that of the tests, if it
+/// builds both.
 ///
 /// # Panics
 ///

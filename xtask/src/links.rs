@@ -1,6 +1,6 @@
 //! Links and commands in the Markdown files: a relative link leads to a file that exists, an
-//! anchor to a heading, and a command in a block of shell to a program and flags that exist. Rust
-//! files that are named exist, too. The [messages] of one page are those of the code.
+//! anchor to a heading, and a command in a block of shell to a program and flags that exist. The
+//! [messages] of one page are those of the code.
 //!
 //! This is no parser of Markdown. It knows fences, inline links and headings as they are written
 //! here.
@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::messages;
-use crate::source::{Source, is_rust};
+use crate::source::Source;
 
 /// The chores of `cargo xtask`, and the subcommands of `ultramarine`.
 const CHORES: [&str; 7] = ["setup", "demo", "test", "tidy", "deny", "bench", "chaos"];
@@ -40,7 +40,6 @@ pub(crate) fn check(root: &Path, code: &[Source]) -> io::Result<Vec<String>> {
             match kind {
                 Kind::Prose => targets(content)
                     .filter_map(|target| broken(root, folder, &page, target))
-                    .chain(cited(content).filter_map(|path| absent(root, path, code)))
                     .for_each(|what| breach(line, what)),
                 Kind::Shell => unknown(content, code).for_each(|what| breach(line, what)),
                 Kind::Other => {}
@@ -116,26 +115,6 @@ fn broken(root: &Path, folder: &Path, page: &Path, target: &str) -> Option<Strin
     let text = fs::read_to_string(&file).unwrap_or_default();
     let is_there = anchors(&text).contains(anchor);
     (!is_there).then(|| format!("the link to `{target}` leads to no heading"))
-}
-
-/// The Rust files and folders that a line names in backticks: `a/b.rs`, `a/b/`.
-fn cited(line: &str) -> impl Iterator<Item = &str> {
-    let spans = line.split('`').skip(1).step_by(2);
-    spans.filter(|span| {
-        let is_path =
-            span.chars().all(|c| c.is_alphanumeric() || ['/', '_', '-', '.'].contains(&c));
-        is_path && !span.starts_with('/') && (is_rust(span) || span.ends_with('/'))
-    })
-}
-
-/// What is wrong with the name of a file or folder of code, of which the first parts may be left
-/// out, if no such is there.
-fn absent(root: &Path, path: &str, code: &[Source]) -> Option<String> {
-    let inside = format!("/{path}");
-    let is_there = code.iter().map(|source| format!("/{}", source.path)).any(|file| {
-        if path.ends_with('/') { file.contains(&inside) } else { file.ends_with(&inside) }
-    });
-    (!is_there && !root.join(path).exists()).then(|| format!("`{path}` is not there"))
 }
 
 /// The path without `.` and `..`.
@@ -274,19 +253,6 @@ mod tests {
                 "docs/b.md:2: the link to `../a.md#three` leads to no heading",
                 "docs/b.md:2: the link to `../../x` leads to no file"
             ]
-        );
-    }
-
-    #[test]
-    fn files_that_are_named_must_exist() {
-        let code = [source("runtime/src/executor/task/local.rs", "")];
-        let line =
-            "`task/local.rs`, `executor/`, `local.r s`, `x.toml`, `gone.rs`, `cal.rs`, `gone/`";
-        let absent: Vec<_> =
-            cited(line).filter_map(|path| absent(Path::new("/nowhere"), path, &code)).collect();
-        assert_eq!(
-            absent,
-            ["gone.rs", "cal.rs", "gone/"].map(|path| format!("`{path}` is not there"))
         );
     }
 

@@ -28,11 +28,6 @@ impl Source {
     }
 }
 
-/// Whether a path is of Rust code.
-pub(crate) fn is_rust(path: &str) -> bool {
-    has_extension(path, "rs")
-}
-
 fn has_extension(path: &str, wanted: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == wanted)
 }

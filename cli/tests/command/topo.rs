@@ -48,8 +48,8 @@ fn a_library_that_is_missing_is_named() {
     let probe = stage.program("probe", &[LIBRARY]);
     std::fs::remove_file(stage.libraries().join(LIBRARY.0)).expect("it was made here");
     let text = run(stage.ultramarine("topo").env("ULTRAMARINE_PROBE", probe)).refuses();
-    let end = " needs libmpi.so.4711, which is not found on this host: load the module that has it, \
-               or add its folder to LD_LIBRARY_PATH";
+    let end = " needs libmpi.so.4711, which is not found on this host: load the module that has \
+               it, or add its folder to LD_LIBRARY_PATH";
     assert!(text.ends_with(end), "{text}");
 }
 

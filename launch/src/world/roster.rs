@@ -153,7 +153,7 @@ mod tests {
             let addresses: Addresses = (0..pes).map(address).collect();
             let addresses = 2 * wire::encode(&addresses).expect("short").len();
             println!(
-                "{pes} PEs: rank infos of {told} bytes; a roster of {} and addresses of {addresses}",
+                "{pes} PEs: rank infos: {told} bytes; roster: {}; addresses: {addresses}",
                 heard.len()
             );
             assert_eq!(pes, hosts * 16);

@@ -138,7 +138,7 @@ impl Simulation {
     }
 
     /// What one PE sees of another that it has been without contact with for a while: the rules of
-    /// the runtime's detector (`detector/sight.rs`).
+    /// the runtime's detector (`detector/reachability.rs`).
     fn see(&mut self, by: Pe, whom: Pe, since: u64) {
         let Some(seer) = &self.pes[by.index()] else { return };
         if seer.membership.status() != MembershipStatus::Member || seer.membership.is_dead(whom) {

@@ -129,7 +129,7 @@ impl EventLoop {
                     match status {
                         MembershipStatus::Member if !is_dead => return self.assess(pe),
                         MembershipStatus::Over { .. } if is_news => {
-                            (self.report)(FailureEvent::Dead(vec![pe]))
+                            (self.report)(FailureEvent::Dead(vec![pe]));
                         }
                         _ => {}
                     }
@@ -194,7 +194,7 @@ impl EventLoop {
         match peer.assess(now, &limits, grace) {
             None => {}
             Some(Reachability::InContact) => {
-                self.with_membership(|membership, _| membership.reach(pe))
+                self.with_membership(|membership, _| membership.reach(pe));
             }
             Some(Reachability::Suspected) => {
                 count(&self.counters.suspicions);

@@ -14,8 +14,8 @@ use super::phase::Phase;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// After a death, a PE that leaves gives the others this long to acknowledge what it sent them last,
-/// apart from SHUTDOWN, which must have arrived.
+/// After a death, a PE that leaves gives the others this long to acknowledge what it sent them
+/// last, apart from SHUTDOWN, which must have arrived.
 const LINGER: Duration = Duration::from_millis(50);
 
 /// Nor does it wait longer than this for others then: they may have left in the same way. A PE that

@@ -24,7 +24,7 @@ impl Node {
                 self.fishing.fish = FishState::Resting;
             }
             FishState::BackingOff { until } if now >= until => {
-                self.fishing.fish = FishState::Resting
+                self.fishing.fish = FishState::Resting;
             }
             _ => {}
         }

@@ -32,8 +32,8 @@ pub enum LaneError {
     },
     /// This process may not open as many files as it must.
     #[error(
-        "out of file descriptors: RLIMIT_NOFILE is {limit}, which leaves {left}, and at least {needed} \
-         are needed. Raise it with `ulimit -n {enough}` (or more) before the start"
+        "out of file descriptors: RLIMIT_NOFILE is {limit}, which leaves {left}, and at least \
+         {needed} are needed. Raise it with `ulimit -n {enough}` (or more) before the start"
     )]
     Descriptors {
         /// The number of descriptors that the process may have.

@@ -117,7 +117,8 @@ mod tests {
         fn random_bytes_do_no_harm(inputs: Vec<Vec<u8>>) {
             let mut splitter = FrameSplitter::default();
             for bytes in inputs {
-                if splitter.split(&bytes, 1000, &mut |frame| assert!(frame.len() <= 1000)).is_err() {
+                let mut deliver = |frame: &[u8]| assert!(frame.len() <= 1000);
+                if splitter.split(&bytes, 1000, &mut deliver).is_err() {
                     break;
                 }
                 prop_assert!(splitter.partial.len() < PREFIX_BYTES + 1000);

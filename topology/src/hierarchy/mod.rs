@@ -17,7 +17,7 @@
 //! d(p, s) ≤ max(d(p, q), d(q, s))
 //! ```
 //!
-//! Three laws follow, and property tests hold all of them (`topology/tests/laws.rs`):
+//! Three laws follow, and property tests hold all of them (`topology/tests/all/laws.rs`):
 //!
 //! - Being at most `r` apart is an equivalence relation. So two balls of one radius are either
 //!   equal or disjoint.

@@ -71,8 +71,9 @@ pub(crate) fn run() -> Result<()> {
     let modules = tree.iter().filter(|file| file.is_rust()).map(|file| file.path.as_str());
     let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
     breaches.extend(check(&tree, &paths));
+    let code: Vec<_> = tree.iter().filter(|file| !file.is_markdown()).cloned().collect();
     breaches.extend(
-        crate::links::check(process::root(), &tree)
+        crate::links::check(process::root(), &code)
             .map_err(|error| Failure(format!("cannot read the Markdown files: {error}")))?,
     );
     for breach in &breaches {

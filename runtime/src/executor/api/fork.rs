@@ -14,6 +14,9 @@ use crate::executor::task::start::TakeBack;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
+/// The task of a [`Fork`], which its parent may take back.
+type ForkedTask<A, R> = Arc<dyn TakeBack<Processor, A, R>>;
+
 /// A task that waits for a thief until its parent [takes it back](Fork::take_back).
 ///
 /// This divides work without paying for it. The parent forks all parts but one, does that one, and
@@ -47,7 +50,7 @@ pub struct Fork<'pe, A, R> {
     /// Whether other threads can take the task.
     is_queued: bool,
     /// `None` once it has been taken back or found to be gone.
-    task: Option<Arc<dyn TakeBack<Processor, A, R>>>,
+    task: Option<ForkedTask<A, R>>,
 }
 
 impl<'pe, A, R> Fork<'pe, A, R> {
@@ -55,14 +58,14 @@ impl<'pe, A, R> Fork<'pe, A, R> {
         pe: &'pe Arc<Processor>,
         home: Pe,
         shelf: usize,
-        task: Arc<dyn TakeBack<Processor, A, R>>,
+        task: ForkedTask<A, R>,
         is_queued: bool,
     ) -> Self {
         Fork { pe, home, shelf, is_queued, task: Some(task) }
     }
 
     /// The argument, or the task if a thread has started it.
-    fn pull_back(&mut self) -> Option<Result<A, Arc<dyn TakeBack<Processor, A, R>>>> {
+    fn pull_back(&mut self) -> Option<Result<A, ForkedTask<A, R>>> {
         let task = self.task.take()?;
         if self.is_queued {
             let own = Arc::as_ptr(&task);

@@ -4,6 +4,7 @@ use super::leave::{Leave, Parting};
 use super::processor::Processor;
 use crate::executor::engine::failure::JobError;
 use crate::executor::engine::liveness::{DetectorStart, EventHandler};
+use crate::executor::engine::turn::Engine;
 use crate::executor::schedule::blocked::BlockedCheck;
 use crate::executor::schedule::threads::workers;
 use crate::executor::task::activity::Activity;
@@ -142,12 +143,12 @@ impl Processor {
                 break Leave::AfterFailures;
             }
             let turn = self.turn();
-            let released = self.engine().as_mut().is_none_or(|engine| engine.is_released());
+            let released = self.engine().as_mut().is_none_or(Engine::is_released);
             let is_late = Instant::now() >= deadline;
             if (released || is_late) && self.liveness.has_failures() {
                 break Leave::AfterFailures;
             }
-            let is_let_go = self.engine().as_ref().is_some_and(|engine| engine.is_let_go());
+            let is_let_go = self.engine().as_ref().is_some_and(Engine::is_let_go);
             if released {
                 break if is_let_go { Leave::Hasty } else { Leave::Orderly };
             }

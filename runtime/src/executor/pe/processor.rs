@@ -375,7 +375,7 @@ impl Processor {
     pub(crate) fn close(&self) {
         self.mpi_gate.seal();
         let engine = self.engine().take();
-        if let Some(link) = engine.as_ref().map(|engine| engine.link_counters()) {
+        if let Some(link) = engine.as_ref().map(Engine::link_counters) {
             tracing::debug!(pe = self.me.number(), ?link, "the port is closed");
             if link.corrupt > 0 {
                 tracing::warn!(pe = self.me.number(), "{} damaged frames came", link.corrupt);
@@ -386,7 +386,7 @@ impl Processor {
                 task.future.fill(Err(TaskError::ShuttingDown));
             }
         }
-        let futures = engine.into_iter().flat_map(|engine| engine.into_futures());
+        let futures = engine.into_iter().flat_map(Engine::into_futures);
         futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.guests.clear();
         self.queues.clear();

@@ -37,7 +37,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Arrive<Arrival<S>> for TaskCode<B, A> 
         match (unpacked, attach_handles(&pe)) {
             (Ok(argument), None) => self.begin(&pe, task, is_supervised, argument),
             (Ok(argument), Some(pending)) => {
-                delay_start(DelayedStart { pending, argument: Box::new(argument) })
+                delay_start(DelayedStart { pending, argument: Box::new(argument) });
             }
             (Err(error), _) => cannot_begin(&*pe, B::name(), task, error),
         }

@@ -139,7 +139,7 @@ pin_project_lite::pin_project! {
     /// drop(task); // it is not done, unless it has been
     /// # }
     /// ```
-    #[must_use = "a future does nothing by itself, and this one cancels what it holds when it is dropped"]
+    #[must_use = "a future does nothing by itself, and this one cancels what it holds when dropped"]
     pub struct AbortOnDrop<T> {
         // `None` once it has ended.
         #[pin]

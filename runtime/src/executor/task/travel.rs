@@ -99,13 +99,13 @@ pub(crate) fn take_delayed() -> Option<DelayedStart> {
 /// unless all are here.
 #[inline]
 pub(crate) fn attach_handles<S: Send + Sync + 'static>(site: &Arc<S>) -> Option<PendingValues> {
-    if HAS_FOUND.replace(false) { attach_all(site.clone()) } else { None }
+    if HAS_FOUND.replace(false) { attach_all(&(site.clone() as _)) } else { None }
 }
 
 #[cold]
-fn attach_all(site: Arc<dyn Any + Send + Sync>) -> Option<PendingValues> {
+fn attach_all(site: &Arc<dyn Any + Send + Sync>) -> Option<PendingValues> {
     let arrived = ARRIVED.take();
-    let coming: Vec<_> = arrived.into_iter().filter_map(|handle| handle.attach(&site)).collect();
+    let coming: Vec<_> = arrived.into_iter().filter_map(|handle| handle.attach(site)).collect();
     if coming.is_empty() {
         return None;
     }

@@ -241,8 +241,9 @@ proptest! {
             prop_assert!(list.contains(gone), "{gone} crashed and nobody noticed");
         }
         for machine in job.survivors() {
+            let is_expelled = list.contains(&machine.me);
             let expected =
-                if list.contains(&machine.me) { MembershipStatus::Expelled } else { MembershipStatus::Member };
+                if is_expelled { MembershipStatus::Expelled } else { MembershipStatus::Member };
             prop_assert_eq!(machine.status(), expected, "{}", machine.me);
             prop_assert!(machine.status() != MembershipStatus::Member || machine.dead() == list);
         }

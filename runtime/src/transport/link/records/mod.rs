@@ -174,7 +174,7 @@ pub(super) struct Records {
     /// The array that is arriving, and the message that waits for it.
     incoming: Option<(Vec<u8>, IncomingArray)>,
     /// Records about arrays that are still to be handled.
-    copy_records: VecDeque<CopyRecord>,
+    to_copy: VecDeque<CopyRecord>,
     /// The table by which arrays may be handed over.
     handoff: Option<Arc<ArrayHandoff>>,
 }
@@ -199,7 +199,7 @@ impl Records {
 
     /// Takes the oldest record about arrays that are copied.
     pub(super) fn take_copy_record(&mut self) -> Option<CopyRecord> {
-        self.copy_records.pop_front()
+        self.to_copy.pop_front()
     }
 
     #[cfg(test)]
@@ -287,10 +287,10 @@ impl Records {
             OFFER => {
                 let (offer, message) = Offer::split(record).ok_or(Malformed::Nonsense)?;
                 array_bytes(offer.bytes, bytes_max)?;
-                self.copy_records.push_back(CopyRecord::Offered(message.to_vec(), offer));
+                self.to_copy.push_back(CopyRecord::Offered(message.to_vec(), offer));
             }
-            FETCHED => self.copy_records.push_back(CopyRecord::Replied(OfferReply::Fetched)),
-            REFUSED => self.copy_records.push_back(CopyRecord::Replied(OfferReply::Refused)),
+            FETCHED => self.to_copy.push_back(CopyRecord::Replied(OfferReply::Fetched)),
+            REFUSED => self.to_copy.push_back(CopyRecord::Replied(OfferReply::Refused)),
             ANNOUNCEMENT => {
                 let (bytes, rest) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
                 let (alignment, message) = rest.split_first().ok_or(Malformed::Nonsense)?;
