@@ -40,8 +40,8 @@ pub enum TaskError {
     },
     /// The argument or the result could not be encoded, or could not be decoded by its receiver.
     #[error(
-        "the {what} cannot be sent to another PE: {reason} (serde's `skip_serializing_if`, `flatten`, \
-         `untagged` and `tag` do not work here; see `Portable`)"
+        "the {what} cannot be sent to another PE: {reason} (serde's `skip_serializing_if`, \
+         `flatten`, `untagged` and `tag` do not work here; see `Portable`)"
     )]
     Codec {
         /// Names the argument or the result, its task and its type.

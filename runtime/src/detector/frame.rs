@@ -163,7 +163,9 @@ mod tests {
         }
 
         #[test]
-        fn nothing_can_be_repeated_left_out_or_swapped(said in prop::collection::vec(notices(), 2..6)) {
+        fn nothing_can_be_repeated_left_out_or_swapped(
+            said in prop::collection::vec(notices(), 2..6),
+        ) {
             let [mine, theirs] = sessions();
             let frames: Vec<_> = stream_by_frame(&mine, &said);
             for wrong in [

@@ -19,8 +19,8 @@ use ultramarine_topology::Pe;
 const LINGER: Duration = Duration::from_millis(50);
 
 /// Nor does it wait longer than this for others then: they may have left in the same way. A PE that
-/// missed SHUTDOWN hears of the end from their goodbyes, and waits no longer either. (Else 42 of 3000
-/// simulated jobs ended late, with deaths at their ends, instead of 12.)
+/// missed SHUTDOWN hears of the end from their goodbyes, and waits no longer either. (Else 42 of
+/// 3000 simulated jobs ended late, with deaths at their ends, instead of 12.)
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// When a PE leaves. It belongs to the owner of the [`Node`], who knows the time and what has

@@ -74,8 +74,8 @@ pub(super) fn hint(error: &io::Error) -> String {
         Some(Errno::MFILE) => {
             let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
             format!(
-                ": out of file descriptors (RLIMIT_NOFILE is {limit}). Raise the limit with `ulimit -n` \
-                 before the start, or open fewer files at a time"
+                ": out of file descriptors (RLIMIT_NOFILE is {limit}). Raise the limit with \
+                 `ulimit -n` before the start, or open fewer files at a time"
             )
         }
         Some(Errno::NFILE) => {
