@@ -6,8 +6,8 @@ use std::time::Duration;
 use ultramarine_runtime::protocol::{Membership, MembershipStatus, Node, Phase};
 use ultramarine_topology::Pe;
 
-/// How long a PE lingers at the end of a job in which somebody has died, in nanoseconds: these are
-/// the runtime's `LINGER` and `LINGER_MAX`, in `executor/engine.rs`.
+/// How long a PE lingers at the end of a job after a death, in nanoseconds: these are
+/// the runtime's `LINGER` and `LINGER_MAX`, in `executor/engine/turn.rs`.
 const LINGER_NS: u64 = 50_000_000;
 const LINGER_MAX_NS: u64 = 500_000_000;
 
