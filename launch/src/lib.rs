@@ -30,8 +30,8 @@
 //!   names the cause. `?` makes an [`Error`] of any error.
 //! - **[`supervised`](Context::supervised) tasks survive the death of processes**: pass
 //!   `&cx.supervised()` instead of `&cx`. Any process but the first may die.
-//! - **Started without a launcher** a program is one PE with all cores; `ULTRAMARINE_PES=4` makes it
-//!   four PEs in one process. [`Options`] sets the same from the program, or from its flags.
+//! - **Started without a launcher** a program is one PE with all cores; `ULTRAMARINE_PES=4` makes
+//!   it four PEs in one process. [`Options`] sets the same from the program, or from its flags.
 //!
 //! # What you look for
 //!

@@ -35,8 +35,8 @@ pub(crate) enum RunError {
     TwoMpis { program: PathBuf, first: String, second: String },
     #[error(
         "there is no `{}`, which runs what this command needs under MPI: build it with the MPI in \
-         use (`MPICC=<its mpicc> cargo build --release -p ultramarine-probe`), and put it beside this \
-         command or let ULTRAMARINE_PROBE name it", .0.display()
+         use (`MPICC=<its mpicc> cargo build --release -p ultramarine-probe`), and put it beside \
+         this command or let ULTRAMARINE_PROBE name it", .0.display()
     )]
     NoProbe(PathBuf),
     #[error("ULTRAMARINE_PROBE names `{}`, which is no program: mend it, or unset it", .0.display())]

@@ -13,13 +13,13 @@ pub struct MembershipCase {
     pub root_may_crash: bool,
     /// How many paths break at most.
     pub cuts: u32,
-    /// How many times at most somebody is suspected though there is contact with it.
+    /// The most times that a PE is suspected although there is contact with it.
     pub doubts: u32,
-    /// How many times at most somebody is lost though there is contact with it.
+    /// The most times that a PE is lost although there is contact with it.
     pub slandered: u32,
     /// How many notices are lost at most.
     pub lost: u32,
-    /// Whether nobody listens to heartbeats, to see that the search notices.
+    /// Whether all PEs ignore heartbeats, to see that the search notices.
     pub deaf: bool,
     /// Which rule is left out, to see that the search notices.
     pub mutant: Option<MembershipMutant>,

@@ -1,4 +1,4 @@
-//! Who dies, and how the others come to know.
+//! Deaths and other faults, and how the other PEs notice them.
 
 use super::pe::SimulatedPe;
 use super::scenario::InjectedFault;
@@ -45,7 +45,7 @@ impl Simulation {
         }
     }
 
-    /// A PE is gone from one moment to the next.
+    /// A PE dies at once.
     pub(super) fn die(&mut self, pe: Pe) {
         if self.pes[pe.index()].is_some() {
             self.report.deaths += 1;
@@ -54,7 +54,7 @@ impl Simulation {
         }
     }
 
-    /// A PE leaves in order, and says so to those who watch it.
+    /// A PE leaves in order, and tells the PEs that watch it.
     pub(super) fn leave(&mut self, pe: Pe) {
         let Some(leaver) = &self.pes[pe.index()] else { return };
         let is_in_order = matches!(
@@ -102,7 +102,7 @@ impl Simulation {
         }
     }
 
-    /// Those with whom a PE shares a connection.
+    /// The PEs with which a PE shares a connection.
     fn partners(&self, me: Pe) -> Vec<Pe> {
         let Some(own) = &self.pes[me.index()] else { return Vec::new() };
         let own = own.neighbours(me);
@@ -174,7 +174,7 @@ impl Simulation {
         self.schedule(again, Event::See { by, whom, since });
     }
 
-    /// Something happens to the watch.
+    /// Handles an event of the detector.
     pub(super) fn watch(&mut self, event: Event) {
         match event {
             Event::Notice { from, to, notice } => {

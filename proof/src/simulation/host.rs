@@ -1,5 +1,5 @@
-//! What stands for the rest of a PE: its pool, its workers, its futures. As the runtime's executor
-//! does it, but for the threads.
+//! Stands for the rest of a PE: its pool, its workers, its futures. It works as the runtime's
+//! executor does, but without threads.
 
 use super::dice::Dice;
 use super::program::{GAVE_UP, Program, SpawnMode, SpawnPlace, TaskKind, TaskSpec};
@@ -12,7 +12,7 @@ use ultramarine_runtime::protocol::{
 };
 use ultramarine_topology::{Distance, Pe};
 
-/// What was lost more often than this may be taken for poison, when hardly anybody is left.
+/// A task that was lost more often than this may be taken for poison, when hardly any PE is left.
 const LOSSES_MIN: usize = 3;
 
 /// A future on the PE that spawned its task: which child of which running task it is.
@@ -92,7 +92,7 @@ pub(super) struct SimulatedHost {
     /// Futures whose tasks are elsewhere.
     futures: BTreeMap<u64, (FutureSlot, TaskSpec, SpawnMode)>,
     last_future: u64,
-    /// Of whom this PE has been told that they are dead.
+    /// The PEs that this one knows to be dead.
     pub(super) dead: BTreeSet<Pe>,
     pub(super) is_ending: bool,
     pub(super) effects: Vec<Effect>,
@@ -279,7 +279,7 @@ impl SimulatedHost {
         match running.origin {
             TaskOrigin::Main => {}
             TaskOrigin::Local(slot) => self.settle(slot, value),
-            // Nobody would hear it any more.
+            // No PE would read it any more.
             TaskOrigin::Guest(_) if self.is_ending => {}
             TaskOrigin::Guest(task) => {
                 let outcome = Ok(Bytes::from(value.to_le_bytes().to_vec()));
@@ -323,7 +323,7 @@ impl SimulatedHost {
                 self.given_up += 1;
                 self.settle(slot, GAVE_UP);
             }
-            // Nobody was left to run it alone: it might have been poison. Its parent tries again.
+            // No PE was left to run it alone: it might have been poison. Its parent tries again.
             Err(TaskError::GaveUp { with, .. }) if with.len() > LOSSES_MIN => {
                 self.wronged += 1;
                 self.spawn(

@@ -1,28 +1,28 @@
-//! Whole jobs, simulated: many PEs and tasks, nested supervision, deaths, delays. Everything in a
-//! run follows from its seed, so that the run can be had again, and every run must end with the
-//! right result.
+//! Simulates whole jobs: many PEs and tasks, nested supervision, deaths, delays. Everything in a
+//! run follows from its seed, so any run can be repeated. Every run must end with the right result.
 //!
-//! What is simulated is what is around the runtime's [`Node`] and [`Membership`]:
+//! The simulation adds what is around the runtime's [`Node`] and [`Membership`]:
 //!
 //! | file | what |
 //! |---|---|
 //! | `scenario` | the machine, the settings, and what goes wrong, drawn from the seed |
-//! | `program` | what the tasks do, and what they must come to |
-//! | `desk` | the rest of a PE: its pool, its workers, its futures (the runtime's executor) |
-//! | `processor` | a PE |
+//! | `program` | what the tasks do, and what their values must be |
+//! | `host` | the rest of a PE: its pool, its workers, its futures (the runtime's executor) |
+//! | `pe` | a PE |
 //! | `world` | time, and messages on their way (the runtime's transport) |
-//! | `paths` | what is cut between PEs that live |
-//! | `watch` | deaths, and how they are noticed (the runtime's detector) |
+//! | `broken_paths` | which paths between living PEs are cut, and when |
+//! | `detection` | deaths, and how they are noticed (the runtime's detector) |
+//! | `report` | what a run came to |
 //!
-//! Messages are late, now and then by a lot, but stay in order between two PEs, except that those
-//! with a value may be overtaken. None is lost between the living; what a PE has sent before it
-//! died arrives in part. PEs die with their hosts or without. They are stopped for a while, and
-//! slandered; paths between them are cut in one direction or both, for a while or for ever; for a
-//! while everything is overloaded. At most one living PE is expelled for each broken path and each
-//! slander, and nobody leaves a root that it reaches. Supervised tasks spawn supervised tasks and
-//! wait for them, some of them placed. What nobody supervises is spawned again by its parent when
-//! it is lost. Poison tasks kill the PE that runs them, and must be given up without harm to
-//! others.
+//! Messages are late, sometimes by a lot, but stay in order between two PEs, except that messages
+//! with a value may be overtaken. None is lost between living PEs; what a PE has sent before its
+//! death arrives in part. PEs die with their hosts or without. They are stopped for a while, or
+//! slandered (lost by another PE for no reason). Paths between them are cut in one direction or
+//! both, for a while or for ever; for a while everything is overloaded. At most one living PE is
+//! expelled for each broken path and each slander, and no PE leaves a root that it reaches.
+//! Supervised tasks spawn supervised tasks and wait for them; some of these are placed. A lost task
+//! that is not supervised is spawned again by its parent. Poison tasks kill the PE that runs them,
+//! and must be given up without harm to others.
 //!
 //! [`Node`]: ultramarine_runtime::protocol::Node
 //! [`Membership`]: ultramarine_runtime::protocol::Membership
@@ -41,7 +41,7 @@ pub use report::{RunReport, RunTotals, SimulatedRun};
 
 use ultramarine_runtime::protocol::supervision::SupervisionMutant;
 
-/// Simulates the job of this seed, and tells every event if asked to.
+/// Simulates the job of this seed. Prints every event if `is_verbose`.
 pub fn run(seed: u64, is_verbose: bool) -> SimulatedRun {
     run_mutant(seed, None, is_verbose)
 }

@@ -33,7 +33,7 @@ pub struct RunReport {
     pub late: u32,
     /// How many poison tasks were given up.
     pub poisons: u32,
-    /// How many others were given up, since hardly anybody was left.
+    /// How many others were given up, since hardly any PE was left.
     pub wronged: u32,
     /// How many copies of lost tasks were made.
     pub replicas: u64,
@@ -102,11 +102,11 @@ pub struct RunTotals {
     pub orphans: u64,
     /// How many poison tasks were given up.
     pub poisons: u64,
-    /// How many other tasks were given up, since hardly anybody was left.
+    /// How many other tasks were given up, since hardly any PE was left.
     pub wronged: u64,
-    /// In how many runs somebody waited for the end in vain, until its patience was over.
+    /// The number of runs in which a PE waited for the end until `shutdown_grace` was over.
     pub late: u64,
-    /// In how many runs somebody did not hear that the root had left in order.
+    /// The number of runs in which a PE did not hear that the root had left in order.
     pub unheard: u64,
 }
 
