@@ -39,7 +39,7 @@ pub(crate) enum RunError {
          this command or let ULTRAMARINE_PROBE name it", .0.display()
     )]
     NoProbe(PathBuf),
-    #[error("ULTRAMARINE_PROBE names `{}`, which is no program: mend it, or unset it", .0.display())]
+    #[error("ULTRAMARINE_PROBE names `{}`, which is no program: mend or unset it", .0.display())]
     NotTheProbe(PathBuf),
     #[error("{}: {source}", .path.display())]
     Io { path: PathBuf, source: std::io::Error },
