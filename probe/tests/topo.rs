@@ -2,21 +2,18 @@
 //! alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and
 //! pass).
 
-#[path = "../../launch/tests/common/mod.rs"]
-mod common;
-
-use common::command::{Ended, folder, run, scrubbed};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use ultramarine_testkit::{Ended, alone, folder, run};
 
 const PROBE: &str = env!("CARGO_BIN_EXE_ultramarine-probe");
 
 /// `ultramarine topo` with these flags, in an environment without launchers and settings.
 fn topo(flags: &str) -> Command {
-    let mut command = scrubbed(PROBE);
-    command.arg("topo").args(flags.split_whitespace());
+    let mut command = alone(PROBE, "topo");
+    command.args(flags.split_whitespace());
     command
 }
 
@@ -27,7 +24,7 @@ fn describe(flags: &str) -> Ended {
 /// The same under the launcher, on this many processes of one worker.
 #[cfg(feature = "mpi")]
 fn launched(processes: u32, flags: &str) -> Option<Ended> {
-    let mut command = common::command::launcher()?;
+    let mut command = ultramarine_testkit::launcher()?;
     command.args(["-n", &processes.to_string(), PROBE, "topo", "--threads", "1"]);
     Some(run(command.args(flags.split_whitespace())))
 }
@@ -63,7 +60,7 @@ job: 8 PEs, power 64, distance 1
 
 #[test]
 fn what_is_written_describes_the_same_job() {
-    let path = folder("round_trip").join("machine.toml");
+    let path = folder!("round_trip").join("machine.toml");
     let file = path.to_str().expect("UTF-8");
     let pattern = "--hosts nid000[098-101],login,x1c1s2b0n[1-3] --host-pattern";
     let drawn = describe(&format!("{pattern} * --write {file}"));
@@ -84,7 +81,7 @@ fn what_is_written_describes_the_same_job() {
 
 #[test]
 fn a_job_of_threads_writes_where_it_is() {
-    let path = folder("own_place").join("own.toml");
+    let path = folder!("own_place").join("own.toml");
     let file = path.to_str().expect("UTF-8");
     let first = describe(&format!("--pes 2 --threads 1 --no-latency --write {file}"));
     let again = describe(&format!("--pes 2 --threads 1 --no-latency --topology {file}"));
@@ -93,7 +90,7 @@ fn a_job_of_threads_writes_where_it_is() {
 
 #[test]
 fn a_file_that_is_there_is_kept_unless_forced() {
-    let path = folder("kept").join("machine.toml");
+    let path = folder!("kept").join("machine.toml");
     fs::write(&path, "mine").expect("a file");
     let flags = format!("--hosts n[1-2] --write {}", path.display());
     describe(&flags).fails_with("machine.toml exists already: give another name, or --force");
@@ -105,7 +102,7 @@ fn a_file_that_is_there_is_kept_unless_forced() {
 
 #[test]
 fn the_picture_names_everything_and_escapes_it() {
-    let folder = folder("picture");
+    let folder = folder!("picture");
     let (file, svg) = (folder.join("machine.toml"), folder.join("job.svg"));
     fs::write(
         &file,
@@ -188,7 +185,7 @@ fn machines_read_json() {
 
 #[test]
 fn what_cannot_be_is_refused_in_a_line() {
-    let folder = folder("refused");
+    let folder = folder!("refused");
     let file = folder.join("machine.toml");
     fs::write(&file, "[[hosts]]\nnames = \"n[1-2]\"\n").expect("a file");
     let many = format!("{}x[1-1048577]", "n1,");
@@ -244,7 +241,7 @@ fn a_described_job_takes_no_launcher() {
 #[cfg(feature = "mpi")]
 #[test]
 fn processes_measure_and_write_like_threads() {
-    let path = folder("processes").join("machine.toml");
+    let path = folder!("processes").join("machine.toml");
     let flags = format!("--json --write {}", path.display());
     let Some(ended) = launched(4, &flags) else { return };
     let report = ended.report();
@@ -285,7 +282,7 @@ fn a_few_bytes_for_each_process_are_told_to_all_and_connections_grow_with_the_lo
 #[cfg(feature = "mpi")]
 fn a_wrong_flag_of_one_process_ends_all_at_once() {
     for wrong_first in [true, false] {
-        let Some(mut command) = common::command::launcher() else { return };
+        let Some(mut command) = ultramarine_testkit::launcher() else { return };
         let mut parts = [("3", "--json"), ("1", "--no-such-flag")];
         if wrong_first {
             parts.reverse();

@@ -51,6 +51,14 @@ impl Ended {
         assert!(self.succeeded().contains("all is well"), "{}\n{}", self.out, self.err);
     }
 
+    /// What a command said on the single line of its standard error, having refused its input.
+    #[track_caller]
+    pub fn refuses(&self) -> String {
+        assert_eq!(self.code, Some(1), "{}{}", self.out, self.err);
+        assert_eq!(self.err.lines().count(), 1, "one line is enough:\n{}", self.err);
+        self.err.strip_prefix("Error: ").expect("it is called an error").trim_end().to_owned()
+    }
+
     /// It failed, and its standard error has this text.
     #[track_caller]
     pub fn fails_with(&self, text: &str) {

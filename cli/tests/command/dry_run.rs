@@ -14,7 +14,7 @@ fn with_both(test: &str) -> Stage {
 /// The line, with the folder of the stand-ins left out.
 fn line(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
     let mut command = stage.ultramarine(&format!("run --dry-run {arguments}"));
-    let line = run(command.envs(variables.iter().copied())).succeeds();
+    let line = run(command.envs(variables.iter().copied())).succeeded().to_owned();
     let line = line.replace(&format!("{}/", stage.bin().display()), "");
     line.strip_suffix('\n').expect("a line").to_owned()
 }
@@ -157,7 +157,7 @@ fn the_mpiexec_that_was_installed_with_the_library_comes_first() {
     let shown = |variables: &[(&str, &str)]| {
         let mut command = stage.ultramarine(&format!("run -n 2 --dry-run {program}"));
         command.env("PATH", elsewhere.bin()).envs(variables.iter().copied());
-        run(&mut command).succeeds()
+        run(&mut command).succeeded().to_owned()
     };
     let own = stage.bin().join("mpiexec.hydra").display().to_string();
     assert_eq!(shown(&[]), format!("{own} -n 2 {program}\n"));

@@ -1,37 +1,15 @@
 //! Running the command, and stand-ins for programs and launchers where their command lines matter.
 
-use crate::launcher::finish;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::{Duration, Instant};
-pub(crate) use ultramarine_testkit::scrub;
+use ultramarine_testkit::finish;
+pub(crate) use ultramarine_testkit::{Ended, scrub};
 
 /// The longest that the command may run; reached only when the test fails.
 const PATIENCE: Duration = Duration::from_mins(3);
-
-/// How the command ended.
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
-impl Ended {
-    /// What it printed, if it succeeded.
-    pub(crate) fn succeeds(self) -> String {
-        assert_eq!(self.code, Some(0), "{}{}", self.out, self.err);
-        self.out
-    }
-
-    /// What it said on a single line, having failed.
-    pub(crate) fn refuses(self) -> String {
-        assert_eq!(self.code, Some(1), "{}{}", self.out, self.err);
-        assert_eq!(self.err.lines().count(), 1, "one line is enough:\n{}", self.err);
-        self.err.strip_prefix("Error: ").expect("it is called an error").trim_end().to_owned()
-    }
-}
 
 /// The command with these arguments, in an environment without launchers and settings.
 pub(crate) fn ultramarine<A: AsRef<OsStr>>(arguments: &[A]) -> Command {
@@ -42,9 +20,7 @@ pub(crate) fn ultramarine<A: AsRef<OsStr>>(arguments: &[A]) -> Command {
 
 /// Runs it to its end.
 pub(crate) fn run(command: &mut Command) -> Ended {
-    let Output { status, stdout, stderr } = finish(command, PATIENCE);
-    let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    Ended { code: status.code(), out, err }
+    finish(command, PATIENCE).into()
 }
 
 /// What launchers of the two families say of themselves.

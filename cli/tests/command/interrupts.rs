@@ -77,7 +77,7 @@ fn what_is_ignored_stays_ignored() {
             None => shell.env_remove(name),
         };
     }
-    let said = run(&mut shell).succeeds();
+    let said = run(&mut shell).succeeded().to_owned();
     let mask = said.trim().strip_prefix("SigIgn:").expect("it is the line").trim();
     let mask = u64::from_str_radix(mask, 16).expect("a mask");
     let is_ignored = |signal: Signal| mask >> (signal.as_raw() - 1) & 1 == 1;

@@ -9,15 +9,14 @@
 //! | `real` | jobs under the launcher that `MPIEXEC_FOR_TESTS` names |
 //! | `doctor` | what the doctor finds, with good launchers and bad ones |
 //! | `topo` | what is handed to the probe, and what is said if it is not there |
+//! | `binding` | what processes are bound to |
 //! | `papers` | completions and manual pages |
 
+mod binding;
 mod doctor;
 mod dry_run;
 mod harness;
 mod interrupts;
-#[path = "../../../launch/tests/common/launcher.rs"]
-#[allow(dead_code, reason = "it is shared with other tests")]
-mod launcher;
 mod papers;
 mod real;
 mod refusals;

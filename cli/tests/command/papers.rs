@@ -9,7 +9,7 @@ const SUBCOMMANDS: [&str; 5] = ["run", "doctor", "topo", "completions", "man"];
 #[test]
 fn every_shell_gets_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = run(&mut ultramarine(&["completions", shell])).succeeds();
+        let script = run(&mut ultramarine(&["completions", shell])).succeeded().to_owned();
         for word in SUBCOMMANDS.into_iter().chain(["per-host", "dry-run"]) {
             assert!(script.contains(word), "{shell}: {word}");
         }
@@ -22,7 +22,7 @@ fn every_shell_gets_completions() {
 #[test]
 fn bash_accepts_its_completions() {
     let stage = Stage::new("completions");
-    let script = run(&mut ultramarine(&["completions", "bash"])).succeeds();
+    let script = run(&mut ultramarine(&["completions", "bash"])).succeeded().to_owned();
     let file = stage.bin().join("script");
     std::fs::write(&file, script).expect("the folder is our own");
     match Command::new("bash").arg("-n").arg(&file).output() {
@@ -35,11 +35,11 @@ fn bash_accepts_its_completions() {
 
 #[test]
 fn there_is_a_page_for_the_command_and_each_subcommand() {
-    let page = run(&mut ultramarine(&["man"])).succeeds();
+    let page = run(&mut ultramarine(&["man"])).succeeded().to_owned();
     assert!(title(&page).starts_with(".TH ultramarine 1"), "{page}");
     let stage = Stage::new("man");
     let folder = stage.bin().join("new/man1");
-    run(&mut ultramarine(&["man".as_ref(), "--dir".as_ref(), folder.as_os_str()])).succeeds();
+    run(&mut ultramarine(&["man".as_ref(), "--dir".as_ref(), folder.as_os_str()])).succeeded();
     let mut files: Vec<_> =
         std::fs::read_dir(&folder).expect("it was made").filter_map(Result::ok).collect();
     files.sort_by_key(std::fs::DirEntry::path);

@@ -3,14 +3,11 @@
 
 use crate::harness::{run, scrub, ultramarine};
 use std::process::Command;
+use ultramarine_testkit::launcher_name;
 
 /// The launcher that belongs to this build, if there is one.
 pub(crate) fn launcher() -> Option<String> {
-    let launcher = std::env::var("MPIEXEC_FOR_TESTS").ok().filter(|name| !name.is_empty());
-    if launcher.is_none() {
-        println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
-    }
-    launcher
+    Some(launcher_name()?.into_string().expect("its name is text"))
 }
 
 /// The command under test, starting jobs with this launcher.
@@ -24,7 +21,7 @@ fn with(launcher: &str, arguments: &str) -> Command {
 #[test]
 fn a_program_beside_the_command_is_one_job() {
     let Some(launcher) = launcher() else { return };
-    let out = run(&mut with(&launcher, "run -n 3 ultramarine topo")).succeeds();
+    let out = run(&mut with(&launcher, "run -n 3 ultramarine topo")).succeeded().to_owned();
     assert!(out.contains("3 PEs"), "{out}");
     assert_eq!(out.matches("job at").count(), 1, "{out}");
 }
@@ -37,7 +34,7 @@ fn more_processes_than_cores_share_them() {
     let mut command = with(&launcher, &format!("run -n {more} ultramarine topo"));
     // Only the command says so.
     command.env_remove("OMPI_MCA_rmaps_base_oversubscribe");
-    let out = run(&mut command).succeeds();
+    let out = run(&mut command).succeeded().to_owned();
     assert!(out.contains(&format!("{more} PEs")), "{out}");
 }
 
@@ -46,7 +43,7 @@ fn a_killed_process_does_not_end_the_job() {
     let Some(launcher) = launcher() else { return };
     let program = "ultramarine-probe deaths --kill-at 0.1,0.3";
     let ended = run(&mut with(&launcher, &format!("run -n 4 {program}")));
-    let out = ended.succeeds();
+    let out = ended.succeeded().to_owned();
     assert!(out.contains(r#""right":true"#), "{out}");
 }
 
@@ -64,7 +61,7 @@ fn the_launcher_is_found_without_being_named() {
         return;
     }
     let mut command = ultramarine(&["run", "-n", "2", "ultramarine", "topo"]);
-    let out = run(&mut command).succeeds();
+    let out = run(&mut command).succeeded().to_owned();
     assert!(out.contains("2 PEs"), "{out}");
 }
 
@@ -73,7 +70,9 @@ fn worlds_of_one_are_noticed() {
     if launcher().is_none() {
         return;
     }
-    let own = run(&mut ultramarine(&["run", "-n", "2", "--dry-run", "ultramarine"])).succeeds();
+    let own = run(&mut ultramarine(&["run", "-n", "2", "--dry-run", "ultramarine"]))
+        .succeeded()
+        .to_owned();
     let (other, variable, plugin) = if own.contains("--bind-to none") {
         ("mpiexec.mpich", "PMI_SIZE", "pmix")
     } else {

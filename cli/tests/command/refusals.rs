@@ -211,7 +211,7 @@ fn a_host_without_an_address() {
              name service has"
         );
     }
-    run(&mut stage.ultramarine(&format!("run --dry-run {arguments} of_mpich"))).succeeds();
+    run(&mut stage.ultramarine(&format!("run --dry-run {arguments} of_mpich"))).succeeded();
     let ended = run(&mut stage.ultramarine("run -n 2 --hosts localhost of_mpich"));
     assert_eq!(ended.code, Some(7), "the launcher is started: {}", ended.err);
 }

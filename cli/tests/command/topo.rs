@@ -8,7 +8,7 @@ fn the_probe_gets_the_arguments_as_they_are() {
     let probe = stage.script("probe", "printf '<%s>' \"$@\"");
     let mut command = stage.ultramarine("topo --hosts r1n[1-2] --per-host 2");
     let ended = run(command.env("ULTRAMARINE_PROBE", probe));
-    assert_eq!(ended.succeeds(), "<topo><--hosts><r1n[1-2]><--per-host><2>");
+    assert_eq!(ended.succeeded().to_owned(), "<topo><--hosts><r1n[1-2]><--per-host><2>");
 }
 
 #[test]

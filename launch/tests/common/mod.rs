@@ -1,9 +1,8 @@
 //! What tests of whole jobs share.
-#![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub(crate) mod alone;
 pub(crate) mod cluster;
-pub(crate) mod command;
 pub(crate) mod launcher;
 
 use std::time::{Duration, Instant};

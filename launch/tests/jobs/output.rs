@@ -1,6 +1,5 @@
 //! Jobs whose standard error cannot be written: they end as they would if it could.
 
-use crate::common::command::{folder, scrubbed};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -8,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
-use ultramarine_testkit::{finish, launcher, program, scrub};
+use ultramarine_testkit::{alone, finish, folder, launcher, program, scrub};
 
 const PATIENCE: Duration = Duration::from_secs(50);
 
@@ -23,7 +22,7 @@ const WRONG: [(&str, &str); 4] = [
 /// A pipe with a name.
 fn fifo(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
-    let made = scrubbed("mkfifo").arg(&path).status().expect("mkfifo");
+    let made = alone("mkfifo", "").arg(&path).status().expect("mkfifo");
     assert!(made.success());
     path
 }
@@ -51,7 +50,7 @@ fn behind(shell: &str, program: &str) -> Vec<OsString> {
 /// Runs a program with two PEs, as threads of a process, and as two processes where there is a
 /// launcher. Returns how each ended.
 fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str, Output)> {
-    let folder = folder(test);
+    let folder = folder!(test);
     let (fifo, stuck) = (fifo(&folder, "fifo"), fifo(&folder, "stuck"));
     let _open = stuff(&stuck);
     let variables: [(&str, &OsStr); 5] = [

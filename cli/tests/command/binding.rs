@@ -1,21 +1,14 @@
 //! Jobs whose processes are to be bound, and whether they are: on the cores of this machine, under
 //! the launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 
-#[path = "../../launch/tests/common/command.rs"]
-#[allow(dead_code, reason = "it is shared with other tests")]
-mod command;
-#[path = "../../launch/tests/common/launcher.rs"]
-#[allow(dead_code, reason = "it is shared with other tests")]
-mod launcher;
-
-use command::{Ended, folder, run, scrubbed};
 use std::os::unix::fs::PermissionsExt as _;
+use ultramarine_testkit::{Ended, alone, folder, launcher, run};
 
 const ULTRAMARINE: &str = env!("CARGO_BIN_EXE_ultramarine");
 
 /// A job of this many processes, which the launcher binds to that, and which are to have that each.
 fn job(processes: u32, bound_to: &str, asked: &str) -> Option<Ended> {
-    let mut command = command::launcher()?;
+    let mut command = launcher()?;
     command.args(["-n", &processes.to_string(), "--bind-to", bound_to]);
     command.args([ULTRAMARINE, "topo", "--no-latency", "--threads", "1"]);
     Some(run(command.env("ULTRAMARINE_BIND", asked)))
@@ -76,8 +69,8 @@ fn a_word_that_is_no_binding_is_refused() {
 
 /// `ultramarine run`, by a launcher that shows what it is told rather than start anything.
 fn told(flags: &str) -> Option<Ended> {
-    let real = command::launcher()?;
-    let folder = folder("binding");
+    let real = launcher()?;
+    let folder = folder!("binding");
     let stand_in = folder.join("mpiexec");
     let text = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && exec '{}' --version\n\
@@ -87,7 +80,7 @@ fn told(flags: &str) -> Option<Ended> {
     std::fs::write(&stand_in, text).expect("the folder is ours");
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&stand_in, mode).expect("the file is ours");
-    let mut command = scrubbed(ULTRAMARINE);
+    let mut command = alone(ULTRAMARINE, "");
     command.arg("run").args(flags.split_whitespace()).args([ULTRAMARINE, "topo"]);
     Some(run(command.env("MPIEXEC", stand_in)))
 }
