@@ -76,8 +76,8 @@ pub enum TaskError {
     /// Every copy of a supervised task was lost with the PE that it was on. The task itself may be
     /// what kills its hosts.
     #[error(
-        "the task `{task}` was given up after {} PEs had died with copies of it, {}: either it kills the \
-         processes that run it, or the job needs more processes and a larger `max_replicas`",
+        "the task `{task}` was given up after {} PEs had died with copies of it, {}: either it \
+         kills the processes that run it, or the job needs more processes and a larger `max_replicas`",
         .with.len(),
         .with.iter().map(Pe::to_string).collect::<Vec<_>>().join(", ")
     )]
