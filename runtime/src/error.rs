@@ -77,7 +77,8 @@ pub enum TaskError {
     /// what kills its hosts.
     #[error(
         "the task `{task}` was given up after {} PEs had died with copies of it, {}: either it \
-         kills the processes that run it, or the job needs more processes and a larger `max_replicas`",
+         kills the processes that run it, or the job needs more processes and a larger \
+         `max_replicas`",
         .with.len(),
         .with.iter().map(Pe::to_string).collect::<Vec<_>>().join(", ")
     )]
