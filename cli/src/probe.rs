@@ -1,7 +1,7 @@
 //! Where the program is that must run under MPI, `ultramarine-probe`: it is built once for each
 //! MPI, with that MPI's `MPICC`.
 
-use crate::run::RunError;
+use crate::run::error::RunError;
 use crate::run::program::is_program;
 use std::path::{Path, PathBuf};
 use ultramarine_environment::variables;

@@ -14,7 +14,7 @@
 
 pub(crate) mod allocation;
 mod command_line;
-mod error;
+pub(crate) mod error;
 mod family;
 pub(crate) mod launcher;
 pub(crate) mod layout;
