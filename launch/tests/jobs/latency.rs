@@ -2,7 +2,9 @@
 
 use ultramarine::latency::{self, PAIRS_MAX, ROUND_TRIPS_MAX};
 use ultramarine::{Context, Options, Place};
-use ultramarine_testkit::{bounded, program, racks};
+#[cfg(feature = "mpi")]
+use ultramarine_testkit::program;
+use ultramarine_testkit::{bounded, racks};
 
 #[test]
 fn every_distance_that_occurs_is_measured_and_no_other() {
