@@ -33,10 +33,7 @@ fn a_probe_that_is_not_there_is_said_with_how_it_is_built() {
     assert!(text.contains("/ultramarine-probe`, which") && text.contains(hint), "{text}");
     let mut named = stage.ultramarine("topo");
     let text = run(named.env("ULTRAMARINE_PROBE", "/no/such")).refuses();
-    assert_eq!(
-        text,
-        "ULTRAMARINE_PROBE names `/no/such`, which is no program: mend it, or unset it"
-    );
+    assert_eq!(text, "ULTRAMARINE_PROBE names `/no/such`, which is no program: mend or unset it");
 }
 
 /// One that no host has.

@@ -286,9 +286,10 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
         let ended = run(add);
         assert!(ended.is_success, "{}", ended.err);
     }
+    let probe = beside_the_tests("ultramarine-probe");
     let start = |choice: &str, words: &[&str]| {
         let mut srun = cluster.srun(1);
-        srun.env("ULTRAMARINE_INTERFACE", choice).arg(the_command()).args(words);
+        srun.env("ULTRAMARINE_INTERFACE", choice).arg(&probe).args(words);
         run(srun)
     };
     let chosen = "10.88.0.0/16";
@@ -297,8 +298,7 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
         let line = format!("TCP connections: over eth0 {address}/16");
         assert!(is_success && out.contains(&line), "`{choice}`: {out}{err}");
     }
-    let Ended { is_success, out, err, .. } =
-        start(chosen, &["probe", "deaths", "--kill-at", "0.2"]);
+    let Ended { is_success, out, err, .. } = start(chosen, &["deaths", "--kill-at", "0.2"]);
     assert!(is_success && out.contains(r#"{"dead":1,"right":true}"#), "{out}{err}");
     // Only one host has it.
     let ended = start("10.77.1.0/31", &["topo"]);
