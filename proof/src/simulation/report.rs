@@ -136,7 +136,7 @@ impl Display for RunTotals {
         writeln!(f, "{pes} PEs: {deaths} died, {expelled} were expelled")?;
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
-        writeln!(f, "{poisons} poison tasks given up, and {wronged} others when nobody was left")?;
+        writeln!(f, "{poisons} poison tasks given up, and {wronged} others when no PE was left")?;
         let RunTotals { late, unheard, .. } = self;
         write!(f, "{late} runs ended late, {unheard} with a goodbye of the root unheard")
     }

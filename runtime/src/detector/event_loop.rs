@@ -351,7 +351,7 @@ impl EventLoop {
         }
     }
 
-    /// Closes handshakes that take too long and connections that nobody uses, and forgets PEs about
+    /// Closes handshakes that take too long and connections that no PE uses, and forgets PEs about
     /// which there is nothing to remember.
     fn clean_up(&mut self) {
         let now = self.now();

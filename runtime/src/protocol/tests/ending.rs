@@ -1,7 +1,7 @@
 //! How a job ends.
 
 use super::world::{World, chooser, pe, settings};
-use crate::protocol::{Message, Phase};
+use crate::protocol::{Leaving, Message, Phase};
 use std::time::Duration;
 use ultramarine_topology::{Distance, Topology};
 
@@ -138,4 +138,32 @@ fn a_failure_reaches_the_root() {
     world.end();
     world.handle(0, 4, failed("the job is ending, it says"));
     assert_eq!(world.seats[0].failures.len(), 1, "what is ending need not be ended");
+}
+
+/// What a PE has waited for, in milliseconds since the job ended there, when it may go. It is never
+/// idle: others acknowledge nothing, but for SHUTDOWN if `has_reached`.
+fn leaves_after(goodbye_at: Option<u64>, has_failures: bool, has_reached: bool) -> Option<u64> {
+    let mut world = World::new(Topology::flat(4), &settings(), 1);
+    if has_failures {
+        world.mark_dead(1, 3);
+    }
+    let (node, seat, mut leaving) = (&mut world.nodes[1], &mut world.seats[1], Leaving::default());
+    node.end(seat);
+    (0..10_000).find(|ms| {
+        let now = Duration::from_millis(*ms);
+        if goodbye_at == Some(*ms) {
+            leaving.hear_goodbye(now);
+        }
+        leaving.proceed(node, now, false, |_| has_reached, seat);
+        leaving.may_go(node, false)
+    })
+}
+
+#[test]
+fn a_pe_waits_for_others_until_one_has_died_or_left() {
+    assert_eq!(leaves_after(None, false, true), None, "all may still answer");
+    assert_eq!(leaves_after(None, true, true), Some(50), "SHUTDOWN has arrived");
+    assert_eq!(leaves_after(None, true, false), Some(500));
+    assert_eq!(leaves_after(Some(700), false, false), Some(1200), "after a goodbye");
+    assert_eq!(leaves_after(Some(700), true, false), Some(500), "a death is enough");
 }
