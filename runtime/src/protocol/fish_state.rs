@@ -5,6 +5,9 @@ use super::settings::FishingSettings;
 use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
+/// An answer is awaited for at most this many times `fish_deadline`.
+pub(super) const DEADLINE_GROWTH_MAX: u32 = 16;
+
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fishing {
@@ -17,6 +20,8 @@ pub(super) struct Fishing {
     pub(super) search_radius: usize,
     /// The longest wait after the next NOWORK.
     pub(super) delay: Duration,
+    /// How long the answer to the next FISH is awaited.
+    pub(super) deadline: Duration,
     /// How much this PE needed work when it cast the last FISH.
     pub(super) need_sent: Need,
     /// Since the last success the PE has not yet cut a wait short because its need grew.
@@ -41,9 +46,22 @@ impl Fishing {
             serial: 0,
             search_radius: nearest_company(topology, me),
             delay: settings.min_fish_delay,
+            deadline: settings.fish_deadline,
             need_sent: Need::Ahead,
             may_ask_anew: true,
         }
+    }
+
+    /// No answer came in time. The next one is awaited for twice as long, as far as that goes: the
+    /// network may be slow, and more FISHes would make it slower.
+    pub(super) fn give_up_fish(&mut self, settings: &FishingSettings) {
+        self.fish = FishState::Resting;
+        self.deadline = (self.deadline * 2).min(settings.fish_deadline * DEADLINE_GROWTH_MAX);
+    }
+
+    /// The answer came.
+    pub(super) fn note_answer(&mut self, settings: &FishingSettings) {
+        self.deadline = settings.fish_deadline;
     }
 
     /// Notes how much this PE needs work now. FISHes that are cast ahead of time mostly find

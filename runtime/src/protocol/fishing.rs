@@ -21,7 +21,7 @@ impl Node {
         match self.fishing.fish {
             FishState::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
-                self.fishing.fish = FishState::Resting;
+                self.fishing.give_up_fish(&self.settings.fishing);
             }
             FishState::BackingOff { until } if now >= until => {
                 self.fishing.fish = FishState::Resting;
@@ -46,8 +46,7 @@ impl Node {
         let Some(victim) = self.find_victim(host) else { return };
         self.fishing.serial += 1;
         self.fishing.need_sent = self.fishing.need;
-        self.fishing.fish =
-            FishState::Out { at: now, until: now + self.settings.fishing.fish_deadline };
+        self.fishing.fish = FishState::Out { at: now, until: now + self.fishing.deadline };
         self.statistics.at(self.topology.distance(self.me, victim)).fishes += 1;
         let (thief, serial, hops_left) =
             (self.me, self.fishing.serial, self.settings.fishing.max_hops);
@@ -95,10 +94,14 @@ impl Node {
     /// that is being divided only the largest part.
     fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
         let queued = host.queued();
-        let is_starving = fish.need >= Need::Starving;
-        // A worker here that has nothing to do is about to take what is there.
-        let last = is_starving && self.fishing.need == Need::Ahead;
-        let kept = if last { 0 } else { self.settings.fishing.min_sched };
+        let min_sched = self.settings.fishing.min_sched;
+        let kept = match self.fishing.need {
+            Need::Ahead if fish.need >= Need::Starving => 0,
+            Need::Ahead => min_sched,
+            // A worker here that has nothing to do is about to take what is there. (Or two PEs
+            // without work steal the same task from each other, for ever if `min_sched` is 0.)
+            Need::Starving | Need::Idle => min_sched.max(1),
+        };
         let wanted = fair(queued, fish).min(queued.saturating_sub(kept));
         let distance = self.topology.distance(self.me, fish.thief);
         let mut is_enough = false;
@@ -191,6 +194,7 @@ impl Node {
             self.fishing.search_radius = nearest_company(&self.topology, self.me);
             self.fishing.delay = self.settings.fishing.min_fish_delay;
             self.fishing.may_ask_anew = true;
+            self.fishing.note_answer(&self.settings.fishing);
         }
     }
 
@@ -248,6 +252,7 @@ impl Node {
         let span = self.fishing.delay.saturating_sub(least).as_nanos() as u64;
         let wait = least + Duration::from_nanos(host.random() % (span + 1));
         self.fishing.fish = FishState::BackingOff { until: now + wait };
+        self.fishing.note_answer(&self.settings.fishing);
         self.fishing.delay = (self.fishing.delay * 2).min(most.max(least));
         self.reach_further();
     }

@@ -240,6 +240,40 @@ fn a_lost_fish_is_given_up_at_its_deadline() {
 }
 
 #[test]
+fn a_fish_that_is_not_answered_makes_the_pe_wait_longer_for_the_next_answer() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let cast = |world: &mut World| {
+        let due = world.tick(0, true).expect("it waits");
+        let (_, fish) = world.catch_fish();
+        (fish, due.saturating_sub(std::mem::replace(&mut world.now, due)))
+    };
+    let deadline = settings().fish_deadline;
+    for factor in [1, 2, 4, 8, 16, 16] {
+        assert_eq!(cast(&mut world).1, factor * deadline);
+    }
+    let (fish, _) = cast(&mut world);
+    world.handle(0, 1, Message::NoWork { serial: fish.serial });
+    world.now = world.tick(0, true).expect("it waits");
+    assert_eq!(cast(&mut world).1, deadline, "there was an answer");
+}
+
+#[test]
+fn a_pe_that_lacks_work_keeps_its_only_task() {
+    let settings = FishingSettings { min_sched: 0, ..settings() };
+    for (starving, given) in [(true, 0), (false, 1)] {
+        let mut world = World::new(Topology::flat(2), &settings, 1);
+        world.spawn(1, Distance::ONE, 0);
+        world.tick(1, starving);
+        world.flying.clear();
+        world.tick(0, true);
+        let (_, fish) = world.catch_fish();
+        world.handle(1, 0, Message::Fish(fish));
+        world.deliver_all(|flying| flying - 1);
+        assert_eq!(world.queued(0), given, "starving: {starving}");
+    }
+}
+
+#[test]
 fn a_late_schedule_is_still_taken_and_ends_no_other_fish() {
     let mut world = World::new(Topology::flat(2), &settings(), 1);
     let task = world.spawn(1, Distance::ONE, 0);
@@ -254,7 +288,7 @@ fn a_late_schedule_is_still_taken_and_ends_no_other_fish() {
     assert_eq!(world.nodes[0].statistics().steal_latency.count(), 0, "not the latency of any");
 
     let due = world.tick(0, true);
-    assert_eq!(due, Some(2 * settings().fish_deadline), "the second FISH is still waited for");
+    assert_eq!(due, Some(3 * settings().fish_deadline), "the second FISH is still waited for");
     world.handle(0, 1, Message::NoWork { serial: second.serial });
     assert!(world.tick(0, true) < due);
 }

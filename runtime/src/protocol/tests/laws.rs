@@ -1,6 +1,7 @@
 //! What holds whatever happens, in whichever order.
 
 use super::world::{Letter, World, eight, pe, settings};
+use crate::protocol::fish_state::DEADLINE_GROWTH_MAX;
 use crate::protocol::{FishingSettings, Message, TaskId};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -89,8 +90,8 @@ impl Run {
         Ok(())
     }
 
-    /// A PE that could use work is never without a FISH for longer than the deadline: it is due
-    /// again by then.
+    /// A PE that could use work is never without a FISH for longer than the longest deadline: it is
+    /// due again by then.
     fn tick(&mut self, at: u32, starving: bool) -> Result<(), TestCaseError> {
         let wants = self.world.queued(at) <= settings().max_fish;
         let due = self.world.tick(at, starving);
@@ -124,7 +125,8 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let settings = FishingSettings { fish_deadline: Duration::from_millis(1), ..settings() };
-        let deadline = settings.fish_deadline.max(settings.max_fish_delay);
+        let deadline = settings.fish_deadline * DEADLINE_GROWTH_MAX;
+        let deadline = deadline.max(settings.max_fish_delay);
         let world = World::new(eight(), &settings, seed);
         let (spawned, executed) = (HashMap::new(), HashMap::new());
         let mut run = Run { world, spawned, executed, deadline };
