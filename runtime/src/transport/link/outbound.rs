@@ -10,8 +10,9 @@
 //! can be sent again in frames of another.
 //!
 //! Messages are appended to the stream as they come. A large array is appended piece by piece, each
-//! when most of the last has been sent, so that no message waits behind the whole array. The array
-//! is never copied: a piece refers to it.
+//! when most of the last has been sent, so that no message waits behind the whole array. If
+//! messages come faster than the peer takes them, a piece follows each piece's worth of messages,
+//! so that no array waits for ever. The array is never copied: a piece refers to it.
 
 use super::buffers::Buffers;
 use super::offers::Offers;
@@ -48,6 +49,8 @@ pub(super) struct Outbound {
     sent_max: u64,
     /// The end of the segments.
     appended: u64,
+    /// Where the last piece ends.
+    last_piece_end: u64,
     /// The peer has given credit up to this position; see `credit.rs`.
     limit: u64,
     /// One frame may be in flight without any credit.
@@ -161,7 +164,12 @@ impl Outbound {
         buffers: &mut Buffers,
     ) {
         match array {
-            None => self.append(buffers, |stream| records::write_message(stream, message)),
+            None => {
+                self.append(buffers, |stream| records::write_message(stream, message));
+                if self.appended - self.last_piece_end >= PIECE_BYTES_MAX as u64 {
+                    self.append_piece(buffers);
+                }
+            }
             Some((array, ArrayRoute::Handoff(handoff))) => {
                 let number = handoff.put(array.clone());
                 self.append(buffers, |stream| records::write_handed_over(stream, message, number));
@@ -226,27 +234,31 @@ impl Outbound {
 
     /// Appends pieces of arrays, as many as can be sent soon.
     fn append_pieces(&mut self, buffers: &mut Buffers) {
-        while self.appended - self.sent < self.frame_bytes as u64
-            && let Some(QueuedArray { mut message, array, appended }) = self.waiting.pop_front()
-        {
-            if let Some(message) = message.take() {
-                self.append(buffers, |stream| {
-                    records::write_announcement(stream, &message, &array);
-                });
-            }
-            let bytes = PIECE_BYTES_MAX.min(array.bytes().len() - appended);
-            let (prefix, range) = (records::piece_prefix(bytes), appended..appended + bytes);
-            let appended = range.end;
-            if bytes > 0 {
-                let content = SegmentContent::Piece { prefix, array: array.clone(), range };
-                self.segments.push_back(StreamSegment { start: self.appended, content });
-                self.appended += (PREFIX_BYTES + bytes) as u64;
-                self.waiting_bytes -= bytes;
-            }
-            if appended < array.bytes().len() {
-                self.waiting.push_front(QueuedArray { message, array, appended });
-            }
+        while self.appended - self.sent < self.frame_bytes as u64 && self.append_piece(buffers) {}
+    }
+
+    /// Appends the next piece. Returns whether there was one.
+    fn append_piece(&mut self, buffers: &mut Buffers) -> bool {
+        let Some(QueuedArray { mut message, array, appended }) = self.waiting.pop_front() else {
+            return false;
+        };
+        if let Some(message) = message.take() {
+            self.append(buffers, |stream| records::write_announcement(stream, &message, &array));
         }
+        let bytes = PIECE_BYTES_MAX.min(array.bytes().len() - appended);
+        let (prefix, range) = (records::piece_prefix(bytes), appended..appended + bytes);
+        let appended = range.end;
+        if bytes > 0 {
+            let content = SegmentContent::Piece { prefix, array: array.clone(), range };
+            self.segments.push_back(StreamSegment { start: self.appended, content });
+            self.appended += (PREFIX_BYTES + bytes) as u64;
+            self.waiting_bytes -= bytes;
+        }
+        self.last_piece_end = self.appended;
+        if appended < array.bytes().len() {
+            self.waiting.push_front(QueuedArray { message, array, appended });
+        }
+        true
     }
 
     fn in_flight_bytes(&self) -> usize {

@@ -107,3 +107,24 @@ fn what_buffers_keep_does_not_grow_with_the_number_of_peers() {
     assert_eq!(root.counters().messages_received, u64::from(SENDERS));
     assert!(root.buffer_bytes() <= POOL_BYTES_MAX, "{} bytes", root.buffer_bytes());
 }
+
+#[test]
+fn an_array_arrives_although_messages_come_faster_than_the_lane_takes_them() {
+    let settings = PortSettings { window_frames: 1, ..settings() };
+    let network = bad_network(2, 4096, Faults::default(), 1);
+    let ports: Vec<_> = network.into_iter().map(|lane| lane.port(settings)).collect();
+    let [mut sender, mut receiver] = <[Port; 2]>::try_from(ports).ok().expect("two ports");
+    let array = Array::from(vec![7u8; 200_000]);
+    let mut arrived = None;
+    sender.send(Pe::new(1), b"array", Some(&array)).expect("it is not too long");
+    for ms in 0..200 {
+        // At most one frame gets through at a time.
+        sender.send(Pe::new(1), &[0; 8000], None).expect("it is not too long");
+        sender.poll(ms * MS, &mut nothing).expect("the lane works");
+        let mut deliver =
+            |_: Pe, _: &[u8], array: Option<Array>| arrived = array.or(arrived.take());
+        receiver.poll(ms * MS, &mut deliver).expect("the lane works");
+    }
+    assert_eq!(arrived, Some(array));
+    assert!(!sender.is_idle(), "messages still wait");
+}
