@@ -1,10 +1,10 @@
 //! Deaths and other faults, and how the other PEs notice them.
 
-use super::pe::SimulatedPe;
 use super::scenario::InjectedFault;
-use super::world::{Event, MessageClass, Simulation};
+use super::world::{Channel, Event, Simulation};
 use std::time::Duration;
-use ultramarine_runtime::protocol::{Membership, MembershipStatus, Notice, Phase};
+use ultramarine_runtime::detector::FailureEvent;
+use ultramarine_runtime::protocol::{Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
 impl Simulation {
@@ -73,22 +73,21 @@ impl Simulation {
         self.remove(pe);
     }
 
-    /// A PE hears that it has to leave. At the end of the job it may go in peace.
-    pub(super) fn leave_involuntarily(&mut self, pe: Pe) {
-        let Some(leaver) = &mut self.pes[pe.index()] else { return };
-        if leaver.node.phase() != Phase::Running {
-            return self.with(pe, SimulatedPe::let_go);
-        }
-        if leaver.membership.status() == MembershipStatus::Expelled {
-            self.report.expelled += 1;
-        } else {
-            self.report.roots_lost += 1;
-            let could_reach = !self.broken_paths.is_ever_cut(pe, Pe::ROOT)
-                && !self.blind.contains(&(pe, Pe::ROOT))
-                && !self.report.has_root_died;
-            self.report.misled += u32::from(could_reach && self.pes[0].is_some());
-            self.report.unheard += u32::from(could_reach && self.pes[0].is_none());
-        }
+    /// A PE's job ends early: the others hold it for dead.
+    pub(super) fn leave_expelled(&mut self, pe: Pe) {
+        self.report.expelled += 1;
+        self.report.gone = Duration::from_nanos(self.now);
+        self.remove(pe);
+    }
+
+    /// A PE's job ends early: it has lost the root.
+    pub(super) fn leave_for_want_of_the_root(&mut self, pe: Pe) {
+        self.report.roots_lost += 1;
+        let could_reach = !self.broken_paths.is_ever_cut(pe, Pe::ROOT)
+            && !self.blind.contains(&(pe, Pe::ROOT))
+            && !self.report.has_root_died;
+        self.report.misled += u32::from(could_reach && self.pes[0].is_some());
+        self.report.unheard += u32::from(could_reach && self.pes[0].is_none());
         self.report.gone = Duration::from_nanos(self.now);
         self.remove(pe);
     }
@@ -125,7 +124,7 @@ impl Simulation {
         if self.watches(by, gone) {
             let delay = self.dice.within(self.scenario.detection_ns.clone());
             // What it said before it was gone counts.
-            let heard = self.last_arrival(gone, by, MessageClass::Notice);
+            let heard = self.last_arrival(gone, by, Channel::Notices);
             self.begin_to_watch(by, gone, (self.now + delay).max(heard + 1));
         }
     }
@@ -191,6 +190,7 @@ impl Simulation {
                 for to in self.partners(at) {
                     heartbeat.iter().for_each(|beat| self.post_notice(at, to, beat.clone()));
                 }
+                self.schedule(self.now, Event::Turn(at));
                 let next = self.now + self.scenario.heartbeat.as_nanos() as u64;
                 self.schedule(next, Event::Beat(at));
             }
@@ -210,7 +210,6 @@ impl Simulation {
         act(&mut pe.membership, now, &mut |to, notice| sent.push((to, notice)));
         let dead = pe.membership.dead()[pe.reported..].to_vec();
         pe.reported += dead.len();
-        pe.host.dead.extend(&dead);
         let status = pe.membership.status();
         let is_news =
             status != MembershipStatus::Member && !std::mem::replace(&mut pe.is_settled, true);
@@ -233,13 +232,16 @@ impl Simulation {
             let due = due.as_nanos() as u64;
             self.schedule(due.max(self.now + 1), Event::Patience(at));
         }
-        let soon = self.now + self.dice.within(0..=1_000_000);
-        match status {
-            MembershipStatus::Over { .. } if is_news => self.schedule(soon, Event::Over(at)),
-            MembershipStatus::Expelled | MembershipStatus::RootLost if is_news => {
-                self.schedule(soon, Event::LeaveInvoluntarily(at));
-            }
-            _ => {}
+        let died = (!dead.is_empty()).then(|| FailureEvent::Dead(dead.clone()));
+        let changed = match status {
+            _ if !is_news => None,
+            MembershipStatus::Member => None,
+            MembershipStatus::Over { by } => Some(FailureEvent::JobOver { by }),
+            MembershipStatus::Expelled => Some(FailureEvent::Expelled),
+            MembershipStatus::RootLost => Some(FailureEvent::RootLost { reason: String::new() }),
+        };
+        for event in died.into_iter().chain(changed) {
+            self.report_failure(at, event);
         }
         if !dead.is_empty() {
             // Its neighbours are others now, who may be gone already.
@@ -247,15 +249,23 @@ impl Simulation {
             let all: Vec<Pe> = (0..self.report.pes).map(Pe::new).filter(gone).collect();
             all.into_iter().for_each(|gone| self.notice_absence(at, gone));
         }
-        for dead in dead {
-            self.schedule(soon, Event::MarkDead { at, dead });
+    }
+
+    /// The detector reports an event. The engine handles it in its next turn.
+    fn report_failure(&mut self, at: Pe, event: FailureEvent) {
+        if self.is_verbose {
+            println!("{:>12.3} ms  {at} hears: {event:?}", self.now as f64 / 1e6);
         }
+        let Some(pe) = &self.pes[at.index()] else { return };
+        pe.site.liveness.note(event);
+        let soon = self.now + self.dice.within(0..=1_000_000);
+        self.schedule(soon, Event::Turn(at));
     }
 
     /// A notice goes out; that its receiver is gone, or cannot be reached, shows when it is called.
     fn post_notice(&mut self, from: Pe, to: Pe, notice: Notice) {
         if self.pes[to.index()].is_some() && self.broken_paths.is_whole(from, to, self.now) {
-            let at = self.arrival(from, to, MessageClass::Notice);
+            let at = self.arrival(from, to, Channel::Notices);
             self.schedule(at, Event::Notice { from, to, notice });
         } else if !matches!(notice, Notice::Goodbye) {
             let delay = self.dice.within(10_000..=1_000_000);

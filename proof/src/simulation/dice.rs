@@ -13,11 +13,6 @@ impl Dice {
         Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Another source, whose numbers do not depend on how many were taken of this one.
-    pub(super) fn split(&mut self) -> Dice {
-        Dice::new(self.next())
-    }
-
     pub(super) fn next(&mut self) -> u64 {
         self.0.next_u64()
     }

@@ -3,6 +3,7 @@
 
 use super::dice::Dice;
 use std::ops::RangeInclusive;
+use ultramarine_runtime::array::Array;
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::{Distance, Topology};
 
@@ -52,6 +53,9 @@ pub(super) struct Program {
     pub(super) radii: Vec<Distance>,
 }
 
+/// Arrays are shorter than this, in bytes.
+const ARRAY_BYTES_MAX: u64 = 10_000;
+
 /// The value of a poison task, as its parent sees it.
 pub(super) const GAVE_UP: u64 = 0xdead;
 
@@ -65,13 +69,20 @@ impl TaskSpec {
         bytes.extend(self.seed.to_le_bytes());
         // Of different lengths.
         bytes.resize(bytes.len() + (self.seed % 50) as usize, 0);
-        Bytes::from(bytes)
+        Bytes { few: bytes.into(), many: array(self.seed) }
     }
 
-    pub(super) fn decode(body: &Bytes) -> TaskSpec {
-        let kind = if body.few[0] == 1 { TaskKind::Poison } else { TaskKind::Good };
-        let seed = body.few[2..10].iter().rev().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-        TaskSpec { kind, depth: body.few[1], seed }
+    /// `None`: these are not the bytes of any task.
+    pub(super) fn decode(body: &Bytes) -> Option<TaskSpec> {
+        let kind = if *body.few.first()? == 1 { TaskKind::Poison } else { TaskKind::Good };
+        let seed = u64::from_le_bytes(body.few.get(2..10)?.try_into().ok()?);
+        let spec = TaskSpec { kind, depth: body.few[1], seed };
+        (spec.encode() == *body).then_some(spec)
+    }
+
+    /// Whether packing it takes a while.
+    pub(super) fn is_long(self) -> bool {
+        array(self.seed).is_some()
     }
 
     /// How long it computes before its children and after them, in nanoseconds.
@@ -131,6 +142,23 @@ impl TaskSpec {
         let below = stages.iter().flatten().map(|(child, _)| child.extent(program));
         below.fold((1, own), |(tasks, ns), (more, longer)| (tasks + more, ns + longer))
     }
+}
+
+/// The bytes of a value.
+pub(super) fn encode_value(value: u64) -> Bytes {
+    Bytes { few: value.to_le_bytes().to_vec().into(), many: array(value) }
+}
+
+/// `None`: these are not the bytes of any value.
+pub(super) fn decode_value(bytes: &Bytes) -> Option<u64> {
+    let value = u64::from_le_bytes((*bytes.few).try_into().ok()?);
+    (encode_value(value) == *bytes).then_some(value)
+}
+
+/// One in eight values and arguments has an array, which other messages may overtake.
+fn array(number: u64) -> Option<Array> {
+    let length = (number / 8 % ARRAY_BYTES_MAX) as usize;
+    number.is_multiple_of(8).then(|| Array::from(vec![number as u8; length]))
 }
 
 /// The radii that make a difference, but for 0, with which nothing leaves its PE.

@@ -39,6 +39,10 @@ pub struct RunReport {
     pub replicas: u64,
     /// How many tasks were dropped, since their supervisor had died.
     pub orphans: u64,
+    /// How many PEs went over to the fallback lane.
+    pub lanes_left: u32,
+    /// How many bytes were sent again.
+    pub bytes_resent: u64,
     /// When the main task ended.
     pub took: Duration,
     /// When the last PE left.
@@ -49,12 +53,14 @@ pub struct RunReport {
 
 impl RunReport {
     pub(super) fn add(&mut self, pe: &SimulatedPe) {
-        let statistics = pe.node.statistics();
-        self.tasks += pe.host.started;
+        let (statistics, workers) = (pe.engine.statistics(), pe.site.workers());
+        self.tasks += workers.started;
         self.replicas += statistics.replicas;
-        self.orphans += statistics.orphans + pe.host.orphans;
-        self.poisons += pe.host.given_up;
-        self.wronged += pe.host.wronged;
+        self.orphans += statistics.orphans + workers.orphans;
+        self.poisons += workers.given_up;
+        self.wronged += workers.wronged;
+        self.lanes_left += pe.site.lanes_left();
+        self.bytes_resent += pe.engine.link_counters().bytes_resent;
     }
 }
 
@@ -104,6 +110,10 @@ pub struct RunTotals {
     pub poisons: u64,
     /// How many other tasks were given up, since hardly any PE was left.
     pub wronged: u64,
+    /// How many PEs went over to the fallback lane.
+    pub lanes_left: u64,
+    /// How many bytes were sent again.
+    pub bytes_resent: u64,
     /// The number of runs in which a PE waited for the end until `shutdown_grace` was over.
     pub late: u64,
     /// The number of runs in which a PE did not hear that the root had left in order.
@@ -124,6 +134,8 @@ impl RunTotals {
         self.orphans += report.orphans;
         self.poisons += u64::from(report.poisons);
         self.wronged += u64::from(report.wronged);
+        self.lanes_left += u64::from(report.lanes_left);
+        self.bytes_resent += report.bytes_resent;
         self.late += u64::from(report.late > 0);
         self.unheard += u64::from(report.unheard > 0);
     }
@@ -137,7 +149,11 @@ impl Display for RunTotals {
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
         writeln!(f, "{poisons} poison tasks given up, and {wronged} others when no PE was left")?;
-        let RunTotals { late, unheard, .. } = self;
+        let RunTotals { lanes_left, bytes_resent, late, unheard, .. } = self;
+        writeln!(
+            f,
+            "{lanes_left} PEs went over to the fallback lane, {bytes_resent} bytes were resent"
+        )?;
         write!(f, "{late} runs ended late, {unheard} with a goodbye of the root unheard")
     }
 }

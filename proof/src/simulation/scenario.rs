@@ -6,6 +6,7 @@ use super::program::{Program, SpawnMode, SpawnPlace, TaskKind, TaskSpec, radii};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
+use ultramarine_runtime::transport::PortSettings;
 use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
 
 /// A run to be.
@@ -29,6 +30,36 @@ pub(super) struct Scenario {
     pub(super) dead_after: Duration,
     /// How long the end of the job waits.
     pub(super) shutdown_grace: Duration,
+    pub(super) network: Network,
+}
+
+/// What carries messages.
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) port: PortSettings,
+    /// The longest frame of the first lane, and of the fallback, in bytes.
+    pub(super) frame_bytes_max: [usize; 2],
+    pub(super) has_fallback: bool,
+    /// One frame in this many is lost, if any.
+    pub(super) lost_one_in: Option<u64>,
+}
+
+impl Network {
+    fn of(dead_after: Duration, dice: &mut Dice) -> Network {
+        let mut skewed = |range| dice.skewed(range) as usize;
+        let port = PortSettings {
+            window_frames: skewed(4..=1024) as u32,
+            credit_bytes_max: skewed(1 << 12..=1 << 26),
+            backlog_bytes_max: skewed(1 << 10..=1 << 30),
+            single_copy: false,
+            resend_after: dead_after / 2,
+            ..PortSettings::default()
+        };
+        let frame_bytes_max = [skewed(128..=4096), skewed(128..=65536)];
+        let has_fallback = !dice.one_in(4);
+        let lost_one_in = dice.one_in(4).then(|| dice.skewed(20..=2000));
+        Network { port, frame_bytes_max, has_fallback, lost_one_in }
+    }
 }
 
 /// What goes wrong, at some moment.
@@ -97,6 +128,7 @@ impl Scenario {
             late_ns: dice.skewed(100 * MICROSECOND..=50 * MILLISECOND),
             detection_ns: 10 * MICROSECOND..=dice.skewed(MILLISECOND..=1000 * MILLISECOND),
             shutdown_grace: Duration::from_secs(5),
+            network: Network::of(dead_after, &mut dice),
             topology,
             threads,
             program,

@@ -1,14 +1,13 @@
-//! Stands for the rest of a PE: its pool, its workers, its futures. It works as the runtime's
-//! executor does, but without threads.
+//! Stands for the workers of a PE: they take tasks from its queues and run them, without threads.
 
-use super::dice::Dice;
-use super::program::{GAVE_UP, Program, SpawnMode, SpawnPlace, TaskKind, TaskSpec};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use super::program::{self, GAVE_UP, Program, SpawnMode, SpawnPlace, TaskKind, TaskSpec};
+use super::site::Outbox;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_runtime::executor::engine::{Outgoing, OwnTask};
 use ultramarine_runtime::protocol::{
-    Host, Message, Need, Outcome, Parcel, Pool, Radii, TaskId, Version,
+    Fish, Message, Need, Outcome, Parcel, Pool, Radii, Shelf, TaskId,
 };
 use ultramarine_topology::{Distance, Pe};
 
@@ -22,13 +21,49 @@ pub(super) struct FutureSlot {
     child: usize,
 }
 
+/// A future whose task is on another PE.
+pub(super) struct SimulatedFuture {
+    task: LocalTask,
+    pub(super) workers: Weak<Mutex<Workers>>,
+}
+
+/// A task that has not left its PE.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LocalTask {
+    slot: FutureSlot,
+    pub(super) spec: TaskSpec,
+    mode: SpawnMode,
+}
+
 /// A task in the pool.
-#[derive(Clone, Debug)]
-enum QueuedTask {
-    /// It has not left this PE yet.
-    Local { slot: FutureSlot, spec: TaskSpec, mode: SpawnMode },
+#[derive(Debug)]
+pub(super) enum QueuedTask {
+    Local(LocalTask),
     /// It is in bytes.
     Guest(Parcel),
+}
+
+/// The tasks of one radius. The engine gives them to thieves, workers take them to run.
+#[derive(Clone, Default)]
+pub(super) struct SharedShelf(Arc<Mutex<VecDeque<QueuedTask>>>);
+
+impl SharedShelf {
+    fn tasks(&self) -> MutexGuard<'_, VecDeque<QueuedTask>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shelf for SharedShelf {
+    type Task = QueuedTask;
+    fn take_youngest(&mut self) -> Option<QueuedTask> {
+        self.tasks().pop_back()
+    }
+    fn take_oldest(&mut self) -> Option<QueuedTask> {
+        self.tasks().pop_front()
+    }
+    fn len(&self) -> usize {
+        self.tasks().len()
+    }
 }
 
 /// Something for a worker to do.
@@ -61,10 +96,8 @@ struct Running {
 /// What is to be done elsewhere.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// A message goes out.
-    Send(Pe, Message),
-    /// A task of this PE is to be placed.
-    SpawnPlace(Pe, Parcel),
+    /// Another thread packs a task for the thief that sent this FISH.
+    Pack(Fish, LocalTask),
     /// A worker will have computed for so long, in nanoseconds.
     Compute(u64, u64),
     /// The main task has ended with this value.
@@ -75,25 +108,21 @@ pub(super) enum Effect {
     Fault(String),
 }
 
-/// The rest of a PE.
-#[derive(Debug)]
-pub(super) struct SimulatedHost {
+/// The workers of a PE, and the tasks that they have started.
+pub(super) struct Workers {
     me: Pe,
     program: Arc<Program>,
     pes: u32,
-    radii: Radii,
-    dice: Dice,
+    pub(super) radii: Radii,
+    outbox: Arc<Outbox>,
+    /// What futures hold to find their way back.
+    own: Weak<Mutex<Workers>>,
     threads: usize,
     busy: usize,
     ready: VecDeque<WorkerItem>,
-    pool: Pool<VecDeque<QueuedTask>>,
+    pool: Pool<SharedShelf>,
     running: BTreeMap<u64, Running>,
     last_running: u64,
-    /// Futures whose tasks are elsewhere.
-    futures: BTreeMap<u64, (FutureSlot, TaskSpec, SpawnMode)>,
-    last_future: u64,
-    /// The PEs that this one knows to be dead.
-    pub(super) dead: BTreeSet<Pe>,
     pub(super) is_ending: bool,
     pub(super) effects: Vec<Effect>,
     pub(super) started: u64,
@@ -103,37 +132,37 @@ pub(super) struct SimulatedHost {
     pub(super) wronged: u32,
 }
 
-impl SimulatedHost {
+impl Workers {
     pub(super) fn new(
         me: Pe,
-        pes: u32,
         radii: Radii,
         threads: usize,
         program: Arc<Program>,
-        dice: Dice,
-    ) -> Self {
-        SimulatedHost {
-            me,
-            program,
-            pes,
-            dice,
-            threads,
-            busy: 0,
-            ready: VecDeque::new(),
-            pool: Pool::new((0..radii.count()).map(|_| VecDeque::new())),
-            radii,
-            running: BTreeMap::new(),
-            last_running: 0,
-            futures: BTreeMap::new(),
-            last_future: 0,
-            dead: BTreeSet::new(),
-            is_ending: false,
-            effects: Vec::new(),
-            started: 0,
-            orphans: 0,
-            given_up: 0,
-            wronged: 0,
-        }
+        pes: u32,
+        (shelves, outbox): (&[SharedShelf], Arc<Outbox>),
+    ) -> Arc<Mutex<Workers>> {
+        Arc::new_cyclic(|own| {
+            Mutex::new(Workers {
+                me,
+                program,
+                pes,
+                radii,
+                outbox,
+                own: own.clone(),
+                threads,
+                busy: 0,
+                ready: VecDeque::new(),
+                pool: Pool::new(shelves.iter().cloned()),
+                running: BTreeMap::new(),
+                last_running: 0,
+                is_ending: false,
+                effects: Vec::new(),
+                started: 0,
+                orphans: 0,
+                given_up: 0,
+                wronged: 0,
+            })
+        })
     }
 
     /// Starts the main task.
@@ -153,14 +182,14 @@ impl SimulatedHost {
     }
 
     /// Gives work to workers that have none.
-    pub(super) fn dispatch(&mut self) {
+    pub(super) fn dispatch(&mut self, is_dead: impl Fn(Pe) -> bool) {
         while self.busy < self.threads && !self.is_ending {
             let work = self.ready.pop_front();
             let work = work.or_else(|| self.pool.select_local().map(WorkerItem::Start));
             let number = match work {
                 None => return,
                 Some(WorkerItem::Resume(number)) => number,
-                Some(WorkerItem::Start(queued_task)) => match self.start(queued_task) {
+                Some(WorkerItem::Start(task)) => match self.start(task, &is_dead) {
                     Some(number) => number,
                     None => continue,
                 },
@@ -172,15 +201,19 @@ impl SimulatedHost {
         }
     }
 
-    fn start(&mut self, queued_task: QueuedTask) -> Option<u64> {
-        let (origin, spec) = match queued_task {
-            QueuedTask::Local { slot, spec, .. } => (TaskOrigin::Local(slot), spec),
-            QueuedTask::Guest(parcel) if self.dead.contains(&parcel.task.home) => {
+    fn start(&mut self, task: QueuedTask, is_dead: impl Fn(Pe) -> bool) -> Option<u64> {
+        let (origin, spec) = match task {
+            QueuedTask::Local(task) => (TaskOrigin::Local(task.slot), task.spec),
+            QueuedTask::Guest(parcel) if is_dead(parcel.task.home) => {
                 self.orphans += 1;
                 return None;
             }
             QueuedTask::Guest(parcel) => {
-                (TaskOrigin::Guest(parcel.task), TaskSpec::decode(&parcel.body))
+                let Some(spec) = TaskSpec::decode(&parcel.body) else {
+                    self.fault(format!("the task {:?} arrives damaged", parcel.task));
+                    return None;
+                };
+                (TaskOrigin::Guest(parcel.task), spec)
             }
         };
         self.started += 1;
@@ -230,47 +263,53 @@ impl SimulatedHost {
     }
 
     fn spawn(&mut self, slot: FutureSlot, spec: TaskSpec, mode: SpawnMode) {
-        let queued_task = QueuedTask::Local { slot, spec, mode };
+        let task = LocalTask { slot, spec, mode };
         match mode.place {
             SpawnPlace::Within(radius) => {
                 let shelf = self.radii.shelf(radius);
-                self.pool.shelf(shelf).push_back(queued_task);
+                self.pool.shelf(shelf).tasks().push_back(QueuedTask::Local(task));
             }
             SpawnPlace::At(number) => {
                 let to = Pe::new(number % self.pes);
                 if to == self.me {
-                    self.ready.push_back(WorkerItem::Start(queued_task));
-                } else if let Some(parcel) = self.depart(queued_task) {
-                    self.effects.push(Effect::SpawnPlace(to, parcel));
+                    self.ready.push_back(WorkerItem::Start(QueuedTask::Local(task)));
+                } else {
+                    self.outbox.push(Outgoing::Task(to, self.depart(task)));
                 }
             }
         }
     }
 
-    /// Makes bytes of a task. `None` if nobody waits for it.
-    fn depart(&mut self, queued_task: QueuedTask) -> Option<Parcel> {
-        match queued_task {
-            QueuedTask::Guest(parcel) if self.dead.contains(&parcel.task.home) => {
-                self.orphans += 1;
-                None
-            }
-            QueuedTask::Guest(parcel) => Some(parcel),
-            QueuedTask::Local { slot, spec, mode } => {
-                self.last_future += 1;
-                self.futures.insert(self.last_future, (slot, spec, mode));
-                let radius = match mode.place {
-                    SpawnPlace::Within(radius) => radius,
-                    SpawnPlace::At(_) => Distance::ZERO,
-                };
-                Some(Parcel {
-                    task: TaskId { home: self.me, future: self.last_future },
-                    radius,
-                    supervised: mode.is_supervised,
-                    version: Version::default(),
-                    body: spec.encode(),
-                })
-            }
-        }
+    /// Packs a task of this PE that leaves it.
+    pub(super) fn depart(&self, task: LocalTask) -> OwnTask {
+        let LocalTask { spec, mode, .. } = task;
+        let radius = match mode.place {
+            SpawnPlace::Within(radius) => radius,
+            SpawnPlace::At(_) => Distance::ZERO,
+        };
+        let future = SimulatedFuture { task, workers: self.own.clone() };
+        let (future, body) = (Arc::new(future), spec.encode());
+        OwnTask { future, radius, is_supervised: mode.is_supervised, body }
+    }
+
+    /// A task has been packed for the thief that sent this FISH.
+    pub(super) fn packed(&mut self, fish: Fish, task: LocalTask) {
+        self.outbox.push(Outgoing::Stolen(fish, self.depart(task)));
+    }
+
+    /// A stolen task arrives.
+    pub(super) fn accept(&mut self, parcel: Parcel) {
+        let shelf = self.radii.shelf(parcel.radius);
+        self.pool.shelf(shelf).tasks().push_back(QueuedTask::Guest(parcel));
+    }
+
+    /// A task arrives that was placed here.
+    pub(super) fn place(&mut self, task: QueuedTask) {
+        self.ready.push_back(WorkerItem::Start(task));
+    }
+
+    pub(super) fn fault(&mut self, what: String) {
+        self.effects.push(Effect::Fault(what));
     }
 
     fn finish(&mut self, number: u64) {
@@ -282,11 +321,9 @@ impl SimulatedHost {
             // No PE would read it any more.
             TaskOrigin::Guest(_) if self.is_ending => {}
             TaskOrigin::Guest(task) => {
-                let outcome = Ok(Bytes::from(value.to_le_bytes().to_vec()));
-                self.effects.push(Effect::Send(
-                    task.home,
-                    Message::Result { future: task.future, outcome },
-                ));
+                let outcome = Ok(program::encode_value(value));
+                let result = Message::Result { future: task.future, outcome };
+                self.outbox.push(Outgoing::Message(task.home, result));
             }
         }
     }
@@ -301,16 +338,15 @@ impl SimulatedHost {
         }
     }
 
-    fn settle_away(
-        &mut self,
-        (slot, spec, mode): (FutureSlot, TaskSpec, SpawnMode),
-        outcome: Outcome,
-    ) {
+    /// A child on another PE has ended.
+    pub(super) fn settle_away(&mut self, future: &SimulatedFuture, outcome: Outcome) {
+        let LocalTask { slot, spec, mode } = future.task;
         match outcome {
-            Ok(Bytes { few: bytes, .. }) => {
-                let bytes = <[u8; 8]>::try_from(&*bytes).expect("a value is one number");
-                self.settle(slot, u64::from_le_bytes(bytes));
-            }
+            Ok(value) => match program::decode_value(&value) {
+                Some(value) => self.settle(slot, value),
+                None => self.fault(format!("the value of {spec:?} arrives damaged")),
+            },
+            Err(TaskError::ShuttingDown) if self.is_ending => {}
             Err(TaskError::Lost { .. }) if !mode.is_supervised => {
                 // Its parent tries again, but not on a PE that may be dead for good.
                 self.spawn(
@@ -333,56 +369,8 @@ impl SimulatedHost {
                 );
             }
             Err(error) => {
-                let fault = format!("{mode:?} {spec:?} on {} ends with: {error}", self.me);
-                self.effects.push(Effect::Fault(fault));
+                self.fault(format!("{mode:?} {spec:?} on {} ends with: {error}", self.me));
             }
         }
-    }
-}
-
-impl Host for SimulatedHost {
-    fn random(&mut self) -> u64 {
-        self.dice.next()
-    }
-    fn send(&mut self, to: Pe, message: Message) {
-        self.effects.push(Effect::Send(to, message));
-    }
-    fn queued(&self) -> usize {
-        self.pool.len()
-    }
-    fn take(&mut self, at_least: Distance) -> Option<Parcel> {
-        let nearest = self.radii.shelf(at_least);
-        loop {
-            let queued_task = self.pool.select_remote(nearest)?;
-            if let Some(parcel) = self.depart(queued_task) {
-                return Some(parcel);
-            }
-        }
-    }
-    fn accept(&mut self, parcel: Parcel) {
-        let shelf = self.radii.shelf(parcel.radius);
-        self.pool.shelf(shelf).push_back(QueuedTask::Guest(parcel));
-    }
-    fn place(&mut self, parcel: Parcel) {
-        self.ready.push_back(WorkerItem::Start(QueuedTask::Guest(parcel)));
-    }
-    fn fill(&mut self, future: u64, outcome: Outcome) {
-        // A second result finds no future any more.
-        if let Some(slot) = self.futures.remove(&future) {
-            self.settle_away(slot, outcome);
-        }
-    }
-    fn name(&self, future: u64) -> String {
-        format!("task {future}")
-    }
-    fn hear(&mut self, _: Bytes) {
-        self.effects.push(Effect::Fault("no program here is_verbose anything".to_owned()));
-    }
-    fn failed(&mut self, pe: Pe, reason: String) {
-        self.effects.push(Effect::Fault(format!("{pe} gives up: {reason}")));
-    }
-    fn shut_down(&mut self) {
-        self.is_ending = true;
-        self.futures.clear();
     }
 }

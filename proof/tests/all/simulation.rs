@@ -43,12 +43,15 @@ fn everything_happens_in_some_run() {
     let mut total = RunTotals::default();
     (1..300).for_each(|seed| total.add(&run(seed, false)));
     let RunTotals { deaths, expelled, replicas, orphans, poisons, .. } = total;
+    let RunTotals { lanes_left, bytes_resent, .. } = total;
     for (what, how_often) in [
         ("deaths", deaths),
         ("expulsions", expelled),
         ("replicas", replicas),
         ("orphans", orphans),
         ("poison tasks given up", poisons),
+        ("changes of lane", lanes_left),
+        ("bytes sent again", bytes_resent),
     ] {
         assert!(how_often > 0, "no {what}: {total}");
     }

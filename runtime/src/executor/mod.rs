@@ -22,7 +22,7 @@
 //! through it and it costs nothing.
 
 mod api;
-mod engine;
+pub mod engine;
 mod keep;
 mod pe;
 mod schedule;

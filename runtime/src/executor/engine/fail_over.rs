@@ -61,8 +61,7 @@ impl<S: EngineSite> Engine<S> {
     /// Goes over to the fallback lane. Frames that have not arrived are sent again there.
     pub(crate) fn fail_over(&mut self, pe: &S) {
         if let Some(fallback) = self.fallback.take() {
-            pe.mpi_gate().seal();
-            pe.set_sleeper(&fallback.sleeper());
+            pe.leave_lane(&fallback.sleeper());
             self.port.switch_lane(fallback);
             tracing::info!(pe = self.state.me.number(), "goes on over {}", self.port.lane_name());
         }

@@ -15,7 +15,7 @@ use ultramarine_topology::{Distance, Pe};
 
 /// Futures and their results. They are filled after the engine's lock is released, since that
 /// decodes the results and wakes the tasks that wait, with user code.
-pub(crate) type Results = Vec<(Arc<dyn Fill>, Outcome)>;
+pub type Results = Vec<(Arc<dyn Fill>, Outcome)>;
 
 /// What the protocol uses of the PE, except the queues.
 pub(crate) struct EngineState<S: EngineSite> {

@@ -55,7 +55,7 @@ impl FailureDetector for Detector {
 }
 
 /// What a PE knows from its failure detector.
-pub(crate) struct Liveness {
+pub struct Liveness {
     detector: Mutex<Option<Box<dyn FailureDetector>>>,
     events: SegQueue<FailureEvent>,
     has_events: AtomicBool,
@@ -66,7 +66,8 @@ pub(crate) struct Liveness {
 }
 
 impl Liveness {
-    pub(crate) fn new(pes: u32) -> Self {
+    /// Of a job of this many PEs, all of which live.
+    pub fn new(pes: u32) -> Self {
         Liveness {
             detector: Mutex::new(None),
             events: SegQueue::new(),
@@ -77,7 +78,8 @@ impl Liveness {
         }
     }
 
-    pub(crate) fn is_dead(&self, pe: Pe) -> bool {
+    /// Whether the detector has reported this PE's death.
+    pub fn is_dead(&self, pe: Pe) -> bool {
         self.has_failures() && self.dead.get(pe.index()).is_some_and(|d| d.load(Ordering::Relaxed))
     }
 
@@ -92,7 +94,7 @@ impl Liveness {
     }
 
     /// Notes an event. Returns whether it is the first death.
-    pub(crate) fn note(&self, event: FailureEvent) -> bool {
+    pub fn note(&self, event: FailureEvent) -> bool {
         if let FailureEvent::Dead(dead) = &event {
             dead.iter().filter_map(|pe| self.dead.get(pe.index())).for_each(|dead| {
                 dead.store(true, Ordering::Relaxed);
@@ -124,7 +126,12 @@ impl Liveness {
         event
     }
 
-    pub(crate) fn detector(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn FailureDetector>>> {
+    /// Sets the running detector.
+    pub fn set_detector(&self, detector: Box<dyn FailureDetector>) {
+        *self.detector() = Some(detector);
+    }
+
+    fn detector(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn FailureDetector>>> {
         self.detector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,6 +12,15 @@
 //! | `liveness` | what the failure detector reports |
 //! | `fail_over` | leaving MPI for the fallback lane after a death |
 //! | `failure` | errors that end a job early |
+//!
+//! So an engine can also be driven step by step, with any clock and any [lane](crate::transport).
+//! The proofs do that. Who drives it
+//!
+//! 1. calls [`Engine::turn`] whenever a frame or an event has arrived, something was put into the
+//!    site's [`outbox`](EngineSite::outbox), or the last turn's [`due`](Turn::due) has come;
+//! 2. then fills the futures that [`Engine::take_results`] returns;
+//! 3. calls [`Engine::end`] on the root when the main task has ended, and drops the engine when it
+//!    [is released](Engine::is_released).
 
 pub(crate) mod fail_over;
 pub(crate) mod failure;
@@ -21,3 +30,9 @@ pub(crate) mod mpi_gate;
 pub(crate) mod send_queue;
 pub(crate) mod site;
 pub(crate) mod turn;
+
+pub use super::task::start::{Effort, Fill, OwnTask, Packed};
+pub use host::Results;
+pub use liveness::Liveness;
+pub use site::{EngineSite, Outgoing};
+pub use turn::{Engine, Turn};

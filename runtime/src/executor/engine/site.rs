@@ -1,7 +1,6 @@
 //! The PE as its engine sees it: the trait [`EngineSite`].
 
 use super::liveness::Liveness;
-use super::mpi_gate::MpiGate;
 use crate::executor::task::start::{Effort, OwnTask, Packed};
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Parcel, Shelf};
@@ -13,7 +12,7 @@ use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
 
 /// Something that workers leave for the next turn to send.
-pub(crate) enum Outgoing {
+pub enum Outgoing {
     /// A message for another PE.
     Message(Pe, Message),
     /// A task to be placed on another PE.
@@ -29,7 +28,7 @@ pub(crate) enum Outgoing {
 }
 
 /// What an engine needs of its PE. No method may wait or use the engine.
-pub(crate) trait EngineSite {
+pub trait EngineSite {
     /// A task in the queues.
     type Task;
     /// The tasks of one radius.
@@ -43,9 +42,6 @@ pub(crate) trait EngineSite {
 
     /// What the failure detector has reported.
     fn liveness(&self) -> &Liveness;
-
-    /// The gate to MPI.
-    fn mpi_gate(&self) -> &MpiGate;
 
     /// The PE's number among those of this process.
     fn slot(&self) -> u64;
@@ -99,6 +95,7 @@ pub(crate) trait EngineSite {
     /// over.
     fn abandon_mpi(self: &Arc<Self>);
 
-    /// The lane has changed: the driver sleeps in this from now on.
-    fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>);
+    /// The engine leaves its lane, over which nothing must be sent or received any more, for
+    /// another. The driver sleeps in this from now on.
+    fn leave_lane(&self, sleeper: &Arc<dyn Sleeper>);
 }

@@ -24,19 +24,19 @@ const OUTGOING_PER_TURN: usize = 1024;
 
 /// What one turn did.
 #[derive(Default)]
-pub(crate) struct Turn {
+pub struct Turn {
     /// Whether a message, or a part of a long one, was received or sent.
-    pub(crate) something_happened: bool,
+    pub something_happened: bool,
     /// Whether a long message is partly received or sent.
-    pub(crate) is_streaming: bool,
+    pub is_streaming: bool,
     /// Whether tasks or results arrived.
-    pub(crate) work_came: bool,
+    pub work_came: bool,
     /// When the next turn is due at the latest; `None` if nothing is due.
-    pub(crate) due: Option<Duration>,
+    pub due: Option<Duration>,
 }
 
 /// Protocol, port and futures.
-pub(crate) struct Engine<S: EngineSite> {
+pub struct Engine<S: EngineSite> {
     pub(crate) node: Node,
     pub(crate) port: Port,
     pub(crate) state: EngineState<S>,
@@ -48,7 +48,9 @@ pub(crate) struct Engine<S: EngineSite> {
 }
 
 impl<S: EngineSite> Engine<S> {
-    pub(crate) fn new(
+    /// The engine of PE `me`. It goes over to `fallback`, if there is one, when the port's lane
+    /// cannot be trusted any more. The pool is shared with the PE's workers.
+    pub fn new(
         me: Pe,
         node: Node,
         port: Port,
@@ -80,7 +82,8 @@ impl<S: EngineSite> Engine<S> {
         }
     }
 
-    pub(crate) fn statistics(&self) -> &Statistics {
+    /// The protocol's counters so far.
+    pub fn statistics(&self) -> &Statistics {
         self.node.statistics()
     }
 
@@ -90,7 +93,7 @@ impl<S: EngineSite> Engine<S> {
     }
 
     /// Whether this PE may go.
-    pub(crate) fn is_released(&mut self) -> bool {
+    pub fn is_released(&mut self) -> bool {
         let is_idle = self.is_idle();
         self.leaving.may_go(&self.node, is_idle)
     }
@@ -120,7 +123,7 @@ impl<S: EngineSite> Engine<S> {
     }
 
     /// Takes one turn: sends what waits, receives what has arrived, and fishes if needed.
-    pub(crate) fn turn(
+    pub fn turn(
         &mut self,
         pe: &Arc<S>,
         now: Duration,
@@ -288,12 +291,12 @@ impl<S: EngineSite> Engine<S> {
     }
 
     /// The port's counters.
-    pub(crate) fn link_counters(&self) -> LinkCounters {
+    pub fn link_counters(&self) -> LinkCounters {
         self.port.counters()
     }
 
     /// Begins the end of the job, on the root.
-    pub(crate) fn end(&mut self, pe: &Arc<S>) {
+    pub fn end(&mut self, pe: &Arc<S>) {
         self.node.end(&mut EngineHost { state: &mut self.state, pe });
     }
 
@@ -308,12 +311,12 @@ impl<S: EngineSite> Engine<S> {
     }
 
     /// Takes the results that have arrived, in exchange for an empty list.
-    pub(crate) fn take_results(&mut self, empty: Results) -> Results {
+    pub fn take_results(&mut self, empty: Results) -> Results {
         std::mem::replace(&mut self.state.results, empty)
     }
 
     /// Takes large arrays that are not needed any more. The caller drops them after the lock.
-    pub(crate) fn take_discarded(&mut self) -> Vec<Array> {
+    pub fn take_discarded(&mut self) -> Vec<Array> {
         self.port.take_discarded()
     }
 

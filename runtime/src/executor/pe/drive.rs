@@ -200,7 +200,7 @@ impl Processor {
         };
         let detector = begin(Box::new(report));
         let detector = detector.map_err(|source| JobError::Detector { me: self.me(), source })?;
-        *self.liveness.detector() = Some(detector);
+        self.liveness.set_detector(detector);
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use super::processor::{Processor, Task};
 use super::standby::Urgent;
 use crate::executor::engine::liveness::Liveness;
-use crate::executor::engine::mpi_gate::MpiGate;
 use crate::executor::engine::site::{EngineSite, Outgoing};
 use crate::executor::keep::inbox::InboxItem;
 use crate::executor::schedule::queues::CommonShelf;
@@ -89,10 +88,6 @@ impl EngineSite for Processor {
         &self.liveness
     }
 
-    fn mpi_gate(&self) -> &MpiGate {
-        &self.mpi_gate
-    }
-
     fn slot(&self) -> u64 {
         Site::slot(self)
     }
@@ -168,7 +163,8 @@ impl EngineSite for Processor {
         Processor::abandon_mpi(self);
     }
 
-    fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>) {
-        Processor::set_sleeper(self, sleeper);
+    fn leave_lane(&self, sleeper: &Arc<dyn Sleeper>) {
+        self.mpi_gate.seal();
+        self.set_sleeper(sleeper);
     }
 }

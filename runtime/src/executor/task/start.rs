@@ -34,7 +34,7 @@ pub(crate) trait Start<S>: Send + Sync {
 }
 
 /// A future whose task is on another PE.
-pub(crate) trait Fill: Send + Sync {
+pub trait Fill: Send + Sync {
     /// The task leaves the PE of this slot, and its future has this number. Returns whether the
     /// task is still wanted.
     fn note_departure(&self, slot: u64, future: u64) -> bool;
@@ -56,7 +56,7 @@ pub(crate) trait TakeBack<S, A, R>: Promise<R> + Start<S> {
 }
 
 /// A task in bytes.
-pub(crate) enum Packed<T> {
+pub enum Packed<T> {
     /// A task of this PE, whose future the engine does not know yet.
     Own(OwnTask),
     /// A guest.
@@ -66,17 +66,20 @@ pub(crate) enum Packed<T> {
 }
 
 /// A packed task of this PE that is about to leave it.
-pub(crate) struct OwnTask {
+pub struct OwnTask {
     /// The future that the result will end.
-    pub(crate) future: Arc<dyn Fill>,
-    pub(crate) radius: Distance,
-    pub(crate) is_supervised: bool,
-    pub(crate) body: Bytes,
+    pub future: Arc<dyn Fill>,
+    /// The PEs within this distance of its home may run it.
+    pub radius: Distance,
+    /// Whether it is run again if the PE that has it dies.
+    pub is_supervised: bool,
+    /// Its code and its argument.
+    pub body: Bytes,
 }
 
 /// How long packing may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Effort {
+pub enum Effort {
     /// As long as it takes.
     Full,
     /// As long as messages can wait.

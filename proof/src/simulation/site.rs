@@ -1,0 +1,189 @@
+//! The rest of a simulated PE, as its engine sees it.
+
+use super::workers::{Effect, QueuedTask, SharedShelf, SimulatedFuture, Workers};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use ultramarine_runtime::executor::FailureDetector;
+use ultramarine_runtime::executor::engine::{Effort, EngineSite, Fill, Liveness, Outgoing, Packed};
+use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_runtime::protocol::{Fish, Outcome, Parcel};
+use ultramarine_runtime::transport::Sleeper;
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// What is around an engine: workers, and what the failure detector has reported.
+pub(super) struct SimulatedSite {
+    topology: Arc<Topology>,
+    outbox: Arc<Outbox>,
+    pub(super) liveness: Liveness,
+    /// The PEs that the engine has not heard of for a while.
+    suspects: Suspects,
+    workers: Arc<Mutex<Workers>>,
+    patience: Duration,
+    /// How often it has left a lane.
+    lanes_left: AtomicU32,
+}
+
+/// What workers leave for the next turn.
+pub(super) type Outbox = crossbeam_queue::SegQueue<Outgoing>;
+
+impl SimulatedSite {
+    pub(super) fn new(
+        topology: Arc<Topology>,
+        outbox: Arc<Outbox>,
+        workers: Arc<Mutex<Workers>>,
+        patience: Duration,
+    ) -> Self {
+        let (suspects, liveness) = (Suspects::default(), Liveness::new(topology.pes()));
+        liveness.set_detector(Box::new(suspects.clone()));
+        let lanes_left = AtomicU32::new(0);
+        SimulatedSite { topology, outbox, liveness, suspects, workers, patience, lanes_left }
+    }
+
+    pub(super) fn workers(&self) -> MutexGuard<'_, Workers> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take_suspects(&self) -> Vec<Pe> {
+        std::mem::take(&mut self.suspects.list())
+    }
+
+    pub(super) fn lanes_left(&self) -> u32 {
+        self.lanes_left.load(Ordering::Relaxed)
+    }
+}
+
+impl EngineSite for SimulatedSite {
+    type Task = QueuedTask;
+    type Shelf = SharedShelf;
+
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    fn liveness(&self) -> &Liveness {
+        &self.liveness
+    }
+
+    fn slot(&self) -> u64 {
+        0
+    }
+
+    fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    fn is_ending(&self) -> bool {
+        self.workers().is_ending
+    }
+
+    fn start_ending(&self) {
+        self.workers().is_ending = true;
+    }
+
+    fn waiting_for_values(&self) -> usize {
+        0
+    }
+
+    fn note_away(&self, _: usize) {}
+
+    fn shelf(&self, radius: Distance) -> usize {
+        self.workers().radii.shelf(radius)
+    }
+
+    fn is_fork(_: &QueuedTask) -> bool {
+        false
+    }
+
+    fn pack(&self, task: QueuedTask, effort: Effort) -> Option<Packed<QueuedTask>> {
+        match task {
+            QueuedTask::Guest(parcel) if self.liveness.is_dead(parcel.task.home) => {
+                self.workers().orphans += 1;
+                None
+            }
+            QueuedTask::Guest(parcel) => Some(Packed::Guest(parcel)),
+            QueuedTask::Local(own) if effort != Effort::Full && own.spec.is_long() => {
+                Some(Packed::Later(task))
+            }
+            QueuedTask::Local(own) => Some(Packed::Own(self.workers().depart(own))),
+        }
+    }
+
+    fn pack_later(self: &Arc<Self>, fish: Fish, task: QueuedTask) {
+        let mut workers = self.workers();
+        match task {
+            QueuedTask::Local(task) => workers.effects.push(Effect::Pack(fish, task)),
+            QueuedTask::Guest(_) => workers.fault("a guest is in bytes already".to_owned()),
+        }
+    }
+
+    fn accept(self: &Arc<Self>, parcel: Parcel) {
+        self.workers().accept(parcel);
+    }
+
+    fn place(self: &Arc<Self>, parcel: Parcel) {
+        self.workers().place(QueuedTask::Guest(parcel));
+    }
+
+    fn ask(self: &Arc<Self>, parcel: Parcel) {
+        self.place(parcel);
+    }
+
+    fn hear(self: &Arc<Self>, _: Bytes) {
+        self.workers().fault("no program here sends messages".to_owned());
+    }
+
+    fn cancel_guests(&self, _: Pe, _: &[u64]) {
+        self.workers().fault("no program here cancels tasks".to_owned());
+    }
+
+    fn forget_dead(self: &Arc<Self>, _: Pe) {}
+
+    fn abandon_mpi(self: &Arc<Self>) {}
+
+    fn leave_lane(&self, _: &Arc<dyn Sleeper>) {
+        self.lanes_left.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes suspicions for the simulated failure detector, which looks at them after the turn.
+#[derive(Clone, Default)]
+struct Suspects(Arc<Mutex<Vec<Pe>>>);
+
+impl Suspects {
+    fn list(&self) -> MutexGuard<'_, Vec<Pe>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FailureDetector for Suspects {
+    fn suspect(&self, pe: Pe) {
+        self.list().push(pe);
+    }
+
+    fn goodbye(self: Box<Self>) {}
+}
+
+impl Fill for SimulatedFuture {
+    fn note_departure(&self, _: u64, _: u64) -> bool {
+        true
+    }
+
+    fn fill(&self, outcome: Outcome) {
+        let workers = self.workers.upgrade();
+        let workers = workers.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        workers.into_iter().for_each(|mut workers| workers.settle_away(self, outcome.clone()));
+    }
+
+    fn is_decoded(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+}
