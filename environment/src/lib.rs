@@ -11,7 +11,7 @@
 //! | [`faults`] | those of them that kill processes on purpose |
 //! | [`topo`] | the flags of `ultramarine topo` |
 //! | [`launcher`] | whether a launcher has started this process, and the variables of launchers |
-//! | [`interface`] | the network interfaces of this host |
+//! | [`interface`] | the network interfaces of this host, and the networks that hosts share |
 //!
 //! ```
 //! use ultramarine_environment::flags::JobFlags;
