@@ -8,8 +8,8 @@
 //! | [`FOREIGN`] | other programs', which users set |
 //! | [`launcher::VARIABLES`](crate::launcher::VARIABLES) | those of launchers |
 //!
-//! Beside them, the topology reads where Slurm says that a host stands, and the runtime's build what
-//! rsmpi reads.
+//! Beside them, the topology reads where Slurm says that a host stands, and the runtime's build
+//! reads what rsmpi does.
 
 /// What every variable's name begins with.
 pub const PREFIX: &str = "ULTRAMARINE_";
