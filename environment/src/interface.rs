@@ -1,7 +1,8 @@
-//! The network interfaces of this host, and how a user names one of them.
+//! The network interfaces of a host, how a user names one of them, and which network hosts share.
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -128,6 +129,33 @@ impl fmt::Display for InterfaceChoice {
     }
 }
 
+/// The fastest network that all of these hosts are on, with its slowest interface there: the first
+/// of those that are equally fast, as the first host has them, version 4 before version 6. A
+/// network in which two hosts have the same address is none: each has one of its own by that name,
+/// such as that of its containers.
+pub fn fastest_common<'a>(hosts: &'a [Vec<Interface>]) -> Option<&'a Interface> {
+    let (first, _) = hosts.split_first()?;
+    let mut best: Option<&Interface> = None;
+    for candidate in first.iter().filter(|interface| interface.is_for_others()) {
+        let network = candidate.address.trunc();
+        let own = |host: &'a Vec<Interface>| host.iter().find(|own| own.address.trunc() == network);
+        let members: Option<Vec<_>> = hosts.iter().map(own).collect();
+        let Some(members) = members else { continue };
+        let addresses: HashSet<_> = members.iter().map(|own| own.address.addr()).collect();
+        if addresses.len() < hosts.len() {
+            continue;
+        }
+        let slowest = members.into_iter().min_by_key(|own| own.speed_mbits);
+        let rank = |of: &Interface| (of.speed_mbits, of.address.addr().is_ipv4());
+        best = match (best, slowest) {
+            (Some(best), Some(slowest)) if rank(slowest) > rank(best) => Some(slowest),
+            (None, slowest) => slowest,
+            (best, _) => best,
+        };
+    }
+    best
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,5 +211,40 @@ mod tests {
     fn this_host_has_a_loopback_interface() {
         let all = Interface::all().expect("the system says");
         assert!(all.iter().any(|interface| interface.address.addr().is_loopback()), "{all:?}");
+    }
+
+    fn network_of(hosts: &[Vec<Interface>]) -> Option<String> {
+        fastest_common(hosts).map(|interface| interface.address.trunc().to_string())
+    }
+
+    #[test]
+    fn the_fastest_that_all_are_on_is_taken() {
+        let mut hosts = [host(1), host(2), host(3)];
+        assert_eq!(network_of(&hosts).as_deref(), Some("10.1.0.0/24"));
+        // One has it slower: it counts as fast as that.
+        hosts[1][2].speed_mbits = 100;
+        assert_eq!(network_of(&hosts).as_deref(), Some("10.0.0.0/24"));
+        hosts[2].remove(2);
+        assert_eq!(network_of(&hosts).as_deref(), Some("10.0.0.0/24"));
+        hosts[0].remove(1);
+        assert_eq!(network_of(&hosts), None, "there is none that all are on");
+        assert_eq!(network_of(&[]), None);
+    }
+
+    #[test]
+    fn of_equally_fast_ones_the_first_is_taken_and_version_4_before_6() {
+        let both = |number| {
+            vec![
+                interface("eth0", &format!("fd00::{number}/64"), 0),
+                interface("eth0", &format!("fe80::{number}/64"), 0),
+                interface("eth1", &format!("10.2.0.{number}/24"), 0),
+                interface("eth2", &format!("10.3.0.{number}/24"), 0),
+            ]
+        };
+        assert_eq!(network_of(&[both(1), both(2)]).as_deref(), Some("10.2.0.0/24"));
+        let six = |number| both(number)[..2].to_vec();
+        assert_eq!(network_of(&[six(1), six(2)]).as_deref(), Some("fd00::/64"));
+        let local = |number| both(number)[1..2].to_vec();
+        assert_eq!(network_of(&[local(1), local(2)]), None);
     }
 }

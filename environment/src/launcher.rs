@@ -1,4 +1,47 @@
-//! Whether a launcher has started this process, as the environment says.
+//! Whether a launcher has started this process, as the environment says; and the variables that
+//! launchers set or heed.
+
+use crate::variables::foreign;
+
+foreign! {
+    /// All variables of launchers and batch systems that are read:
+    VARIABLES:
+    SLURM_JOB_ID, "the allocation";
+    SLURM_JOB_NUM_NODES, "its nodes";
+    SLURM_NNODES, "the same, of older versions";
+    SLURM_JOB_NODELIST, "their names";
+    SLURM_JOB_CPUS_PER_NODE, "the CPUs of each of them";
+    SLURM_TASKS_PER_NODE, "the processes of each of them";
+    SLURM_NTASKS, "the processes that were asked for";
+    SLURM_CPUS_PER_TASK, "the CPUs that each of these was to have";
+    SLURM_OVERCOMMIT, "CPUs may have several processes each";
+    SLURM_HINT, "how srun binds";
+    SLURM_HET_SIZE, "the components of a heterogeneous job";
+    SLURM_STEP_ID, "the step of the allocation that this process is in";
+    SLURM_STEP_NUM_TASKS, "the processes of that step";
+    SLURM_PROCID, "which of these this one is";
+    SLURM_CPUS_ON_NODE, "the CPUs of this host that the step has";
+    PMI_SIZE, "the processes that a launcher of MPICH's kin has started";
+    PMI_RANK, "which of these this one is";
+    PMI_FD, "the socket to that launcher";
+    PMIX_NAMESPACE, "the job, as a launcher with `PMIx` names it";
+    PMIX_SERVER_URI, "what the variables with that launcher's addresses begin with";
+    HYDI_CONTROL_FD, "hydra's own";
+    HYDRA_LAUNCHER, "how hydra starts processes on other hosts";
+    HYDRA_BOOTSTRAP, "the same";
+    I_MPI_HYDRA_BOOTSTRAP, "the same, of Intel MPI";
+    HYDRA_LAUNCHER_EXEC, "the program by which it does so";
+    HYDRA_BOOTSTRAP_EXEC, "the same";
+    I_MPI_HYDRA_BOOTSTRAP_EXEC, "the same, of Intel MPI";
+    OMPI_COMM_WORLD_SIZE, "the processes that Open MPI's mpiexec has started";
+    OMPI_COMM_WORLD_RANK, "which of these this one is";
+    OMPI_ALLOW_RUN_AS_ROOT, "that mpiexec may work for root";
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM, "it really may";
+    LSB_JOBID, "a job of LSF";
+    PBS_JOBID, "a job of PBS";
+    PE_HOSTFILE, "a job of Grid Engine";
+    LOADL_HOSTFILE, "a job of LoadLeveler";
+}
 
 /// What a launcher says of the job that this process is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +57,11 @@ pub struct Launched {
 /// Variables that say how many processes a job has; each with the one that says which of them this
 /// one is, and whether they do so only in a step of Slurm.
 const SIZES: [(&str, &str, bool); 4] = [
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false),
-    ("PMI_SIZE", "PMI_RANK", false),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", true),
+    (OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_RANK, false),
+    (PMI_SIZE, PMI_RANK, false),
+    (SLURM_STEP_NUM_TASKS, SLURM_PROCID, true),
     // The script of a batch job has these as well, except for the number of a step.
-    ("SLURM_NTASKS", "SLURM_PROCID", true),
+    (SLURM_NTASKS, SLURM_PROCID, true),
 ];
 
 /// Slurm numbers the steps that a user starts from 0 on; the shell of an interactive allocation
@@ -27,7 +70,7 @@ const SLURM_SPECIAL_STEPS: u32 = u32::MAX - 15;
 
 /// Whether this process is in a step of Slurm that a user has started, by `srun`.
 pub fn is_in_slurm_step(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let step = variable("SLURM_STEP_ID").and_then(|step| step.trim().parse::<u32>().ok());
+    let step = variable(SLURM_STEP_ID).and_then(|step| step.trim().parse::<u32>().ok());
     step.is_some_and(|step| step < SLURM_SPECIAL_STEPS)
 }
 

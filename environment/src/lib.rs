@@ -6,12 +6,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`variables`] | the table of all environment variables |
+//! | [`variables`] | the table of environment variables |
 //! | [`flags`] | the flags of every program, each of which has a variable |
 //! | [`faults`] | those of them that kill processes on purpose |
 //! | [`topo`] | the flags of `ultramarine topo` |
-//! | [`launcher`] | whether a launcher has started this process |
-//! | [`interface`] | the network interfaces of this host |
+//! | [`launcher`] | whether a launcher has started this process, and the variables of launchers |
+//! | [`interface`] | the network interfaces of this host, and the networks that hosts share |
 //!
 //! ```
 //! use ultramarine_environment::flags::JobFlags;

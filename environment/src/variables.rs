@@ -1,7 +1,15 @@
-//! Every environment variable that is read, apart from the settings of the runtime: one table, from
-//! which the flags, the check for misspelt names and the command take them.
+//! The environment variables that are read: one table, from which the flags, the check for misspelt
+//! names, the command and the test of the guide's page on settings take them.
 //!
-//! A setting of the runtime has a variable, too: [`PREFIX`] and the setting's name in capitals.
+//! | list | whose |
+//! |---|---|
+//! | [`TABLE`] | this project's own |
+//! | `NAMES` of the runtime's settings | each setting has one: see [`of_setting`] |
+//! | [`FOREIGN`] | other programs', which users set |
+//! | [`launcher::VARIABLES`](crate::launcher::VARIABLES) | those of launchers |
+//!
+//! Beside them, the topology reads where Slurm says that a host stands, and the runtime's build
+//! reads what rsmpi does.
 
 /// What every variable's name begins with.
 pub const PREFIX: &str = "ULTRAMARINE_";
@@ -39,6 +47,11 @@ impl Variable {
     pub fn value(self) -> Option<String> {
         text(self.name)
     }
+}
+
+/// The variable of a setting of the runtime: [`PREFIX`] and the setting's name in capitals.
+pub fn of_setting(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_ascii_uppercase())
 }
 
 /// The value of any environment variable of this process. Text that is not UTF-8 is replaced.
@@ -116,6 +129,34 @@ variables! {
     LOG, Machine, "what the runtime logs: a level such as `debug`, or `module=level`";
     PROBE, Command, "the program that `ultramarine topo` and `doctor` start under MPI";
     GUARDED, Internal, "the guard of this process, and the way to it";
+}
+
+/// Makes a constant of the name of each foreign variable, their list, and its documentation.
+macro_rules! foreign {
+    ($(#[$about_list:meta])* $list:ident: $($name:ident, $about:literal;)+) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "`: ", $about, ".")]
+            pub const $name: &str = stringify!($name);
+        )+
+
+        $(#[$about_list])*
+        ///
+        /// | variable | what it says |
+        /// |---|---|
+        $(#[doc = concat!("| `", stringify!($name), "` | ", $about, " |")])+
+        pub const $list: &[&str] = &[$($name),+];
+    };
+}
+pub(crate) use foreign;
+
+foreign! {
+    /// Variables of other programs that users set, and that are heeded here:
+    FOREIGN:
+    NO_COLOR, "no colours in the log";
+    OMP_NUM_THREADS, "the most threads of a process; of a list the first counts";
+    RAYON_NUM_THREADS, "the most threads of a process; 0 says nothing";
+    MPIEXEC, "the mpiexec that `ultramarine run` uses";
+    MPICC, "when building: the compiler wrapper of the MPI to link with";
 }
 
 #[cfg(test)]

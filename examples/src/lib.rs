@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod divide_skeleton;
+mod input;
 mod map_skeleton;
 mod picture;
 mod random;
@@ -10,6 +11,7 @@ mod report;
 mod splitting;
 
 pub use divide_skeleton::{DivideSkeleton, Solvers};
+pub use input::read_text;
 pub use map_skeleton::MapSkeleton;
 pub use picture::Picture;
 pub use random::random;

@@ -20,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use ultramarine_environment::launcher::{PMI_FD, PMIX_NAMESPACE, PMIX_SERVER_URI};
 
 /// The longest that a launcher may take to answer: it may be stopped for a while. One that is gone
 /// does not keep a guard waiting, and one that finds the guard gone ends the job (hydra does).
@@ -65,7 +66,7 @@ impl Server {
         // MPICH can have its own PMI-2 inside, and says then how it was configured.
         let speaks_pmi2 =
             libraries.iter().any(of_pmi2) || library_version().contains("--with-pmi=pmi2");
-        let namespace = std::env::var("PMIX_NAMESPACE").unwrap_or_default();
+        let namespace = std::env::var(PMIX_NAMESPACE).unwrap_or_default();
         let of_slurm = namespace.starts_with("slurm.pmix.");
         let connection = of_slurm.then(connection_to_pmix).flatten();
         Server { libraries, speaks_pmi2, connection }
@@ -74,7 +75,7 @@ impl Server {
 
 /// A copy of this process's connection to its `PMIx` server.
 fn connection_to_pmix() -> Option<OwnedFd> {
-    let uris = std::env::vars().filter(|(name, _)| name.starts_with("PMIX_SERVER_URI"));
+    let uris = std::env::vars().filter(|(name, _)| name.starts_with(PMIX_SERVER_URI));
     let servers: Vec<_> = uris.filter_map(|(_, uri)| address_in(&uri)).collect();
     let numbers = std::fs::read_dir("/proc/self/fd").ok()?;
     let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -106,9 +107,9 @@ fn libraries_in(maps: &str) -> Vec<PathBuf> {
 /// Takes leave of the launcher in the name of a process that talked to it so.
 pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
     let variable = |name: &str| std::env::var(name).ok();
-    if let Some(socket) = variable("PMI_FD") {
-        let number = socket.trim().parse().map_err(|_| format!("PMI_FD = `{socket}`"))?;
-        let socket = sys::shared(number).map_err(|error| format!("PMI_FD: {error}"))?;
+    if let Some(socket) = variable(PMI_FD) {
+        let number = socket.trim().parse().map_err(|_| format!("{PMI_FD} = `{socket}`"))?;
+        let socket = sys::shared(number).map_err(|error| format!("{PMI_FD}: {error}"))?;
         // PMI-2 wants the length, in six places, and what it is the length of.
         let word: &[u8] =
             if server.speaks_pmi2 { b"13    cmd=finalize;" } else { b"cmd=finalize\n" };
@@ -120,7 +121,7 @@ pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
         let said = say_on(connection.into(), &PMIX_GOODBYE, &PMIX_GOODBYE[4..8]);
         return said.map_err(|error| format!("PMIx: {error}"));
     }
-    if variable("PMIX_NAMESPACE").is_some() {
+    if variable(PMIX_NAMESPACE).is_some() {
         for visit in 0..VISITS_MAX {
             if let Some(answer) = visit_apart(&server.libraries, VISIT_PATIENCE * 2_u32.pow(visit))?
             {

@@ -86,7 +86,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
-use ultramarine_environment::launcher::Launched;
+use ultramarine_environment::launcher::{Launched, PMI_FD};
 use ultramarine_environment::variables;
 
 /// The variable that says whether a process has a guard, so that none gets two.
@@ -256,7 +256,7 @@ impl GuardedChild {
         } else {
             // This much can be done without one.
             Segment::own(self.began).iter().for_each(Segment::remove);
-            if std::env::var_os("PMI_FD").is_some() {
+            if std::env::var_os(PMI_FD).is_some() {
                 let _ = finalize::on_behalf_of(Server::own(self.library_version));
             }
         }

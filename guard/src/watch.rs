@@ -15,7 +15,7 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use ultramarine_environment::launcher::Launched;
+use ultramarine_environment::launcher::{HYDI_CONTROL_FD, Launched, PMI_FD, SLURM_STEP_ID};
 
 /// Signals that concern the guard alone: a child's end (or the launcher's), and those of a process
 /// that uses a terminal from the background, or writes to a closed pipe.
@@ -80,7 +80,7 @@ fn judge(end: ChildExit, status: &ChildStatus, is_root: bool, meant: &HashSet<i3
 /// Watches over the child, one of the launcher's processes, and ends as it does.
 pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     let (rank, is_root) = (launched.rank, launched.rank == 0);
-    let socket = std::env::var("PMI_FD").ok().and_then(|number| number.trim().parse().ok());
+    let socket = std::env::var(PMI_FD).ok().and_then(|number| number.trim().parse().ok());
     // A copy of what the child has open would keep others from seeing that the child closed it.
     sys::close_all_but(&[0, 1, 2, channel.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
@@ -236,7 +236,7 @@ fn remove_segments(status: &ChildStatus) {
 /// those that know nothing of it. Elsewhere users have SIGUSR1 sent to their programs.
 fn is_under_hydra() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some();
-    is_set("PMI_FD") && (is_set("HYDI_CONTROL_FD") || !is_set("SLURM_STEP_ID"))
+    is_set(PMI_FD) && (is_set(HYDI_CONTROL_FD) || !is_set(SLURM_STEP_ID))
 }
 
 fn take_leave(rank: u32, status: ChildStatus) {

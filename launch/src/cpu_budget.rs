@@ -17,7 +17,10 @@
 //! main thread, and for each PE a driver and (but for the first) a thread that waits for its end.
 
 use serde::{Deserialize, Serialize};
-use ultramarine_environment::launcher::is_in_slurm_step;
+use ultramarine_environment::launcher::{
+    SLURM_CPUS_ON_NODE, SLURM_CPUS_PER_TASK, is_in_slurm_step,
+};
+use ultramarine_environment::variables::{OMP_NUM_THREADS, RAYON_NUM_THREADS};
 use ultramarine_runtime::settings::THREADS_MAX;
 
 /// What a process may use, as the others of its job need to know it.
@@ -34,7 +37,7 @@ pub(crate) struct CpuBudget {
 }
 
 /// Variables by which users and launchers limit the threads of a process.
-const LIMITS: [&str; 3] = ["SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"];
+const LIMITS: [&str; 3] = [SLURM_CPUS_PER_TASK, OMP_NUM_THREADS, RAYON_NUM_THREADS];
 
 impl CpuBudget {
     /// This process's own, if the user `gave` each PE its number of threads.
@@ -104,7 +107,7 @@ fn shared_cores(available: usize, bound: &str, of_step: Option<usize>) -> (usize
 /// How many cores of this host Slurm has given to the step that this process is in. In what else
 /// has the variable, such as the script of a batch job, it may be another host's.
 fn cores_of_step(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
-    let cores = is_in_slurm_step(&variable).then(|| variable("SLURM_CPUS_ON_NODE")).flatten()?;
+    let cores = is_in_slurm_step(&variable).then(|| variable(SLURM_CPUS_ON_NODE)).flatten()?;
     cores.trim().parse().ok().filter(|cores| *cores > 0)
 }
 

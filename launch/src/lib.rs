@@ -70,6 +70,8 @@ pub mod network;
 mod options;
 mod progress;
 mod request;
+#[cfg(test)]
+mod settings_page;
 mod start;
 mod threads;
 #[cfg(feature = "mpi")]

@@ -6,8 +6,6 @@
 //! often they are of a slow network for management.
 
 use crate::error::StartError;
-#[cfg(any(feature = "mpi", test))]
-use std::collections::HashSet;
 use std::sync::OnceLock;
 use ultramarine_environment::interface::{Interface, InterfaceChoice};
 
@@ -32,34 +30,6 @@ pub(crate) fn usable(choice: Option<&InterfaceChoice>) -> Result<Vec<Interface>,
     Ok(vec![chosen])
 }
 
-/// The fastest network that all of these hosts are on, with its slowest interface there: the first
-/// of those that are equally fast, as the first host has them, version 4 before version 6. A
-/// network in which two hosts have the same address is none: each has one of its own by that name,
-/// such as that of its containers.
-#[cfg(any(feature = "mpi", test))]
-pub(crate) fn fastest_common<'a>(hosts: &'a [Vec<Interface>]) -> Option<&'a Interface> {
-    let (first, _) = hosts.split_first()?;
-    let mut best: Option<&Interface> = None;
-    for candidate in first.iter().filter(|interface| interface.is_for_others()) {
-        let network = candidate.address.trunc();
-        let own = |host: &'a Vec<Interface>| host.iter().find(|own| own.address.trunc() == network);
-        let members: Option<Vec<_>> = hosts.iter().map(own).collect();
-        let Some(members) = members else { continue };
-        let addresses: HashSet<_> = members.iter().map(|own| own.address.addr()).collect();
-        if addresses.len() < hosts.len() {
-            continue;
-        }
-        let slowest = members.into_iter().min_by_key(|own| own.speed_mbits);
-        let rank = |of: &Interface| (of.speed_mbits, of.address.addr().is_ipv4());
-        best = match (best, slowest) {
-            (Some(best), Some(slowest)) if rank(slowest) > rank(best) => Some(slowest),
-            (None, slowest) => slowest,
-            (best, _) => best,
-        };
-    }
-    best
-}
-
 static OF_THIS_JOB: OnceLock<String> = OnceLock::new();
 
 /// Takes note of where this process is called by others.
@@ -73,60 +43,4 @@ pub(crate) fn note(network: String) {
 /// threads of one process.
 pub fn of_this_job() -> Option<&'static str> {
     OF_THIS_JOB.get().map(String::as_str)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn interface(name: &str, address: &str, speed_mbits: u32) -> Interface {
-        let address = address.parse().expect("an address");
-        Interface { name: name.to_owned(), address, speed_mbits }
-    }
-
-    /// A host with networks for management, for computing, and for its containers.
-    fn host(number: u8) -> Vec<Interface> {
-        let at = |network: &str| format!("{network}.{number}/24");
-        vec![
-            interface("lo", "127.0.0.1/8", 0),
-            interface("eth0", &at("10.0.0"), 1000),
-            interface("ib0", &at("10.1.0"), 100_000),
-            interface("docker0", "172.17.0.1/16", 200_000),
-        ]
-    }
-
-    fn network_of(hosts: &[Vec<Interface>]) -> Option<String> {
-        fastest_common(hosts).map(|interface| interface.address.trunc().to_string())
-    }
-
-    #[test]
-    fn the_fastest_that_all_are_on_is_taken() {
-        let mut hosts = [host(1), host(2), host(3)];
-        assert_eq!(network_of(&hosts).as_deref(), Some("10.1.0.0/24"));
-        // One has it slower: it counts as fast as that.
-        hosts[1][2].speed_mbits = 100;
-        assert_eq!(network_of(&hosts).as_deref(), Some("10.0.0.0/24"));
-        hosts[2].remove(2);
-        assert_eq!(network_of(&hosts).as_deref(), Some("10.0.0.0/24"));
-        hosts[0].remove(1);
-        assert_eq!(network_of(&hosts), None, "there is none that all are on");
-        assert_eq!(network_of(&[]), None);
-    }
-
-    #[test]
-    fn of_equally_fast_ones_the_first_is_taken_and_version_4_before_6() {
-        let both = |number| {
-            vec![
-                interface("eth0", &format!("fd00::{number}/64"), 0),
-                interface("eth0", &format!("fe80::{number}/64"), 0),
-                interface("eth1", &format!("10.2.0.{number}/24"), 0),
-                interface("eth2", &format!("10.3.0.{number}/24"), 0),
-            ]
-        };
-        assert_eq!(network_of(&[both(1), both(2)]).as_deref(), Some("10.2.0.0/24"));
-        let six = |number| both(number)[..2].to_vec();
-        assert_eq!(network_of(&[six(1), six(2)]).as_deref(), Some("fd00::/64"));
-        let local = |number| both(number)[1..2].to_vec();
-        assert_eq!(network_of(&[local(1), local(2)]), None);
-    }
 }

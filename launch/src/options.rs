@@ -187,10 +187,8 @@ impl Options {
 
     /// Where to look for this process's place.
     pub(crate) fn sources(&self) -> Result<Sources, StartError> {
-        let mut sources = Sources::from_env()?;
-        sources.file = self.flags.topology.clone().or(sources.file);
-        sources.host_pattern = self.flags.host_pattern.clone().or(sources.host_pattern);
-        Ok(sources)
+        let (file, host_pattern) = (self.flags.topology.clone(), self.flags.host_pattern.clone());
+        Ok(Sources { file, host_pattern, ..Sources::from_env()? })
     }
 
     /// The settings of a PE with this many worker threads.

@@ -112,7 +112,8 @@ impl Options {
 fn log_to_stderr() -> Result<(), StartError> {
     let filter = log_filter(&variables::LOG.value().unwrap_or_default())?;
     // A file of a batch job's output shows no colours.
-    let has_colours = std::io::stderr().is_terminal() && variables::text("NO_COLOR").is_none();
+    let has_colours =
+        std::io::stderr().is_terminal() && variables::text(variables::NO_COLOR).is_none();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
     // A program that has a subscriber of its own keeps it.
     let _ = subscriber.with_writer(log::writer).try_init();

@@ -10,7 +10,7 @@ use ultramarine_environment::flags::{LaneKind, PES_MAX};
 use ultramarine_environment::variables;
 use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve};
 use ultramarine_runtime::settings::Settings;
-use ultramarine_runtime::transport::tcp::{self, JobKey, TcpEndpoint};
+use ultramarine_runtime::transport::tcp::{self, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, descriptors, memory};
 use ultramarine_topology::{Pe, Topology};
 
@@ -87,7 +87,7 @@ fn lanes(kind: LaneKind, pes: u32, settings: &Settings) -> Result<Vec<Box<dyn La
             let endpoints: Vec<_> =
                 (0..pes).map(|_| TcpEndpoint::bind(here, None)).collect::<Result<_, _>>()?;
             let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
-            let key = JobKey::random()?;
+            let key = tcp::new_job_key()?;
             let connections_max = settings.connections_max(pes.into());
             let lane = |(endpoint, number): (TcpEndpoint, u32)| {
                 let lane =

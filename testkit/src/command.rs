@@ -82,7 +82,7 @@ pub fn scrub(command: &mut Command) {
     command.env_remove("MPIEXEC");
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        let foreign = ["ULTRAMARINE_", "PMI_", "SLURM_", "OMPI_COMM_WORLD_"];
+        let foreign = ["ULTRAMARINE_", "PMI_", "PMIX_", "SLURM_", "OMPI_COMM_WORLD_"];
         if foreign.iter().any(|prefix| text.starts_with(prefix)) {
             command.env_remove(&name);
         }

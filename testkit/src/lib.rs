@@ -23,7 +23,7 @@ pub use command::{Ended, alone, finish, run, run_until, scrub};
 pub use launcher::{launcher, launcher_name, test_command};
 pub use places::racks;
 pub use process::{kill, marked};
-pub use wait::{bounded, eventually, within};
+pub use wait::{bounded, eventually, eventually_within, within};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -18,10 +18,16 @@ pub fn within<T: Send + 'static>(limit: Duration, part: impl FnOnce() -> T + Sen
 
 /// Waits until `condition` holds.
 #[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    eventually_within(PATIENCE, what, condition);
+}
+
+/// The same, with another limit.
+#[track_caller]
+pub fn eventually_within(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(start.elapsed() < limit, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

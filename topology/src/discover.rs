@@ -84,21 +84,21 @@ impl fmt::Display for PlaceSource {
 }
 
 impl Sources {
-    /// The sources of the calling process: `ULTRAMARINE_TOPOLOGY` (the path of a topology file),
-    /// `ULTRAMARINE_HOST_PATTERN`, Slurm's two variables, and the system's name for this host. An
-    /// empty variable counts as unset.
+    /// What the system says of the calling process: Slurm's two variables, and this host's name. An
+    /// empty variable counts as unset. A topology file or a pattern is the user's to name.
     ///
     /// # Errors
     /// If the name of this host cannot be read.
     pub fn from_env() -> Result<Sources, TopologyError> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
+        let text = |name| {
+            let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+            Some(value.to_string_lossy().into_owned())
+        };
         Ok(Sources {
-            file: variable("ULTRAMARINE_TOPOLOGY").map(PathBuf::from),
             slurm_addr: text("SLURM_TOPOLOGY_ADDR"),
             slurm_pattern: text("SLURM_TOPOLOGY_ADDR_PATTERN"),
             host_name: host_name()?,
-            host_pattern: text("ULTRAMARINE_HOST_PATTERN"),
+            ..Sources::default()
         })
     }
 

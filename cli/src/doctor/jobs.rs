@@ -19,19 +19,18 @@ const DEATHS: u32 = 4;
 const KILL_AT: &str = "0.2";
 
 /// How long the processes may take to find each other, and a job to end.
-const START_DEADLINE: &str = "start_deadline=30s";
+const START_DEADLINE: (&str, &str) = ("start_deadline", "30s");
 const ENDS_WITHIN: Duration = Duration::from_mins(1);
 
 /// Wall clocks farther apart make the times in logs of two hosts hard to compare.
 const CLOCKS_APART_US: i64 = 50_000;
 
-/// A setting that is given on the command line.
-const START_DEADLINE_VARIABLE: &str = "ULTRAMARINE_START_DEADLINE";
-
-/// Variables that would make another job of it.
-fn not_for_probes() -> impl Iterator<Item = &'static str> {
+/// Variables that would make another job of it, and that of the setting which is given on the
+/// command line.
+fn not_for_probes() -> impl Iterator<Item = String> {
     let others = variables::TABLE.iter().filter(|variable| variable.scope != Scope::Machine);
-    others.map(|variable| variable.name).chain([START_DEADLINE_VARIABLE])
+    let given = variables::of_setting(START_DEADLINE.0);
+    others.map(|variable| variable.name.to_owned()).chain([given])
 }
 
 pub(super) fn checks(job: &JobArguments, allocation: Option<&Allocation>) -> Vec<Check> {
@@ -117,7 +116,9 @@ fn small_job(
     let probe = probe::find().map_err(|error| error.to_string())?;
     let mut words = vec![probe.into_os_string()];
     words.extend(arguments.iter().map(OsString::from));
-    words.extend(["--threads", "1", "--set", START_DEADLINE].map(OsString::from));
+    let (setting, value) = START_DEADLINE;
+    let setting = format!("{setting}={value}");
+    words.extend(["--threads", "1", "--set", &setting].map(OsString::from));
     let is_wanted = |name: &str| not_for_probes().all(|other| other != name);
     let plan = plan(&job, &words, &[], is_wanted).map_err(|error| error.to_string())?;
     plan.is_ready(&job.request, &[]).map_err(|error| error.to_string())?;

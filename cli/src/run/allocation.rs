@@ -2,6 +2,7 @@
 
 use super::error::RunError;
 use std::collections::HashSet;
+use ultramarine_environment::launcher;
 use ultramarine_topology::host_list;
 
 /// An allocation that this process is inside of. What Slurm does not say is `None`.
@@ -35,16 +36,16 @@ impl Allocation {
         let number = |name: &str| text(name)?.trim().parse::<u32>().ok().filter(|n| *n > 0);
         let list = |name: &str| expand(&text(name)?);
         Some(Allocation {
-            job: text("SLURM_JOB_ID")?,
-            tasks: number("SLURM_NTASKS"),
-            nodes: number("SLURM_JOB_NUM_NODES").or_else(|| number("SLURM_NNODES")),
-            node_list: text("SLURM_JOB_NODELIST"),
-            cpus: list("SLURM_JOB_CPUS_PER_NODE"),
-            cpus_per_task: number("SLURM_CPUS_PER_TASK"),
-            tasks_per_node: list("SLURM_TASKS_PER_NODE"),
-            overcommits: text("SLURM_OVERCOMMIT").is_some(),
-            hints: text("SLURM_HINT").is_some(),
-            components: number("SLURM_HET_SIZE"),
+            job: text(launcher::SLURM_JOB_ID)?,
+            tasks: number(launcher::SLURM_NTASKS),
+            nodes: number(launcher::SLURM_JOB_NUM_NODES).or_else(|| number(launcher::SLURM_NNODES)),
+            node_list: text(launcher::SLURM_JOB_NODELIST),
+            cpus: list(launcher::SLURM_JOB_CPUS_PER_NODE),
+            cpus_per_task: number(launcher::SLURM_CPUS_PER_TASK),
+            tasks_per_node: list(launcher::SLURM_TASKS_PER_NODE),
+            overcommits: text(launcher::SLURM_OVERCOMMIT).is_some(),
+            hints: text(launcher::SLURM_HINT).is_some(),
+            components: number(launcher::SLURM_HET_SIZE),
         })
     }
 
@@ -64,8 +65,8 @@ impl Allocation {
             u32::try_from(room).unwrap_or(u32::MAX)
         });
         by_cpus
-            .map(|room| (room.max(self.tasks.unwrap_or(0)), "SLURM_JOB_CPUS_PER_NODE"))
-            .or_else(|| Some((self.tasks?, "SLURM_NTASKS")))
+            .map(|room| (room.max(self.tasks.unwrap_or(0)), launcher::SLURM_JOB_CPUS_PER_NODE))
+            .or_else(|| Some((self.tasks?, launcher::SLURM_NTASKS)))
     }
 
     /// An error unless this many nodes and processes are here.

@@ -11,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use ultramarine_environment::variables;
 
 /// Which launcher is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -60,7 +61,7 @@ pub(crate) struct LauncherSearch {
 impl LauncherSearch {
     pub(crate) fn from_environment() -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        LauncherSearch { path: variable("PATH"), mpiexec: variable("MPIEXEC") }
+        LauncherSearch { path: variable("PATH"), mpiexec: variable(variables::MPIEXEC) }
     }
 
     /// The launcher for this program.

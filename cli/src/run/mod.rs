@@ -39,7 +39,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
-use ultramarine_environment::launcher::launched;
+use ultramarine_environment::launcher::{
+    OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM, SLURM_STEP_ID, launched,
+};
 use ultramarine_environment::variables::{self, Scope};
 use ultramarine_topology::Domains;
 
@@ -170,7 +172,7 @@ pub(crate) fn plan(
 /// shell that is asked for as the only process of a step.
 fn refuse_launched(variable: &'static str) -> RunError {
     let text = |name| std::env::var(name).unwrap_or_default();
-    let is_step = !text("SLURM_STEP_ID").is_empty();
+    let is_step = !text(SLURM_STEP_ID).is_empty();
     if is_step && text(variable).trim() == "1" {
         return RunError::InStep;
     }
@@ -189,7 +191,7 @@ fn examine(name: &OsStr) -> Result<Linked, RunError> {
 fn refuse_root(launcher_flags: &[OsString]) -> Result<(), RunError> {
     let is_set = |name| std::env::var_os(name).is_some();
     let is_allowed = launcher_flags.iter().any(|flag| flag == "--allow-run-as-root")
-        || ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"].into_iter().all(is_set);
+        || [OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM].into_iter().all(is_set);
     if rustix::process::geteuid().is_root() && !is_allowed {
         return Err(RunError::Root);
     }

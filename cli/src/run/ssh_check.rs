@@ -8,6 +8,11 @@ use std::net::{ToSocketAddrs as _, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use ultramarine_environment::launcher::{
+    HYDRA_BOOTSTRAP, HYDRA_BOOTSTRAP_EXEC, HYDRA_LAUNCHER, HYDRA_LAUNCHER_EXEC,
+    I_MPI_HYDRA_BOOTSTRAP, I_MPI_HYDRA_BOOTSTRAP_EXEC, LOADL_HOSTFILE, LSB_JOBID, PBS_JOBID,
+    PE_HOSTFILE, SLURM_JOB_ID,
+};
 
 /// How long a host may take to accept a login.
 const LETS_IN_WITHIN: Duration = Duration::from_secs(10);
@@ -19,13 +24,11 @@ const AT_ONCE: usize = 64;
 const OTHER_WAYS: [&str; 2] = ["-launcher", "-bootstrap"];
 
 /// Variables with the kind of hydra's launcher, and with its file.
-const KINDS: [&str; 3] = ["HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP"];
-const FILES: [&str; 3] =
-    ["HYDRA_LAUNCHER_EXEC", "HYDRA_BOOTSTRAP_EXEC", "I_MPI_HYDRA_BOOTSTRAP_EXEC"];
+const KINDS: [&str; 3] = [HYDRA_LAUNCHER, HYDRA_BOOTSTRAP, I_MPI_HYDRA_BOOTSTRAP];
+const FILES: [&str; 3] = [HYDRA_LAUNCHER_EXEC, HYDRA_BOOTSTRAP_EXEC, I_MPI_HYDRA_BOOTSTRAP_EXEC];
 
 /// What batch systems set, in whose jobs hydra goes their ways.
-const BATCH_SYSTEMS: [&str; 5] =
-    ["SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "PE_HOSTFILE", "LOADL_HOSTFILE"];
+const BATCH_SYSTEMS: [&str; 5] = [SLURM_JOB_ID, LSB_JOBID, PBS_JOBID, PE_HOSTFILE, LOADL_HOSTFILE];
 
 /// The program by which hydra starts processes on other hosts, if it is one like ssh: it takes a
 /// host and a command.

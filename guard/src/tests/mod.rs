@@ -5,13 +5,11 @@ mod programs;
 
 use super::*;
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::fs::File;
 use std::process::{Child, ExitStatus, Stdio};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-/// The longest that anything here may take; reached only when a test fails.
-const PATIENCE: Duration = Duration::from_secs(40);
+use std::thread;
+use std::time::Duration;
+use ultramarine_testkit::{eventually, eventually_within, launcher};
 
 /// How long processes may stay after their launcher has ended.
 const STRAYS_END_WITHIN: Duration = Duration::from_secs(15);
@@ -31,6 +29,9 @@ const FOLDER: &str = "GUARD_TEST_FOLDER";
 
 /// The variable that says which program a process is to run.
 const PROGRAM: &str = "GUARD_TEST_PROGRAM";
+
+/// The file with what the processes of a job say.
+const SAID: &str = "said";
 
 /// How the names of files end in which children say what they have in shared memory.
 const SEGMENTS: &str = "segments";
@@ -62,35 +63,23 @@ fn who_wants_no_guard_or_is_alone_has_none() {
 struct Running {
     folder: PathBuf,
     launcher: Child,
-    said: Vec<JoinHandle<String>>,
 }
 
 impl Running {
     /// Starts this many processes of a program. `None` where no launcher belongs to this build.
     fn start(test: &str, program: &str, processes: u32) -> Option<Self> {
-        let Some(launcher) = std::env::var_os("MPIEXEC_FOR_TESTS").filter(|l| !l.is_empty()) else {
-            println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
-            return None;
-        };
+        let mut command = launcher()?;
         let folder = std::env::temp_dir().join(format!("guard-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("there is room");
-        let mut command = Command::new(launcher);
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            let foreign = ["ULTRAMARINE_", "PMI_", "PMIX_", "SLURM_", "OMPI_COMM_WORLD_"];
-            if foreign.iter().any(|prefix| text.starts_with(prefix)) {
-                command.env_remove(&name);
-            }
-        }
         command.args(["-n", &processes.to_string()]).arg(own_file());
         command.env(PROGRAM, program).env(FOLDER, &folder);
         // What a launcher leaves that is killed goes with the folder.
         command.env("TMPDIR", &folder);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut launcher = command.spawn().expect("the launcher starts");
-        let out = drain(launcher.stdout.take().expect("piped"));
-        let err = drain(launcher.stderr.take().expect("piped"));
-        Some(Running { folder, launcher, said: vec![out, err] })
+        let said = File::create(folder.join(SAID)).expect("the folder is there");
+        let as_well = said.try_clone().expect("it is open");
+        command.stdin(Stdio::null()).stdout(said).stderr(as_well);
+        let launcher = command.spawn().expect("the launcher starts");
+        Some(Running { folder, launcher })
     }
 
     /// The guards and the children, by rank, once all children have come this far.
@@ -117,12 +106,11 @@ impl Running {
             status = self.launcher.try_wait().expect("it is our child");
             status.is_some()
         });
-        within(STRAYS_END_WITHIN, "all processes end", || self.alive().is_empty());
+        eventually_within(STRAYS_END_WITHIN, "all processes end", || self.alive().is_empty());
         let left: Vec<_> = self.segments().into_iter().filter(|path| path.exists()).collect();
         assert!(left.is_empty(), "{left:?}");
-        let said = std::mem::take(&mut self.said);
-        let said = said.into_iter().map(|said| said.join().expect("it reads to the end"));
-        (status.expect("it ended"), said.collect::<Vec<_>>().join("\n"))
+        let said = std::fs::read(self.folder.join(SAID)).expect("it was written");
+        (status.expect("it ended"), String::from_utf8_lossy(&said).into_owned())
     }
 
     /// What the children that have come so far had in shared memory.
@@ -154,28 +142,6 @@ impl Drop for Running {
         let _ = self.launcher.wait();
         self.alive().into_iter().for_each(|process| sys::send(process, libc::SIGKILL));
         let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes).expect("a pipe can be read");
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
-#[track_caller]
-fn eventually(what: &str, is_so: impl FnMut() -> bool) {
-    within(PATIENCE, what, is_so);
-}
-
-#[track_caller]
-fn within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < limit, "it does not come to pass that {what}");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -317,7 +283,7 @@ fn processes_end_with_their_launcher() {
         sys::send(proxy, libc::SIGKILL);
         let all_end =
             || children.values().all(|(guard, child)| !is_there(*guard) && !is_there(*child));
-        within(STRAYS_END_WITHIN, "all guards and children end", all_end);
+        eventually_within(STRAYS_END_WITHIN, "all guards and children end", all_end);
         sys::send(launcher, libc::SIGKILL);
         let (_, said) = job.end();
         assert!(!said.contains("leaves"), "{said}");

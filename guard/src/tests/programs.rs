@@ -3,6 +3,7 @@
 use super::*;
 use mpi::environment::Universe;
 use mpi::traits::CommunicatorCollectives;
+use std::io::Read as _;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -70,7 +71,7 @@ fn wait_at_work() {
     std::fs::write(file, segments.join("\n")).expect("the folder is there");
     let line = format!("{} {}\n", parent_id(), std::process::id());
     std::fs::write(folder.join(rank.to_string()), line).expect("the folder is there");
-    within(CHILDREN_WAIT, "the test lets this go on", || folder.join("go").exists());
+    eventually_within(CHILDREN_WAIT, "the test lets this go on", || folder.join("go").exists());
 }
 
 /// Goes through a job without MPI, and leaves as if somebody had died.
@@ -145,7 +146,7 @@ fn fail() {
         sys::exit(7);
     }
     // The launcher ends the others.
-    within(CHILDREN_WAIT, "the launcher ends this", || false);
+    eventually_within(CHILDREN_WAIT, "the launcher ends this", || false);
 }
 
 fn leave_with_3() {

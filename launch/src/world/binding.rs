@@ -8,7 +8,7 @@
 use crate::cpu_budget;
 use crate::error::StartError;
 use serde::{Deserialize, Serialize};
-use ultramarine_environment::launcher::is_in_slurm_step;
+use ultramarine_environment::launcher::{SLURM_CPUS_PER_TASK, is_in_slurm_step};
 use ultramarine_environment::variables::{self, complete};
 use ultramarine_topology::Domains;
 
@@ -127,7 +127,7 @@ impl Binding {
 /// How many parts a process may have that was to be bound to one. Slurm binds it to as many cores
 /// as it was to have CPUs.
 fn most(asked: BoundTo, variable: impl Fn(&str) -> Option<String>) -> u32 {
-    let cpus = || variable("SLURM_CPUS_PER_TASK")?.trim().parse().ok();
+    let cpus = || variable(SLURM_CPUS_PER_TASK)?.trim().parse().ok();
     let by_slurm = asked == BoundTo::Core && is_in_slurm_step(&variable);
     by_slurm.then(cpus).flatten().unwrap_or(1).max(1)
 }

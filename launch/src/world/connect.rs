@@ -16,7 +16,7 @@ use ultramarine_runtime::executor::DetectorSetup;
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::mpi::MpiLane;
-use ultramarine_runtime::transport::tcp::TcpEndpoint;
+use ultramarine_runtime::transport::tcp::{self, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, LaneError, descriptors};
 use ultramarine_topology::{Pe, Topology};
 
@@ -52,7 +52,7 @@ impl AddressBook {
         Ok(AddressBook {
             lane: by_pe(|of| of.lane),
             detector: by_pe(|of| of.detector),
-            key: JobKey::random()?,
+            key: tcp::new_job_key()?,
         })
     }
 }

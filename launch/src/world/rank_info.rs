@@ -57,7 +57,7 @@ impl Finding {
         let source = match (discovery.source, &sources.host_pattern) {
             (PlaceSource::HostName, Some(pattern)) => format!("the host name, read as `{pattern}`"),
             (PlaceSource::HostName, None) => "the host name".to_owned(),
-            (PlaceSource::Slurm, _) => "SLURM_TOPOLOGY_ADDR".to_owned(),
+            (PlaceSource::Slurm, _) => discovery.source.to_string(),
             (PlaceSource::File, _) => "a topology file".to_owned(),
         };
         Finding { place: discovery.place, source }

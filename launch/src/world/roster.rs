@@ -5,12 +5,11 @@
 use super::rank_info::RankInfo;
 use crate::error::StartError;
 use crate::faults::DeathPlan;
-use crate::network::fastest_common;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use ultramarine_environment::interface::Interface;
+use ultramarine_environment::interface::{Interface, fastest_common};
 use ultramarine_topology::{Place, Topology};
 
 /// A job, as all its processes know it.

@@ -1,6 +1,5 @@
 //! Keys, proofs and seals.
 
-use crate::transport::LaneError;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hash128, SipHasher24};
@@ -48,9 +47,8 @@ impl JobKey {
     /// # Errors
     ///
     /// The system gives none.
-    pub fn random() -> Result<JobKey, LaneError> {
-        let doing = "drawing a key for the job".into();
-        random().map(JobKey).map_err(|source| LaneError::Io { doing, source })
+    pub fn random() -> io::Result<JobKey> {
+        random().map(JobKey)
     }
 
     pub(super) fn prove(&self, domain: SealDomain, texts: [&[u8]; 2]) -> [u8; SEAL_BYTES] {

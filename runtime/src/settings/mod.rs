@@ -64,7 +64,9 @@ pub struct Settings {
 /// Lists each setting once: its name and its field.
 macro_rules! settings {
     ($($name:literal => $($field:ident).+),+ $(,)?) => {
-        const NAMES: &[&str] = &[$($name),+];
+        /// The names of all settings. Each has an environment variable: [`PREFIX`] and the name in
+        /// capitals.
+        pub const NAMES: &[&str] = &[$($name),+];
 
         impl Settings {
             fn assign(&mut self, name: &str, value: &str) -> Result<(), SettingProblem> {

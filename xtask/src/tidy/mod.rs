@@ -2,12 +2,13 @@
 //!
 //! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files
 //! that are read with that in mind, files short and narrow, imports running one way, one style of
-//! modules, and the files that prose names where it says they are. The links of the Markdown files
-//! are checked by [`links`](crate::links).
+//! modules, the files that prose names where it says they are, and the variables that it names in
+//! the table. The links of the Markdown files are checked by [`links`](crate::links).
 
 mod citations;
 mod lines;
 mod modules;
+mod variables;
 
 use crate::process::{self, Failure, Result};
 use crate::source::{self, Source, code_of};
@@ -71,6 +72,7 @@ pub(crate) fn run() -> Result<()> {
     let modules = tree.iter().filter(|file| file.is_rust()).map(|file| file.path.as_str());
     let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
     breaches.extend(check(&tree, &paths));
+    breaches.extend(variables::breaches(&tree));
     let code: Vec<_> = tree.iter().filter(|file| !file.is_markdown()).cloned().collect();
     breaches.extend(
         crate::links::check(process::root(), &code)

@@ -1,18 +1,15 @@
 //! The items: drawn at random, or read from a file.
 
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use ultramarine::{Error, Result};
-use ultramarine_examples::random;
+use ultramarine_examples::{random, read_text};
 
 /// The largest number of items.
 pub(crate) const ITEMS_MAX: usize = 1000;
 
-/// The largest size of a file: 1 MiB, far more than [`ITEMS_MAX`] lines need. A device such as
-/// `/dev/zero` never ends.
+/// The largest size of a file: 1 MiB, far more than [`ITEMS_MAX`] lines need.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The greatest weight and value of an item.
@@ -49,17 +46,7 @@ impl Items {
     /// Reads a file: the capacity on its first line, then a weight and a value on each line.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = path.display();
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-            .map_err(|e: io::Error| Error::other(format!("cannot read the items {name}: {e}")))?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(Error::other(format!(
-                "the file {name} has more than {FILE_BYTES_MAX} bytes, but {ITEMS_MAX} items need \
-                 far fewer: is it the right file?"
-            )));
-        }
-        Items::parse(&String::from_utf8_lossy(&bytes)).map_err(|(line, reason)| {
+        Items::parse(&read_text(path, "items", FILE_BYTES_MAX)?).map_err(|(line, reason)| {
             Error::other(format!("the file {name} is malformed: line {line}: {reason}"))
         })
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 use ultramarine::{Error, Result, log_line};
+use ultramarine_examples::read_text;
 
 /// An undirected graph: for each vertex the vertices that it is joined to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub(crate) struct Graph {
 /// The largest number of vertices, four times that of the largest benchmark graphs. Their
 /// neighbours take 32 MiB, which fit one message.
 const VERTICES_MAX: usize = 16_384;
+
+/// The largest size of a file: 128 MiB, twice that of the largest benchmark graph (`MANN_a81`).
+const FILE_BYTES_MAX: u64 = 128 << 20;
 
 /// A set of vertices, one bit for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,9 +103,7 @@ impl Graph {
     /// Reads a file in DIMACS format. Warns if the file has fewer edges than it announces.
     pub(crate) fn read(path: &Path) -> Result<Graph> {
         let name = path.display();
-        let bytes = std::fs::read(path)
-            .map_err(|e| Error::other(format!("cannot read the graph {name}: {e}")))?;
-        let (graph, announced, found) = Graph::parse(&String::from_utf8_lossy(&bytes))
+        let (graph, announced, found) = Graph::parse(&read_text(path, "graph", FILE_BYTES_MAX)?)
             .map_err(|e| Error::other(format!("the graph {name} is malformed: {e}")))?;
         if found < announced {
             log_line(format_args!(

@@ -68,6 +68,16 @@ pub const DESCRIPTORS: u64 = 4;
 /// the program.
 const LEFT_TO_OTHERS_MIN: u64 = 10;
 
+/// A new key for a job's connections.
+///
+/// # Errors
+///
+/// The system gives no random numbers.
+pub fn new_job_key() -> Result<JobKey, LaneError> {
+    let io = |source| LaneError::Io { doing: "drawing a key for the job".to_owned(), source };
+    JobKey::random().map_err(io)
+}
+
 /// The default limit on connections of each of the `lanes` of this process: the number of files
 /// that it may still open, less some for other purposes.
 pub fn connections_max(lanes: u64) -> usize {
