@@ -191,6 +191,8 @@ fn flags_that_cannot_be_are_refused() {
     let nowhere = Path::new("/nowhere.clq");
     run(&mut maxclique(nowhere, "")).fails_with("cannot read the graph /nowhere.clq: No such file");
     run(&mut maxclique(Path::new("/"), "")).fails_with("cannot read the graph /: ");
+    run(&mut maxclique(Path::new("/dev/zero"), ""))
+        .fails_with("the graph /dev/zero is malformed: line 1: it is longer than 4096 bytes");
 }
 
 #[cfg(feature = "mpi")]

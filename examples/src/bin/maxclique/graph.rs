@@ -1,7 +1,8 @@
 //! Graphs, and the DIMACS files that they are read from.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use ultramarine::{Error, Result, log_line};
 
@@ -16,6 +17,9 @@ pub(crate) struct Graph {
 /// The largest number of vertices, four times that of the largest benchmark graphs. Their
 /// neighbours take 32 MiB, which fit one message.
 const VERTICES_MAX: usize = 16_384;
+
+/// The longest line that is read, in bytes. `/dev/zero` is a line that never ends.
+const LINE_BYTES_MAX: u64 = 4096;
 
 /// A set of vertices, one bit for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,27 +86,25 @@ impl Vertices {
     }
 }
 
-/// Why a file is malformed.
+/// Why a file gives no graph.
 #[derive(Debug)]
-pub(crate) struct Malformed {
-    line: usize,
-    reason: String,
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.reason)
-    }
+enum Unreadable {
+    Io(io::Error),
+    Malformed { line: usize, reason: String },
 }
 
 impl Graph {
     /// Reads a file in DIMACS format. Warns if the file has fewer edges than it announces.
     pub(crate) fn read(path: &Path) -> Result<Graph> {
         let name = path.display();
-        let bytes = std::fs::read(path)
-            .map_err(|e| Error::other(format!("cannot read the graph {name}: {e}")))?;
-        let (graph, announced, found) = Graph::parse(&String::from_utf8_lossy(&bytes))
-            .map_err(|e| Error::other(format!("the graph {name} is malformed: {e}")))?;
+        let parsed = File::open(path).map_err(Unreadable::Io);
+        let parsed = parsed.and_then(|file| Graph::parse(BufReader::new(file)));
+        let (graph, announced, found) = parsed.map_err(|e| match e {
+            Unreadable::Io(e) => Error::other(format!("cannot read the graph {name}: {e}")),
+            Unreadable::Malformed { line, reason } => {
+                Error::other(format!("the graph {name} is malformed: line {line}: {reason}"))
+            }
+        })?;
         if found < announced {
             log_line(format_args!(
                 "warning: the graph {name} announces {announced} edges and has {found}: is it \
@@ -112,14 +114,17 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The graph, the number of edges that the text announces, and the number that it has.
-    fn parse(text: &str) -> std::result::Result<(Graph, usize, usize), Malformed> {
+    /// The graph, the number of edges that the file announces, and the number that it has.
+    fn parse(file: impl BufRead) -> std::result::Result<(Graph, usize, usize), Unreadable> {
         let (mut graph, mut announced, mut edges) = (None, 0, 0);
         let mut last = 1;
-        for (line, words) in (1..).zip(text.lines()) {
+        for (line, text) in (1..).zip(lines(file)) {
             last = line;
-            let malformed = |reason| Malformed { line, reason };
-            let words: Vec<_> = words.split_whitespace().collect();
+            let malformed = |reason| Unreadable::Malformed { line, reason };
+            let text = text
+                .map_err(Unreadable::Io)?
+                .ok_or_else(|| malformed(format!("it is longer than {LINE_BYTES_MAX} bytes")))?;
+            let words: Vec<_> = text.split_whitespace().collect();
             match (words.as_slice(), &mut graph) {
                 ([] | ["c", ..], _) => {}
                 (["p", ..], Some(_)) => {
@@ -153,7 +158,7 @@ impl Graph {
             }
         }
         let missing = || "there is no `p` line: is that a DIMACS file?".to_owned();
-        let graph = graph.ok_or_else(|| Malformed { line: last, reason: missing() })?;
+        let graph = graph.ok_or_else(|| Unreadable::Malformed { line: last, reason: missing() })?;
         Ok((graph, announced, edges))
     }
 
@@ -214,4 +219,26 @@ fn number(
         return Ok(number);
     }
     Err(format!("{number} is not from {} to {}", range.start(), range.end()))
+}
+
+/// The lines of a file. One that is longer than [`LINE_BYTES_MAX`] is `None`, and the last.
+fn lines(mut file: impl BufRead) -> impl Iterator<Item = io::Result<Option<String>>> {
+    let mut ended = false;
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        if ended {
+            return None;
+        }
+        match file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(_) => {
+                ended = line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n");
+                Some(Ok((!ended).then(|| String::from_utf8_lossy(&line).into_owned())))
+            }
+            Err(error) => {
+                ended = true;
+                Some(Err(error))
+            }
+        }
+    })
 }
