@@ -337,16 +337,14 @@ fn a_child_that_was_given_up_is_killed() {
     assert!(said.contains(" was killed by its guard; the job goes on"), "{said}");
 }
 
-/// The last moment of the start is after the others have begun the job, which may then end without
-/// this child: the launcher waited for it without end.
+/// The others may have begun the job, and end it: the launcher waited for this child without end.
 #[test]
 fn a_child_that_stays_stopped_at_the_start_is_killed() {
     let Some(job) = Running::start("stays-stopped", "linger_at_the_start", 2) else { return };
-    let children = job.at_work(2);
-    sys::send(children[&1].1, libc::SIGSTOP);
+    sys::send(job.at_work(2)[&1].1, libc::SIGSTOP);
     let (status, said) = job.end();
-    assert!(!status.success(), "{status}: {said}");
-    assert!(said.contains(" was killed by its guard before the job had begun: the job"), "{said}");
+    let expected = " was killed by its guard before the job had begun: the job";
+    assert!(!status.success() && said.contains(expected), "{status}: {said}");
 }
 
 #[test]
