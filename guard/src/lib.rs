@@ -22,7 +22,8 @@
 //!     "MPICH 4.0.2".to_owned() // as MPI_Get_library_version has it
 //! }
 //! let launched = launched(variables::text).expect("a launcher has started this process");
-//! let mut child = ultramarine_guard::install(launched, true, library_version);
+//! let deadline = Duration::from_mins(1);
+//! let mut child = ultramarine_guard::install(launched, true, deadline, library_version);
 //! // MPI starts here, and the processes become a job.
 //! child.joined(Duration::from_secs(30));
 //! run_the_job();
@@ -139,10 +140,12 @@ type LibraryVersion = fn() -> String;
 
 /// Puts a guard between the launcher and this process, if one `is_wanted` and of use; comes back in
 /// the process that goes on as the program. To be called before MPI starts. Where there can be no
-/// guard, says why and goes on.
+/// guard, says why and goes on. The others wait `start_deadline` long for this process: if it is
+/// stopped for longer while it starts, its guard kills it.
 pub fn install(
     launched: Launched,
     is_wanted: bool,
+    start_deadline: Duration,
     library_version: LibraryVersion,
 ) -> GuardedChild {
     // The only process has no survivors.
@@ -158,7 +161,7 @@ pub fn install(
             None
         })
     };
-    GuardedChild::with(channel, library_version)
+    GuardedChild::with(channel, start_deadline, library_version)
 }
 
 fn split_or_start_anew(launched: Launched) -> io::Result<Option<UnixStream>> {
@@ -189,11 +192,15 @@ pub struct GuardedChild {
 }
 
 impl GuardedChild {
-    fn with(guard: Option<UnixStream>, library_version: LibraryVersion) -> Self {
+    fn with(
+        guard: Option<UnixStream>,
+        start_deadline: Duration,
+        library_version: LibraryVersion,
+    ) -> Self {
         let began = SystemTime::now();
         if let Some(channel) = &guard {
             // A guard that is no more is killing this process.
-            let _ = status_channel::starts(channel, began);
+            let _ = status_channel::starts(channel, began, start_deadline);
         }
         if let Some(channel) = guard.as_ref().and_then(|channel| channel.try_clone().ok()) {
             let _ = CHANNEL.set(channel);

@@ -2,7 +2,9 @@
 //!
 //! The others of the job give up a process that is stopped for too long
 //! ([`stalled_after`](ultramarine_runtime::detector::DetectorSettings::stalled_after)). It cannot
-//! hear of that, and the launcher would wait for it without end: so its guard kills it. What is
+//! hear of that, and the launcher would wait for it without end: so its guard kills it. So it does
+//! with one that is stopped while the job starts, once the others have waited for it in vain, or
+//! have begun without it: it may have been stopped just before it said that it had joined. What is
 //! stopped on purpose is left alone:
 //!
 //! - A job that is stopped as a whole (`scontrol suspend`, or SIGSTOP to all) has its guards

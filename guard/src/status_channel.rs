@@ -23,7 +23,8 @@ pub(super) struct ChildStatus {
     pub(super) began: Option<SystemTime>,
     /// It is part of a job that survives it.
     pub(super) joined: bool,
-    /// How long it may be stopped before the job gives it up.
+    /// How long it may be stopped before the others give it up: while it starts, and then, with
+    /// another value, once it has joined the job.
     pub(super) stalled_after: Option<Duration>,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
@@ -59,10 +60,12 @@ const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
 const SEGMENT: &str = "segment ";
 
-/// Says that the child is about to start MPI, and that it is now so late.
-pub(super) fn starts(channel: &UnixStream, now: SystemTime) -> io::Result<()> {
+/// Says that the child is about to start MPI, that it is now so late, and how long the others wait
+/// for it.
+pub(super) fn starts(channel: &UnixStream, now: SystemTime, deadline: Duration) -> io::Result<()> {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    say(channel, &format!("{STARTS}{}", since.as_nanos()))
+    let limit = deadline.as_millis();
+    say(channel, &format!("{STALLED_AFTER}{limit}\n{STARTS}{}", since.as_nanos()))
 }
 
 /// Says that the child has joined a job, how long that job bears with it while it is stopped, how
@@ -187,9 +190,11 @@ mod tests {
         let mut status = ChildStatus::default();
         status.hear(&guard);
         assert_eq!((status.began, status.joined), (None, false));
-        starts(&child, now).expect("there is room");
+        let deadline = Duration::from_secs(60);
+        starts(&child, now, deadline).expect("there is room");
         status.hear(&guard);
         assert_eq!((status.began, status.joined), (Some(now), false));
+        assert_eq!(status.stalled_after, Some(deadline));
         joined(&child, limit, &server, std::slice::from_ref(&segment)).expect("there is room");
         status.hear(&guard);
         assert!(status.is_amid_job());

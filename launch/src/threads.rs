@@ -5,10 +5,10 @@ use crate::error::{Error, Result, StartError};
 use crate::network;
 use crate::options::Options;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use ultramarine_environment::flags::{LaneKind, PES_MAX};
 use ultramarine_environment::variables;
-use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve};
+use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve_once_started};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::{self, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, descriptors, memory};
@@ -60,12 +60,18 @@ where
     let mut jobs = jobs.collect::<Vec<_>>().into_iter();
     let root = jobs.next().expect("there is at least one PE");
     let mut serving = Vec::new();
+    let (started, outcomes) = mpsc::channel();
     for job in jobs {
         let name = format!("pe{}", job.me.number());
-        let thread = std::thread::Builder::new().name(name).spawn(|| serve(job).0);
+        let started = started.clone();
+        let serve = || serve_once_started(job, move |outcome| drop(started.send(outcome)));
+        let thread = std::thread::Builder::new().name(name).spawn(serve);
         let io = |source| StartError::Io { doing: "starting a PE's thread".to_owned(), source };
         serving.push(thread.map_err(io)?);
     }
+    drop(started);
+    // The root would wait for `shutdown_grace` for one that is not there.
+    outcomes.into_iter().collect::<Result<(), _>>()?;
     let (result, parting) = lead(root, main);
     if parting.leave == Leave::Orderly {
         // Each PE has told the root what went wrong, or logged it.

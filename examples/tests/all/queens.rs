@@ -2,6 +2,7 @@
 
 use crate::common::DIVISIONS;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use ultramarine_testkit::{alone, run};
 
 /// `queens` with these flags, in an environment without launchers and settings.
@@ -102,4 +103,23 @@ fn any_number_of_ranks_gives_the_number() {
         let report = run(&mut command).report();
         assert_eq!((&report["result"], &report["pes"]), (&724.into(), &ranks.into()));
     }
+}
+
+/// The root waited a minute at the end for PEs that had never started, and did not say why.
+#[test]
+fn a_pe_that_cannot_start_is_not_waited_for() {
+    let mut said = String::new();
+    // In kilobytes: from too little for any worker thread to enough for all.
+    for memory in (60..140).step_by(10).map(|megabytes| 1000 * megabytes) {
+        let mut shell = Command::new("sh");
+        let limited = format!("ulimit -v {memory} && exec \"$@\"");
+        let queens = queens("--board 8 --pes 3 --threads 1");
+        shell.args(["-c", &limited, "sh"]).arg(queens.get_program()).args(queens.get_args());
+        let start = Instant::now();
+        let ended = run(&mut shell);
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(30), "{memory} kB: {took:?}: {}", ended.err);
+        said += &ended.err;
+    }
+    assert!(said.contains("the worker threads of PE "), "{said}");
 }

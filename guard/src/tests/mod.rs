@@ -14,7 +14,7 @@ use ultramarine_testkit::{eventually, eventually_within, launcher};
 /// How long processes may stay after their launcher has ended.
 const STRAYS_END_WITHIN: Duration = Duration::from_secs(15);
 
-/// How long the job of these tests bears with a child that is stopped.
+/// How long the job of these tests bears with a child that is stopped, at the start or later.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
 
 /// Longer than that, and than a guard waits for the others' verdict.
@@ -53,8 +53,8 @@ fn the_program_is_known_by_its_name() {
 fn who_wants_no_guard_or_is_alone_has_none() {
     let own = std::process::id();
     let launched = |processes| Launched { variable: "PMI_SIZE", processes, rank: 0 };
-    let unwanted = install(launched(3), false, String::new);
-    let alone = install(launched(1), true, String::new);
+    let unwanted = install(launched(3), false, STALLED_AFTER, String::new);
+    let alone = install(launched(1), true, STALLED_AFTER, String::new);
     assert!(unwanted.guard.is_none() && alone.guard.is_none());
     assert_eq!(std::process::id(), own);
 }
@@ -301,6 +301,16 @@ fn a_child_that_was_given_up_is_killed() {
     assert!(status.success(), "{status}: {said}");
     assert!(said.contains("ultramarine: rank 1 on "), "{said}");
     assert!(said.contains(" was killed by its guard; the job goes on"), "{said}");
+}
+
+/// The others may have begun the job, and end it: the launcher waited for this child without end.
+#[test]
+fn a_child_that_stays_stopped_at_the_start_is_killed() {
+    let Some(job) = Running::start("stays-stopped", "linger_at_the_start", 2) else { return };
+    sys::send(job.at_work(2)[&1].1, libc::SIGSTOP);
+    let (status, said) = job.end();
+    let expected = " was killed by its guard before the job had begun: the job";
+    assert!(!status.success() && said.contains(expected), "{status}: {said}");
 }
 
 #[test]

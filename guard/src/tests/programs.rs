@@ -53,6 +53,7 @@ fn start_mpi() -> (GuardedChild, ManuallyDrop<Universe>) {
     let child = install(
         launched(variables::text).expect("a launcher has started this"),
         true,
+        STALLED_AFTER,
         library_version,
     );
     assert!(child.guard.is_some(), "it has a guard");
@@ -180,6 +181,7 @@ fn stand_inside() {
     let child = install(
         launched(variables::text).expect("it has its starter's variables"),
         true,
+        STALLED_AFTER,
         library_version,
     );
     assert!(child.guard.is_none() && std::process::id() == own);

@@ -67,9 +67,10 @@ where
     }
     early_end::takes_part();
     let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
-    let mut child = guard::install(launched, is_wanted, library_version);
+    let deadline = start_deadline(options.as_ref().ok());
+    let mut child = guard::install(launched, is_wanted, deadline, library_version);
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
-    let deadline = StartDeadline::set(start_deadline(options.as_ref().ok()), launched);
+    let deadline = StartDeadline::set(deadline, launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
     let Joined { job, dies_after } = match start {
         Ok(start) => start,

@@ -69,4 +69,16 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
     }
 }
 
+/// As [`serve`], for one of several PEs of a process: says first whether the PE has started, so
+/// that no other waits for one that has not.
+pub fn serve_once_started(job: Job, started: impl FnOnce(Result<(), JobError>)) {
+    match Processor::start(job) {
+        Err(error) => started(Err(error)),
+        Ok(pe) => {
+            started(Ok(()));
+            pe.run_to_the_end();
+        }
+    }
+}
+
 const NOT_STARTED: Parting = Parting { leave: Leave::Hasty, liveness: None };
