@@ -190,7 +190,7 @@ mod tests {
         let mut status = ChildStatus::default();
         status.hear(&guard);
         assert_eq!((status.began, status.joined), (None, false));
-        let deadline = Duration::from_secs(60);
+        let deadline = Duration::from_mins(1);
         starts(&child, now, deadline).expect("there is room");
         status.hear(&guard);
         assert_eq!((status.began, status.joined), (Some(now), false));

@@ -15,6 +15,9 @@ use std::time::Duration;
 use ultramarine_environment::launcher::Launched;
 use ultramarine_runtime::executor::Job;
 
+/// If each process is alone, the others wait this long for the launcher's first to say so.
+const FIRST_SAYS_WITHIN: Duration = Duration::from_secs(2);
+
 /// This process's part in a job that is made up.
 pub(super) struct Joined {
     pub(super) job: Job,
@@ -30,9 +33,11 @@ pub(super) fn join(
 ) -> Result<Joined, StartError> {
     let all = &Collectives::of(world);
     if all.size() == 1 && launched.processes > 1 {
-        // MPI calls each of them the first; the launcher knows better.
+        // MPI calls each of them the first; the launcher knows better. The first one says it first,
+        // after which most launchers end the others. It may not be there, if this program was
+        // started by a process of another job, whose variables it has.
         if launched.rank != 0 {
-            return Err(StartError::SaidElsewhere);
+            std::thread::sleep(FIRST_SAYS_WITHIN);
         }
         options?;
         return Err(world_of_one(launched));

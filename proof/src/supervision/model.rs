@@ -68,7 +68,8 @@ impl SupervisionCase {
         let mut output = StepOutput::default();
         let mut host = StepHost { radii: &radii, shelves: &mut actor.shelves, output: &mut output };
         let result = act(&mut actor.node, &mut host);
-        actor.node.tick(Duration::ZERO, Need::Idle, &mut host);
+        // Its workers are busy, so that it keeps no task from a thief.
+        actor.node.tick(Duration::ZERO, Need::Ahead, &mut host);
         Some((result, output))
     }
 
