@@ -20,7 +20,8 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 ///
 /// `total` is how many tasks the work starts on all PEs together: then the display ends with the
 /// last of them. Where tasks are run again because a PE has died, they count again, and the display
-/// stays at `total`.
+/// stays at `total`. A search makes few tasks, however many nodes it visits: the cookbook has a
+/// program that counts these.
 ///
 /// The PEs are asked for their counts every 250 ms, which costs a small task on each. If they
 /// cannot be asked any more, the display ends, and the work goes on.

@@ -13,7 +13,7 @@
 //! struct Tile {
 //!     row: u32,
 //!     column: u32,
-//!     #[serde(with = "ultramarine_runtime::plain")] // or `ultramarine::plain`
+//!     #[serde(with = "ultramarine_runtime::plain")] // in a program: "ultramarine::plain"
 //!     values: Vec<[f64; 4]>,
 //! }
 //! # let tile = Tile { row: 1, column: 2, values: vec![[0.5; 4]; 3] };

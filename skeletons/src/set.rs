@@ -115,8 +115,9 @@ impl<R> Drop for TaskSet<R> {
     }
 }
 
-/// Waits for the first of two futures to end and returns its output. Drops the other future, which
-/// [cancels](Future::abort) the tasks whose futures it holds.
+/// Waits for the first of two futures to end and returns its output, as the side of an
+/// [`Either`] (that of `futures_util`). Drops the other future, which [cancels](Future::abort) the
+/// tasks whose futures it holds.
 ///
 /// ```
 /// use futures_util::future::Either;

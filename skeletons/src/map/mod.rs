@@ -132,7 +132,9 @@ where
     Map::new(ApplyAsync(f), (), items)
 }
 
-/// [`map_async`] for a function that needs another value beside its item, as in [`map_with`].
+/// [`map_async`] for a function that needs another value beside its item, as in [`map_with`]. The
+/// function gets a handle of the value, a [`Shared`], where that of `map_with` gets a reference: it
+/// may pass the handle on to tasks that it spawns.
 ///
 /// ```
 /// use ultramarine::prelude::*;

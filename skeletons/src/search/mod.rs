@@ -34,7 +34,8 @@ pub use enumerate::par_enumerate;
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;
 
-/// A tree whose nodes are generated when the search gets to them.
+/// A tree whose nodes are generated when the search gets to them. A search visits no more than
+/// [`children`](Self::children) yields: to prune, leave children out.
 ///
 /// The value of this type is the data that all nodes share, such as a graph or the size of a board.
 /// It is sent once to each PE that takes part. Data that each PE computes from it goes into a field

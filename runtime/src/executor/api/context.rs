@@ -15,8 +15,9 @@ pub struct Demand {
     /// Workers of this PE or of others may be out of work, and no task waits here: the task should
     /// spawn a part of its work.
     pub is_work_wanted: bool,
-    /// Tasks wait that come before all others, or this task is [cancelled](Context::is_cancelled):
-    /// the task should [yield](Context::yield_now).
+    /// Tasks wait that come before all others (such as one whose [time is up](Context::timeout)),
+    /// or this task is [cancelled](Context::is_cancelled): the task should
+    /// [yield](Context::yield_now).
     pub is_turn_wanted: bool,
 }
 

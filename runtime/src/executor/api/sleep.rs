@@ -51,6 +51,11 @@ impl Context {
     /// The output of a future, if it ends within this time. Otherwise the future is dropped, and
     /// the tasks whose futures it holds are [cancelled](crate::executor::Future::abort).
     ///
+    /// The task that awaits this does that itself, and needs a worker of its PE for it (the main
+    /// task does not). If all workers compute until they are cancelled, and do not
+    /// [yield](Self::yield_now) when [`Demand::is_turn_wanted`](crate::executor::Demand) says so,
+    /// the time passes and nothing is cancelled.
+    ///
     /// # Errors
     ///
     /// [`Elapsed`] if the time was up.
