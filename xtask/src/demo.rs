@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<ExitCode> {
 
     let mut build = process::cargo();
     build.args(["build", "--release", "--package", "ultramarine-examples", "--bin", PROGRAM]);
-    build.args(["--package", "ultramarine-cli", "--bin", LAUNCH]);
+    build.args(["--package", "ultramarine-cli", "--bin", LAUNCH, "--package", "ultramarine-probe"]);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 
