@@ -375,7 +375,7 @@ impl Host for SimulatedHost {
     fn name(&self, future: u64) -> String {
         format!("task {future}")
     }
-    fn hear(&mut self, _: Bytes) {
+    fn deliver(&mut self, _: Bytes) {
         self.effects.push(Effect::Fault("no program here is_verbose anything".to_owned()));
     }
     fn failed(&mut self, pe: Pe, reason: String) {

@@ -79,7 +79,7 @@ impl SimulatedPe {
         let SimulatedPe { node, host, leaving, unacknowledged, .. } = self;
         let has_reached = |pes: Vec<Pe>| pes.iter().all(|pe| !unacknowledged.contains_key(pe));
         let (now, is_idle) = (Duration::from_nanos(now), unacknowledged.is_empty());
-        leaving.proceed(node, now, is_idle, has_reached, host);
+        leaving.try_take_leave(node, now, is_idle, has_reached, host);
     }
 
     /// Another PE has left in order.
@@ -90,13 +90,13 @@ impl SimulatedPe {
 
     /// Leaves whatever others say.
     pub(super) fn let_go(&mut self) {
-        self.leaving.let_go(&mut self.node, &mut self.host);
+        self.leaving.leave_unanswered(&mut self.node, &mut self.host);
     }
 
     /// Whether it may go.
     pub(super) fn may_leave(&self) -> bool {
         let is_idle = self.unacknowledged.is_empty() && !sends(&self.host.effects);
-        self.leaving.may_go(&self.node, is_idle)
+        self.leaving.may_leave(&self.node, is_idle)
     }
 
     /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.

@@ -86,7 +86,7 @@ impl Host for StepHost<'_> {
     fn name(&self, future: u64) -> String {
         format!("task {future}")
     }
-    fn hear(&mut self, _: Bytes) {
+    fn deliver(&mut self, _: Bytes) {
         unreachable!("no program here tells anything");
     }
     fn failed(&mut self, pe: Pe, reason: String) {

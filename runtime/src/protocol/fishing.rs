@@ -106,7 +106,7 @@ impl Node {
             let parcel = if is_enough { None } else { host.take(distance) }?;
             // If more were given away, the rest here would soon be done, and this PE would fish
             // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
-            is_enough = host.took_a_part();
+            is_enough = host.took_fork();
             // A task that was lost once goes neither to the root nor to its supervisor.
             let spared = [Pe::ROOT, parcel.task.home].contains(&fish.thief);
             if spared && parcel.version.replica > 0 {
@@ -115,10 +115,10 @@ impl Node {
             }
             Some(parcel)
         });
-        host.puts_off(fish) || given > 0
+        host.packs_later(fish) || given > 0
     }
 
-    /// Gives the thief a task whose encoding took a while (see [`Host::puts_off`]).
+    /// Gives the thief a task whose encoding took a while (see [`Host::packs_later`]).
     pub fn hand_over(&mut self, fish: &Fish, parcel: Parcel, host: &mut impl Host) {
         if self.dead.contains(&fish.thief) {
             return host.accept(parcel);

@@ -87,7 +87,7 @@ pub(crate) trait EngineSite {
     fn ask(self: &Arc<Self>, parcel: Parcel);
 
     /// Takes in a message of the program.
-    fn hear(self: &Arc<Self>, body: Bytes);
+    fn deliver(self: &Arc<Self>, body: Bytes);
 
     /// Another PE has cancelled these tasks of its own.
     fn cancel_guests(&self, home: Pe, futures: &[u64]);

@@ -3,7 +3,7 @@
 //! A task whose home has died is an *orphan*: no PE wants its result, and its replica does the same
 //! work again elsewhere. It is stopped where it awaits something, and with it the tasks that only
 //! it waits for (see [`Promise::cancel`](crate::executor::task::future::Promise::cancel)). What it
-//! spawns before that is [put off](super::put_off). A function that only computes runs to its end.
+//! spawns before that is [deferred](super::deferred). A function that only computes runs to its end.
 
 use super::processor::Processor;
 use crate::executor::schedule::standby::urgently;

@@ -154,8 +154,8 @@ fn leaves_after(goodbye_at: Option<u64>, has_failures: bool, has_reached: bool) 
         if goodbye_at == Some(*ms) {
             leaving.hear_goodbye(now);
         }
-        leaving.proceed(node, now, false, |_| has_reached, seat);
-        leaving.may_go(node, false)
+        leaving.try_take_leave(node, now, false, |_| has_reached, seat);
+        leaving.may_leave(node, false)
     })
 }
 

@@ -70,7 +70,7 @@ impl Host for Seat {
     fn place(&mut self, parcel: Parcel) {
         self.placed.push(parcel);
     }
-    fn hear(&mut self, body: Bytes) {
+    fn deliver(&mut self, body: Bytes) {
         self.heard.push(body);
     }
     fn fill(&mut self, future: u64, outcome: Outcome) {

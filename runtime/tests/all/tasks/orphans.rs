@@ -140,7 +140,7 @@ fn what_only_an_orphan_waits_for_ends_with_it() {
 }
 
 #[test]
-fn what_an_orphan_spawns_is_put_off_until_somebody_asks() {
+fn what_an_orphan_spawns_is_deferred_until_a_task_awaits_it() {
     static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     static STARTED: AtomicU32 = AtomicU32::new(0);
