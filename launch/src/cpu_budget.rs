@@ -66,7 +66,7 @@ impl CpuBudget {
     }
 
     /// Says once for the job what its user may not have meant.
-    pub(crate) fn remark(&self, threads: usize) {
+    pub(crate) fn warn_of_mismatch(&self, threads: usize) {
         let CpuBudget { given, cores, limit, .. } = self;
         match (given, limit) {
             (Some(given), _) if given > cores => tracing::warn!(

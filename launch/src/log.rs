@@ -49,7 +49,7 @@ pub fn log_line(line: impl Display) {
 
 /// Says something in the name of the runtime.
 #[cfg(feature = "mpi")]
-pub(crate) fn say(line: impl Display) {
+pub(crate) fn log_runtime_line(line: impl Display) {
     log_line(format_args!("ultramarine: {line}"));
 }
 
@@ -68,14 +68,14 @@ pub(crate) fn flush() {
 /// takes its place, or the program would block when its `main` returns an error.
 pub(crate) fn end() {
     let deadline = Instant::now() + FLUSH_WITHIN;
-    if !(log().flush(FLUSH_WITHIN) && takes_more(deadline)) {
+    if !(log().flush(FLUSH_WITHIN) && is_writable(deadline)) {
         let nowhere = File::options().write(true).open("/dev/null");
         let _ = nowhere.map(rustix::stdio::dup2_stderr);
     }
 }
 
 /// Whether standard error can be written to without waiting, at the latest then.
-fn takes_more(deadline: Instant) -> bool {
+fn is_writable(deadline: Instant) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stderr = io::stderr();
     let patience = deadline.saturating_duration_since(Instant::now());

@@ -64,7 +64,7 @@ static OF_THIS_JOB: OnceLock<String> = OnceLock::new();
 
 /// Takes note of where this process is called by others.
 #[cfg(feature = "mpi")]
-pub(crate) fn note(network: String) {
+pub(crate) fn set_network_of_this_job(network: String) {
     // A process is part of one job at most.
     let _ = OF_THIS_JOB.set(network);
 }

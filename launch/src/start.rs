@@ -40,7 +40,7 @@ impl Options {
         let launched = launched(variables::text);
         let options = log_to_stderr()
             .and_then(|()| self.completed(variables::text))
-            .and_then(|options| options.fit(launched));
+            .and_then(|options| options.check_launcher(launched));
         match (launched, &options) {
             // A process with wrong options tells the others, which would wait for it if it just
             // ended.
@@ -83,7 +83,7 @@ impl Options {
     }
 
     /// These options, unless they contradict the launcher.
-    fn fit(self, launched: Option<Launched>) -> Result<Self, StartError> {
+    fn check_launcher(self, launched: Option<Launched>) -> Result<Self, StartError> {
         let Some(launched) = launched.filter(|launched| launched.processes > 1) else {
             return Ok(self);
         };

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::FailureEvent;
 use ultramarine_runtime::executor::{
-    Context, DetectorSetup, EventHandler, Exchanged, FailureDetector, Fork, Job, JobError, Leave,
-    lead, serve,
+    BootstrapTraffic, Context, DetectorSetup, EventHandler, FailureDetector, Fork, Job, JobError,
+    Leave, lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
@@ -156,7 +156,7 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
             lane,
             settings,
             detector: Some(detector),
-            bootstrap: Exchanged::default(),
+            bootstrap: BootstrapTraffic::default(),
         }
     };
     lanes.map(job).collect()

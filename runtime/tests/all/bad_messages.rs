@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{
-    Context, Exchanged, Job, JobError, Leave, Parting, lead, serve,
+    BootstrapTraffic, Context, Job, JobError, Leave, Parting, lead, serve,
 };
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_runtime::protocol::{Message, Outcome, Parcel, TaskId, Version};
@@ -100,7 +100,7 @@ fn pair(real: Pe) -> (Job, Played) {
         lane: lane(real),
         settings,
         detector: None,
-        bootstrap: Exchanged::default(),
+        bootstrap: BootstrapTraffic::default(),
     };
     (job, Played { port, to: real, start: Instant::now() })
 }

@@ -17,7 +17,7 @@ mod values;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use ultramarine_runtime::executor::{Context, DetectorSetup, Exchanged, Job, lead, serve};
+use ultramarine_runtime::executor::{BootstrapTraffic, Context, DetectorSetup, Job, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::memory;
 use ultramarine_testkit::within;
@@ -38,7 +38,8 @@ fn jobs(
         let mut settings = Settings::for_threads(threads);
         // A PE that waits for others that do not answer fails the test.
         settings.shutdown_grace = PATIENCE * 4;
-        let (lane, topology, bootstrap) = (Box::new(lane), topology.clone(), Exchanged::default());
+        let (lane, topology, bootstrap) =
+            (Box::new(lane), topology.clone(), BootstrapTraffic::default());
         Job { me, topology, lane, settings, detector: detector(me), bootstrap }
     };
     memory::network(pes).into_iter().zip(0..).map(job).collect()
