@@ -90,9 +90,9 @@ impl Node {
         }
     }
 
-    /// Gives the thief tasks, if there are any to spare. Several at once, but never so many that
-    /// the thief would then have more than this PE (they would come back at once); of a problem
-    /// that is being divided only the largest part.
+    /// Gives the thief tasks, if there are any to spare. Several at once, but the
+    /// thief must not have more than this PE then, or they would come back at once. Of a problem
+    /// that is being divided, only the largest part.
     fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
         let queued = host.queued();
         let is_starving = fish.need >= Need::Starving;

@@ -89,7 +89,7 @@ pub(crate) trait EngineSite {
     /// Takes in a message of the program.
     fn deliver(self: &Arc<Self>, body: Bytes);
 
-    /// Another PE has cancelled these tasks of its own.
+    /// The PE `home` has cancelled these of its tasks.
     fn cancel_guests(&self, home: Pe, futures: &[u64]);
 
     /// Another PE has died: drops what is here because of it.

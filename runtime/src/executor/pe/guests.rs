@@ -87,7 +87,7 @@ impl Processor {
         waiting.into_iter().for_each(|waiting| self.enter_guest(id, waiting));
     }
 
-    /// Another PE has cancelled these tasks of its own.
+    /// The PE `home` has cancelled these of its tasks.
     pub(crate) fn stop_cancelled(&self, home: Pe, futures: &[u64]) {
         self.cancelled.insert(home, futures);
         self.guests.stop(|task| task.home == home && self.cancelled.contains(task));

@@ -1,7 +1,5 @@
-//! What a few PEs, which are threads of this process, do with their tasks: with those that are
-//! forked, with those that wait inside rayon, with those that have lost their supervisor, and with
-//! large arguments and results; what they tell each other, which of them are supervised, and what
-//! does not wait for a free worker.
+//! Jobs whose PEs are threads of this process: forks, tasks that wait inside rayon, orphans, large
+//! arguments and results, messages, supervision, and what does not wait for a free worker.
 
 mod cancelling;
 mod forks;
