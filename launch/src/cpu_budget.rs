@@ -65,7 +65,7 @@ impl CpuBudget {
         self.given.is_none().then_some(&*self.of)
     }
 
-    /// Says once for the job what its user may not have meant.
+    /// Warns, once for the job, of a number of threads that the user may not have meant.
     pub(crate) fn warn_of_mismatch(&self, threads: usize) {
         let CpuBudget { given, cores, limit, .. } = self;
         match (given, limit) {

@@ -141,7 +141,7 @@ impl fmt::Display for DeathPlan {
 pub(crate) struct DeathTimer(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl DeathTimer {
-    /// Kills this process, which is `pe`, after so much time.
+    /// Kills this process, which is `pe`, after this time.
     pub(crate) fn start(pe: Pe, after: Duration) -> Result<Self, StartError> {
         Self::call_after(after, move || {
             tracing::warn!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_dies_twice_and_the_root_never() {
+    fn no_pe_dies_twice_and_the_root_never() {
         for seed in 0..500 {
             let plan = faults(&[3, 1, 1], seed % 2 == 0, seed).plan(6).expect("five can die");
             let victims = victims(&plan);
@@ -264,8 +264,8 @@ mod tests {
         let text = refused(&[1, 2, 3], 3);
         assert!(text.contains("names 3 moments, and the job has 3 PEs: at most 2 of"), "{text}");
         assert!(refused(&[1], 1).contains("at most 0"));
-        let nobody = faults(&[], true, 0).plan(1).expect("the monkey finds nobody");
-        assert_eq!(nobody.deaths, []);
+        let plan = faults(&[], true, 0).plan(1).expect("the monkey finds no victim");
+        assert_eq!(plan.deaths, []);
     }
 
     #[test]

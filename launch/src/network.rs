@@ -34,8 +34,8 @@ pub(crate) fn usable(choice: Option<&InterfaceChoice>) -> Result<Vec<Interface>,
 
 /// The fastest network that all of these hosts are on, with its slowest interface there: the first
 /// of those that are equally fast, as the first host has them, version 4 before version 6. A
-/// network in which two hosts have the same address is none: each has one of its own by that name,
-/// such as that of its containers.
+/// network in which two hosts have the same address does not count: these are two networks of one
+/// name, such as those of the hosts' containers.
 #[cfg(any(feature = "mpi", test))]
 pub(crate) fn fastest_common<'a>(hosts: &'a [Vec<Interface>]) -> Option<&'a Interface> {
     let (first, _) = hosts.split_first()?;
@@ -62,7 +62,7 @@ pub(crate) fn fastest_common<'a>(hosts: &'a [Vec<Interface>]) -> Option<&'a Inte
 
 static OF_THIS_JOB: OnceLock<String> = OnceLock::new();
 
-/// Takes note of where this process is called by others.
+/// Records the network in which other processes connect to this one.
 #[cfg(feature = "mpi")]
 pub(crate) fn set_network_of_this_job(network: String) {
     // A process is part of one job at most.

@@ -82,7 +82,7 @@ impl Options {
         }
     }
 
-    /// These options, unless they contradict the launcher.
+    /// Returns the options, or an error if they contradict the launcher.
     fn check_launcher(self, launched: Option<Launched>) -> Result<Self, StartError> {
         let Some(launched) = launched.filter(|launched| launched.processes > 1) else {
             return Ok(self);
@@ -114,7 +114,7 @@ fn log_to_stderr() -> Result<(), StartError> {
     // A file of a batch job's output shows no colours.
     let has_colours = std::io::stderr().is_terminal() && variables::text("NO_COLOR").is_none();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
-    // A program that has a subscriber of its own keeps it.
+    // A program that has installed a subscriber keeps it.
     let _ = subscriber.with_writer(log::writer).try_init();
     Ok(())
 }

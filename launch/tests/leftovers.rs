@@ -1,5 +1,5 @@
 //! Jobs leave nothing behind in their process. These tests count its threads and its open files,
-//! and so have a program to themselves.
+//! and so are a separate program.
 
 #[path = "common/mod.rs"]
 mod common;

@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct StartDeadline(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl StartDeadline {
-    /// Gives the start so much time.
+    /// Ends this process unless the start takes less than `limit`.
     pub(super) fn set(limit: Duration, launched: Launched) -> Self {
         Self::call_after(limit, move || {
             let Launched { rank, processes, variable } = launched;
@@ -38,7 +38,7 @@ impl StartDeadline {
         })
     }
 
-    /// Calls `give_up` after so much time, unless dropped before.
+    /// Calls `give_up` after `limit`, unless dropped before.
     pub(super) fn call_after(limit: Duration, give_up: impl FnOnce() + Send + 'static) -> Self {
         let (in_time, is_over) = mpsc::channel::<()>();
         let watch = move || {
@@ -77,7 +77,9 @@ mod tests {
     fn a_start_in_time_ends_the_watch() {
         let (called, is_called) = mpsc::channel::<()>();
         let hour = Duration::from_hours(1);
-        drop(StartDeadline::call_after(hour, move || called.send(()).expect("somebody listens")));
+        drop(StartDeadline::call_after(hour, move || {
+            called.send(()).expect("the receiver is there")
+        }));
         // The thread has gone, and its end of the channel with it.
         assert_eq!(is_called.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     }
@@ -86,8 +88,9 @@ mod tests {
     fn a_start_that_takes_too_long_is_given_up() {
         let (called, is_called) = mpsc::channel::<()>();
         let limit = Duration::from_millis(1);
-        let _deadline =
-            StartDeadline::call_after(limit, move || called.send(()).expect("somebody listens"));
+        let _deadline = StartDeadline::call_after(limit, move || {
+            called.send(()).expect("the receiver is there")
+        });
         is_called.recv_timeout(Duration::from_secs(30)).expect("it is called");
     }
 }

@@ -30,7 +30,8 @@ static EXPECTED: AtomicU32 = AtomicU32::new(0);
 
 ultramarine_guard::before_main!(expect_to_join);
 
-/// Has the others hear of it if this process fails, in case a launcher has just started it.
+/// If a launcher has just started this process, it must join the job: when it ends before, it tells
+/// the others.
 fn expect_to_join() {
     if !guard::begin(launched(variables::text)) {
         return;
@@ -39,8 +40,8 @@ fn expect_to_join() {
     guard::at_exit(tell_the_others);
 }
 
-/// This process takes part, and the others hear otherwise what is wrong with it from now on; or it
-/// is of no job at all.
+/// This process joins now, and reports its errors in other ways from now on; or it is part of no
+/// job.
 pub(crate) fn mark_as_joining() {
     EXPECTED.store(0, Ordering::SeqCst);
 }
@@ -53,7 +54,7 @@ extern "C" fn tell_the_others(code: i32, _: *mut c_void) {
     }
 }
 
-/// Takes part in making up the job, only to join_to_refuse.
+/// Joins the job only to refuse, so that the other processes learn why.
 fn join_to_refuse(launched: Launched, code: i32) {
     let _deadline = StartDeadline::call_after(start_deadline(None), move || guard::exit(code));
     let why = format!("it has ended with code {code} before it joined the job: see what it says");
