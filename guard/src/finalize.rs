@@ -4,8 +4,8 @@
 //! Launchers give each process a server to talk to, and expect it to take leave there:
 //!
 //! - hydra (MPICH's `mpiexec`) and `srun --mpi=pmi2` hand down a socket, whose number is in
-//!   `PMI_FD`. It carries one of two protocols: PMI-1 in lines, PMI-2 in counted messages. The first
-//!   message of the process chooses; the guard tells from the libraries that it has loaded.
+//!   `PMI_FD`. It carries one of two protocols: PMI-1 in lines, PMI-2 in counted messages. The
+//!   first message of the process chooses; the guard tells from the libraries that it has loaded.
 //! - `mpirun` (Open MPI) and `srun --mpi=pmix` have a `PMIx` server that the process connects to.
 //!   `mpirun` remembers a rank whose connection broke, and lets it connect once more: so the guard
 //!   connects as that rank, and takes leave. For this it loads the library
@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The longest that a launcher may take to answer: it may be stopped for a while. A guard does not
-/// wait for a launcher that is gone. A launcher that finds the guard gone ends the job (hydra does).
+/// wait for a launcher that is gone. A launcher that finds the guard gone ends the job (hydra
+/// does).
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How long the first visit to a `PMIx` server may take; each of the others may take twice as long
@@ -132,8 +133,8 @@ pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
     Ok(())
 }
 
-/// One visit to the `PMIx` server, in a separate process: the library may wait for the server without
-/// limit, and cannot be used a second time. `None`: no answer.
+/// One visit to the `PMIx` server, in a separate process: the library may wait for the server
+/// without limit, and cannot be used a second time. `None`: no answer.
 fn visit_apart(
     libraries: &[PathBuf],
     patience: Duration,

@@ -3,8 +3,8 @@
 //!
 //! The others of the job give up a process that is stopped for too long
 //! ([`stalled_after`](ultramarine_runtime::detector::DetectorSettings::stalled_after)). It cannot
-//! hear of that, and the launcher would wait for it without end: so its guard kills it. A child that
-//! is stopped on purpose is left alone:
+//! hear of that, and the launcher would wait for it without end: so its guard kills it. A child
+//! that is stopped on purpose is left alone:
 //!
 //! - A job that is stopped as a whole (`scontrol suspend`, or SIGSTOP to all) has its guards
 //!   stopped, too. Time passes for the child only while the guard runs.

@@ -110,8 +110,8 @@ impl Running {
         std::fs::write(self.folder.join("go"), "").expect("the folder is there");
     }
 
-    /// How the launcher ended, and the output. Checks that no process is left, and no file in shared
-    /// memory.
+    /// How the launcher ended, and the output. Checks that no process is left, and no file in
+    /// shared memory.
     fn end(mut self) -> (ExitStatus, String) {
         let mut status = None;
         eventually("the launcher ends", || {
@@ -300,8 +300,8 @@ fn an_interrupt_at_the_start_is_no_crash() {
     assert!(!said.contains("[mpiexec@") || matches!(status.code(), Some(130 | 0)), "{status}");
 }
 
-/// The proxy between `mpiexec` and the guards is killed, before `mpiexec` ends or without its end. It
-/// tells no other process.
+/// The proxy between `mpiexec` and the guards is killed, before `mpiexec` ends or without its end.
+/// It tells no other process.
 #[test]
 fn processes_end_with_their_launcher() {
     for (program, dies_alone) in [("work", true), ("work", false), ("defy", false)] {

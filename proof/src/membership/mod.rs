@@ -258,7 +258,8 @@ impl MembershipCase {
         all.filter_map(|(member, pe)| Some((Pe::new(pe), member.as_deref()?)))
     }
 
-    /// Whether all living PEs have the same list of the dead, and it has every PE that does not live.
+    /// Whether all living PEs have the same list of the dead, and it has every PE that does not
+    /// live.
     fn is_agreed(&self, state: &State) -> bool {
         let gone: BTreeSet<Pe> =
             self.all().filter(|pe| state.members[pe.index()].is_none()).collect();

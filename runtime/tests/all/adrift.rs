@@ -1,5 +1,5 @@
-//! A job goes on although calls into its lane's library never return, as MPI's do after the death of
-//! a process. The lane here is a memory lane behind a pump that can hang for ever.
+//! A job goes on although calls into its lane's library never return, as MPI's do after the death
+//! of a process. The lane here is a memory lane behind a pump that can hang for ever.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -2,9 +2,9 @@
 //!
 //! A task whose home has died is an *orphan*: no PE wants its result, and its replica does the same
 //! work again elsewhere. It is stopped where it awaits something, and with it the tasks that only
-//! it waits for (see [`Promise::cancel`](crate::executor::task::future::Promise::cancel)). A task that
-//! it spawns before that is [deferred](super::deferred). A function that only computes runs to its
-//! end.
+//! it waits for (see [`Promise::cancel`](crate::executor::task::future::Promise::cancel)). A task
+//! that it spawns before that is [deferred](super::deferred). A function that only computes runs to
+//! its end.
 
 use super::processor::Processor;
 use crate::executor::schedule::standby::urgently;
