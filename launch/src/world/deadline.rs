@@ -78,7 +78,7 @@ mod tests {
         let (called, is_called) = mpsc::channel::<()>();
         let hour = Duration::from_hours(1);
         drop(StartDeadline::call_after(hour, move || {
-            called.send(()).expect("the receiver is there")
+            called.send(()).expect("the receiver is there");
         }));
         // The thread has gone, and its end of the channel with it.
         assert_eq!(is_called.try_recv(), Err(mpsc::TryRecvError::Disconnected));
@@ -89,7 +89,7 @@ mod tests {
         let (called, is_called) = mpsc::channel::<()>();
         let limit = Duration::from_millis(1);
         let _deadline = StartDeadline::call_after(limit, move || {
-            called.send(()).expect("the receiver is there")
+            called.send(()).expect("the receiver is there");
         });
         is_called.recv_timeout(Duration::from_secs(30)).expect("it is called");
     }
