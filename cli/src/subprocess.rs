@@ -27,8 +27,8 @@ static IDLE: AtomicBool = AtomicBool::new(true);
 /// The signal that has asked this process to end while a program was run; 0 if none has.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// From now on a signal that ends this process ends the program first that it runs: programs are in
-/// groups of their own, which Ctrl-C does not reach.
+/// From now on a signal that ends this process first ends the program that it runs: programs are in
+/// separate process groups, which Ctrl-C does not reach.
 ///
 /// What this process becomes by `exec` has its signals as they were: the system sees to that, but
 /// for those that were ignored (as in the background of a script). These are left so.

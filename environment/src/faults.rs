@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(faults.chaos_monkey, Some(ChaosSeed::Random));
         let faults = read("ULTRAMARINE_CHAOS_WITHIN", "1500ms").expect("a duration");
         assert_eq!(faults.chaos_within, Some(Duration::from_millis(1500)));
-        faults.refuse_among_threads().expect("a time alone kills nobody");
+        faults.refuse_among_threads().expect("a time alone kills no process");
         let faults = read("ULTRAMARINE_KILL_AT", "").expect("as if not set");
         assert!(!faults.are_wanted());
     }

@@ -1,17 +1,17 @@
-//! What a launcher must hear from a process that will not finalise MPI, so as not to take its end
-//! for a failure.
+//! Takes leave of the launcher for a process that will not finalise MPI. Otherwise the launcher
+//! would take its end for a failure.
 //!
 //! Launchers give each process a server to talk to, and expect it to take leave there:
 //!
 //! - hydra (MPICH's `mpiexec`) and `srun --mpi=pmi2` hand down a socket, whose number is in
-//!   `PMI_FD`. Two languages are spoken on it: PMI-1 in lines, PMI-2 in counted messages. Which of
-//!   them, the first message of the process says; the libraries that it has loaded give it away.
+//!   `PMI_FD`. It carries one of two protocols: PMI-1 in lines, PMI-2 in counted messages. The
+//!   first message of the process chooses; the guard tells from the libraries that it has loaded.
 //! - `mpirun` (Open MPI) and `srun --mpi=pmix` have a `PMIx` server that the process connects to.
 //!   `mpirun` remembers a rank whose connection broke, and lets it connect once more: so the guard
 //!   connects as that rank, and takes leave. For this it loads the library
 //!   that the process itself used.
-//! - Slurm kills the job as soon as such a connection breaks. So the child leaves the guard a copy
-//!   of its end, which stays open; and on that the guard says what the library would have said.
+//! - Slurm kills the job as soon as such a connection breaks. So the child gives the guard a copy
+//!   of its end, which stays open, and the guard sends on it what the library would have sent.
 
 use super::sys::{self, Fork};
 use std::io::{Read, Write};
@@ -22,8 +22,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::{PMI_FD, PMIX_NAMESPACE, PMIX_SERVER_URI};
 
-/// The longest that a launcher may take to answer: it may be stopped for a while. One that is gone
-/// does not keep a guard waiting, and one that finds the guard gone ends the job (hydra does).
+/// The longest that a launcher may take to answer: it may be stopped for a while. A guard does not
+/// wait for a launcher that is gone. A launcher that finds the guard gone ends the job (hydra
+/// does).
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How long the first visit to a `PMIx` server may take; each of the others may take twice as long
@@ -33,10 +34,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const VISIT_PATIENCE: Duration = Duration::from_millis(1500);
 const VISITS_MAX: u32 = 5;
 
-/// How long word of a child's end may take before one looks again, in milliseconds.
+/// How long to wait for the signal of a child's end before looking again, in milliseconds.
 const REAP_MS: u32 = 20;
 
-/// How the names of the libraries start that tell how to talk to the launcher.
+/// How the names of the libraries start that tell which protocol the launcher speaks.
 const TELLING: [&str; 4] = ["libpmix.so", "mca_pmix_", "libopen-pal.so", "libpmi2.so"];
 
 /// What `PMIx_` stands behind in libraries that have it built in.
@@ -49,9 +50,9 @@ const PMIX_GOODBYE: [u8; 18] = [0, 0, 0, 0, b'b', b'y', b'e', b'!', 0, 0, 0, 2, 
 /// How a process talks to its launcher.
 #[derive(Debug, Default)]
 pub(super) struct Server {
-    /// What it has loaded that tells.
+    /// The libraries among these that it has loaded.
     pub(super) libraries: Vec<PathBuf>,
-    /// The language on `PMI_FD`.
+    /// The protocol on `PMI_FD`.
     pub(super) speaks_pmi2: bool,
     /// Its connection, where that must not break.
     pub(super) connection: Option<OwnedFd>,
@@ -133,8 +134,8 @@ pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
     Ok(())
 }
 
-/// One visit to the `PMIx` server, in a process of its own: the library waits for the server as
-/// long as it likes, and could not be used a second time. `None`: no answer.
+/// One visit to the `PMIx` server, in a separate process: the library may wait for the server
+/// without limit, and cannot be used a second time. `None`: no answer.
 fn visit_apart(
     libraries: &[PathBuf],
     patience: Duration,
@@ -165,7 +166,7 @@ fn visit_apart(
     }
 }
 
-/// Says the word and waits until it was understood. A launcher that has gone hears nothing. (The
+/// Sends the command and waits for the answer. A launcher that has gone gets nothing. (The
 /// socket may be one of TCP as well.)
 fn say_on(mut socket: UnixStream, word: &[u8], answer_has: &[u8]) -> std::io::Result<()> {
     socket.set_nonblocking(false)?;
@@ -260,6 +261,6 @@ mod tests {
     fn a_launcher_that_has_gone_is_not_waited_for() {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         drop(theirs);
-        say_on(ours, b"cmd=finalize\n", b"finalize").expect_err("nobody listens");
+        say_on(ours, b"cmd=finalize\n", b"finalize").expect_err("no launcher reads it");
     }
 }

@@ -36,16 +36,14 @@
 //!   (see `finalize`). A signal that the guard got, too, was meant to end it, and is no accident.
 //! - A child that calls `exit` amid the job has died as well, whatever the code.
 //! - Ctrl-C: a child that ends by SIGINT is no failure. Its guard takes leave for it, and exits
-//!   with
-//!   130. (Were it to end by SIGINT itself, hydra would kill the others and or their ends together:
-//!   2 and 9 make 11, a segmentation fault.) A child that listens for interrupts is killed at the
-//!   second.
+//!   with 130. (Were it to end by SIGINT itself, hydra would kill the others and report the
+//!   bitwise or of all ends: 2 and 9 make 11, a segmentation fault.) A child that listens for
+//!   interrupts is killed at the second.
 //! - Any other end of the child is the guard's end, too: with that code, or by that signal, which
 //!   the guard names unless it was meant to end the job.
 //! - The end of the guard ends the child (see `startup`), and the end of the launcher ends both
 //!   (see `lineage`). No process is left over.
-//! - A child that is stopped for so long that the others have given it up is killed (see
-//!   `standstill`).
+//! - A child that is stopped until the others have given it up is killed (see `standstill`).
 //! - A child that leaves without finalising MPI, since another process has died, says so
 //!   ([`GuardedChild::leaves`]), and the guard takes leave for it.
 //! - The guard removes what the MPI library of such a child, or of one that was killed, would leave

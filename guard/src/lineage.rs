@@ -3,13 +3,12 @@
 //! A process whose parent ends is given another one. (A signal tells of that, too, but it also
 //! comes when only the thread ends that started the process, as launchers have some.) Between the
 //! launcher and this process may stand others, such as a shell that runs a script: they have the
-//! variables that the launcher gives, and it has not. So they are looked after as well, up to the
-//! launcher. What becomes of the launcher's own parent is its own business: a shell may end before
-//! the job does.
+//! variables that the launcher gives, and it has not. So these are watched as well, up to the
+//! launcher. The launcher's own parent is not watched: a shell may end before the job does.
 
 use std::os::unix::process::parent_id;
 
-/// The most processes that are looked after between this one and the launcher.
+/// The most processes that are watched between this one and the launcher.
 const DEPTH_MAX: usize = 16;
 
 /// The processes above this one: its parent, the parent of that, and so on; last the launcher.
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_variable_is_no_launcher() {
+    fn a_process_with_the_variable_is_no_launcher() {
         // Everything that the test runner starts has it.
         let variable = "PATH";
         assert!(has_variable(std::process::id(), variable));

@@ -14,8 +14,7 @@
 //! What stays are the files of a library that is not in [`NAMES`]; and the session folder, in
 //! `$TMPDIR`, of an `mpirun` that is killed by SIGKILL, which is that launcher's own.
 //!
-//! What belongs to other jobs or programs, or to the program itself, is safe: a file is removed
-//! only if
+//! Files of other jobs or programs, or of the program itself, are safe: a file is removed only if
 //!
 //! - it is in `/dev/shm`, and its name is one that MPI libraries give: other libraries share files
 //!   there between all programs of a user;
@@ -262,7 +261,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_others_may_share_is_not_touched() {
+    fn files_that_others_may_share_are_not_touched() {
         for name in ["lttng-ust-wait-8", "my_data", "psm2_hfi_affinity_shm.0", "not_vader_segment."]
         {
             let file = File::make(name);
@@ -307,7 +306,7 @@ pub(super) mod tests {
         let segment = file.segment();
         let heard = Segment::from_line(&segment.to_line()).expect("as it was written");
         assert_eq!(heard, segment);
-        // Somebody else's has taken the name.
+        // Another user's file has taken the name.
         let other = File::make("other");
         fs::rename(&other.path, &file.path).expect("the folder is everybody's");
         heard.remove();
@@ -315,7 +314,7 @@ pub(super) mod tests {
         let own = file.segment();
         own.remove();
         assert!(!file.path.exists());
-        // Nobody minds if it has gone.
+        // A file that is gone is no error.
         own.remove();
     }
 

@@ -1,11 +1,12 @@
-//! How long a child has been stopped, so that one that the job has given up does not stay for ever.
+//! Measures how long a child has been stopped. The guard kills a child that the job has given up,
+//! which would otherwise stay for ever.
 //!
 //! The others of the job give up a process that is stopped for too long
 //! ([`stalled_after`](ultramarine_runtime::detector::DetectorSettings::stalled_after)). It cannot
-//! hear of that, and the launcher would wait for it without end: so its guard kills it. So it does
-//! with one that is stopped while the job starts, once the others have waited for it in vain, or
-//! have begun without it: it may have been stopped just before it said that it had joined. What is
-//! stopped on purpose is left alone:
+//! hear of that, and the launcher would wait for it without end: so its guard kills it. The guard
+//! does the same to a child that is stopped while the job starts, once the others have waited for
+//! it in vain, or have begun without it: it may have been stopped just before it said that it had
+//! joined. A child that is stopped on purpose is left alone:
 //!
 //! - A job that is stopped as a whole (`scontrol suspend`, or SIGSTOP to all) has its guards
 //!   stopped, too. Time passes for the child only while the guard runs.
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 /// guard itself did not run.
 const STEP_MAX: Duration = Duration::from_secs(1);
 
-/// How long the others have to give up the child first, and say so.
+/// How long the guard waits for the others to give up the child, and to say so.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// A clock that runs while the child is stopped.
@@ -60,7 +61,7 @@ impl Standstill {
     }
 }
 
-/// Whether that is the status of a process that is stopped, and by no debugger.
+/// Whether this is the status of a process that is stopped, but not by a debugger.
 fn is_stopped(status: &str) -> bool {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_stopped_is_given_up_after_its_limit() {
+    fn a_stopped_child_is_given_up_after_its_limit() {
         let (stopped, mut now) = (Stopped::new(), Instant::now());
         let child = stopped.0.id() as i32;
         let mut standstill = Standstill::watched_from(now);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_runs_is_left_alone() {
+    fn a_running_child_is_left_alone() {
         let mut now = Instant::now();
         let own = std::process::id() as i32;
         assert_eq!(looks(&mut Standstill::watched_from(now), own, &mut now), None);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_a_terminal_has_stopped_is_left_alone_until_it_goes_on() {
+    fn a_child_stopped_by_a_terminal_is_left_alone_until_it_goes_on() {
         let (stopped, mut now) = (Stopped::new(), Instant::now());
         let child = stopped.0.id() as i32;
         let mut standstill = Standstill::watched_from(now);
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debugger_stops_nobody() {
+    fn a_traced_process_is_not_stopped() {
         assert!(is_stopped("Name:\ta\nState:\tT (stopped)\nPid:\t3\nTracerPid:\t0\n"));
         for status in [
             "State:\tT (stopped)\nTracerPid:\t7\n",

@@ -3,7 +3,7 @@
 //! A launcher that ends a job kills the processes that it has started, with their process groups
 //! (hydra: `kill(-group, SIGKILL)`). A guard that is killed so removes nothing, and MPICH's shared
 //! memory has a name for a while of the start (30 to 150 ms for 4 processes on two busy cores). So
-//! until it joins the job, the child is in a process group of its own, and hears of its guard's
+//! until it joins the job, the child is in a separate process group, and hears of its guard's
 //! end: it leaves a copy of itself behind, which removes the files (see [`sweep`]), and ends. If
 //! the child has been stopped, the system has it go on for that (SIGCONT; without it the system
 //! ends such a child only where process 1 is in another session): else a launcher would wait for

@@ -311,7 +311,7 @@ pub(super) fn end_by(signal: i32) -> ! {
     expose_to(signal);
     // SAFETY: touches no memory.
     unsafe { libc::raise(signal) };
-    // One that does not end anybody by default.
+    // The signal does not end a process by default.
     exit(128 + signal)
 }
 

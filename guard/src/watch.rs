@@ -1,5 +1,5 @@
-//! The guard at work: it hands signals on, waits for the end of its child, and decides what the
-//! launcher hears of it.
+//! The guard at work: it hands signals on, waits for the end of its child, and decides how to
+//! report it to the launcher.
 
 use super::finalize;
 use super::lineage::Lineage;

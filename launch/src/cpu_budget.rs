@@ -68,8 +68,8 @@ impl CpuBudget {
         self.given.is_none().then_some(&*self.of)
     }
 
-    /// Says once for the job what its user may not have meant.
-    pub(crate) fn remark(&self, threads: usize) {
+    /// Warns, once for the job, of a number of threads that the user may not have meant.
+    pub(crate) fn warn_of_mismatch(&self, threads: usize) {
         let CpuBudget { given, cores, limit, .. } = self;
         match (given, limit) {
             (Some(given), _) if given > cores => tracing::warn!(

@@ -138,12 +138,12 @@ impl fmt::Display for DeathPlan {
 }
 
 /// A thread that kills this process, unless it is dropped before.
-pub(crate) struct Fuse(Option<(Sender<()>, JoinHandle<()>)>);
+pub(crate) struct DeathTimer(Option<(Sender<()>, JoinHandle<()>)>);
 
-impl Fuse {
-    /// Kills this process, which is `pe`, after so much time.
-    pub(crate) fn light(pe: Pe, after: Duration) -> Result<Self, StartError> {
-        Self::or_else(after, move || {
+impl DeathTimer {
+    /// Kills this process, which is `pe`, after this time.
+    pub(crate) fn start(pe: Pe, after: Duration) -> Result<Self, StartError> {
+        Self::call_after(after, move || {
             tracing::warn!(
                 "{pe} kills itself, as planned {:.3} s after the start",
                 after.as_secs_f64()
@@ -156,23 +156,26 @@ impl Fuse {
         })
     }
 
-    fn or_else(after: Duration, act: impl FnOnce() + Send + 'static) -> Result<Self, StartError> {
-        let (put_out, is_out) = mpsc::channel::<()>();
-        let burn = move || {
-            if is_out.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
+    fn call_after(
+        after: Duration,
+        act: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, StartError> {
+        let (cancel, is_cancelled) = mpsc::channel::<()>();
+        let wait = move || {
+            if is_cancelled.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
                 act();
             }
         };
         let io = |source| StartError::Io { doing: "starting the thread of faults".into(), source };
-        let thread = thread::Builder::new().name("faults".to_owned()).spawn(burn).map_err(io)?;
-        Ok(Fuse(Some((put_out, thread))))
+        let thread = thread::Builder::new().name("faults".to_owned()).spawn(wait).map_err(io)?;
+        Ok(DeathTimer(Some((cancel, thread))))
     }
 }
 
-impl Drop for Fuse {
+impl Drop for DeathTimer {
     fn drop(&mut self) {
-        if let Some((put_out, thread)) = self.0.take() {
-            drop(put_out);
+        if let Some((cancel, thread)) = self.0.take() {
+            drop(cancel);
             // It has nothing to say.
             let _ = thread.join();
         }
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_dies_twice_and_the_root_never() {
+    fn no_pe_dies_twice_and_the_root_never() {
         for seed in 0..500 {
             let plan = faults(&[3, 1, 1], seed % 2 == 0, seed).plan(6).expect("five can die");
             let victims = victims(&plan);
@@ -261,8 +264,8 @@ mod tests {
         let text = refused(&[1, 2, 3], 3);
         assert!(text.contains("names 3 moments, and the job has 3 PEs: at most 2 of"), "{text}");
         assert!(refused(&[1], 1).contains("at most 0"));
-        let nobody = faults(&[], true, 0).plan(1).expect("the monkey finds nobody");
-        assert_eq!(nobody.deaths, []);
+        let plan = faults(&[], true, 0).plan(1).expect("the monkey finds no victim");
+        assert_eq!(plan.deaths, []);
     }
 
     #[test]
@@ -275,20 +278,21 @@ mod tests {
     }
 
     #[test]
-    fn a_fuse_burns_unless_it_is_dropped() {
-        let burnt = Arc::new(AtomicBool::new(false));
-        let light = |after| {
-            let burnt = burnt.clone();
-            Fuse::or_else(after, move || burnt.store(true, Ordering::SeqCst)).expect("a thread")
+    fn a_death_timer_fires_unless_it_is_dropped() {
+        let has_fired = Arc::new(AtomicBool::new(false));
+        let start = |after| {
+            let has_fired = has_fired.clone();
+            DeathTimer::call_after(after, move || has_fired.store(true, Ordering::SeqCst))
+                .expect("a thread")
         };
-        drop(light(Duration::from_hours(1)));
-        assert!(!burnt.load(Ordering::SeqCst));
-        let fuse = light(Duration::ZERO);
-        let start = std::time::Instant::now();
-        while !burnt.load(Ordering::SeqCst) {
-            assert!(start.elapsed() < Duration::from_secs(20), "it does not burn");
+        drop(start(Duration::from_hours(1)));
+        assert!(!has_fired.load(Ordering::SeqCst));
+        let timer = start(Duration::ZERO);
+        let started = std::time::Instant::now();
+        while !has_fired.load(Ordering::SeqCst) {
+            assert!(started.elapsed() < Duration::from_secs(20), "it does not wait");
             thread::yield_now();
         }
-        drop(fuse);
+        drop(timer);
     }
 }

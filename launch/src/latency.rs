@@ -117,7 +117,7 @@ async fn round_trips_to(cx: Context, to: Pe) -> Result<Vec<u64>, TaskError> {
     Ok(nanos)
 }
 
-/// Some pairs of PEs that are so far apart, spread over the job; none twice.
+/// Some pairs of PEs at this distance, spread over the job; no pair occurs twice.
 fn pairs(job: &Topology, distance: Distance) -> Vec<(Pe, Pe)> {
     let balls = balls(job, distance);
     // As many balls as there may be pairs or, if there are fewer, each several times.

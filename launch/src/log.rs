@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What waits to be written takes at most so much, in bytes.
+/// The most bytes that wait to be written.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// How long the process waits before its end for what it has said to be written. (A reader that is
@@ -47,9 +47,9 @@ pub fn log_line(line: impl Display) {
     log().write(format!("{line}\n").into_bytes());
 }
 
-/// Says something in the name of the runtime.
+/// Writes a line in the name of the runtime.
 #[cfg(feature = "mpi")]
-pub(crate) fn say(line: impl Display) {
+pub(crate) fn log_runtime_line(line: impl Display) {
     log_line(format_args!("ultramarine: {line}"));
 }
 
@@ -68,14 +68,15 @@ pub(crate) fn flush() {
 /// takes its place, or the program would block when its `main` returns an error.
 pub(crate) fn end() {
     let deadline = Instant::now() + FLUSH_WITHIN;
-    if !(log().flush(FLUSH_WITHIN) && takes_more(deadline)) {
+    if !(log().flush(FLUSH_WITHIN) && is_writable(deadline)) {
         let nowhere = File::options().write(true).open("/dev/null");
         let _ = nowhere.map(rustix::stdio::dup2_stderr);
     }
 }
 
-/// Whether standard error can be written to without waiting, at the latest then.
-fn takes_more(deadline: Instant) -> bool {
+/// Waits until standard error can be written to without blocking, until the deadline at most.
+/// Returns whether it can.
+fn is_writable(deadline: Instant) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stderr = io::stderr();
     let patience = deadline.saturating_duration_since(Instant::now());
@@ -203,8 +204,8 @@ impl Log {
         }
     }
 
-    /// Waits until all is written, for so long at most, and not at all for a thread that has not
-    /// got on for as long. Whether all is written.
+    /// Waits until all is written, for at most `within`; not at all if the writing thread has been
+    /// stuck for that long. Returns whether all is written.
     fn flush(&self, within: Duration) -> bool {
         let is_stuck = |since: Instant| since.elapsed() >= within;
         if self.0.state().writing_since.is_some_and(is_stuck) {

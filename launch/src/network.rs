@@ -32,9 +32,9 @@ pub(crate) fn usable(choice: Option<&InterfaceChoice>) -> Result<Vec<Interface>,
 
 static OF_THIS_JOB: OnceLock<String> = OnceLock::new();
 
-/// Takes note of where this process is called by others.
+/// Records the network in which other processes connect to this one.
 #[cfg(feature = "mpi")]
-pub(crate) fn note(network: String) {
+pub(crate) fn set_network_of_this_job(network: String) {
     // A process is part of one job at most.
     let _ = OF_THIS_JOB.set(network);
 }

@@ -40,7 +40,7 @@ impl Options {
         let launched = launched(variables::text);
         let options = log_to_stderr()
             .and_then(|()| self.completed(variables::text))
-            .and_then(|options| options.fit(launched));
+            .and_then(|options| options.check_launcher(launched));
         match (launched, &options) {
             // A process with wrong options tells the others, which would wait for it if it just
             // ended.
@@ -82,8 +82,8 @@ impl Options {
         }
     }
 
-    /// These options, unless they contradict the launcher.
-    fn fit(self, launched: Option<Launched>) -> Result<Self, StartError> {
+    /// Returns the options, or an error if they contradict the launcher.
+    fn check_launcher(self, launched: Option<Launched>) -> Result<Self, StartError> {
         let Some(launched) = launched.filter(|launched| launched.processes > 1) else {
             return Ok(self);
         };
@@ -115,7 +115,7 @@ fn log_to_stderr() -> Result<(), StartError> {
     let has_colours =
         std::io::stderr().is_terminal() && variables::text(variables::NO_COLOR).is_none();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
-    // A program that has a subscriber of its own keeps it.
+    // A program that has installed a subscriber keeps it.
     let _ = subscriber.with_writer(log::writer).try_init();
     Ok(())
 }

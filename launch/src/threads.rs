@@ -8,7 +8,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, mpsc};
 use ultramarine_environment::flags::{LaneKind, PES_MAX};
 use ultramarine_environment::variables;
-use ultramarine_runtime::executor::{Context, Exchanged, Job, Leave, lead, serve_once_started};
+use ultramarine_runtime::executor::{
+    BootstrapTraffic, Context, Job, Leave, lead, serve_once_started,
+};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::{self, TcpEndpoint};
 use ultramarine_runtime::transport::{Lane, descriptors, memory};
@@ -36,7 +38,7 @@ where
     }
     let cpu_budget = CpuBudget::own(options.thread_count(), variables::text);
     let threads = cpu_budget.worker_threads(1, pes as usize);
-    cpu_budget.remark(threads);
+    cpu_budget.warn_of_mismatch(threads);
     let settings = options.settings_of_many(threads, cpu_budget.pes_per_core(pes))?;
     let places = match options.given_places() {
         Some(places) => places.to_vec(),
@@ -54,7 +56,7 @@ where
             lane,
             settings,
             detector: None,
-            bootstrap: Exchanged::default(),
+            bootstrap: BootstrapTraffic::default(),
         }
     });
     let mut jobs = jobs.collect::<Vec<_>>().into_iter();
@@ -89,7 +91,7 @@ fn lanes(kind: LaneKind, pes: u32, settings: &Settings) -> Result<Vec<Box<dyn La
         LaneKind::Tcp => {
             let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
             let each = tcp::DESCRIPTORS + tcp::CONNECTIONS_MIN as u64;
-            descriptors::demand(u64::from(pes) * each)?;
+            descriptors::require(u64::from(pes) * each)?;
             let endpoints: Vec<_> =
                 (0..pes).map(|_| TcpEndpoint::bind(here, None)).collect::<Result<_, _>>()?;
             let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();

@@ -1,5 +1,5 @@
 //! Jobs leave nothing behind in their process. These tests count its threads and its open files,
-//! and so have a program to themselves.
+//! and so are a separate program.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -53,7 +53,7 @@ fn many_jobs_one_after_the_other_leave_nothing_behind() {
 }
 
 #[test]
-fn a_task_that_waits_for_one_of_its_own_pe_is_let_go() {
+fn a_task_that_waits_for_another_of_its_pe_is_dropped() {
     nothing_is_left_of(async |cx| {
         drop(cx.spawn_at(Pe::new(2), wait_for, Pe::new(2)));
         cx.sleep(Duration::from_millis(2)).await;
@@ -62,7 +62,7 @@ fn a_task_that_waits_for_one_of_its_own_pe_is_let_go() {
 }
 
 #[test]
-fn a_task_that_waits_for_nothing_is_let_go() {
+fn a_task_that_waits_for_nothing_is_dropped() {
     nothing_is_left_of(async |cx| {
         drop(cx.spawn_at(Pe::new(1), async |_, ()| std::future::pending::<()>().await, ()));
         cx.sleep(Duration::from_millis(2)).await;

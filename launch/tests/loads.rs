@@ -1,4 +1,4 @@
-//! Jobs with thousands of PEs in one process, and with more data than is let onto the way at once.
+//! Jobs with thousands of PEs in one process, and with more data than may be in flight at once.
 
 mod common;
 
@@ -62,7 +62,7 @@ fn more_than_fits(lane: LaneKind, supervised: bool) {
 }
 
 #[test]
-fn what_does_not_fit_onto_the_way_waits_and_arrives() {
+fn data_beyond_the_limit_waits_and_arrives() {
     for lane in LANES {
         more_than_fits(lane, false);
         more_than_fits(lane, true);

@@ -16,7 +16,7 @@ const QUESTIONS: u32 = 5;
 #[derive(Clone, Copy)]
 struct Clock {
     ahead_us: i64,
-    /// The answer took so long on its way.
+    /// The round trip of the question and its answer.
     took_us: i64,
 }
 

@@ -1,8 +1,8 @@
-/* Supervision of one task, for SPIN: whichever of three mortal workers die, whenever they die, and
- * whenever and in whichever order the others hear of it, the task's future is full in the end.
+/* Supervision of one task, for SPIN. Any of three workers die, at any time, and the other PEs hear of
+ * it at any later time, in any order: the task's future is full in the end.
  *
- * This says by hand, in another language, what runtime/src/protocol says in Rust, so that a mistake
- * would have to be made twice to be overlooked:
+ * This repeats by hand, in another language, the rules of runtime/src/protocol. A mistake would
+ * have to be made twice to be overlooked:
  *
  *   here                            there
  *   Home                            the `Node` of the PE that spawned the task, and its `Host`
@@ -19,13 +19,13 @@
  *   Home gives from its pool        fishing.rs: `Node::share`, `Node::hand_on`; `Supervision::record_departure`
  *   Worker gives from its pool      fishing.rs: `Node::share`, `Node::hand_on`
  *   home_hears_of, worker_hears_of  node.rs: `Node::mark_dead`
- *   nobody_else_lives               recovery.rs: `Node::recover_alone`
+ *   home_is_alone                   recovery.rs: `Node::recover_alone`
  *   is_read                         node.rs: the beginning of `Node::handle`
- *   to_home, wire                   what is promised to `Host::send`: in order between two PEs, and
- *                                   nothing lost between the living
+ *   to_home, wire                   the promise of `Host::send`: messages between two PEs stay in order,
+ *                                   and none is lost between living PEs
  *
- * Left out: who asks whom for work (here any PE may take from any other at any time, which is more
- * than FISHes can do), placed and unsupervised tasks, the limit of replicas, the end of the job.
+ * Left out: FISHes (here any PE may steal from any other at any time, which is more than FISHes
+ * allow), placed and unsupervised tasks, the limit of replicas, the end of the job.
  */
 
 #ifndef MORE_HOPS
@@ -38,7 +38,7 @@
 
 mtype = { SCHEDULE, NOTIFY, ACK, RESULT };
 
-/* What is on its way, oldest first. To the home: kind, replica, age, thief of a NOTIFY. To a
+/* Messages on their way, oldest first. To the home: kind, replica, age, thief of a NOTIFY. To a
  * worker: the replica and age of a task in a SCHEDULE. */
 chan to_home[PES] = [6] of { mtype, byte, byte, byte };
 chan wire[PES * PES] = [3] of { byte, byte };
@@ -49,17 +49,17 @@ Pool pool[PES];
 
 typedef Dead { bool pe[PES] };
 Dead knows[PES];        /* knows[q].pe[p]: q has been told that p is dead */
-bool mortal[PES];       /* dies some time; the others live for ever */
+bool mortal[PES];       /* dies at some time; the others live for ever */
 bool alive[PES];
-bool fish[PES];         /* one FISH of a dead PE may still be out there */
-byte hops_left;          /* so many times a copy may yet be handed on by another PE than its home */
+bool fish[PES];         /* a FISH of this PE, if it is dead, may still be on its way */
+byte hops_left;          /* how often PEs other than the home may still give away a copy */
 
-/* The home's record: the task is on its way from `from` to `to`, or, if both are one PE, there. */
+/* The home's record: the task is on its way from `from` to `to`; if these are equal, it is there. */
 byte replica, age, from, to;
 bool waiting;           /* the copy that replaces a lost one waits for a thief */
 bool future_full;
 
-/* The rules that the claim stands on. Each can be left out, to see that the check then fails. */
+/* The rules that the claim depends on. Without any one of them the check must fail. */
 #ifdef WITHOUT_KNOWN_DEAD_RULE
 #define is_known_dead(p) false
 #else
@@ -76,7 +76,8 @@ bool future_full;
 #define is_current(number) (number == replica)
 #endif
 
-/* Nobody reads what comes from the dead. What somebody sent before it died may still arrive. */
+/* A PE reads no message from a PE that it knows to be dead. Until then it reads what the dead PE
+ * sent before. */
 #define is_read(sender, receiver) (alive[receiver] && !knows[receiver].pe[sender])
 
 inline send_home(kind, number, years, thief_of_notify) {
@@ -104,7 +105,7 @@ inline lose_letters(sender, receiver) {
     od
 }
 
-/* The end: what else there is does not matter any more and is forgotten, for fewer states. */
+/* The future is full. All else is reset, since it does not matter any more: that saves states. */
 inline fill() {
     for (a : 0 .. PES - 1) {
         do
@@ -135,7 +136,7 @@ inline lose() {
     waiting = true
 }
 
-/* A NOTIFY or an ACK has come to the home. */
+/* The home has received a NOTIFY or an ACK. */
 inline locate(number, years, source, target) {
     if
     :: is_current(number) && is_news(years) ->
@@ -188,13 +189,13 @@ inline choose_copy() {
     fi
 }
 
-/* Whether `victim` may give a task to `thief_pe`. Who is dead has one FISH out at most. */
+/* Whether `victim` may give a task to `thief_pe`. A dead PE has one FISH on its way at most. */
 #define may_take(thief_pe, victim) (thief_pe != victim && !knows[victim].pe[thief_pe] && \
     (fish[thief_pe] || !knows[HOME].pe[thief_pe]))
 #define some_worker_may_take(victim) \
     (may_take(1, victim) || may_take(2, victim) || may_take(3, victim))
 
-/* The home steals, too, but nothing that was lost before. */
+/* The home steals too, but no task that was lost before. */
 inline choose_thief(victim) {
     if
     :: victim != HOME && copy(0) -> thief = HOME
@@ -205,7 +206,7 @@ inline choose_thief(victim) {
     fish[thief] = fish[thief] && !knows[HOME].pe[thief]
 }
 
-/* `me` hears that `p` is dead, which may still be on its feet, but not for long. */
+/* `me` hears that `p` is dead. It may still live then, but will die. */
 #define may_hear_of(p) (p != me && mortal[p] && !knows[me].pe[p])
 
 inline worker_hears_of(p) {
@@ -225,7 +226,7 @@ inline home_hears_of(p) {
     fi
 }
 
-#define nobody_else_lives (knows[HOME].pe[1] && knows[HOME].pe[2] && knows[HOME].pe[3])
+#define home_is_alone (knows[HOME].pe[1] && knows[HOME].pe[2] && knows[HOME].pe[3])
 
 proctype Home(byte me) {
     mtype kind;
@@ -238,7 +239,7 @@ end:
     :: d_step { !future_full && may_hear_of(1) -> home_hears_of(1) }
     :: d_step { !future_full && may_hear_of(2) -> home_hears_of(2) }
     :: d_step { !future_full && may_hear_of(3) -> home_hears_of(3) }
-    :: d_step { !future_full && (has_copy || waiting && nobody_else_lives) ->
+    :: d_step { !future_full && (has_copy || waiting && home_is_alone) ->
         fill();
         r = 0; a = 0
         }

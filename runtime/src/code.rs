@@ -50,7 +50,7 @@ pub trait Stateless: Copy + Send + Sync + 'static {
     };
 }
 
-/// A function of its own, for the compiler to name the place above, and not one in the core
+/// A separate function, so that the compiler's error names the place above and not one in the core
 /// library.
 #[track_caller]
 const fn captures() -> ! {

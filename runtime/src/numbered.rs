@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stays_keeps_nobody_elses_place() {
+    fn a_value_that_stays_does_not_keep_the_places_of_removed_ones() {
         let mut numbered = Numbered::default();
         numbered.insert(0, 0);
         for number in 1..100_000 {

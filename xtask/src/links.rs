@@ -38,11 +38,11 @@ pub(crate) fn check(root: &Path, code: &[Source]) -> io::Result<Vec<String>> {
         let folder = page.parent().unwrap_or(root);
         for (line, kind, content) in lines(&text) {
             match kind {
-                Kind::Prose => targets(content)
+                LineKind::Prose => targets(content)
                     .filter_map(|target| broken(root, folder, &page, target))
                     .for_each(|what| breach(line, what)),
-                Kind::Shell => unknown(content, code).for_each(|what| breach(line, what)),
-                Kind::Other => {}
+                LineKind::Shell => unknown(content, code).for_each(|what| breach(line, what)),
+                LineKind::Other => {}
             }
         }
         if name == messages::PAGE {
@@ -68,7 +68,7 @@ fn collect(folder: &Path, pages: &mut Vec<PathBuf>) -> io::Result<()> {
 
 /// What a line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum LineKind {
     Prose,
     /// Inside a block of shell.
     Shell,
@@ -77,18 +77,18 @@ enum Kind {
 }
 
 /// The lines by index, with what they are.
-fn lines(text: &str) -> impl Iterator<Item = (usize, Kind, &str)> {
+fn lines(text: &str) -> impl Iterator<Item = (usize, LineKind, &str)> {
     let mut inside = None;
     text.lines().enumerate().map(move |(line, content)| {
         let Some(language) = content.trim_start().strip_prefix("```") else {
-            return (line, inside.unwrap_or(Kind::Prose), content);
+            return (line, inside.unwrap_or(LineKind::Prose), content);
         };
         inside = match inside {
             Some(_) => None,
-            None if ["sh", "bash"].contains(&language.trim()) => Some(Kind::Shell),
-            None => Some(Kind::Other),
+            None if ["sh", "bash"].contains(&language.trim()) => Some(LineKind::Shell),
+            None => Some(LineKind::Other),
         };
-        (line, Kind::Other, content)
+        (line, LineKind::Other, content)
     })
 }
 
@@ -133,7 +133,7 @@ fn plain(path: &Path) -> PathBuf {
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, kind, line) in lines(text) {
-        if kind != Kind::Prose {
+        if kind != LineKind::Prose {
             continue;
         }
         if let Some(heading) = line.strip_prefix('#') {
@@ -224,7 +224,7 @@ mod tests {
     fn links_are_found_outside_of_code() {
         let text = "a [b](c.md#d) e [f](g)\n```sh\n[x](y)\n```\n<img src=\"p.svg\">";
         let found: Vec<_> = lines(text)
-            .filter(|(_, kind, _)| *kind == Kind::Prose)
+            .filter(|(_, kind, _)| *kind == LineKind::Prose)
             .flat_map(|(_, _, line)| targets(line))
             .collect();
         assert_eq!(found, ["c.md#d", "g", "p.svg"]);

@@ -60,7 +60,7 @@ impl Requirement {
     pub(crate) fn is_met(self) -> bool {
         let pkg_config = || Command::new("pkg-config");
         match self {
-            // The compiler alone is not enough: its headers are a package of their own on Debian.
+            // The compiler alone is not enough: its headers are a separate package on Debian.
             Self::CCompiler => {
                 let arguments = ["-E", "-include", "stdlib.h", "-x", "c", "/dev/null"];
                 process::succeeds(Command::new("cc").args(arguments))

@@ -161,8 +161,8 @@ pub(super) fn ports(processes: u32) -> Check {
         return Check::ok("ports", found);
     }
     let mend = format!(
-        "{processes} processes on this host need {needed}; name a wider range, or one that nobody \
-         else uses"
+        "{processes} processes on this host need {needed}; name a wider range, or one that no \
+         other program uses"
     );
     Check::wrong("ports", found, mend)
 }

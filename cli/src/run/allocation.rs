@@ -177,7 +177,7 @@ mod tests {
             with(&set(list)).expect("one").has_hosts(&names)
         };
         has("n[1-2],m", &["m", "n2.cluster"]).expect("they are there");
-        has("n[1-", &["x"]).expect("nobody knows");
+        has("n[1-", &["x"]).expect("the list is malformed, so any name may be in it");
         assert!(has("n[1-2]", &["n1", "n3"]).is_err());
         assert!(has("n[1-2]", &["n"]).is_err());
     }

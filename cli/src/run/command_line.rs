@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn srun_lets_nobody_die_for_another() {
+    fn srun_kills_no_process_for_the_death_of_another() {
         let srun = |layout: &JobLayout, allocation: Option<&Allocation>| {
             shown(LauncherKind::Srun { plugin: "pmi2".to_owned() }, layout, allocation)
         };

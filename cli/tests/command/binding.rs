@@ -6,7 +6,8 @@ use ultramarine_testkit::{Ended, alone, folder, launcher, run};
 
 const ULTRAMARINE: &str = env!("CARGO_BIN_EXE_ultramarine");
 
-/// A job of this many processes, which the launcher binds to that, and which are to have that each.
+/// A job of this many processes. The launcher binds them to `bound_to`; `ULTRAMARINE_BIND` asks for
+/// `asked`.
 fn job(processes: u32, bound_to: &str, asked: &str) -> Option<Ended> {
     let mut command = launcher()?;
     command.args(["-n", &processes.to_string(), "--bind-to", bound_to]);
@@ -14,7 +15,7 @@ fn job(processes: u32, bound_to: &str, asked: &str) -> Option<Ended> {
     Some(run(command.env("ULTRAMARINE_BIND", asked)))
 }
 
-/// It did not start, which it said once, and this is among its reasons.
+/// Checks that the job did not start, said so once, and named this reason.
 fn is_refused(ended: &Ended, reason: &str) {
     ended.fails_with(reason);
     assert_eq!(ended.err.matches("the job did not start").count(), 1, "{}", ended.err);
@@ -26,7 +27,7 @@ fn cores() -> usize {
 }
 
 #[test]
-fn processes_that_nobody_has_bound_are_refused() {
+fn unbound_processes_are_refused() {
     for (asked, reason) in
         [("core", "--bind core (ULTRAMARINE_BIND) "), ("numa", "--bind numa (ULTRAMARINE_BIND) ")]
     {

@@ -1,4 +1,4 @@
-//! What the doctor finds: where all is well, and with launchers that are not.
+//! The doctor's findings, with good launchers and with bad ones.
 
 mod with_mpi {
     use crate::harness::{MARK, Stage, is_there, nothing_is_left, run, ultramarine};
@@ -58,7 +58,7 @@ mod with_mpi {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_mend_and_the_code() {
+    fn faults_are_reported_with_their_remedy_and_the_code() {
         let Some(launcher) = launcher() else { return };
         let mut command = ultramarine(&["doctor", "--json", "-n", "2"]);
         let ended = run(command.env("MPIEXEC", launcher).env("ULTRAMARINE_PORTS", "65535"));
@@ -70,7 +70,7 @@ mod with_mpi {
         assert_eq!(ports["verdict"], "wrong");
         assert_eq!(
             ports["mend"],
-            "2 processes on this host need 4; name a wider range, or one that nobody else uses"
+            "2 processes on this host need 4; name a wider range, or one that no other program uses"
         );
         // Nor do the small jobs get their ports.
         assert_eq!(check("world")["verdict"], "wrong");

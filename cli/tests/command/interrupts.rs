@@ -63,7 +63,7 @@ fn signals_are_the_launchers_once_it_is_started() {
 }
 
 #[test]
-fn what_is_ignored_stays_ignored() {
+fn an_ignored_signal_stays_ignored() {
     let (stage, command) = stage("ignored", "-n 2");
     let version = format!("[ \"$1\" = --version ] && echo '{HYDRA}' && exit");
     stage.script("mpiexec", &format!("{version}\nexec grep SigIgn /proc/self/status"));

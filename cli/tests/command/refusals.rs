@@ -219,7 +219,7 @@ fn a_host_without_an_address() {
 #[test]
 fn a_host_that_cannot_be_reached() {
     let stage = with_both("unreachable");
-    // An address of nobody.
+    // An address that no host has.
     let arguments = "-n 2 --hosts localhost,198.51.100.1";
     let refused =
         |variables: &[(&str, &str)]| refusal(&stage, &format!("{arguments} of_mpich"), variables);

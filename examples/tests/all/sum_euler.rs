@@ -72,7 +72,7 @@ fn the_report_has_the_fields_that_scripts_read() {
     assert_eq!(report["program"], "sum_euler");
     assert_eq!((&report["pes"], &report["threads"]), (&2.into(), &1.into()));
     assert_eq!(report["tasks"], 123);
-    // The root takes tasks back from the other PE, which tells it so; nobody else gets any.
+    // The root takes tasks back from the other PE, which tells it so; no other PE gets any.
     assert!(report["notifies"].is_u64(), "{report}");
     assert_eq!((&report["acks"], &report["replicas"]), (&0.into(), &0.into()), "{report}");
     assert_eq!(report["supervised"], false);

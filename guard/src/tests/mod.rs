@@ -1,5 +1,5 @@
 //! Guards and children under a real launcher. The tests start this very file under it, which runs
-//! one of the programs below instead of tests, and kill what they like.
+//! one of the programs below instead of tests, and kill some of the processes.
 
 mod programs;
 
@@ -50,7 +50,7 @@ fn the_program_is_known_by_its_name() {
 }
 
 #[test]
-fn who_wants_no_guard_or_is_alone_has_none() {
+fn a_process_alone_or_without_a_wish_for_a_guard_has_none() {
     let own = std::process::id();
     let launched = |processes| Launched { variable: "PMI_SIZE", processes, rank: 0 };
     let unwanted = install(launched(3), false, STALLED_AFTER, String::new);
@@ -99,7 +99,8 @@ impl Running {
         std::fs::write(self.folder.join("go"), "").expect("the folder is there");
     }
 
-    /// How the launcher ended, and what was said. Nobody may be left, and nothing in shared memory.
+    /// How the launcher ended, and the output. Checks that no process is left, and no file in
+    /// shared memory.
     fn end(mut self) -> (ExitStatus, String) {
         let mut status = None;
         eventually("the launcher ends", || {
@@ -180,7 +181,7 @@ fn a_program_with_threads_is_guarded_too() {
 }
 
 #[test]
-fn a_job_that_nobody_dies_in_ends_as_ever() {
+fn a_job_without_deaths_ends_as_without_guards() {
     for program in ["finalise", "work"] {
         let Some(job) = Running::start(&format!("peace-{program}"), program, 2) else { return };
         job.go_on();
@@ -265,7 +266,8 @@ fn an_interrupt_at_the_start_is_no_crash() {
     assert!(!said.contains("[mpiexec@") || matches!(status.code(), Some(130 | 0)), "{status}");
 }
 
-/// What stands between `mpiexec` and the guards goes first or alone, and tells nobody.
+/// The proxy between `mpiexec` and the guards is killed, before `mpiexec` ends or without its end.
+/// It tells no other process.
 #[test]
 fn processes_end_with_their_launcher() {
     for (program, dies_alone) in [("work", true), ("work", false), ("defy", false)] {
@@ -277,7 +279,7 @@ fn processes_end_with_their_launcher() {
         let proxy = parent.expect("it has one").parse().expect("a number");
         let launcher = job.launcher.id() as i32;
         if !dies_alone {
-            // Stopped, it can end nobody.
+            // While it is stopped it can end no process.
             sys::send(launcher, libc::SIGSTOP);
         }
         sys::send(proxy, libc::SIGKILL);

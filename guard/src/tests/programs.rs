@@ -1,4 +1,4 @@
-//! What the processes of a job run.
+//! The programs of the tests' jobs.
 
 use super::*;
 use mpi::environment::Universe;
@@ -75,7 +75,7 @@ fn wait_at_work() {
     eventually_within(CHILDREN_WAIT, "the test lets this go on", || folder.join("go").exists());
 }
 
-/// Goes through a job without MPI, and leaves as if somebody had died.
+/// Goes through a job without MPI, and leaves as after a death.
 fn work() {
     assert!(sys::is_alone(), "this process is to split");
     let (mut child, _universe) = start_mpi();

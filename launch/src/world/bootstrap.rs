@@ -64,12 +64,12 @@ pub(super) fn join(
     let threads = roster.worker_threads(rank);
     let settings = options.settings(threads)?;
     if rank == 0 {
-        own.cpu_budget.remark(threads);
-        roster.faults.iter().for_each(log::say);
+        own.cpu_budget.warn_of_mismatch(threads);
+        roster.faults.iter().for_each(log::log_runtime_line);
     }
     let dies_after = roster.faults.as_ref().and_then(|plan| plan.death_of(me));
     let (lane, detector) = connect::open(all, (&own, &roster), &topology, &options, &settings)?;
-    let job = Job { me, topology, lane, settings, detector, bootstrap: all.exchanged() };
+    let job = Job { me, topology, lane, settings, detector, bootstrap: all.traffic() };
     Ok(Joined { job, dies_after })
 }
 

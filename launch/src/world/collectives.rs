@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
-use ultramarine_runtime::executor::Exchanged;
+use ultramarine_runtime::executor::BootstrapTraffic;
 use ultramarine_runtime::transport::LaneError;
 use ultramarine_runtime::transport::mpi::CommDup;
 use ultramarine_runtime::wire;
@@ -31,12 +31,12 @@ const PAUSE_MAX: Duration = Duration::from_millis(2);
 /// own part, and hears only what rank 0 makes of all parts, a few bytes for each process.
 pub(super) struct Collectives<'a> {
     world: &'a SimpleCommunicator,
-    exchanged: Cell<Exchanged>,
+    traffic: Cell<BootstrapTraffic>,
 }
 
 impl<'a> Collectives<'a> {
     pub(super) fn of(world: &'a SimpleCommunicator) -> Self {
-        Collectives { world, exchanged: Cell::default() }
+        Collectives { world, traffic: Cell::default() }
     }
 
     /// The launcher's number of this process.
@@ -50,8 +50,8 @@ impl<'a> Collectives<'a> {
     }
 
     /// The bytes exchanged so far, without what MPI adds to carry them.
-    pub(super) fn exchanged(&self) -> Exchanged {
-        self.exchanged.get()
+    pub(super) fn traffic(&self) -> BootstrapTraffic {
+        self.traffic.get()
     }
 
     /// On rank 0: the number of each process, by rank. On the others nothing.
@@ -125,8 +125,8 @@ impl<'a> Collectives<'a> {
     }
 
     fn count(&self, sent: usize, received: usize) {
-        let so_far = self.exchanged.get();
-        self.exchanged.set(Exchanged {
+        let so_far = self.traffic.get();
+        self.traffic.set(BootstrapTraffic {
             sent_bytes: so_far.sent_bytes + sent as u64,
             received_bytes: so_far.received_bytes + received as u64,
         });

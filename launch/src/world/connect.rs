@@ -104,7 +104,7 @@ pub(super) fn open(
 /// Takes ports to listen on.
 fn bind(ip: IpAddr, options: &Options) -> Result<(TcpEndpoint, DetectorEndpoint), LaneError> {
     let ports = options.port_range();
-    descriptors::demand(DESCRIPTORS_MIN)?;
+    descriptors::require(DESCRIPTORS_MIN)?;
     Ok((TcpEndpoint::bind(ip, ports.clone())?, DetectorEndpoint::bind(ip, ports)?))
 }
 
@@ -125,7 +125,7 @@ fn own_address(own: &RankInfo, network: &Network) -> Result<IpAddr, LaneError> {
             (address, format!("{address}, by the name {}", own.host))
         }
     };
-    network::note(said);
+    network::set_network_of_this_job(said);
     Ok(address)
 }
 

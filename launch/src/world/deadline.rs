@@ -18,16 +18,16 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct StartDeadline(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl StartDeadline {
-    /// Gives the start so much time.
+    /// Ends this process unless the start takes less than `limit`.
     pub(super) fn set(limit: Duration, launched: Launched) -> Self {
-        Self::or_else(limit, move || {
+        Self::call_after(limit, move || {
             let Launched { rank, processes, variable } = launched;
             // What MPI does at the exit may wait.
             thread::spawn(|| {
                 thread::sleep(GRACE);
                 std::process::abort()
             });
-            log::say(format_args!(
+            log::log_runtime_line(format_args!(
                 "rank {rank} has waited {limit:?} for the other processes to start \
                  ({variable} says that there are {processes}). One of them has probably ended \
                  before it joined: look for what it says, and try it alone. If they are just slow, \
@@ -38,8 +38,8 @@ impl StartDeadline {
         })
     }
 
-    /// Calls `give_up` after so much time, unless dropped before.
-    pub(super) fn or_else(limit: Duration, give_up: impl FnOnce() + Send + 'static) -> Self {
+    /// Calls `give_up` after `limit`, unless dropped before.
+    pub(super) fn call_after(limit: Duration, give_up: impl FnOnce() + Send + 'static) -> Self {
         let (in_time, is_over) = mpsc::channel::<()>();
         let watch = move || {
             if is_over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
@@ -77,7 +77,9 @@ mod tests {
     fn a_start_in_time_ends_the_watch() {
         let (called, is_called) = mpsc::channel::<()>();
         let hour = Duration::from_hours(1);
-        drop(StartDeadline::or_else(hour, move || called.send(()).expect("somebody listens")));
+        drop(StartDeadline::call_after(hour, move || {
+            called.send(()).expect("the receiver is there");
+        }));
         // The thread has gone, and its end of the channel with it.
         assert_eq!(is_called.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     }
@@ -86,8 +88,9 @@ mod tests {
     fn a_start_that_takes_too_long_is_given_up() {
         let (called, is_called) = mpsc::channel::<()>();
         let limit = Duration::from_millis(1);
-        let _deadline =
-            StartDeadline::or_else(limit, move || called.send(()).expect("somebody listens"));
+        let _deadline = StartDeadline::call_after(limit, move || {
+            called.send(()).expect("the receiver is there");
+        });
         is_called.recv_timeout(Duration::from_secs(30)).expect("it is called");
     }
 }

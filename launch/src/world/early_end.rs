@@ -28,10 +28,11 @@ const RANK_0_SAYS_WITHIN: Duration = Duration::from_millis(500);
 /// The process that is expected to take part in a job and has not yet begun to; 0 if there is none.
 static EXPECTED: AtomicU32 = AtomicU32::new(0);
 
-ultramarine_guard::before_main!(expect_run);
+ultramarine_guard::before_main!(expect_to_join);
 
-/// Has the others hear of it if this process fails, in case a launcher has just started it.
-fn expect_run() {
+/// If a launcher has just started this process, it must join the job: when it ends before, it tells
+/// the others.
+fn expect_to_join() {
     if !guard::begin(launched(variables::text)) {
         return;
     }
@@ -39,9 +40,9 @@ fn expect_run() {
     guard::at_exit(tell_the_others);
 }
 
-/// This process takes part, and the others hear otherwise what is wrong with it from now on; or it
-/// is of no job at all.
-pub(crate) fn takes_part() {
+/// This process joins now, and reports its errors in other ways from now on; or it is part of no
+/// job.
+pub(crate) fn mark_as_joining() {
     EXPECTED.store(0, Ordering::SeqCst);
 }
 
@@ -49,13 +50,13 @@ extern "C" fn tell_the_others(code: i32, _: *mut c_void) {
     // What this process has started without a new program ends here, too.
     let was_expected = EXPECTED.swap(0, Ordering::SeqCst) == std::process::id();
     if let Some(launched) = launched(variables::text).filter(|_| was_expected && code != 0) {
-        refuse(launched, code);
+        join_to_refuse(launched, code);
     }
 }
 
-/// Takes part in making up the job, only to refuse.
-fn refuse(launched: Launched, code: i32) {
-    let _deadline = StartDeadline::or_else(start_deadline(None), move || guard::exit(code));
+/// Joins the job only to refuse, so that the other processes learn why.
+fn join_to_refuse(launched: Launched, code: i32) {
+    let _deadline = StartDeadline::call_after(start_deadline(None), move || guard::exit(code));
     let why = format!("it has ended with code {code} before it joined the job: see what it says");
     let join =
         move |world: &_| bootstrap::join(world, Err(StartError::Options(why)), launched).err();

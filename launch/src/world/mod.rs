@@ -31,7 +31,7 @@ use self::bootstrap::Joined;
 use self::deadline::{StartDeadline, start_deadline};
 use self::mpi_thread::{FAILED_WITHIN, MpiThread, library_version};
 use crate::error::{Error, Result, StartError};
-use crate::faults::Fuse;
+use crate::faults::DeathTimer;
 use crate::log;
 use crate::options::Options;
 use crate::request;
@@ -65,7 +65,7 @@ where
     if HAS_RUN.swap(true, Ordering::Relaxed) {
         return Err(StartError::OneJobOnly.into());
     }
-    early_end::takes_part();
+    early_end::mark_as_joining();
     let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
     let deadline = start_deadline(options.as_ref().ok());
     let mut child = guard::install(launched, is_wanted, deadline, library_version);
@@ -94,7 +94,7 @@ where
     // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
-    let _fuse = dies_after.map(|after| Fuse::light(job.me, after)).transpose()?;
+    let _death_timer = dies_after.map(|after| DeathTimer::start(job.me, after)).transpose()?;
     let me = job.me;
     let is_root = me == Pe::ROOT;
     let shutdown_requested = (!is_root).then(request::leave_to_the_root);

@@ -1,4 +1,4 @@
-//! Programs that run alone and are looked at while they run.
+//! Programs that run alone, and that the test observes while they run.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::time::Instant;
 use ultramarine_testkit::{PATIENCE, scrub};
 
-/// The lines that a program says on standard error until it ends, which it must do well. It may
-/// wait for the file that this variable names: that is made at the first line that `is_awaited`.
+/// The lines that a program prints on standard error until its end. It must succeed. It may wait
+/// for the file that this variable names: the file is made at the first line that `is_awaited`.
 pub(crate) fn lines_of(
     program: &[OsString],
     variable: &str,

@@ -11,23 +11,23 @@ use ultramarine_testkit::{Ended, finish, launcher_name, scrub};
 /// dead.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What the script ends with where there can be no cluster.
+/// The script's exit code where no cluster can be made.
 const NOT_HERE: i32 = 77;
 
 pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../slurm/testcluster");
 
-/// A cluster that ends with this value, or with the process that holds it.
+/// A cluster. It ends when this value is dropped, or with the process that holds it.
 pub(crate) struct Cluster {
     name: String,
     /// The PMI that Slurm has for the MPI of this build.
     pub(crate) pmi: &'static str,
     launcher: String,
-    /// What the cluster waits for the end of.
+    /// The cluster ends when this pipe closes.
     _life: ChildStdin,
 }
 
 impl Cluster {
-    /// `None` where there can be none, which it says.
+    /// Makes a cluster. `None` where none can be made; it prints that.
     pub(crate) fn up() -> Option<Self> {
         static CLUSTERS: AtomicU32 = AtomicU32::new(0);
         let launcher = launcher_name()?.into_string().expect("its name is text");

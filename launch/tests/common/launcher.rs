@@ -7,7 +7,7 @@ pub(crate) use ultramarine_testkit::finish;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a program printed and whether it succeeded, after running on this many processes. `None`
+/// Runs a program on this many processes. Returns its output, and whether it succeeded. `None`
 /// where no launcher belongs to this build.
 pub(crate) fn launched(processes: u32, program: Vec<OsString>, lane: &str) -> Option<Output> {
     launched_with(processes, program, lane, &[])

@@ -14,12 +14,12 @@ const FILE: &str = "BLOCKED_FILE";
 /// How a report goes on after the task's name.
 const REPORT: &str = "has blocked its thread for";
 
-/// The lines that a program says on standard error. At the first report it is let go on.
+/// The lines that a program prints on standard error. The first report lets it go on.
 fn lines_of(program: &str) -> Vec<String> {
     alone::lines_of(&program!(program), FILE, |line| line.contains(REPORT))
 }
 
-/// A program is let go on by the report of the last of these tasks at the latest.
+/// The report of the last of these tasks lets the program go on, if none did before.
 fn is_reported(program: &str, task: &str) {
     let lines = lines_of(program);
     let reports: Vec<_> = lines.iter().filter(|line| line.contains(REPORT)).collect();

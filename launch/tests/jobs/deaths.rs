@@ -1,4 +1,4 @@
-//! Jobs whose processes are killed or stopped, and what the program sees of it. Each program below
+//! Jobs whose processes are killed or stopped, as the program sees it. Each program below
 //! is a test that only a launcher runs.
 #![cfg(feature = "mpi")]
 
@@ -15,7 +15,8 @@ use ultramarine_testkit::program;
 /// Far more than any of these jobs takes, and far less than a launcher's patience.
 const SOON: Duration = Duration::from_secs(40);
 
-/// How long a PE waits at the end for others that do not answer: if one had to wait, it would show.
+/// How long a PE waits at the end for others that do not answer. It is longer than the test may
+/// last, so no PE may wait.
 const GRACE: &str = "50s";
 
 /// The variable that names a folder which the processes of a job share.
@@ -26,12 +27,12 @@ fn survives(processes: u32, program: &str) {
     survives_what_is_told(processes, program, &["the job goes on without it"]);
 }
 
-/// The same, with what must be said of the loss.
+/// The same, with the text that must be printed about the loss.
 fn survives_what_is_told(processes: u32, program: &str, told: &[&str]) {
     for lane in ["mpi", "tcp"] {
         let folder = format!("ultramarine-deaths-{}-{program}-{lane}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
-        std::fs::create_dir(&folder).expect("nobody else has a folder of this name");
+        std::fs::create_dir(&folder).expect("no other test has a folder of this name");
         let start = Instant::now();
         let variables =
             [(FOLDER, folder.as_os_str()), ("ULTRAMARINE_SHUTDOWN_GRACE", OsStr::new(GRACE))];
@@ -69,7 +70,7 @@ fn a_task_whose_supervisor_has_died_is_stopped() {
 }
 
 #[test]
-fn what_nobody_supervised_ends_with_an_error() {
+fn an_unsupervised_task_that_is_lost_ends_with_an_error() {
     survives(3, "lose_the_unsupervised");
 }
 
@@ -89,7 +90,7 @@ fn the_program_goes_on_after_the_job() {
 }
 
 #[test]
-fn one_that_was_stopped_for_too_long_leaves_and_the_job_goes_on() {
+fn a_process_stopped_for_too_long_leaves_and_the_job_goes_on() {
     survives_what_is_told(3, "be_held_for_dead", &["PE 1 leaves: the others hold it for dead"]);
 }
 
@@ -100,7 +101,7 @@ fn a_task_that_calls_exit_is_a_death() {
 }
 
 #[test]
-fn one_that_was_stopped_for_a_while_is_not_held_for_dead() {
+fn a_process_stopped_for_a_while_is_not_held_for_dead() {
     for lane in ["mpi", "tcp"] {
         let Some(output) = launched(3, program!("be_stopped_for_a_while"), lane) else { return };
         let out = String::from_utf8_lossy(&output.stdout);

@@ -1,5 +1,5 @@
-//! Values that panic when they are dropped, or encoded, or decoded: no future is lost with them, no
-//! PE, and no job.
+//! Values that panic when they are dropped, encoded or decoded. They cost no future, no PE and no
+//! job.
 
 use crate::common::on_both_lanes;
 use serde::de::Error as _;
@@ -33,7 +33,7 @@ impl Drop for Bomb {
     }
 }
 
-/// All PEs still do what they are asked to.
+/// Checks that all PEs still run tasks.
 async fn all_live(cx: &Context) {
     for pe in (0..cx.pes()).map(Pe::new) {
         assert_eq!(cx.spawn_at(pe, async |_, n: u64| n + 1, 6).await, Ok(7));
@@ -105,7 +105,7 @@ fn an_argument_inside_its_task() {
 }
 
 #[test]
-fn a_result_that_nobody_waits_for() {
+fn a_result_whose_future_is_dropped() {
     on_both_lanes(2, async |cx| {
         for pe in (0..2).map(Pe::new) {
             drop(cx.spawn_at(pe, async |_, n: u64| Bomb::armed(n), 5));
@@ -150,7 +150,7 @@ fn a_future_that_has_ended() {
 }
 
 #[test]
-fn what_is_left_when_the_job_ends() {
+fn values_that_are_left_when_the_job_ends() {
     on_both_lanes(2, async |cx| {
         let key = cx.new_key();
         for pe in (0..2).map(Pe::new) {

@@ -106,9 +106,9 @@ fn a_long_chain_of_waiting_tasks_ends_without_a_deep_stack() {
 }
 
 #[test]
-fn who_waits_after_the_end_hears_of_it() {
+fn a_future_awaited_after_the_end_is_an_error() {
     fn hears<T: std::fmt::Debug>(waiting: impl Future<Output = std::result::Result<T, TaskError>>) {
-        let heard = waiting.now_or_never().expect("nobody waits for ever");
+        let heard = waiting.now_or_never().expect("no future waits for ever");
         assert!(matches!(heard, Err(TaskError::ShuttingDown)), "{heard:?}");
     }
     for count in [1, 3] {

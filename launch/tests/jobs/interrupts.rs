@@ -44,7 +44,7 @@ impl Running {
     fn start(name: &str, mut command: Command) -> Self {
         let folder = format!("ultramarine-interrupts-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
-        std::fs::create_dir(&folder).expect("nobody else has a folder of this name");
+        std::fs::create_dir(&folder).expect("no other test has a folder of this name");
         scrub(&mut command);
         command.env("ULTRAMARINE_THREADS", "1").env(FOLDER, &folder);
         // A file never fills up, and none of those who write to it is waited for.
@@ -131,7 +131,7 @@ fn an_interrupt_ends_a_job_that_does_not_listen() {
 }
 
 #[test]
-fn who_listens_is_told_of_an_interrupt() {
+fn a_program_that_listens_is_told_of_an_interrupt() {
     let Some(mut job) = Running::launched("listen") else { return };
     job.says("begun");
     job.interrupt();

@@ -1,7 +1,7 @@
 //! Whole jobs through the library, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass).
 //!
-//! Two groups have programs of their own beside this one: `leftovers.rs` counts the threads and
+//! Two groups are separate programs: `leftovers.rs` counts the threads and
 //! files of its process, and `loads.rs` has thousands of threads.
 
 mod blocked;

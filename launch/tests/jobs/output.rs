@@ -119,7 +119,7 @@ fn a_job_that_fails_ends_with_its_code_though_it_cannot_say_why() {
     }
 }
 
-/// Run by the tests above, in processes of their own.
+/// Run by the tests above, in separate processes.
 mod programs {
     use std::io::Write as _;
     use ultramarine::prelude::*;

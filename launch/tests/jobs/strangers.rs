@@ -1,5 +1,5 @@
-//! Jobs whose ports are called by what is not of the job: scanners, other jobs, forgers. The
-//! program below is a test that only a launcher runs; its root plays the strangers itself.
+//! Scanners, other jobs and forgers connect to a job's ports. The program below is a test that only
+//! a launcher runs; its root plays the strangers.
 #![cfg(feature = "mpi")]
 
 use crate::common::launcher::launched_with;
@@ -59,22 +59,22 @@ fn own_ports() -> BTreeSet<u16> {
     sockets.lines().filter_map(port).collect()
 }
 
-/// Calls a port, says this, and keeps the line open.
+/// Connects to a port, sends this, and keeps the connection open.
 fn call(port: u16, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("it listens");
-    // It may have hung up on us by then.
+    // The PE may have closed the connection by then.
     let _ = stream.write_all(bytes);
     stream
 }
 
-/// Everything that a stranger may try on a PE's port. Returns the open lines, and to how many
-/// callers the PE has talked.
+/// Tries what a stranger may try on a PE's port. Returns the open connections, and the number of
+/// callers that the PE has answered.
 fn annoy(pe: Pe, port: u16) -> (Vec<TcpStream>, usize) {
     let mut lines: Vec<_> = (0..40).map(|_| call(port, b"")).collect();
     lines.push(call(port, b"GET / HTTP/1.1\r\n\r\n"));
     lines.push(call(port, &[0xff; 10_000]));
     let other = JobKey::random().expect("there are random numbers");
-    // Nobody calls itself.
+    // No PE connects to itself.
     let from = if pe == Pe::new(1) { Pe::new(3) } else { Pe::new(1) };
     let mut challenged = 0;
     for purpose in [Purpose::Lane, Purpose::Detector] {

@@ -103,7 +103,7 @@ fn a_panic_reaches_the_task_that_awaits() {
 }
 
 #[test]
-fn what_is_longer_than_a_message_is_refused_by_name() {
+fn values_longer_than_a_message_are_refused_by_name() {
     for lane in LANES {
         let job = pes(2, lane).set("message_bytes_max", 4096);
         let main = async |cx: Context| {
@@ -172,7 +172,7 @@ impl serde::Serialize for Unspeakable {
 }
 
 #[test]
-fn what_does_not_decode_or_encode_ends_the_future_with_the_reason() {
+fn a_value_that_does_not_decode_or_encode_ends_the_future_with_the_reason() {
     fn is_codec<R: std::fmt::Debug>(result: Result<R, TaskError>, what_: &str, why: &str) {
         match result {
             Err(TaskError::Codec { what, reason }) if what.starts_with(what_) => {
@@ -367,7 +367,7 @@ fn plain_rayon_works_inside_tasks() {
 }
 
 #[test]
-fn what_a_task_gives_to_rayon_runs_though_there_is_always_something_else_to_do() {
+fn a_tasks_work_for_rayon_runs_although_other_tasks_always_wait() {
     let main = async |cx: Context| {
         let done = Arc::new(AtomicU64::new(0));
         let flag = done.clone();

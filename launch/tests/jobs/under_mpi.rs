@@ -43,7 +43,7 @@ fn a_job_may_end_with_tasks_undone() {
 }
 
 #[test]
-fn what_main_returns_decides_how_the_job_ends() {
+fn the_result_of_main_decides_how_the_job_ends() {
     let Some(output) = launched(2, program!("fail"), "mpi") else { return };
     let out = String::from_utf8_lossy(&output.stdout);
     let all = format!("{out}{}", String::from_utf8_lossy(&output.stderr));
@@ -52,7 +52,7 @@ fn what_main_returns_decides_how_the_job_ends() {
 }
 
 #[test]
-fn who_runs_a_second_job_is_told_why_not() {
+fn a_second_job_of_a_process_is_refused_with_the_reason() {
     let Some(output) = launched(2, program!("run_again"), "mpi") else { return };
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !err.contains("WARN"), "{err}");
@@ -61,7 +61,7 @@ fn who_runs_a_second_job_is_told_why_not() {
 }
 
 #[test]
-fn a_death_at_the_very_end_holds_up_nobody() {
+fn a_death_at_the_very_end_delays_no_process() {
     for millis in (4..32).step_by(4) {
         let [delay, grace] = [millis.to_string(), "50s".to_owned()];
         let variables =
@@ -86,7 +86,7 @@ fn a_program_that_prints_much_does_not_stand_still() {
 mod programs {
     use super::*;
 
-    /// Runs a program, which says that all is well if it is.
+    /// Runs a program. It prints "all is well" if it succeeds.
     fn run<T>(main: impl FnOnce(Context) -> T)
     where
         T: Future<Output = ultramarine::Result<()>> + Send + 'static,

@@ -121,7 +121,7 @@ mod tests {
     use std::time::Duration;
     use ultramarine::{Distance, Place};
 
-    /// Two hosts of two PEs, whose round trips inside a host and between hosts take so long.
+    /// Two hosts of two PEs, with these round trips inside a host and between hosts.
     fn findings(
         topology: &Topology,
         within_micros: [u64; 4],

@@ -1,32 +1,32 @@
-//! What is searched: how many PEs there are, and how much goes wrong.
+//! The jobs to be searched.
 
 use ultramarine_runtime::protocol::membership::MembershipMutant;
 
-/// What is searched.
+/// A job to be searched: its PEs, and how much goes wrong.
 #[derive(Clone, Debug)]
 pub struct MembershipCase {
-    /// How many PEs there are, the root included.
+    /// The number of PEs, including the root.
     pub pes: u32,
-    /// How many crash at most.
+    /// The most PEs that crash.
     pub crashes: u32,
     /// Whether the root may be one of them.
     pub root_may_crash: bool,
-    /// How many paths break at most.
+    /// The most paths that break.
     pub cuts: u32,
-    /// The most times that a PE is suspected although there is contact with it.
+    /// The most times that a PE suspects another with which it has contact.
     pub doubts: u32,
-    /// The most times that a PE is lost although there is contact with it.
+    /// The most times that a PE loses another with which it has contact.
     pub slandered: u32,
-    /// How many notices are lost at most.
+    /// The most notices that are lost.
     pub lost: u32,
-    /// Whether all PEs ignore heartbeats, to see that the search notices.
+    /// Whether all PEs ignore heartbeats: the search must fail then.
     pub deaf: bool,
-    /// Which rule is left out, to see that the search notices.
+    /// A rule of the protocol to leave out: the search must fail then.
     pub mutant: Option<MembershipMutant>,
 }
 
 impl MembershipCase {
-    /// This many PEs, of which this many crash.
+    /// This many PEs, of which at most `crashes` crash.
     pub fn new(pes: u32, crashes: u32) -> MembershipCase {
         MembershipCase {
             pes,
@@ -41,7 +41,7 @@ impl MembershipCase {
         }
     }
 
-    /// What takes seconds.
+    /// The cases that take seconds.
     pub fn quick() -> Vec<(&'static str, MembershipCase)> {
         let three = MembershipCase::new(3, 0);
         let four = MembershipCase::new(4, 0);
@@ -75,7 +75,7 @@ impl MembershipCase {
         ]
     }
 
-    /// What takes minutes.
+    /// The cases that take minutes.
     pub fn large() -> Vec<(&'static str, MembershipCase)> {
         let four = MembershipCase::new(4, 0);
         vec![

@@ -1,19 +1,19 @@
-//! Searches every state of the agreement on who is dead: no two living PEs disagree for ever.
+//! Searches every state of membership, the agreement on which PEs are dead: no two living PEs
+//! disagree for ever.
 //!
 //! All PEs are [`Membership`]s of the runtime. Around them:
 //!
 //! - **Notices** arrive after any time, in any order. [Some](MembershipCase::lost) are lost.
 //! - **Watching**: the PEs that a PE does not know to be dead form a ring, in which it hears its
 //!   neighbours' heartbeats (the detector's rings, on one host). It sees whether it has contact
-//!   with its neighbours, and with the PEs that the protocol has it look at. Sooner or later it
-//!   suspects and loses those with which it has no contact.
-//! - **Crashes**: [some](MembershipCase::crashes) PEs vanish, with what they were about to send.
-//!   The root may be one of them (`MembershipCase::root_may_crash`).
+//!   with its neighbours, and with the PEs that the protocol tells it to look at. Sooner or later
+//!   it suspects and loses a PE with which it has no contact.
+//! - **Crashes**: [some](MembershipCase::crashes) PEs vanish, and their unsent notices with
+//!   them. The root may be one of them (`MembershipCase::root_may_crash`).
 //! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways and for ever.
-//! - **Errors**: [some](MembershipCase::doubts) PEs are suspected for a while although there is
-//!   contact with them, as under overload; [some](MembershipCase::slandered) are lost although
-//!   there is contact.
-//! - **Repetition**: an accusation may be repeated whenever that would make the root act.
+//! - **Errors**: a PE [suspects](MembershipCase::doubts) another for a while, as under overload, or
+//!   [loses](MembershipCase::slandered) it, although it has contact with it.
+//! - **Repetition**: a PE may repeat an accusation whenever that would make the root act.
 
 mod case;
 
@@ -26,14 +26,15 @@ use std::time::Duration;
 use ultramarine_runtime::protocol::{Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
-/// Everything at one moment.
+/// The whole job at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// By PE; `None`: it has crashed, or left.
+    /// By PE; `None`: the PE has crashed, or left.
     members: Vec<Option<Arc<Membership>>>,
-    /// From, to, what. (Twice the same at a time is once: they only say what is so.)
+    /// The sender, the receiver and the notice. (Two equal notices on their way count as one: a
+    /// notice only states a fact.)
     flying: BTreeSet<(Pe, Pe, Notice)>,
-    /// Who has been told to look at whom, and has not seen it yet.
+    /// The PE that was told to look at another and has not done so yet, and that other PE.
     looks: BTreeSet<(Pe, Pe)>,
     /// The broken paths, the smaller number first.
     cuts: BTreeSet<(Pe, Pe)>,
@@ -41,9 +42,9 @@ pub struct State {
     doubts: u32,
     slandered: u32,
     lost: u32,
-    /// How many living PEs were expelled.
+    /// The number of living PEs that were expelled.
     innocents: u32,
-    /// How many PEs left for want of a root with which they had contact.
+    /// The number of PEs that left because they took the root for lost, and had contact with it.
     misled: u32,
 }
 
@@ -54,25 +55,25 @@ pub enum Action {
     Deliver(Pe, Pe, Notice),
     /// A notice is lost.
     Lose(Pe, Pe, Notice),
-    /// A PE hears the heartbeat of its neighbour.
+    /// A PE hears its neighbour's heartbeat.
     Heartbeat {
-        /// Whose it is.
+        /// The neighbour.
         from: Pe,
-        /// Who hears it.
+        /// The PE that hears it.
         to: Pe,
     },
-    /// A PE sees another so.
+    /// A PE looks at another.
     See {
-        /// Who does.
+        /// The PE that looks.
         by: Pe,
-        /// Whom.
+        /// The other PE.
         whom: Pe,
         /// What it sees.
         observation: Observation,
     },
     /// A PE repeats its accusations.
     Repeat(Pe),
-    /// A PE that has to leave does.
+    /// A PE that must leave does so.
     Leave(Pe),
     /// A PE crashes.
     Crash(Pe),
@@ -85,21 +86,21 @@ pub enum Action {
 pub enum Observation {
     /// There is contact.
     Reached,
-    /// There is none at the moment.
+    /// There is no contact at the moment.
     Suspected,
-    /// There will be none.
+    /// There will be no contact any more.
     Lost,
 }
 
-/// The one that stands for all: wherever nothing can happen any more unless something else goes
-/// wrong, all that live know the same dead, and these are all that do not live.
-pub const NOBODY_DISAGREES_FOR_EVER: &str = "nobody disagrees for ever";
+/// The main property: in every state in which nothing can happen but further faults, all living PEs
+/// have the same list of the dead, and it has every PE that does not live.
+pub const ALL_AGREE_IN_THE_END: &str = "all living PEs agree in the end";
 
-/// Each broken path, and each error, costs at most one PE that lives.
+/// Each broken path, and each PE that is wrongly lost, costs at most one living PE.
 pub const FEW_INNOCENTS: &str = "a broken path costs one PE at most";
 
-/// A PE leaves for want of the root only if it has lost the root itself.
-pub const NOBODY_IS_MISLED: &str = "nobody is misled about the root";
+/// A PE that leaves because the root is lost has lost the root itself.
+pub const NONE_IS_MISLED: &str = "no PE is misled about the root";
 
 const NOW: Duration = Duration::ZERO;
 
@@ -130,7 +131,7 @@ impl MembershipCase {
         for (to, notice) in sent {
             let arrives = to == at || Self::has_contact(state, at, to);
             if let Notice::Look { pe } = notice {
-                // Others than the root are only to see what they do not see; they look at once.
+                // A PE other than the root looks at once, and only a lack of contact matters.
                 if arrives && (to == Pe::ROOT || !Self::has_contact(state, to, pe)) {
                     state.looks.insert((to, pe));
                 }
@@ -141,13 +142,13 @@ impl MembershipCase {
         Some(())
     }
 
-    /// Whether both are there, and the path between them is whole.
+    /// Whether both PEs are there and the path between them is whole.
     fn has_contact(state: &State, one: Pe, other: Pe) -> bool {
         let are_there = [one, other].iter().all(|pe| state.members[pe.index()].is_some());
         are_there && !state.cuts.contains(&(one.min(other), one.max(other)))
     }
 
-    /// Those with whom a PE exchanges heartbeats: before and behind it among those that it does not
+    /// The PEs with which a PE exchanges heartbeats: its neighbours among the PEs that it does not
     /// know to be dead.
     fn neighbours(member: &Membership, me: Pe) -> BTreeSet<Pe> {
         let living: Vec<Pe> = member.living().iter().collect();
@@ -207,7 +208,7 @@ impl MembershipCase {
                     see(Observation::Lost);
                 }
             } else if is_watched && !member.is_dead(other) {
-                // To suspect it first is one more way to the same end.
+                // Suspecting it first would lead to the same state.
                 if self.doubts > 0 {
                     see(Observation::Suspected);
                 }
@@ -215,7 +216,7 @@ impl MembershipCase {
             }
         }
         for other in neighbours.into_iter().filter(|other| Self::has_contact(state, me, *other)) {
-            // The two share a connection, whichever of them made it.
+            // The two share a connection, so each hears the other.
             if let Some(peer) = state.members[other.index()].as_ref().filter(|_| !self.deaf) {
                 acts.extend(Self::heartbeat((other, peer), (me, member)));
                 acts.extend(Self::heartbeat((me, member), (other, peer)));
@@ -223,7 +224,7 @@ impl MembershipCase {
         }
     }
 
-    /// A heartbeat, if it makes the one that hears it say anything.
+    /// A heartbeat, if its receiver answers it.
     fn heartbeat(from: (Pe, &Membership), to: (Pe, &Membership)) -> Option<Action> {
         let are_members = [from.1, to.1].iter().all(|pe| pe.status() == MembershipStatus::Member);
         let is_behind = from.1.dead().len() < to.1.dead().len();
@@ -231,7 +232,7 @@ impl MembershipCase {
             .then_some(Action::Heartbeat { from: from.0, to: to.0 })
     }
 
-    /// Whether anything changes yet, even if nothing more goes wrong.
+    /// Whether anything can still change without another fault.
     fn can_go_on(&self, state: &State) -> bool {
         let calm = MembershipCase {
             crashes: 0,
@@ -257,11 +258,12 @@ impl MembershipCase {
         all.filter_map(|(member, pe)| Some((Pe::new(pe), member.as_deref()?)))
     }
 
-    /// Whether all that live know of the same dead, and these are all that do not live.
+    /// Whether all living PEs have the same list of the dead, and it has every PE that does not
+    /// live.
     fn is_agreed(&self, state: &State) -> bool {
         let gone: BTreeSet<Pe> =
             self.all().filter(|pe| state.members[pe.index()].is_none()).collect();
-        // Who loses the root leaves.
+        // A PE that loses the root leaves.
         let has_job = !gone.contains(&Pe::ROOT);
         Self::living(state).all(|(_, member)| {
             has_job
@@ -372,7 +374,7 @@ impl Model for MembershipCase {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = vec![
-            Property::always(NOBODY_DISAGREES_FOR_EVER, |case: &MembershipCase, state: &State| {
+            Property::always(ALL_AGREE_IN_THE_END, |case: &MembershipCase, state: &State| {
                 case.is_agreed(state) || case.can_go_on(state)
             }),
             Property::always("lists begin alike, and never hold the root", |_, state: &State| {
@@ -385,16 +387,16 @@ impl Model for MembershipCase {
             Property::always(FEW_INNOCENTS, |_, state: &State| {
                 state.innocents <= state.cuts.len() as u32 + state.slandered
             }),
-            Property::always(NOBODY_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
+            Property::always(NONE_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
         ];
         if self.slandered + self.cuts > 0 {
-            properties.push(Property::sometimes("somebody is expelled", |_, state: &State| {
+            properties.push(Property::sometimes("a PE is expelled", |_, state: &State| {
                 MembershipCase::living(state)
                     .any(|(_, member)| member.status() == MembershipStatus::Expelled)
             }));
         }
         if self.slandered > 0 || self.root_may_crash {
-            properties.push(Property::sometimes("somebody loses the root", |_, state: &State| {
+            properties.push(Property::sometimes("a PE loses the root", |_, state: &State| {
                 MembershipCase::living(state)
                     .any(|(_, member)| member.status() == MembershipStatus::RootLost)
             }));

@@ -133,7 +133,7 @@ impl EngineSite for SimulatedSite {
         self.place(parcel);
     }
 
-    fn hear(self: &Arc<Self>, _: Bytes) {
+    fn deliver(self: &Arc<Self>, _: Bytes) {
         self.workers().fault("no program here sends messages".to_owned());
     }
 

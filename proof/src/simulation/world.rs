@@ -309,7 +309,7 @@ impl Simulation {
             let grace = self.scenario.shutdown_grace.as_nanos() as u64;
             self.schedule(self.now + grace, Event::Grace(at));
             self.schedule(self.now + POLL_NS, Event::Poll(at));
-        } else if is_ending && pe.engine.is_released() {
+        } else if is_ending && pe.engine.may_leave() {
             self.leave(at);
         }
     }

@@ -91,10 +91,7 @@ impl SupervisionCase {
                     ..SupervisionCase::new(&[Supervised, Placed(1)], 2, 1)
                 },
             ),
-            (
-                "a task that nobody supervises",
-                SupervisionCase::new(&[Supervised, Unsupervised], 2, 1),
-            ),
+            ("an unsupervised task", SupervisionCase::new(&[Supervised, Unsupervised], 2, 1)),
             ("a task that was placed", SupervisionCase::new(&[Supervised, Placed(1)], 2, 1)),
             (
                 "a task of another PE than the root",

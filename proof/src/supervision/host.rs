@@ -86,13 +86,13 @@ impl Host for StepHost<'_> {
     fn name(&self, future: u64) -> String {
         format!("task {future}")
     }
-    fn hear(&mut self, _: Bytes) {
-        unreachable!("no program here tells anything");
+    fn deliver(&mut self, _: Bytes) {
+        unreachable!("no program sends messages here");
     }
     fn failed(&mut self, pe: Pe, reason: String) {
-        unreachable!("nobody fails here, but {pe} does: {reason}");
+        unreachable!("no PE reports a failure here, but {pe} does: {reason}");
     }
     fn shut_down(&mut self) {
-        unreachable!("the job has no end here");
+        unreachable!("the job does not end here");
     }
 }

@@ -1,16 +1,15 @@
-//! The agreement on who is dead, searched exhaustively; and a mutant of it, which the search must
-//! find.
+//! Membership, searched exhaustively; and mutants of it, which the search must find.
 //!
 //! A search prints how many states it has visited.
 
 use ultramarine_proof::membership::{
-    FEW_INNOCENTS, MembershipCase, NOBODY_DISAGREES_FOR_EVER, NOBODY_IS_MISLED,
+    ALL_AGREE_IN_THE_END, FEW_INNOCENTS, MembershipCase, NONE_IS_MISLED,
 };
 use ultramarine_proof::search::{all, first_fault};
 use ultramarine_runtime::protocol::membership::MembershipMutant;
 
 #[test]
-fn nobody_disagrees_for_ever() {
+fn all_living_pes_agree_in_the_end() {
     for (name, case) in MembershipCase::quick() {
         let search = all(case);
         println!("{name}: {search}");
@@ -18,12 +17,12 @@ fn nobody_disagrees_for_ever() {
     }
 }
 
-/// A tree alone leaves somebody out if a bulletin is lost.
+/// If a bulletin is lost, the tree alone leaves out a PE.
 #[test]
 fn the_heartbeats_in_the_ring_are_needed() {
     let search = first_fault(MembershipCase { deaf: true, lost: 1, ..MembershipCase::new(4, 1) });
     println!("without heartbeats: {search}");
-    assert!(search.breaks(NOBODY_DISAGREES_FOR_EVER), "{search}");
+    assert!(search.breaks(ALL_AGREE_IN_THE_END), "{search}");
 }
 
 #[test]
@@ -31,7 +30,7 @@ fn each_rule_is_needed() {
     let doubted = MembershipCase { doubts: 1, ..MembershipCase::new(3, 0) };
     for (mutant, case, broken) in [
         (MembershipMutant::BelievesAccusers, doubted.clone(), FEW_INNOCENTS),
-        (MembershipMutant::BelievesHeralds, doubted.clone(), NOBODY_IS_MISLED),
+        (MembershipMutant::BelievesHeralds, doubted.clone(), NONE_IS_MISLED),
         (
             MembershipMutant::TrustsOldSights,
             MembershipCase { crashes: 1, ..doubted },

@@ -45,7 +45,7 @@ fn a_large_task_that_was_placed_survives() {
 }
 
 #[test]
-fn a_task_that_nobody_supervises_ends_all_the_same() {
+fn an_unsupervised_task_ends() {
     holds(6);
 }
 

@@ -45,7 +45,8 @@ pub struct DetectorCounters {
     pub losses: AtomicU64,
     /// PEs that this detector reported dead.
     pub dead: AtomicU64,
-    /// Stalls: its thread did not run for so long that the time does not count against others.
+    /// Stalls: times that the detector's thread did not run for long. Such a time does not count
+    /// against other PEs.
     pub stalls: AtomicU64,
 }
 

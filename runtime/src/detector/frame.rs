@@ -177,7 +177,7 @@ mod tests {
                 prop_assert!(heard.len() <= 1);
                 prop_assert_eq!(result, Err(CloseReason::Forged));
             }
-            // Nor sent back, or said to somebody else.
+            // Nor sent back, or sent to another PE.
             prop_assert_eq!(read(&mine, &frames[0]), (vec![], Err(CloseReason::Forged)));
             prop_assert_eq!(read(&sessions()[1], &frames[0]), (vec![], Err(CloseReason::Forged)));
         }

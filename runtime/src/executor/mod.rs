@@ -39,6 +39,6 @@ pub use engine::failure::JobError;
 pub use engine::liveness::{DetectorSetup, DetectorStart, EventHandler, FailureDetector};
 pub use keep::store::Key;
 pub use pe::leave::{Leave, Parting};
-pub use pe::processor::{Exchanged, Job};
+pub use pe::processor::{BootstrapTraffic, Job};
 pub use task::future::{AbortOnDrop, Future};
 pub use task::portable::Portable;

@@ -1,4 +1,4 @@
-//! Everything that is not the one right conversation must end in a refusal.
+//! Every conversation but the right one must be refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const ONE: Pe = Pe::new(1);
 const TWO: Pe = Pe::new(2);
 
-/// What each end said in a conversation that went well.
+/// The bytes of each end in a conversation that succeeded.
 struct Conversation {
     hello: Vec<u8>,
     challenge: Vec<u8>,
@@ -38,8 +38,8 @@ fn read(
 fn converse(key: JobKey) -> Conversation {
     let (mut dialler, hello) = dial(key);
     let mut acceptor = accept(key);
-    let (nobody, challenge) = read(&mut acceptor, &hello);
-    assert!(nobody.unwrap().is_none());
+    let (peer, challenge) = read(&mut acceptor, &hello);
+    assert!(peer.unwrap().is_none());
     let (called, proof) = read(&mut dialler, &challenge);
     assert_eq!(called.unwrap().unwrap().pe, TWO);
     let (caller, nothing) = read(&mut acceptor, &proof);
@@ -80,7 +80,7 @@ fn other_keys_are_refused_by_both_ends() {
 }
 
 #[test]
-fn a_hello_for_somebody_or_something_else_is_refused() {
+fn a_hello_for_another_pe_or_purpose_is_refused() {
     let key = key();
     for (purpose, from, to) in [
         (Purpose::Lane, 1, 2),
@@ -92,7 +92,7 @@ fn a_hello_for_somebody_or_something_else_is_refused() {
         let (_, hello) = Handshake::dial(key, purpose, Pe::new(from), Pe::new(to)).unwrap();
         let (result, answer) = read(&mut accept(key), &hello);
         assert!(matches!(result, Err(HandshakeError::Stranger)), "{purpose:?} {from} {to}");
-        assert!(answer.is_empty(), "a stranger is told nothing");
+        assert!(answer.is_empty(), "a stranger gets no answer");
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Leaving {
     since: Option<Duration>,
     /// When another PE was heard to leave in order.
     over_since: Option<Duration>,
-    is_let_go: bool,
+    leaves_unanswered: bool,
 }
 
 impl Leaving {
@@ -46,7 +46,7 @@ impl Leaving {
     ///
     /// `is_idle` says that everything that this PE sent has arrived; `has_reached` says it of what
     /// it sent some PEs.
-    pub fn proceed(
+    pub fn try_take_leave(
         &mut self,
         node: &mut Node,
         now: Duration,
@@ -62,26 +62,27 @@ impl Leaving {
         let has_failures = node.has_failures();
         let over_since = self.over_since.or(has_failures.then_some(since));
         if over_since.is_some_and(|over| now >= over.max(since) + LINGER_MAX) {
-            self.let_go(node, host);
+            self.leave_unanswered(node, host);
         } else if is_idle || has_failures && now >= since + LINGER && has_reached(node.children()) {
             node.take_leave(host);
         }
     }
 
     /// Leaves without waiting for the others: they have left, or do not answer.
-    pub fn let_go(&mut self, node: &mut Node, host: &mut impl Host) {
-        node.let_go(host);
-        self.is_let_go = true;
+    pub fn leave_unanswered(&mut self, node: &mut Node, host: &mut impl Host) {
+        node.leave_unanswered(host);
+        self.leaves_unanswered = true;
     }
 
     /// Whether the PE leaves without an answer of the others.
-    pub fn is_let_go(&self) -> bool {
-        self.is_let_go
+    pub fn leaves_unanswered(&self) -> bool {
+        self.leaves_unanswered
     }
 
     /// Whether the PE may go.
-    pub fn may_go(&self, node: &Node, is_idle: bool) -> bool {
-        node.phase() == Phase::Released && (node.has_failures() || self.is_let_go || is_idle)
+    pub fn may_leave(&self, node: &Node, is_idle: bool) -> bool {
+        node.phase() == Phase::Released
+            && (node.has_failures() || self.leaves_unanswered || is_idle)
     }
 }
 
@@ -124,7 +125,7 @@ impl Node {
     }
 
     /// Leaves without waiting for the others: they have left, or do not answer.
-    pub fn let_go(&mut self, host: &mut impl Host) {
+    pub fn leave_unanswered(&mut self, host: &mut impl Host) {
         if self.ending.phase == Phase::Ending {
             self.release(host);
         }

@@ -89,9 +89,9 @@ impl Node {
         }
     }
 
-    /// Gives the thief tasks, if there are any to spare. Several at once, but never so many that
-    /// the thief would then have more than this PE (they would come back at once); of a problem
-    /// that is being divided only the largest part.
+    /// Gives the thief tasks, if there are any to spare. Several at once, but the
+    /// thief must not have more than this PE then, or they would come back at once. Of a problem
+    /// that is being divided, only the largest part.
     fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
         let queued = host.queued();
         let min_sched = self.settings.fishing.min_sched;
@@ -109,7 +109,7 @@ impl Node {
             let parcel = if is_enough { None } else { host.take(distance) }?;
             // If more were given away, the rest here would soon be done, and this PE would fish
             // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
-            is_enough = host.took_a_part();
+            is_enough = host.took_fork();
             // A task that was lost once goes neither to the root nor to its supervisor.
             let spared = [Pe::ROOT, parcel.task.home].contains(&fish.thief);
             if spared && parcel.version.replica > 0 {
@@ -118,10 +118,10 @@ impl Node {
             }
             Some(parcel)
         });
-        host.puts_off(fish) || given > 0
+        host.packs_later(fish) || given > 0
     }
 
-    /// Gives the thief a task whose encoding took a while (see [`Host::puts_off`]).
+    /// Gives the thief a task whose encoding took a while (see [`Host::packs_later`]).
     pub fn hand_over(&mut self, fish: &Fish, parcel: Parcel, host: &mut impl Host) {
         if self.dead.contains(&fish.thief) {
             return host.accept(parcel);

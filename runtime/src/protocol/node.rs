@@ -25,16 +25,16 @@ pub trait Host {
     /// Takes from the pool the task for a thief at distance `at_least`
     /// (see [`Pool::select_remote`](super::Pool::select_remote)).
     fn take(&mut self, at_least: Distance) -> Option<Parcel>;
-    /// Whether the task taken last is a part of a problem that is being divided here. The tasks
-    /// behind it are parts of parts, ever smaller, so that it alone is worth about as much as all
+    /// Whether the task taken last is a fork: a part of a problem that is being divided here. The
+    /// forks behind it are parts of parts, ever smaller, so it alone is worth about as much as all
     /// of them.
-    fn took_a_part(&self) -> bool {
+    fn took_fork(&self) -> bool {
         false
     }
     /// Whether there is a task for this FISH that [`take`](Self::take) did not return because its
     /// encoding takes a while. The host has taken it from the pool, and calls
     /// [`Node::hand_over`] once it is encoded.
-    fn puts_off(&mut self, _: &Fish) -> bool {
+    fn packs_later(&mut self, _: &Fish) -> bool {
         false
     }
     /// Puts a stolen task into the pool.
@@ -46,7 +46,7 @@ pub trait Host {
         self.place(parcel);
     }
     /// Runs the code of a [message of the program](Message::Tell).
-    fn hear(&mut self, body: Bytes);
+    fn deliver(&mut self, body: Bytes);
     /// Drops these tasks of the PE `home` if they are here, and stops those that run.
     fn cancel(&mut self, _home: Pe, _futures: Vec<u64>) {}
     /// Ends the future with this number, if it has not ended yet.

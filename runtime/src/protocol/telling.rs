@@ -28,7 +28,7 @@ impl Node {
         for branch in self.topology.branches(self.me, pes) {
             self.tell_through_one(branch, body.clone(), host);
         }
-        host.hear(body);
+        host.deliver(body);
     }
 
     /// Sends it to the first of these PEs that lives, which passes it on to the others.

@@ -93,7 +93,7 @@ mod tests {
     use ultramarine_topology::{Label, LevelKind, Place};
 
     /// Two racks of two hosts of two PEs.
-    fn eight() -> Topology {
+    fn eight_pes() -> Topology {
         let place = |n: u32| {
             Place::new(vec![
                 Label::new(LevelKind::Switch, format!("r{}", n / 4)),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_first_victim_is_anyone_else_in_the_ball() {
-        let topology = eight();
+        let topology = eight_pes();
         let quarter = Distance::ONE.half().half();
         let near =
             chosen(|random| first_victim(&topology, &BTreeSet::new(), Pe::new(3), quarter, random));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_fish_moves_outwards_and_favours_the_nearest_ring() {
-        let topology = eight();
+        let topology = eight_pes();
         // Me on the same host as the thief: all others qualify, the rest of the rack most often.
         let counts = chosen(|random| {
             next_victim(&topology, &BTreeSet::new(), Pe::new(1), Pe::new(0), random)
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn with_two_pes_there_is_nobody_to_pass_a_fish_to() {
+    fn of_two_pes_neither_passes_a_fish_on() {
         let topology = Topology::flat(2);
         assert!(
             chosen(|random| next_victim(
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_dead_are_never_chosen_and_the_living_evenly() {
-        let topology = eight();
+        let topology = eight_pes();
         let dead: BTreeSet<Pe> = [1, 2, 5, 7].map(Pe::new).into();
         let first =
             chosen(|random| first_victim(&topology, &dead, Pe::new(3), Distance::ONE, random));

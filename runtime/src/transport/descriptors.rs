@@ -38,7 +38,7 @@ pub fn raise(needed: u64) -> Option<u64> {
 }
 
 /// The number of further descriptors that this process may open.
-pub fn left() -> u64 {
+pub fn remaining() -> u64 {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return u64::MAX };
     limit.saturating_sub(open_below(limit))
 }
@@ -64,8 +64,8 @@ fn open_below(limit: u64) -> u64 {
 ///
 /// # Errors
 /// Fewer are free.
-pub fn demand(needed: u64) -> Result<(), LaneError> {
-    let left = left();
+pub fn require(needed: u64) -> Result<(), LaneError> {
+    let left = remaining();
     if left >= needed {
         return Ok(());
     }
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn a_demand_that_cannot_be_met_names_the_limit_and_the_way_out() {
-        demand(1).expect("one is always left");
+        require(1).expect("one is always left");
         let Some(limit) = getrlimit(Resource::Nofile).current else { return };
-        let error = demand(limit + 1).expect_err("some are open").to_string();
+        let error = require(limit + 1).expect_err("some are open").to_string();
         assert!(error.contains(&format!("RLIMIT_NOFILE is {limit}")), "{error}");
         assert!(error.contains("ulimit -n"), "{error}");
     }

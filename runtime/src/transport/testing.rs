@@ -49,7 +49,7 @@ pub(super) fn ping_pong(lanes: [Box<dyn Lane>; 2], rounds: u64) {
                 if let Some(number) = heard.take() {
                     assert_eq!(number, next, "in order");
                     until(|| {
-                        lane.poll(&mut |_, _| panic!("nobody else has the ball")).unwrap();
+                        lane.poll(&mut |_, _| panic!("the ball is elsewhere")).unwrap();
                         match lane.send(other, &mut (next + 1).to_le_bytes().to_vec()) {
                             // The last ball goes to one who has stopped playing.
                             Err(LaneError::HasLeft(_)) => next + 2 >= 2 * rounds,

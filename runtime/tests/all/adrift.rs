@@ -1,5 +1,5 @@
-//! A job goes on though calls into its lane's library never return: what MPI does when a process
-//! has died. The lane here is one of memory behind a pump that can be made to hang for ever.
+//! A job goes on although calls into its lane's library never return, as MPI's do after the death
+//! of a process. The lane here is a memory lane behind a pump that can hang for ever.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::FailureEvent;
 use ultramarine_runtime::executor::{
-    Context, DetectorSetup, EventHandler, Exchanged, FailureDetector, Fork, Job, JobError, Leave,
-    lead, serve,
+    BootstrapTraffic, Context, DetectorSetup, EventHandler, FailureDetector, Fork, Job, JobError,
+    Leave, lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
@@ -18,23 +18,23 @@ use ultramarine_runtime::transport::{Lane, LaneError, Pump, Sleeper, memory};
 use ultramarine_testkit::PATIENCE;
 use ultramarine_topology::{Distance, Pe, Topology};
 
-/// PEs 0 and 1 are real; PE 2 is only ever spoken of.
+/// PEs 0 and 1 are real; PE 2 exists only by name.
 const PES: u32 = 3;
 
 type Queue = Arc<Mutex<Vec<(Pe, Vec<u8>)>>>;
 
-/// What can happen to a job.
+/// The faults of a job.
 #[derive(Clone, Default)]
 struct Sea {
     /// Whether calls hang from now on.
     is_stormy: Arc<AtomicBool>,
-    /// Whether those of the root's workers do.
+    /// Whether calls of the root's workers hang.
     are_workers_caught: Arc<AtomicBool>,
-    /// Whether what is sent from now on is lost.
+    /// Whether frames sent from now on are lost.
     is_swallowing: Arc<AtomicBool>,
-    /// How many frames were.
+    /// The number of frames lost.
     swallowed: Arc<AtomicUsize>,
-    /// How many threads hang.
+    /// The number of threads that hang.
     stuck: Arc<AtomicUsize>,
     reports: Arc<Mutex<Vec<EventHandler>>>,
 }
@@ -107,7 +107,7 @@ impl Pump for Library {
                 self.sea.swallowed.fetch_add(1, Ordering::SeqCst);
                 continue;
             }
-            // MPI says nothing of one that is gone.
+            // MPI reports no error for a PE that is gone.
             assert!(self.inner.send(*to, &mut frame.clone()).unwrap_or(true), "the inbox has room");
         }
         let mut incoming = self.incoming.lock().unwrap();
@@ -156,14 +156,14 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
             lane,
             settings,
             detector: Some(detector),
-            bootstrap: Exchanged::default(),
+            bootstrap: BootstrapTraffic::default(),
         }
     };
     lanes.map(job).collect()
 }
 
 /// Runs a job whose main task adds up numbers in tasks, and calls `weather` when a few are done.
-/// With `lasting` it is not over then.
+/// With `lasting` the main task does not end by itself.
 fn sum(
     sea: &Sea,
     threads: usize,
@@ -223,7 +223,7 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
         });
         assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
         assert_eq!((root, other), (Leave::AfterFailures, Leave::AfterFailures));
-        assert_eq!(sea.stuck.load(Ordering::SeqCst), 2, "nobody goes in any more");
+        assert_eq!(sea.stuck.load(Ordering::SeqCst), 2, "no thread calls the library any more");
     }
 }
 
@@ -277,7 +277,7 @@ fn nothing_is_lost_when_the_lane_is_left() {
         sea.is_stormy.store(true, Ordering::SeqCst);
     });
     assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
-    assert_eq!(sea.stuck.load(Ordering::SeqCst), 0, "nobody goes in any more");
+    assert_eq!(sea.stuck.load(Ordering::SeqCst), 0, "no thread calls the library any more");
     assert!(sea.swallowed.load(Ordering::SeqCst) >= 3);
 }
 
@@ -296,6 +296,6 @@ fn a_pe_that_loses_the_root_leaves_and_says_why() {
     let sea = Sea::default();
     let event = |sea: &Sea| sea.say(&FailureEvent::RootLost { reason: "it is gone".to_owned() });
     let (result, ..) = sum(&sea, 1, true, event);
-    let error = result.expect_err("there is nobody to work for").to_string();
+    let error = result.expect_err("the root is lost").to_string();
     assert!(error.ends_with("has lost its root (it is gone)"), "{error}");
 }

@@ -1,11 +1,10 @@
-//! What a PE does when another one sends nonsense. The other one is played by hand: a port and
-//! no PE behind it.
+//! A PE receives malformed messages. The test plays their sender: a port without a PE.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{
-    Context, Exchanged, Job, JobError, Leave, Parting, lead, serve,
+    BootstrapTraffic, Context, Job, JobError, Leave, Parting, lead, serve,
 };
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_runtime::protocol::{Message, Outcome, Parcel, TaskId, Version};
@@ -34,7 +33,7 @@ impl Played {
         self.port.flush(self.start.elapsed()).expect("the lane is open");
     }
 
-    /// Looks at what comes until `wanted` finds something in it.
+    /// Receives messages until `wanted` returns something.
     fn hear<T>(&mut self, mut wanted: impl FnMut(Message) -> Option<T>) -> T {
         let mut found = None;
         while found.is_none() {
@@ -53,7 +52,7 @@ impl Played {
         found.expect("the loop has ended")
     }
 
-    /// Takes leave as a PE does that has nothing more to say.
+    /// Takes leave, as a PE with nothing more to send.
     fn leave(mut self) {
         self.hear(|message| (message == Message::Shutdown).then_some(()));
         self.say(&Message::Farewell);
@@ -61,7 +60,7 @@ impl Played {
         self.fall_silent();
     }
 
-    /// Polls until nobody needs to hear anything from here any more.
+    /// Polls until all messages from here are acknowledged.
     fn fall_silent(&mut self) {
         while !self.port.is_idle() {
             assert!(self.start.elapsed() < PATIENCE, "waited in vain");
@@ -86,7 +85,7 @@ impl Played {
     }
 }
 
-/// The two ends of a job of two PEs: a real one, and one that is played.
+/// The two PEs of a job: a real one, and one that the test plays.
 fn pair(real: Pe) -> (Job, Played) {
     let topology = Arc::new(Topology::flat(2));
     let settings = Settings { shutdown_grace: Duration::from_secs(10), ..Settings::for_threads(1) };
@@ -100,12 +99,12 @@ fn pair(real: Pe) -> (Job, Played) {
         lane: lane(real),
         settings,
         detector: None,
-        bootstrap: Exchanged::default(),
+        bootstrap: BootstrapTraffic::default(),
     };
     (job, Played { port, to: real, start: Instant::now() })
 }
 
-/// Runs in a thread of its own something that must end.
+/// Runs this in a new thread. The returned function waits for its end.
 fn ending<T: Send + 'static>(
     run: impl FnOnce() -> (T, Parting) + Send + 'static,
 ) -> impl FnOnce() -> (T, Leave) {
@@ -158,7 +157,7 @@ fn code_that_the_program_does_not_have_is_refused() {
         };
         assert!(reason.starts_with("its code"), "{reason}");
     }
-    // The true one still runs.
+    // The right code still runs.
     assert_eq!(played.outcome_of(right), Ok(Bytes::from(vec![5])));
     played.say(&Message::Result { future, outcome: Ok(Bytes::from(vec![6])) });
     played.leave();
@@ -190,7 +189,7 @@ fn a_result_that_does_not_decode_ends_its_future_with_an_error() {
     let (job, mut played) = pair(Pe::ROOT);
     let ended = asking_root(job);
     let (future, _) = placed(&mut played);
-    // A result for a future that there is not is nobody's.
+    // A result for a future that does not exist is dropped.
     played.say(&Message::Result { future: future + 5, outcome: Ok(Bytes::from(vec![3])) });
     played.say(&Message::Result { future, outcome: Ok(Bytes::from(vec![1, 2, 3])) });
     // A second one comes too late.
@@ -252,8 +251,8 @@ fn a_failure_elsewhere_ends_the_job_with_its_reason() {
     assert_eq!(leave, Leave::Orderly);
 }
 
-/// Nobody is released before all have taken leave; and who never does is waited for until
-/// `shutdown_grace` is over, no longer.
+/// No PE is released before all have taken leave. A PE that never does is waited for until
+/// `shutdown_grace` is over.
 #[test]
 fn a_pe_that_never_takes_leave_is_not_waited_for_for_ever() {
     let (mut job, _played) = pair(Pe::ROOT);

@@ -1,6 +1,6 @@
 //! The scheduler through its public interface, in jobs whose PEs are threads or small processes.
 //!
-//! Two tests have programs of their own beside this one: `descriptors.rs` lowers a limit of its
+//! Two tests are separate programs: `descriptors.rs` lowers a limit of its
 //! process, and `memory.rs` counts what its process allocates.
 
 mod adrift;

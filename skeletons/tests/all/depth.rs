@@ -1,5 +1,5 @@
-//! Problems that are divided more often than a stack can hold: they are solved all the same, and a
-//! panic or the job's end leaves nothing behind that would overflow.
+//! Problems that are divided more often than a stack can hold. They are solved, and neither a panic
+//! nor the job's end overflows the stack.
 
 use crate::common::job;
 use futures_util::FutureExt;
@@ -83,7 +83,7 @@ fn the_job_may_end_while_a_problem_is_divided() {
     for is_first in [true, false] {
         job(racks(&[1, 1], 1), async move |cx| {
             let anywhere = |_: &(i64, bool)| Distance::ONE;
-            // Far more than is done by then; what is there is dropped.
+            // Far more than is done when the job ends; the rest is dropped.
             let problem = (i64::MAX, is_first);
             let solution = push_divide_and_conquer(&cx, anywhere, chain(), problem);
             select(solution.boxed(), cx.sleep(Duration::from_millis(300)).boxed()).await;

@@ -1,6 +1,5 @@
-//! Divide and conquer, and map and reduce, in whole jobs of threads: the results of a plain
-//! recursion, whatever the hierarchy and the PEs that take part; how many tasks there are, and how
-//! far they go.
+//! Divide and conquer, and map and reduce, in whole jobs of threads: for any hierarchy and any PEs
+//! the results are those of a plain recursion; the number of tasks, and how far they go.
 
 use crate::common::{here, hierarchies, job, stands_still};
 use futures_util::FutureExt;
@@ -141,7 +140,7 @@ fn are_each_in_one_rack(leaves: &[u32]) -> bool {
 fn parts_are_stolen_from_as_far_as_their_radius_says() {
     static ARRIVED: AtomicBool = AtomicBool::new(false);
     job(racks(&[2, 2], 1), async |cx| {
-        // The first rack gets no further until a part has come to the second.
+        // The first rack waits until a part has come to the second.
         let who = DivideAndConquer::new(
             |height: &u32| *height == 0,
             |_| {
@@ -266,8 +265,8 @@ fn a_panic_in_a_part_ends_it_all() {
 }
 
 #[test]
-fn who_divides_gives_others_their_turns() {
-    // One thread: whatever runs beside it runs in its pauses.
+fn dividing_lets_other_tasks_run() {
+    // One thread: other tasks run only in its pauses.
     job(racks(&[1], 1), async |cx| {
         let beside = async |solution: BoxFuture<'_, Result<u64, TaskError>>| {
             let is_solved = AtomicBool::new(false);
@@ -371,7 +370,7 @@ fn items_are_reduced_by_tasks_of_the_size_asked_for() {
 fn ranges_are_stolen_from_any_distance() {
     static STOLEN: AtomicBool = AtomicBool::new(false);
     job(racks(&[1, 1], 1), async |cx| {
-        // The caller gets no further until the other rack has a part of it.
+        // The caller waits until the other rack has a part.
         let who = |(): &(), _| {
             match here() {
                 0 => eventually("a part of the range is stolen", || STOLEN.load(Relaxed)),
@@ -426,7 +425,7 @@ fn counted() -> impl Algorithm<Problem = u64, Solution = u64> {
 }
 
 #[test]
-fn what_is_pushed_does_not_grow_with_the_problem() {
+fn waiting_tasks_do_not_grow_with_the_problem() {
     /// Each PE has 250 on others, and as many as it places between two turns at the engine; each of
     /// these has begun with parts of parts. (3,000 were open, and without a limit 23,000.)
     const OPEN_MAX: u32 = 10_000;

@@ -1,5 +1,5 @@
-//! Skeletons in whole jobs, whose PEs are threads: what they find, in how many tasks, and where
-//! these run.
+//! Skeletons in whole jobs, whose PEs are threads: their results, the number of tasks, and the PEs
+//! that run them.
 
 mod common;
 mod depth;

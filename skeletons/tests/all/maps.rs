@@ -1,5 +1,5 @@
-//! Maps as they are built, in whole jobs of threads: what functions are given, what comes out, and
-//! that what is not wanted any more is cancelled.
+//! Maps as they are built, in whole jobs of threads: the arguments of functions, the results, and
+//! that unwanted tasks are cancelled.
 
 use crate::common::job;
 use futures_util::StreamExt;
@@ -79,7 +79,7 @@ fn the_first_error_ends_a_map() {
     });
 }
 
-/// A task that begins, and never ends by itself.
+/// A task that begins and never ends by itself.
 async fn wait_for_ever(_: Context, count: &'static AtomicU32) {
     struct Stopped(&'static AtomicU32);
     impl Drop for Stopped {

@@ -1,5 +1,5 @@
 //! Every map skeleton, in whole jobs of threads: the results of the sequential map, in its order,
-//! for any size, number of PEs and hierarchy; how many tasks it takes, and where they run.
+//! for any size, number of PEs and hierarchy; the number of tasks, and the PEs that run them.
 
 use crate::common::{here, hierarchies, job};
 use futures_util::StreamExt;
@@ -15,7 +15,7 @@ fn collatz(n: u64) -> (u64, u32) {
     (n, steps as u32)
 }
 
-/// What comes out of a stream, in order.
+/// The results of a stream, in order.
 async fn streamed<A, R>(
     cx: &Context,
     f: impl Fn(A) -> R + ultramarine::Stateless,
@@ -34,7 +34,7 @@ where
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// What all skeletons make of these items.
+/// The results of all skeletons for these items.
 async fn by_all<A, R>(
     cx: &Context,
     f: impl Fn(A) -> R + ultramarine::Stateless,
@@ -139,7 +139,7 @@ fn the_first_error_is_returned() {
                 // Without parts, the first is that of the first item.
                 assert!(n >= 4 || message == messages[0], "skeleton {n}: {message}");
             }
-            // The PEs are none the worse for it.
+            // The PEs still work.
             assert_eq!(par_map(&cx, |n: u64| n, 0..9).await?.len(), 9);
             Ok(())
         });
@@ -224,7 +224,7 @@ fn with_two_levels_each_part_runs_its_share_and_nothing_else() {
 fn a_relaxed_part_steals_from_another() {
     static STOLEN: AtomicBool = AtomicBool::new(false);
     job(racks(&[1, 1], 1), async |cx| {
-        // The even items are the caller's, who gets no further until the other has taken one.
+        // The even items are the caller's. It waits until the other PE has taken one.
         let who = |item: usize| {
             match (item % 2, here()) {
                 (0, 0) => eventually("an item leaves its part", || STOLEN.load(Relaxed)),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_killed_twice_and_the_root_never() {
+    fn no_process_is_killed_twice_and_the_root_never() {
         let mut counts = BTreeSet::new();
         for run in 0..300 {
             let kills = drawn(run);

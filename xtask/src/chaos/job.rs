@@ -21,11 +21,12 @@ use crate::process::{Failure, Result, cannot_start};
 /// How precisely moments are kept.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A job that takes so much longer than usual hangs; a busy machine is forgiven much.
+/// A job hangs if it takes longer than this plus the usual time times this factor. Both are large,
+/// since the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_FACTOR: f64 = 10.0;
 
-/// After the launcher has ended, its output is waited for so long.
+/// How long to wait for output after the launcher has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Shown of what a job has said, when it fails.
@@ -294,7 +295,7 @@ mod tests {
         Deed { after: Duration::from_millis(millis), act }
     }
 
-    /// A root and a mortal, which has a child of its own.
+    /// A root and a mortal, which has a child.
     const SCRIPT: &str = "
         says() { echo \"INFO x: the job begins: PE $1 of 2 is process $2\" >&2; }
         sh -c 'sleep 1000 & wait' &

@@ -101,7 +101,7 @@ const HEADINGS: [&str; 16] = [
 /// How many columns of text there are; numbers follow.
 const TEXT_COLUMNS: usize = 4;
 
-/// Counts a job of this configuration, which `usual`ly takes so long.
+/// Counts a job of this configuration. Its `usual` time is without faults.
 pub(crate) fn add(
     rows: &mut Vec<Row>,
     configuration: &Configuration,

@@ -1,5 +1,5 @@
-//! Jobs on a cluster with Slurm: four hosts in two racks, on this machine. Each test has a cluster
-//! of its own (`slurm/testcluster`); where there can be none it says so and passes.
+//! Jobs on a cluster with Slurm: four hosts in two racks, on this machine. Each test makes its
+//! own cluster (`slurm/testcluster`). Where that is not possible, it says so and passes.
 #![cfg(feature = "mpi")]
 
 mod programs;
@@ -23,7 +23,7 @@ fn the_command() -> &'static str {
 /// The variable that names a folder which the processes of a job, and the test, share.
 const FOLDER: &str = "CLUSTER_FOLDER";
 
-/// Where a job listens that is told so. Nobody else does there.
+/// The ports that some jobs are told to use. No other process listens there.
 const OWN_PORTS: RangeInclusive<u16> = 20_000..=20_099;
 
 /// A folder for one test, which is removed in the end.
@@ -33,11 +33,11 @@ impl Folder {
     fn new(test: &str) -> Self {
         let name = format!("ultramarine-cluster-{}-{test}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("nobody else has a folder of this name");
+        std::fs::create_dir(&path).expect("no other test has a folder of this name");
         Folder(path)
     }
 
-    /// Begins a program, and waits until it says that it has.
+    /// Starts a program, and waits until it says that it runs.
     fn begin(&self, mut launch: Command, program: Vec<OsString>) -> JoinHandle<Ended> {
         launch.env(FOLDER, &self.0);
         let job = begin(launch, program);
@@ -135,7 +135,7 @@ fn a_host_dies() {
     let folder = Folder::new("host");
     let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
     cluster.tell(&["kill-host", "r2n1"]);
-    // Only a cable is ever plugged in again.
+    // Of these faults only a cut cable is repaired.
     std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
     job.join().expect("it is awaited").is_well();
     // When it is brought back it is in order.
@@ -232,7 +232,7 @@ fn the_command_uses_the_allocation() {
     let ended = run(elsewhere);
     let said = ended.err.contains("--hosts names `r2n1`, and allocation 4 has r1n1 (");
     assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
-    // It really tries whether a killed process is survived.
+    // It kills a process, and checks that the job survives.
     let mut doctor = cluster.on("login");
     doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", the_command(), "doctor"]);
     let ended = run(doctor);
@@ -343,7 +343,7 @@ fn a_job_ends_in_order_when_slurm_asks_it_to() {
 fn a_command_dies_with_its_caller() {
     let Some(cluster) = Cluster::up() else { return };
     let mut sleep = cluster.on("r2n2");
-    // Which nobody else sleeps.
+    // No other process sleeps for this time.
     let (words, pattern) = (["sleep", "98765"], "[s]leep 98765");
     let mut caller = sleep.args(words).spawn().expect("the script is there");
     let is_there = || {
@@ -357,7 +357,7 @@ fn a_command_dies_with_its_caller() {
     eventually("the command is gone", || !is_there());
 }
 
-/// As a newcomer hands them in, but with the programs of this build.
+/// The scripts as a user submits them, but with the programs of this build.
 #[test]
 fn batch_scripts_do_what_they_say() {
     let Some(cluster) = Cluster::up() else { return };

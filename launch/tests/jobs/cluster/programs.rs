@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ultramarine::prelude::*;
 
-/// Runs a program, which says that all is well if it is.
+/// Runs a program. It prints "all is well" if it succeeds.
 fn run<T>(main: impl FnOnce(Context) -> T)
 where
     T: Future<Output = ultramarine::Result<()>> + Send + 'static,
@@ -40,7 +40,7 @@ fn stay_in_racks() {
     run(async |cx| {
         let beyond = (0..cx.pes()).map(Pe::new).find(|pe| rack(&cx, *pe) == 1);
         let beyond = beyond.expect("there is another rack");
-        // From each rack this many, which say where they have run.
+        // This many tasks from each rack; each returns where it ran.
         let spread = async |cx: Context, ()| {
             let home = rack(&cx, cx.pe());
             let task = async |cx: Context, home: usize| {
@@ -160,9 +160,9 @@ fn outlive_a_host() {
         while !is_marked("healed") {
             cx.sleep(Duration::from_millis(10)).await;
         }
-        // Who was cut off can call now, if it ever wants to.
+        // The processes that were cut off could connect again now.
         cx.sleep(Duration::from_secs(3)).await;
-        assert_eq!(cx.dead(), 2, "nobody comes back, and nobody else goes");
+        assert_eq!(cx.dead(), 2, "no PE comes back, and no other dies");
         println!("all is well");
         Ok(())
     });
@@ -201,13 +201,13 @@ fn work_until_asked() {
             }
         }
         assert!(done >= 1000);
-        assert_eq!(cx.dead(), 0, "nobody else has ended by it");
+        assert_eq!(cx.dead(), 0, "no PE has died of it");
         println!("all is well");
         Ok(())
     });
 }
 
-/// Calls at all ports of the other hosts, and talks nonsense to all that answer.
+/// Connects to all ports of the other hosts, and sends garbage to each that answers.
 #[test]
 #[ignore = "runs on a host"]
 fn scan() {
@@ -219,9 +219,9 @@ fn scan() {
             let call = TcpStream::connect_timeout(&address, Duration::from_millis(500));
             let Ok(mut call) = call else { continue };
             answers += u32::from(OWN_PORTS.contains(&port));
-            // To hang up on that is right.
+            // The process may close the connection.
             let _ = call.write_all(&[port as u8; 1000]);
-            // Some say it and stay.
+            // Some send it and stay connected.
             if port % 2 == 0 {
                 std::mem::forget(call);
             }

@@ -231,8 +231,8 @@ impl Context {
     }
 
     /// The number of tasks of this worker that wait to be run. Use it to offer enough tasks to
-    /// others, and no more. It is `usize::MAX` on a thread that has no queues of its own: one that
-    /// is no worker, or replaces a worker that is stuck.
+    /// others, and no more. It is `usize::MAX` on a thread without queues: a thread that is
+    /// no worker, or that replaces a stuck worker.
     pub fn offered(&self) -> usize {
         self.pe.queues.own_len()
     }

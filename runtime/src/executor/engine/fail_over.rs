@@ -38,7 +38,7 @@ impl<S: EngineSite> Engine<S> {
                 FailureEvent::Expelled | FailureEvent::RootLost { .. }
                     if self.node.phase() != Phase::Running =>
                 {
-                    self.let_go(pe);
+                    self.leave_unanswered(pe);
                 }
                 FailureEvent::Expelled => return Err(JobError::Expelled { me }),
                 FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),

@@ -28,11 +28,11 @@ pub(crate) struct EngineState<S: EngineSite> {
     pub(crate) send_queue: SendQueue,
     pub(crate) results: Results,
     pub(crate) tasks_came: bool,
-    pub(crate) took_a_part: bool,
+    pub(crate) took_fork: bool,
     /// How long this turn may take to pack stolen tasks.
     pub(crate) effort: Effort,
     /// A stolen task that another thread must pack.
-    pub(crate) put_off: Option<S::Task>,
+    pub(crate) to_pack_later: Option<S::Task>,
     pub(crate) failure: Option<JobError>,
 }
 
@@ -74,7 +74,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
         let nearest = self.pe.shelf(at_least);
         loop {
             let task = self.state.pool.select_remote(nearest)?;
-            self.state.took_a_part = S::is_fork(&task);
+            self.state.took_fork = S::is_fork(&task);
             match self.pe.pack(task, self.state.effort) {
                 Some(Packed::Own(task)) => {
                     if let Some(parcel) = self.state.add_future(self.pe.slot(), task) {
@@ -83,7 +83,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
                 }
                 Some(Packed::Guest(parcel)) => return Some(parcel),
                 Some(Packed::Later(task)) => {
-                    self.state.put_off = Some(task);
+                    self.state.to_pack_later = Some(task);
                     return None;
                 }
                 None => {}
@@ -91,15 +91,15 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
         }
     }
 
-    fn puts_off(&mut self, fish: &Fish) -> bool {
-        let task = self.state.put_off.take();
+    fn packs_later(&mut self, fish: &Fish) -> bool {
+        let task = self.state.to_pack_later.take();
         let is_there = task.is_some();
         task.into_iter().for_each(|task| self.pe.pack_later(*fish, task));
         is_there
     }
 
-    fn took_a_part(&self) -> bool {
-        self.state.took_a_part
+    fn took_fork(&self) -> bool {
+        self.state.took_fork
     }
 
     fn accept(&mut self, parcel: Parcel) {
@@ -117,8 +117,8 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
         self.pe.ask(parcel);
     }
 
-    fn hear(&mut self, body: Bytes) {
-        self.pe.hear(body);
+    fn deliver(&mut self, body: Bytes) {
+        self.pe.deliver(body);
         self.state.tasks_came = true;
     }
 

@@ -20,7 +20,7 @@
 //!    site's [`outbox`](EngineSite::outbox), or the last turn's [`due`](Turn::due) has come;
 //! 2. then fills the futures that [`Engine::take_results`] returns;
 //! 3. calls [`Engine::end`] on the root when the main task has ended, and drops the engine when it
-//!    [is released](Engine::is_released).
+//!    [may leave](Engine::may_leave).
 
 pub(crate) mod fail_over;
 pub(crate) mod failure;

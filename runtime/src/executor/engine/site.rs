@@ -83,9 +83,9 @@ pub trait EngineSite {
     fn ask(self: &Arc<Self>, parcel: Parcel);
 
     /// Takes in a message of the program.
-    fn hear(self: &Arc<Self>, body: Bytes);
+    fn deliver(self: &Arc<Self>, body: Bytes);
 
-    /// Another PE has cancelled these tasks of its own.
+    /// The PE `home` has cancelled these of its tasks.
     fn cancel_guests(&self, home: Pe, futures: &[u64]);
 
     /// Another PE has died: drops what is here because of it.

@@ -67,9 +67,9 @@ impl<S: EngineSite> Engine<S> {
             send_queue: SendQueue::default(),
             results: Vec::new(),
             tasks_came: false,
-            took_a_part: false,
+            took_fork: false,
             effort: Effort::Brief,
-            put_off: None,
+            to_pack_later: None,
             failure: None,
         };
         Engine {
@@ -93,20 +93,20 @@ impl<S: EngineSite> Engine<S> {
     }
 
     /// Whether this PE may go.
-    pub fn is_released(&mut self) -> bool {
+    pub fn may_leave(&mut self) -> bool {
         let is_idle = self.is_idle();
-        self.leaving.may_go(&self.node, is_idle)
+        self.leaving.may_leave(&self.node, is_idle)
     }
 
     /// Whether this PE leaves without an answer of the others.
-    pub(crate) fn is_let_go(&self) -> bool {
-        self.leaving.is_let_go()
+    pub(crate) fn leaves_unanswered(&self) -> bool {
+        self.leaving.leaves_unanswered()
     }
 
     /// Leaves at once, as there is nothing to wait for.
-    pub(crate) fn let_go(&mut self, pe: &Arc<S>) {
+    pub(crate) fn leave_unanswered(&mut self, pe: &Arc<S>) {
         let Engine { node, state, leaving, .. } = self;
-        leaving.let_go(node, &mut EngineHost { state, pe });
+        leaving.leave_unanswered(node, &mut EngineHost { state, pe });
     }
 
     /// Takes leave when the job has ended and there is nothing to wait for any more.
@@ -119,7 +119,7 @@ impl<S: EngineSite> Engine<S> {
         let is_sent = state.send_queue.is_empty();
         let is_idle = is_sent && port.is_idle();
         let has_reached = |pes| is_sent && port.has_reached(pes);
-        leaving.proceed(node, now, is_idle, has_reached, &mut EngineHost { state, pe });
+        leaving.try_take_leave(node, now, is_idle, has_reached, &mut EngineHost { state, pe });
     }
 
     /// Takes one turn: sends what waits, receives what has arrived, and fishes if needed.
@@ -239,7 +239,7 @@ impl<S: EngineSite> Engine<S> {
             LinkError::Lane(LaneError::HasLeft(Pe::ROOT)) => {
                 // The root needs no PE any more, and did not wait for this one to hear of the end.
                 self.node.end(&mut EngineHost { state: &mut self.state, pe });
-                self.let_go(pe);
+                self.leave_unanswered(pe);
                 Ok(())
             }
             LinkError::Lane(error) if self.try_fail_over(pe, &error) => Ok(()),

@@ -143,14 +143,14 @@ impl Processor {
                 break Leave::AfterFailures;
             }
             let turn = self.turn();
-            let released = self.engine().as_mut().is_none_or(Engine::is_released);
+            let may_leave = self.engine().as_mut().is_none_or(Engine::may_leave);
             let is_late = Instant::now() >= deadline;
-            if (released || is_late) && self.liveness.has_failures() {
+            if (may_leave || is_late) && self.liveness.has_failures() {
                 break Leave::AfterFailures;
             }
-            let is_let_go = self.engine().as_ref().is_some_and(Engine::is_let_go);
-            if released {
-                break if is_let_go { Leave::Hasty } else { Leave::Orderly };
+            let leaves_unanswered = self.engine().as_ref().is_some_and(Engine::leaves_unanswered);
+            if may_leave {
+                break if leaves_unanswered { Leave::Hasty } else { Leave::Orderly };
             }
             if is_late {
                 break Leave::Hasty;

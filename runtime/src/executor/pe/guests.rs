@@ -2,8 +2,9 @@
 //!
 //! A task whose home has died is an *orphan*: no PE wants its result, and its replica does the same
 //! work again elsewhere. It is stopped where it awaits something, and with it the tasks that only
-//! it waits for (see [`Promise::cancel`](crate::executor::task::future::Promise::cancel)). What it
-//! spawns before that is [put off](super::put_off). A function that only computes runs to its end.
+//! it waits for (see [`Promise::cancel`](crate::executor::task::future::Promise::cancel)). A task
+//! that it spawns before that is [deferred](super::deferred). A function that only computes runs to
+//! its end.
 
 use super::processor::Processor;
 use crate::executor::schedule::standby::urgently;
@@ -86,7 +87,7 @@ impl Processor {
         waiting.into_iter().for_each(|waiting| self.enter_guest(id, waiting));
     }
 
-    /// Another PE has cancelled these tasks of its own.
+    /// The PE `home` has cancelled these of its tasks.
     pub(crate) fn stop_cancelled(&self, home: Pe, futures: &[u64]) {
         self.cancelled.insert(home, futures);
         self.guests.stop(|task| task.home == home && self.cancelled.contains(task));

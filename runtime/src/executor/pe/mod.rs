@@ -7,13 +7,14 @@
 //! | `worker` | what a worker thread does |
 //! | `standby` | what must not wait while all workers are inside long tasks |
 //! | `spawn`, `submit` | how tasks enter a PE, and how workers are called |
-//! | `guests`, `put_off` | tasks of other PEs, and what becomes of them if these die |
+//! | `guests`, `deferred` | tasks of other PEs, and what becomes of them if these die |
 //! | `inbox` | reading messages and deaths to the program |
 //! | `turns`, `settle` | turns at the engine, and filling futures with results |
 //! | `packer` | stolen tasks that take long to pack |
 //! | `driver`, `drive` | which thread drives the PE, and its loop |
 //! | `leave` | how a PE leaves the job |
 
+pub(crate) mod deferred;
 pub(crate) mod drive;
 pub(crate) mod driver;
 pub(crate) mod guests;
@@ -21,7 +22,6 @@ pub(crate) mod inbox;
 pub(crate) mod leave;
 pub(crate) mod packer;
 pub(crate) mod processor;
-pub(crate) mod put_off;
 pub(crate) mod settle;
 pub(crate) mod sites;
 pub(crate) mod spawn;

@@ -35,7 +35,7 @@ impl Processor {
             // The task was taken back or cancelled. The thief may get another.
             None => self.send_later(Outgoing::Message(self.me(), Message::Fish(fish))),
             Some(Packed::Guest(_) | Packed::Later(_)) => {
-                unreachable!("only a task of our own is put off, and only once")
+                unreachable!("only a task of our own is packed later, and only once")
             }
         }
     }

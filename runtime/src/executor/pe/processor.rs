@@ -51,12 +51,12 @@ pub struct Job {
     /// How this PE hears of deaths. `None` if all PEs are threads of one process, and die together.
     pub detector: Option<DetectorSetup>,
     /// What this PE sent and received at start-up, for the statistics.
-    pub bootstrap: Exchanged,
+    pub bootstrap: BootstrapTraffic,
 }
 
 /// Bytes that a PE exchanged with the others at start-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exchanged {
+pub struct BootstrapTraffic {
     /// Bytes it sent.
     pub sent_bytes: u64,
     /// Bytes it received, including its own contribution.
@@ -149,7 +149,7 @@ pub(crate) struct Processor {
     /// The number of tasks dropped or stopped because their home had died.
     pub(crate) orphans: AtomicU64,
     pub(crate) started: Instant,
-    bootstrap: Exchanged,
+    bootstrap: BootstrapTraffic,
     /// Tasks that were started but are not the user's, such as readers of messages.
     pub(crate) uncounted: AtomicU64,
     /// The number of tasks that cannot start before values arrive that are being fetched.

@@ -144,7 +144,7 @@ impl EngineSite for Processor {
         self.wake_worker();
     }
 
-    fn hear(self: &Arc<Self>, body: Bytes) {
+    fn deliver(self: &Arc<Self>, body: Bytes) {
         self.read(InboxItem::Message(body));
     }
 

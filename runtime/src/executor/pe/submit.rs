@@ -1,7 +1,7 @@
 //! How a spawned task enters its PE.
 
+use super::deferred::Deferred;
 use super::processor::Processor;
-use super::put_off::PutOff;
 use super::spawn::Destination;
 use crate::error::TaskError;
 use crate::executor::task::body::Body;
@@ -72,7 +72,8 @@ impl Processor {
         self.submit(self.me(), Destination::First(pe), Arc::new(task))
     }
 
-    /// Queues a task for a worker. A task that an [orphan](super::guests) spawns is put off.
+    /// Queues a task for a worker. A task that an [orphan](super::guests) spawns is
+    /// [deferred](super::deferred).
     pub(crate) fn submit<A, R>(
         self: &Arc<Self>,
         home: Pe,
@@ -84,7 +85,7 @@ impl Processor {
         R: 'static,
     {
         if self.is_orphaned(home) {
-            return Future::new(Arc::new(PutOff::new(self, destination, task)));
+            return Future::new(Arc::new(Deferred::new(self, destination, task)));
         }
         self.enqueue(destination, task.clone());
         Future::new(task)

@@ -60,7 +60,7 @@ pub(crate) fn work(pe: &Arc<Processor>) {
     pe.called.fetch_sub(1, Ordering::Relaxed);
     if is_inside || AT_WORK.get() {
         pe.active.fetch_sub(1, Ordering::SeqCst);
-        decline(pe);
+        decline_call(pe);
     } else {
         work_on(pe);
     }
@@ -106,7 +106,7 @@ fn resume_one(pe: &Arc<Processor>) -> bool {
 }
 
 /// What a called worker does that cannot come.
-fn decline(pe: &Arc<Processor>) {
+fn decline_call(pe: &Arc<Processor>) {
     if IS_YIELDING.get() {
         // Mostly it looks for work, and will pass the call on. But the job that rayon gave it may
         // be long.

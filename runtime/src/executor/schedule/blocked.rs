@@ -100,7 +100,7 @@ mod tests {
         activity.bind_to_this_thread();
         let second = Duration::from_secs(1);
         let mut looks = |activity: &Activity| {
-            // The time since the last look, so long that this test's own work counts as nothing.
+            // The time since the last look. The test's own work is short against it.
             seen.look(activity, second);
             seen.waited
         };

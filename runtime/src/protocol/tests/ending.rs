@@ -5,7 +5,7 @@ use crate::protocol::{Leaving, Message, Phase};
 use std::time::Duration;
 use ultramarine_topology::{Distance, Topology};
 
-/// A job in full swing: with a FISH everywhere, some with answers on the way.
+/// A busy job: each PE has sent a FISH, and some answers are on their way.
 fn busy(pes: u32, seed: u64) -> World {
     let mut choose = chooser(seed);
     let mut world = World::new(Topology::flat(pes), &settings(), seed);
@@ -24,9 +24,9 @@ fn busy(pes: u32, seed: u64) -> World {
     world
 }
 
-/// `World` checks that nobody but a passed-on RELEASE is heard from those who took leave.
+/// `World` checks that a PE that took leave sends nothing but a RELEASE that it passes on.
 #[test]
-fn all_are_released_once_and_nobody_speaks_after_taking_leave() {
+fn all_are_released_once_and_send_nothing_after_taking_leave() {
     for pes in 1..=20 {
         for seed in 0..50 {
             let mut world = busy(pes, seed);
@@ -40,7 +40,7 @@ fn all_are_released_once_and_nobody_speaks_after_taking_leave() {
 }
 
 #[test]
-fn nobody_is_released_before_all_have_taken_leave() {
+fn no_pe_is_released_before_all_have_taken_leave() {
     for seed in 0..200 {
         let mut world = busy(13, seed);
         let mut choose = chooser(seed);
@@ -57,8 +57,8 @@ fn nobody_is_released_before_all_have_taken_leave() {
     }
 }
 
-/// Some are stolen, and cancelled before home knows where they are. `World` checks that nobody
-/// sends a CANCEL after taking leave.
+/// Some tasks are stolen, and cancelled before their home knows where they are. `World` checks that
+/// no PE sends a CANCEL after taking leave.
 #[test]
 fn tasks_are_cancelled_where_they_are_until_their_home_takes_leave() {
     const PES: u32 = 5;
@@ -100,11 +100,11 @@ fn a_release_out_of_turn_ends_the_job_here() {
     let mut world = World::new(Topology::flat(3), &settings(), 1);
     world.handle(1, 2, Message::Release);
     assert_eq!(world.phases()[1], Phase::Released);
-    assert_eq!(world.seats[1].shut_down, 1, "nothing runs on");
+    assert_eq!(world.seats[1].shut_down, 1, "no task goes on");
 }
 
 #[test]
-fn who_is_ending_neither_fishes_nor_gives() {
+fn a_pe_that_is_ending_neither_fishes_nor_gives() {
     let mut world = World::new(Topology::flat(3), &settings(), 1);
     world.spawn_many(10, 1, Distance::ONE, 0);
     world.tick(2, true);
@@ -137,11 +137,11 @@ fn a_failure_reaches_the_root() {
     assert_eq!(world.seats[0].failures, [(pe(3), "no room".to_owned())]);
     world.end();
     world.handle(0, 4, failed("the job is ending, it says"));
-    assert_eq!(world.seats[0].failures.len(), 1, "what is ending need not be ended");
+    assert_eq!(world.seats[0].failures.len(), 1, "the job is ending already");
 }
 
-/// What a PE has waited for, in milliseconds since the job ended there, when it may go. It is never
-/// idle: others acknowledge nothing, but for SHUTDOWN if `has_reached`.
+/// The time after which a PE may leave, in milliseconds since the job ended there. The PE is never
+/// idle: others acknowledge nothing, except SHUTDOWN if `has_reached`.
 fn leaves_after(goodbye_at: Option<u64>, has_failures: bool, has_reached: bool) -> Option<u64> {
     let mut world = World::new(Topology::flat(4), &settings(), 1);
     if has_failures {
@@ -154,8 +154,8 @@ fn leaves_after(goodbye_at: Option<u64>, has_failures: bool, has_reached: bool) 
         if goodbye_at == Some(*ms) {
             leaving.hear_goodbye(now);
         }
-        leaving.proceed(node, now, false, |_| has_reached, seat);
-        leaving.may_go(node, false)
+        leaving.try_take_leave(node, now, false, |_| has_reached, seat);
+        leaving.may_leave(node, false)
     })
 }
 

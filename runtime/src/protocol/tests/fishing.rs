@@ -1,4 +1,4 @@
-//! How a thief asks, whom, and how often.
+//! Which victims a thief asks, and how often.
 
 use super::world::{World, eight, pe, settings};
 use crate::protocol::Need;
@@ -87,7 +87,7 @@ fn a_fish_wanders_outwards_until_its_hops_run_out() {
             .sum();
         assert_eq!(forwards, u64::from(settings().max_hops));
     }
-    assert_eq!(seen, (1..8).collect(), "everybody else is asked now and then");
+    assert_eq!(seen, (1..8).collect(), "each other PE is asked now and then");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn waits(world: &mut World, count: usize) -> Vec<Duration> {
     waits
 }
 
-/// How many jobs the means are taken over.
+/// The number of jobs over which the means are taken.
 const SEEDS: u32 = 400;
 
 #[test]
@@ -180,11 +180,11 @@ fn waits_grow_between_their_limits_and_success_resets_them() {
 }
 
 #[test]
-fn who_runs_dry_asks_anew_once_for_each_success() {
+fn a_pe_that_runs_dry_asks_anew_once_for_each_success() {
     let (min_fish_delay, max_fish_delay) = (Duration::from_micros(1), Duration::from_secs(1));
     let settings = FishingSettings { min_fish_delay, max_fish_delay, ..settings() };
     let mut world = World::new(Topology::flat(2), &settings, 1);
-    // Ahead of time it is refused until it waits for long.
+    // While it asks ahead of need it is refused, until the waits are long.
     let refused = |world: &mut World| {
         world.tick(0, false);
         let (_, fish) = world.catch_fish();
@@ -213,7 +213,7 @@ fn who_runs_dry_asks_anew_once_for_each_success() {
     world.handle(1, 0, Message::Fish(fish));
     world.deliver_only();
     world.run_one(0);
-    // After a success once more, also if it runs dry before the answer comes.
+    // It asks once more after a success, also if it runs dry before the answer comes.
     world.tick(0, false);
     let (_, fish) = world.catch_fish();
     world.tick(0, true);

@@ -1,4 +1,4 @@
-//! What holds whatever happens, in whichever order.
+//! Laws that hold for all events, in any order.
 
 use super::world::{Letter, World, eight, pe, settings};
 use crate::protocol::fish_state::DEADLINE_GROWTH_MAX;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
-/// Something that happens in a job; numbers are taken modulo what there is.
+/// An event in a job. Numbers are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Spawn {
@@ -21,7 +21,7 @@ enum Step {
         starving: bool,
     },
     Deliver(usize),
-    /// The message is lost for ever, if it is one that may be: a FISH or its NOWORK.
+    /// The message is lost, if it is one that may be lost: a FISH or its NOWORK.
     Lose(usize),
     Run {
         at: u32,
@@ -44,7 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The job, and who has run what.
+/// The job, and the PE that ran each task.
 struct Run {
     world: World,
     spawned: HashMap<TaskId, Distance>,

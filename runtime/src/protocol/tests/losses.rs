@@ -25,8 +25,8 @@ fn fish(thief: u32) -> Message {
     Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need: Need::Idle, queued: 0 })
 }
 
-/// Lets PE 0 take turns until it has no losses to work off. How many tasks each turn lost, or
-/// ended, or took back.
+/// Lets PE 0 take turns until it has no losses to work off. Returns the number of tasks that each
+/// turn lost, ended or took back.
 fn turns(world: &mut World, count: impl Fn(&World) -> usize) -> Vec<usize> {
     let (mut counts, mut last) = (vec![count(world)], count(world));
     while world.tick(0, true) == Some(world.now) {
@@ -79,9 +79,9 @@ fn a_second_death_waits_for_the_losses_of_the_first() {
     assert_eq!(last, Some(&(task.future, Err(TaskError::Lost { pe: pe(2) }))));
 }
 
-/// Until its turn has come a task may turn out to be elsewhere, or to have ended.
+/// While a task waits to be marked as lost, news may say that it is elsewhere or has ended.
 #[test]
-fn what_is_still_to_be_lost_is_heard_of_all_the_same() {
+fn news_of_a_task_that_waits_to_be_lost_is_believed() {
     let tasks = LOSSES_PER_TURN as u64 + 3;
     let mut world = away(4, tasks, true);
     world.mark_dead(0, 1);
@@ -104,8 +104,8 @@ fn what_is_still_to_be_lost_is_heard_of_all_the_same() {
     assert_eq!(world.nodes[0].statistics().replicas, LOSSES_PER_TURN as u64 + 1);
 }
 
-/// A hundred thousand tasks wait that this thief may not have, before a hundred thousand that it
-/// may: who looks at each of them for each FISH does not come to an end here.
+/// A hundred thousand tasks that this thief may not have wait before a hundred thousand that it
+/// may have. A victim that looked at each of them for each FISH would take for ever.
 #[test]
 fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
     const TASKS: u64 = 100_000;
@@ -113,7 +113,7 @@ fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
     for dead in [1, 2] {
         world.mark_dead(0, dead);
         turns(&mut world, |_| 0);
-        // All are lost twice, and each goes alone only to who has nothing else.
+        // All are lost twice, and each goes alone, only to a PE that has nothing else to do.
         give_all(&mut world, 2, TASKS * u64::from(dead == 1));
     }
     for future in TASKS + 1..=2 * TASKS {
@@ -131,7 +131,7 @@ fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
     assert_eq!(world.nodes[0].statistics().replicas, 2 * TASKS);
 }
 
-/// How many tasks are on their way.
+/// The number of tasks on their way.
 fn scheduled(world: &World) -> u64 {
     let tasks = world.flying.iter().map(|letter| match &letter.message {
         Message::Schedule { tasks, .. } => tasks.len() as u64,
@@ -151,7 +151,7 @@ fn give_all(world: &mut World, thief: u32, tasks: u64) {
     world.flying.clear();
 }
 
-/// How long this thread has computed. (Other programs on the machine make no difference to it.)
+/// The CPU time of this thread. (Other programs on the machine do not change it.)
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -203,7 +203,7 @@ fn longest_turn() {
     }
 }
 
-/// In a job in which all have enough to do nobody is ever idle.
+/// In a job in which all PEs have enough work, no PE is ever idle.
 #[test]
 fn what_was_lost_twice_does_not_wait_for_an_idle_pe_for_ever() {
     const WAIT: Duration = Duration::from_secs(2);

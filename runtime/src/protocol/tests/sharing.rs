@@ -1,4 +1,4 @@
-//! What a victim gives, and what it keeps.
+//! The tasks that a victim gives away and those that it keeps.
 
 use super::world::{Letter, World, eight, need, pe, settings};
 use crate::protocol::{Fish, FishingSettings, Message, Parcel};
@@ -8,7 +8,7 @@ fn fish(thief: u32, starving: bool, queued: u64) -> Message {
     Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need: need(starving), queued })
 }
 
-/// What the thief gets for this FISH.
+/// The tasks that the thief gets for this FISH.
 fn given(world: &mut World, victim: u32, fish: Message) -> Vec<Parcel> {
     world.handle(victim, 1, fish);
     let letter = world.flying.pop().expect("an answer");

@@ -1,4 +1,4 @@
-//! What becomes of tasks whose PEs die.
+//! Tasks whose PEs die are run again, or end with an error.
 
 use super::world::{World, chooser, pe, settings};
 use crate::error::TaskError;
@@ -14,14 +14,14 @@ fn fish(thief: u32, need: Need) -> Message {
     Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need, queued: 0 })
 }
 
-/// What is on its way to a PE, taken out of it.
+/// Removes and returns the messages on their way to a PE.
 fn towards(world: &mut World, to: u32) -> Vec<Message> {
     let (taken, left) = world.flying.drain(..).partition(|letter| letter.to == pe(to));
     world.flying = left;
     Vec::into_iter(taken).map(|letter: super::world::Letter| letter.message).collect()
 }
 
-/// The tasks that a thief gets from a victim, who has the SCHEDULE taken out of its hands.
+/// The tasks that a thief gets from a victim. The SCHEDULE is removed from the network.
 fn stolen(world: &mut World, victim: u32, thief: u32, need: Need) -> Vec<Parcel> {
     world.handle(victim, thief, fish(thief, need));
     let tasks = towards(world, thief).into_iter().filter_map(|message| match message {
@@ -44,7 +44,7 @@ fn version(replica: u32, age: u32) -> Version {
 }
 
 #[test]
-fn only_what_others_hand_on_is_told_to_home() {
+fn only_steps_between_other_pes_are_reported_to_home() {
     let mut world = flat(3);
     let task = world.spawn_supervised(0, Distance::ONE);
     assert_eq!(steal(&mut world, 0, 1)[0].version, version(0, 1));
@@ -72,7 +72,7 @@ fn a_supervised_task_is_run_again_when_its_thief_dies() {
     assert!(stolen(&mut world, 0, 2, Need::Starving).is_empty(), "once");
     world.handle(0, 2, Message::Result { future: task.future, outcome: Ok(Bytes::from(vec![7])) });
     world.mark_dead(0, 2);
-    assert_eq!(world.seats[0].filled.len(), 1, "what has ended cannot be lost");
+    assert_eq!(world.seats[0].filled.len(), 1, "a task that has ended cannot be lost");
     assert_eq!(world.nodes[0].statistics().replicas, 1);
 }
 
@@ -103,7 +103,7 @@ fn a_task_between_two_others_is_lost_with_either() {
 }
 
 #[test]
-fn what_arrived_is_not_lost_with_the_one_who_had_it_before() {
+fn a_task_that_arrived_is_not_lost_with_the_pe_that_had_it_before() {
     let mut world = flat(4);
     world.spawn_supervised(0, Distance::ONE);
     steal(&mut world, 0, 1);
@@ -115,7 +115,7 @@ fn what_arrived_is_not_lost_with_the_one_who_had_it_before() {
 
 /// The race of HdpH-RS §4.6: the death is known before it is known that the task went there.
 #[test]
-fn news_of_a_task_with_somebody_known_to_be_dead_is_a_loss() {
+fn news_of_a_task_with_a_pe_known_to_be_dead_is_a_loss() {
     let mut world = flat(4);
     let task = world.spawn_supervised(0, Distance::ONE);
     steal(&mut world, 0, 1);
@@ -172,7 +172,7 @@ fn a_task_that_is_lost_too_often_is_given_up_by_name() {
         let got = stolen(&mut world, 0, thief, Need::Idle);
         assert!(got.iter().any(|parcel| parcel.task == task), "{got:?}");
         if thief > 2 {
-            assert_eq!(got.len(), 1, "what was lost twice goes alone");
+            assert_eq!(got.len(), 1, "a task lost twice goes alone");
         }
         if let Some(other) = got.iter().find(|parcel| parcel.task == innocent) {
             let future = other.task.future;
@@ -187,7 +187,7 @@ fn a_task_that_is_lost_too_often_is_given_up_by_name() {
 }
 
 #[test]
-fn what_was_lost_twice_goes_only_where_nothing_else_is() {
+fn a_task_lost_twice_goes_only_to_an_idle_pe() {
     let mut world = flat(6);
     world.spawn_supervised(0, Distance::ONE);
     for thief in [1, 2] {
@@ -200,7 +200,7 @@ fn what_was_lost_twice_goes_only_where_nothing_else_is() {
 }
 
 #[test]
-fn what_was_lost_goes_neither_to_the_root_nor_to_its_supervisor() {
+fn a_lost_task_goes_neither_to_the_root_nor_to_its_supervisor() {
     let mut world = flat(5);
     let task = world.spawn_supervised(2, Distance::ONE);
     steal(&mut world, 2, 1);
@@ -217,7 +217,7 @@ fn what_was_lost_goes_neither_to_the_root_nor_to_its_supervisor() {
 }
 
 #[test]
-fn the_last_pe_alive_runs_what_was_lost() {
+fn the_last_living_pe_runs_lost_tasks() {
     let mut world = flat(3);
     let task = world.spawn_supervised(0, Distance::ONE);
     steal(&mut world, 0, 1);
@@ -228,7 +228,7 @@ fn the_last_pe_alive_runs_what_was_lost() {
 }
 
 #[test]
-fn what_was_lost_even_alone_is_not_run_by_the_others() {
+fn a_task_lost_with_four_pes_is_not_run_by_the_last() {
     let mut world = flat(6);
     let wild = world.spawn_supervised(0, Distance::ONE);
     for thief in [1, 2, 3, 4] {
@@ -244,7 +244,7 @@ fn what_was_lost_even_alone_is_not_run_by_the_others() {
 }
 
 #[test]
-fn what_would_be_given_up_within_its_radius_may_go_further_first() {
+fn a_task_may_leave_its_radius_before_it_is_given_up() {
     let racks = ["a", "a", "b", "b", "b", "b", "b"];
     let places = racks.map(|rack| Place::from_pairs([(LevelKind::Switch, rack)]));
     let topology = Topology::new(&places, &[1; 7]).expect("consistent");
@@ -275,7 +275,7 @@ fn tasks_of_the_dead_are_dropped_and_their_fishes_too() {
     world.handle(2, 3, fish(1, Need::Idle));
     assert!(world.flying.is_empty(), "{:?}", world.flying);
     world.handle(2, 1, fish(3, Need::Idle));
-    assert!(world.flying.is_empty(), "what the dead have sent is not heard");
+    assert!(world.flying.is_empty(), "messages from the dead are dropped");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_task_placed_on_the_dead_is_run_by_others_or_ends_with_an_error() {
 }
 
 #[test]
-fn a_placed_task_that_is_lost_may_be_run_by_anyone() {
+fn a_placed_task_that_is_lost_may_run_on_any_pe() {
     let mut world = flat(3);
     let task = TaskId { home: pe(0), future: 1 };
     let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes::from(vec![]));
@@ -317,7 +317,7 @@ fn a_placed_task_that_is_lost_may_be_run_by_anyone() {
 }
 
 #[test]
-fn a_job_in_which_somebody_died_ends_for_all_that_live() {
+fn a_job_after_a_death_ends_for_all_living_pes() {
     for seed in 0..200 {
         let mut choose = chooser(seed);
         let pes = 2 + choose(12) as u32;

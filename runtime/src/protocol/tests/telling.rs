@@ -1,4 +1,4 @@
-//! What one PE tells many.
+//! Messages from one PE to many.
 
 use super::world::{World, chooser, eight, pe, settings};
 use crate::protocol::message::{Bytes, Message};
@@ -24,7 +24,8 @@ fn machine(hosts: &[u32]) -> Topology {
     Topology::new(&places, &vec![1; places.len()]).expect("consistent")
 }
 
-/// Delivers all messages in any order. How many each PE sent, and how many went between hosts.
+/// Delivers all messages in any order. Returns the number that each PE sent, and the number that
+/// went between hosts.
 fn deliver_and_count(world: &mut World, seed: u64) -> (BTreeMap<Pe, u32>, usize) {
     let mut choose = chooser(seed);
     let (mut sent, mut far) = (BTreeMap::new(), 0);
@@ -38,7 +39,7 @@ fn deliver_and_count(world: &mut World, seed: u64) -> (BTreeMap<Pe, u32>, usize)
 
 proptest! {
     #[test]
-    fn all_that_live_hear_it_once(
+    fn all_living_pes_receive_it_once(
         hosts in prop::collection::vec(1..6_u32, 1..8),
         dead in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         teller: prop::sample::Index,
@@ -66,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn one_that_is_told_alone_tells_no_other() {
+fn a_message_to_one_pe_goes_to_no_other() {
     let mut world = World::new(eight(), &settings(), 1);
     world.tell(2, 5..6, news());
     let letter = world.deliver_only();
@@ -78,7 +79,7 @@ fn one_that_is_told_alone_tells_no_other() {
 }
 
 #[test]
-fn what_one_pe_tells_all_comes_in_order() {
+fn messages_to_all_arrive_in_order() {
     for seed in 0..20 {
         let mut world = World::new(eight(), &settings(), seed);
         let number = |n: u8| Bytes::from(vec![n]);
@@ -105,7 +106,7 @@ fn nothing_is_told_while_the_job_ends() {
 
 /// At some sizes of a job with 16 PEs a host.
 #[test]
-fn what_a_teller_sends_grows_with_the_logarithm() {
+fn the_messages_of_a_sender_grow_with_the_logarithm() {
     for (hosts, most) in [(4, 6), (16, 8), (63, 10), (6250, 17)] {
         let pes = hosts * 16;
         let topology = machine(&vec![16; hosts as usize]);

@@ -1,4 +1,4 @@
-//! Nodes, what stands for the rest of their PEs, and the messages between them.
+//! Nodes, stand-ins for the rest of their PEs, and the messages between them.
 
 use crate::protocol::message::Bytes;
 use crate::protocol::{
@@ -19,7 +19,7 @@ pub(super) struct Letter {
     pub(super) message: Message,
 }
 
-/// What stands for the rest of a PE.
+/// Stands for the rest of a PE.
 pub(super) struct Seat {
     me: Pe,
     radii: Radii,
@@ -35,7 +35,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// What was sent goes nowhere.
+    /// Messages from it are dropped.
     pub(super) fn forget_sent(&mut self) {
         self.sent.clear();
     }
@@ -70,7 +70,7 @@ impl Host for Seat {
     fn place(&mut self, parcel: Parcel) {
         self.placed.push(parcel);
     }
-    fn hear(&mut self, body: Bytes) {
+    fn deliver(&mut self, body: Bytes) {
         self.heard.push(body);
     }
     fn fill(&mut self, future: u64, outcome: Outcome) {
@@ -95,7 +95,7 @@ pub(super) struct World {
     /// In the order of sending.
     pub(super) flying: Vec<Letter>,
     pub(super) now: Duration,
-    /// Who said FAREWELL, in the order in which they did.
+    /// The PEs that sent FAREWELL, in the order of sending.
     pub(super) farewells: Vec<Pe>,
 }
 
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// Takes out of a PE's pool what one of its workers would run next.
+    /// Takes from a PE's pool the task that a worker would run next.
     pub(super) fn run_one(&mut self, at: u32) -> Option<Parcel> {
         self.seats[at as usize].pool.select_local()
     }
@@ -264,8 +264,8 @@ impl World {
         letter
     }
 
-    /// Delivers messages, chosen by `choose`, until none is on its way and all who can take leave
-    /// have done so.
+    /// Delivers messages, chosen by `choose`, until none is on its way and each PE that can take
+    /// leave has done so.
     pub(super) fn deliver_all(&mut self, mut choose: impl FnMut(usize) -> usize) {
         for _ in 0..100_000 {
             if self.flying.is_empty() {
@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    /// The one FISH on its way, taken out of it.
+    /// Removes and returns the only FISH on its way.
     pub(super) fn catch_fish(&mut self) -> (Pe, Fish) {
         let letter = self.flying.pop().expect("a FISH was sent");
         assert!(self.flying.is_empty(), "{:?}", self.flying);

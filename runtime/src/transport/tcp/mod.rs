@@ -81,7 +81,7 @@ pub fn new_job_key() -> Result<JobKey, LaneError> {
 /// The default limit on connections of each of the `lanes` of this process: the number of files
 /// that it may still open, less some for other purposes.
 pub fn connections_max(lanes: u64) -> usize {
-    let left = descriptors::left();
+    let left = descriptors::remaining();
     let for_lanes = left.saturating_sub(LEFT_TO_OTHERS_MIN.max(left / 4));
     usize::try_from(for_lanes / lanes.max(1)).unwrap_or(usize::MAX).max(CONNECTIONS_MIN)
 }

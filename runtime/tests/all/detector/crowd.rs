@@ -11,7 +11,7 @@ use ultramarine_topology::Pe;
 
 const CROWD: usize = 100;
 
-/// The dead that a PE hears of, until there are this many.
+/// Waits until a PE has heard of this number of deaths; returns the dead.
 fn dead(watcher: &Watcher, count: usize) -> Vec<Pe> {
     let mut dead = Vec::new();
     while dead.len() < count {

@@ -1,5 +1,5 @@
-//! Detectors that watch each other: in processes of their own where a kill matters, else with a PE
-//! that the test plays by hand.
+//! Detectors that watch each other: in separate processes where a kill matters, else with a PE that
+//! the test plays.
 //!
 //! Times are printed, never asserted, but for bounds that only a failure reaches.
 

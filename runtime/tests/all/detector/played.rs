@@ -77,7 +77,7 @@ impl Watcher {
     }
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -92,12 +92,12 @@ pub(crate) struct Call {
     session: Session,
     sent: u64,
     heard: u64,
-    /// All that this end said in the handshake.
+    /// The bytes that this end sent in the handshake.
     pub(crate) recorded: Vec<u8>,
 }
 
 impl Call {
-    /// Calls a detector.
+    /// Connects to a detector.
     pub(crate) fn dial(address: SocketAddr, key: JobKey, from: Pe, to: Pe) -> Call {
         let (handshake, hello) = Handshake::dial(key, Purpose::Detector, from, to).unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
@@ -105,7 +105,7 @@ impl Call {
         Call::finish(stream, handshake, hello.to_vec())
     }
 
-    /// Takes the call of a detector.
+    /// Accepts the connection of a detector.
     pub(crate) fn accept(listener: &TcpListener, key: JobKey, me: Pe, pes: u32) -> Call {
         let (stream, _) = listener.accept().unwrap();
         Call::finish(stream, Handshake::accept(key, Purpose::Detector, me, pes), Vec::new())
@@ -126,7 +126,7 @@ impl Call {
         }
     }
 
-    /// The next frame that would say this.
+    /// The next frame with this notice.
     pub(crate) fn frame(&mut self, notice: &Notice) -> Vec<u8> {
         let text = wire::encode(notice).unwrap();
         let mut frame = ((text.len() + SEAL_BYTES) as u32).to_le_bytes().to_vec();
@@ -141,7 +141,7 @@ impl Call {
         self.stream.write_all(&frame).unwrap();
     }
 
-    /// Reads on until something other than a heartbeat comes; `None` at the end.
+    /// Reads the next notice that is no heartbeat; `None` at the end.
     pub(crate) fn hear(&mut self) -> Option<Notice> {
         loop {
             let mut length = [0; 4];

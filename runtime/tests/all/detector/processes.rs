@@ -1,8 +1,8 @@
-//! Detectors in processes of their own, which are killed and stopped.
+//! Detectors in separate processes, which the tests kill and stop.
 //!
-//! This test program starts itself again for each PE, with an environment variable, for one test
-//! only. A PE says its address, hears who the others are, and then says its events, each behind
-//! the time.
+//! This test program starts itself once for each PE, with an environment variable, to run one test
+//! only. A PE prints its address, reads the addresses of the others, and then prints its events,
+//! each after the time.
 
 use super::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,7 +20,7 @@ use ultramarine_topology::{LevelKind, Pe, Place, Topology};
 /// Its value is the number of the PE that this process is.
 const VARIABLE: &str = "ULTRAMARINE_TEST_DETECTOR_PE";
 
-/// What a PE says begins with this; whatever else is on its standard output is not from it.
+/// A PE's lines begin with this. Other lines on its standard output are the test harness's.
 const MARK: &str = "detector: ";
 
 const SETTINGS: DetectorSettings = DetectorSettings {
@@ -30,10 +30,10 @@ const SETTINGS: DetectorSettings = DetectorSettings {
     root_after: Duration::from_secs(5),
 };
 
-/// What the PEs are told.
+/// The input of a PE: the hosts, the addresses and the key.
 type Bootstrap = (Vec<u32>, Vec<SocketAddr>, JobKey);
 
-/// One PE of the jobs below; as a test of its own it does nothing.
+/// One PE of the jobs below. Run as a test, it does nothing.
 #[test]
 fn pe_process() {
     let Ok(number) = std::env::var(VARIABLE) else { return };
@@ -61,7 +61,7 @@ fn pe_process() {
     let detector =
         Detector::start(me, topology, endpoint, addresses, key, SETTINGS, Box::new(report))
             .unwrap();
-    // Until it is told to say goodbye, or the test is no more.
+    // Until the test sends the word to say goodbye, or ends.
     if lines.next().is_some() {
         println!("{MARK}0 {:?}", detector.goodbye());
     }
@@ -91,7 +91,7 @@ fn unhex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// One process, and what it said that nobody has asked for yet.
+/// One process, and its lines that the test has not read yet.
 struct Process {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -128,7 +128,7 @@ impl Job {
         now
     }
 
-    /// How long after `killed` each of these PEs said that these are dead.
+    /// The time from `killed` until each of these PEs reported that these are dead.
     fn expect_dead(
         &self,
         killed: Duration,
@@ -195,7 +195,7 @@ impl Process {
     }
 
     fn tell(&mut self, text: &str) {
-        // One that is dead hears nothing.
+        // A dead PE reads nothing.
         let _ = writeln!(self.child.stdin.as_mut().unwrap(), "{text}");
     }
 
@@ -203,7 +203,7 @@ impl Process {
         self.lines.recv_timeout(PATIENCE).expect("the PE says something")
     }
 
-    /// The next event, and when it was.
+    /// The next event, and its time.
     fn event(&self) -> (Duration, String) {
         let line = self.line();
         let (time, event) = line.split_once(' ').unwrap();
@@ -214,7 +214,7 @@ impl Process {
         self.lines.try_recv().is_err()
     }
 
-    /// Whether it ends well, and soon enough.
+    /// Waits for the end of the process. Returns whether it succeeded.
     fn wait(&mut self) -> bool {
         let start = Instant::now();
         loop {
@@ -315,7 +315,7 @@ fn one_that_is_stopped_for_too_long_is_dead_and_learns_it() {
 #[test]
 fn stopped_together_they_do_not_blame_each_other() {
     let job = Job::start(&[0, 0, 1, 1]);
-    // As when a whole machine sleeps: longer than anybody's patience, but all at the same time.
+    // As when a whole machine sleeps: longer than the patience of any PE, but all at the same time.
     for pe in 0..4 {
         job.signal(pe, Signal::STOP);
     }

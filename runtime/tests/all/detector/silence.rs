@@ -1,4 +1,4 @@
-//! PEs that are there and say nothing, and PEs that go.
+//! PEs that live and send nothing, and PEs that leave.
 
 use super::played::{Call, Job, SETTINGS, until};
 use std::sync::atomic::Ordering::Relaxed;
@@ -73,7 +73,7 @@ fn a_broken_connection_of_one_that_lives_is_made_again() {
 }
 
 #[test]
-fn what_somebody_else_suspects_is_looked_at_and_not_believed() {
+fn the_suspicion_of_another_pe_makes_it_look_and_is_not_believed() {
     let job = Job::start(4, 0, SETTINGS);
     until(|| job.watchers.iter().all(|w| w.counters().heartbeats_received.load(Relaxed) > 0));
     for watcher in &job.watchers {
@@ -100,7 +100,7 @@ fn one_that_is_gone_and_suspected_is_dead_though_no_neighbour_of_the_suspicious(
 }
 
 #[test]
-fn who_says_that_the_root_or_another_is_lost_is_not_believed() {
+fn a_notice_that_the_root_or_another_is_lost_is_not_believed() {
     let job = Job::start(3, 1, SETTINGS);
     let three = Pe::new(3);
     let mut called = Call::accept(&job.played[0], job.key, three, 4);
@@ -128,7 +128,7 @@ fn of_two_that_insist_on_a_broken_path_one_leaves_and_no_other() {
         if let Ok(event) = job.watchers[0].events.recv_timeout(SETTINGS.heartbeat) {
             break event;
         }
-        assert!(begun.elapsed() < SETTINGS.dead_after * 10, "nobody decides");
+        assert!(begun.elapsed() < SETTINGS.dead_after * 10, "no decision comes");
     };
     // Of equals the greater number.
     assert_eq!(dead, FailureEvent::Dead(vec![three]));
@@ -164,7 +164,7 @@ fn a_goodbye_is_no_death() {
 }
 
 #[test]
-fn who_leaves_says_first_who_has_died() {
+fn a_pe_that_leaves_first_sends_the_list_of_the_dead() {
     let settings = DetectorSettings { dead_after: Duration::from_secs(100), ..SETTINGS };
     let mut job = Job::start(2, 2, settings);
     // In the ring 0 → 1 → 2 → 3 → 0.
@@ -184,7 +184,7 @@ fn who_leaves_says_first_who_has_died() {
 }
 
 #[test]
-fn who_is_gone_is_said_also_when_the_job_is_over() {
+fn deaths_are_announced_also_when_the_job_is_over() {
     let mut job = Job::start(2, 2, SETTINGS);
     let mut called = Call::accept(&job.played[0], job.key, TWO, 4);
     called.say(&Notice::Goodbye);
@@ -196,7 +196,7 @@ fn who_is_gone_is_said_also_when_the_job_is_over() {
 }
 
 #[test]
-fn what_is_dropped_looks_like_a_crash() {
+fn a_dropped_detector_looks_like_a_crash() {
     let mut job = Job::start(3, 0, SETTINGS);
     until(|| job.watchers[2].counters().heartbeats_received.load(Relaxed) > 0);
     drop(job.watchers.remove(1));

@@ -1,4 +1,4 @@
-//! What is not from a PE of the job has no effect but on the counters.
+//! Bytes that are not from a PE of the job change only the counters.
 
 use super::PATIENCE;
 use super::played::{Call, Job, SETTINGS, Watcher, until};
@@ -15,7 +15,7 @@ use ultramarine_topology::Pe;
 const ONE: Pe = Pe::new(1);
 const TWO: Pe = Pe::new(2);
 
-/// Calls the first detector and says this.
+/// Connects to the first detector and sends this.
 fn call(job: &Job, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(job.watchers[0].address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -37,7 +37,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
             .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
 }
 
-/// Nothing has been concluded, and the detectors still work.
+/// No PE was reported dead, and the detectors still work.
 fn all_is_well(mut job: Job) {
     assert!(job.watchers.iter().all(|watcher| watcher.is_quiet_for(Duration::ZERO)));
     drop(job.watchers.remove(1));

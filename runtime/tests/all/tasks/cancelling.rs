@@ -9,7 +9,7 @@ use ultramarine_runtime::executor::{AbortOnDrop, Context, Future};
 use ultramarine_testkit::eventually;
 use ultramarine_topology::{Distance, Pe};
 
-/// Takes note that a task was stopped.
+/// Counts a stopped task.
 struct Stopped(&'static AtomicU32);
 
 impl Drop for Stopped {
@@ -43,7 +43,7 @@ fn what_waits_is_never_started() {
                 Err(other) => panic!("{other}"),
             }
         }
-        // Behind what was sent to them before.
+        // This task arrives after everything that was sent there before.
         for pe in 0..4 {
             cx.spawn_at(Pe::new(pe), async |_, ()| {}, ()).await.expect("it does nothing");
         }
@@ -142,7 +142,7 @@ fn what_computes_can_ask() {
                     assert!(start.elapsed() < PATIENCE, "it is not told");
                     thread::yield_now();
                 }
-                // What is awaited after that it does not live to see.
+                // It is stopped at the next await.
                 let _stopped = OnDrop(|| ENDED.store(true, SeqCst));
                 std::future::pending::<()>().await;
             };
@@ -194,7 +194,7 @@ fn what_is_cancelled_where_it_waits_is_not_stolen_from_there() {
         }
         cx.sleep(Duration::from_millis(20)).await;
         Future::abort_all(&tasks);
-        // Behind the cancellation: PE 1 has heard of it.
+        // This task arrives after the cancellation.
         cx.tell(Pe::new(1), async |_, ()| OPEN[2].store(true, SeqCst), ()).expect("it goes");
         cx.sleep(Duration::from_millis(100)).await;
         OPEN.iter().for_each(|pe| pe.store(true, SeqCst));
@@ -209,7 +209,7 @@ fn what_is_cancelled_where_it_waits_is_not_stolen_from_there() {
 }
 
 #[test]
-fn dropping_cancels_if_it_is_to() {
+fn dropping_a_future_cancels_its_task_if_it_is_set_to() {
     static STOPPED: AtomicU32 = AtomicU32::new(0);
     among(2, 1, async |cx: Context| {
         for pe in [0, 1] {

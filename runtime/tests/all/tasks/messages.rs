@@ -15,7 +15,7 @@ async fn note(cx: Context, (key, from, values): (Key, Pe, Vec<u64>)) {
     cx.shared(key, Heard::default).lock().expect("no panic").push((from, values));
 }
 
-/// What a PE has heard, once it has heard `count` messages.
+/// The messages that a PE has received, once there are `count`.
 async fn heard(cx: &Context, pe: Pe, key: Key, count: usize) -> Vec<(Pe, Vec<u64>)> {
     let look = async |cx: Context, (key, count): (Key, usize)| {
         let heard = cx.shared(key, Heard::default);
@@ -69,7 +69,7 @@ fn all_hear_what_one_tells_all() {
     });
 }
 
-/// The next is begun as soon as the one before waits for something, and only then.
+/// The next message begins as soon as the one before waits for something, and not earlier.
 #[test]
 fn messages_of_a_pe_do_not_run_side_by_side() {
     static INSIDE: AtomicU32 = AtomicU32::new(0);
@@ -88,7 +88,7 @@ fn messages_of_a_pe_do_not_run_side_by_side() {
 }
 
 #[test]
-fn what_cannot_be_told_is_an_error() {
+fn a_message_that_cannot_be_sent_is_an_error() {
     among(2, 1, async |cx| {
         let ignore = async |_: Context, _: Vec<u8>| {};
         let (pe, pes) = (Pe::new(2), 2);
@@ -155,7 +155,7 @@ fn a_mailbox_keeps_the_order_of_each_sender() {
 }
 
 #[test]
-fn who_waits_at_a_mailbox_that_is_forgotten_hears_of_it() {
+fn a_receiver_learns_that_its_mailbox_is_forgotten() {
     among(2, 2, async |cx: Context| {
         let key = cx.new_key();
         let wait = async |cx: Context, (key, is_named): (Key, bool)| {
@@ -180,7 +180,7 @@ fn who_waits_at_a_mailbox_that_is_forgotten_hears_of_it() {
 }
 
 #[test]
-fn what_is_shared_is_made_once() {
+fn a_shared_value_is_made_once() {
     static MADE: AtomicU32 = AtomicU32::new(0);
     const A_WHILE: Duration = Duration::from_millis(20);
     async fn ask(cx: Context, (sync, later): (Key, Key)) -> (u32, u32) {

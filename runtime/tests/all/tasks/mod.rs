@@ -1,7 +1,5 @@
-//! What a few PEs, which are threads of this process, do with their tasks: with those that are
-//! forked, with those that wait inside rayon, with those that have lost their supervisor, and with
-//! large arguments and results; what they tell each other, which of them are supervised, and what
-//! does not wait for a free worker.
+//! Jobs whose PEs are threads of this process: forks, tasks that wait inside rayon, orphans, large
+//! arguments and results, messages, supervision, and what does not wait for a free worker.
 
 mod cancelling;
 mod forks;
@@ -17,7 +15,7 @@ mod values;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use ultramarine_runtime::executor::{Context, DetectorSetup, Exchanged, Job, lead, serve};
+use ultramarine_runtime::executor::{BootstrapTraffic, Context, DetectorSetup, Job, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::memory;
 use ultramarine_testkit::within;
@@ -38,7 +36,8 @@ fn jobs(
         let mut settings = Settings::for_threads(threads);
         // A PE that waits for others that do not answer fails the test.
         settings.shutdown_grace = PATIENCE * 4;
-        let (lane, topology, bootstrap) = (Box::new(lane), topology.clone(), Exchanged::default());
+        let (lane, topology, bootstrap) =
+            (Box::new(lane), topology.clone(), BootstrapTraffic::default());
         Job { me, topology, lane, settings, detector: detector(me), bootstrap }
     };
     memory::network(pes).into_iter().zip(0..).map(job).collect()

@@ -1,4 +1,4 @@
-//! Tasks whose supervisor has died: they and what they have spawned end.
+//! Tasks whose supervisor has died end, and with them the tasks that they spawned.
 
 use super::{PATIENCE, jobs, run_root};
 use futures_util::StreamExt;
@@ -25,7 +25,7 @@ impl FailureDetector for Silent {
     fn goodbye(self: Box<Self>) {}
 }
 
-/// Runs `main` on the root of three PEs. It gets what tells the others that PE 1 is dead.
+/// Runs `main` on the root of three PEs. Its argument tells the others that PE 1 is dead.
 pub(crate) fn among_three<T>(
     main: impl FnOnce(Context, Box<dyn Fn() + Send + Sync>) -> T + Send + 'static,
 ) where
@@ -56,7 +56,7 @@ pub(crate) fn among_three<T>(
     run_root(root, move |cx| main(cx, Box::new(mark_dead)));
 }
 
-/// Has PE 1 spawn a task on PE 2, and buries PE 1 when `has_begun` says so.
+/// PE 1 spawns a task on PE 2, and is declared dead once `has_begun` returns true.
 async fn orphan<F, T>(
     cx: &Context,
     mark_dead: &(dyn Fn() + Send + Sync),
@@ -78,7 +78,7 @@ async fn orphan<F, T>(
 /// Waits until the living have counted this many orphans.
 async fn are_counted(cx: &Context, orphans: u64) {
     let start = Instant::now();
-    while cx.statistics().await.expect("nobody else dies").orphans < orphans {
+    while cx.statistics().await.expect("no other PE dies").orphans < orphans {
         assert!(start.elapsed() < PATIENCE, "there are fewer orphans");
         cx.sleep(TICK).await;
     }
@@ -101,7 +101,7 @@ fn an_orphan_is_stopped_where_it_awaits() {
 }
 
 #[test]
-fn what_only_an_orphan_waits_for_ends_with_it() {
+fn a_task_that_only_an_orphan_waits_for_ends_with_it() {
     static TICKS: AtomicU32 = AtomicU32::new(0);
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static IS_OPEN: AtomicBool = AtomicBool::new(false);
@@ -140,7 +140,7 @@ fn what_only_an_orphan_waits_for_ends_with_it() {
 }
 
 #[test]
-fn what_an_orphan_spawns_is_put_off_until_somebody_asks() {
+fn what_an_orphan_spawns_is_deferred_until_a_task_awaits_it() {
     static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -162,7 +162,7 @@ fn what_an_orphan_spawns_is_put_off_until_somebody_asks() {
         eventually("the orphan has ended", || IS_DONE.load(SeqCst));
         cx.sleep(TICK * 50).await;
         assert_eq!(STARTED.load(SeqCst), 0);
-        // One that is no orphan may have got at what the orphan spawned.
+        // A task that is no orphan may share the future of a task that the orphan spawned.
         let ask = async |_: Context, ()| {
             let kept = KEPT.lock().unwrap().take();
             kept.expect("the orphan has left it").await
@@ -172,7 +172,7 @@ fn what_an_orphan_spawns_is_put_off_until_somebody_asks() {
 }
 
 #[test]
-fn what_others_wait_for_goes_on() {
+fn a_task_that_others_wait_for_goes_on() {
     static IS_SPAWNED: AtomicBool = AtomicBool::new(false);
     static IS_OPEN: AtomicBool = AtomicBool::new(false);
     static DONE: AtomicU32 = AtomicU32::new(0);
@@ -201,7 +201,7 @@ fn what_others_wait_for_goes_on() {
 }
 
 #[test]
-fn who_waits_for_one_that_dies_hears_of_it() {
+fn a_receiver_learns_that_its_sender_has_died() {
     among_three(async |cx, mark_dead| {
         let mut deaths = cx.deaths();
         let key = cx.new_key();
@@ -215,7 +215,7 @@ fn who_waits_for_one_that_dies_hears_of_it() {
         assert_eq!(mail.receive_any().await, Err(TaskError::Died { pe: SUPERVISOR }));
         cx.mailbox(key).send(cx.pe(), 8_u32).expect("it goes");
         assert_eq!(mail.receive_any().await, Ok((cx.pe(), 8)), "a death is said once");
-        // Those who come later hear of it, too.
+        // A later receiver learns of it, too.
         assert_eq!(cx.deaths().next().await, Some(SUPERVISOR));
         let late = cx.mailbox::<u32>(cx.new_key());
         assert_eq!(late.receive(SUPERVISOR).await, Err(TaskError::Died { pe: SUPERVISOR }));

@@ -14,7 +14,7 @@ use ultramarine_topology::{Distance, Pe};
 
 const OTHER: Pe = Pe::new(1);
 
-/// Something long, behind which stands what takes a while.
+/// A long value, and after it one that takes a while to encode.
 #[derive(Serialize, Deserialize)]
 struct Long<T> {
     octets: (Vec<u8>, u8),
@@ -139,7 +139,7 @@ impl Serialize for Watched {
 
 /// The task may hold a lock that such code needs.
 #[test]
-fn who_places_tasks_runs_no_code_of_others() {
+fn a_thread_that_places_tasks_runs_no_code_of_others() {
     const TASKS: usize = 100_000;
     with_another(1, async |cx| {
         // While there is nothing to steal the other PE asks for it again and again.

@@ -8,7 +8,7 @@ use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::{Context, Shared};
 use ultramarine_topology::{Distance, Pe};
 
-/// Waits until the main task sets `release`, and blocks its worker meanwhile. Whether it was set.
+/// Blocks its worker until the main task sets `release`. Returns whether it was set in time.
 fn block_until(release: &AtomicBool) -> bool {
     let start = Instant::now();
     while !release.load(SeqCst) && start.elapsed() < PATIENCE {
@@ -17,8 +17,7 @@ fn block_until(release: &AtomicBool) -> bool {
     release.load(SeqCst)
 }
 
-/// Has the only worker of the root do a task that ends only after the main task has got through
-/// `wait`.
+/// The root's only worker runs a task that ends only after the main task has finished `wait`.
 fn while_the_worker_is_busy<T>(
     pes: u32,
     release: &'static AtomicBool,

@@ -1,4 +1,4 @@
-//! What all PEs have counted, though one of them dies.
+//! The statistics of all PEs, when one of them dies.
 
 use super::orphans::{SUPERVISOR as MIDDLE, WORKER as LAST, among_three};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};

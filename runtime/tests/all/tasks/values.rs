@@ -12,7 +12,7 @@ use ultramarine_topology::{Distance, Pe};
 
 const PES: u32 = 4;
 
-/// How often a value was decoded, and how many there are.
+/// The number of times that a value was decoded, and the number of living values.
 struct Count {
     decoded: AtomicU32,
     alive: AtomicU32,
@@ -119,7 +119,7 @@ fn a_handle_travels_only_with_a_task() {
         assert!(matches!(told, Err(TaskError::Codec { .. })), "{told:?}");
         let read = async |_, table: Shared<u64>| *table;
         assert_eq!(cx.spawn_at(Pe::new(1), read, table.clone()).await, Ok(7));
-        assert!(ultramarine_runtime::wire::encode(&table).is_err(), "nobody would keep it");
+        assert!(ultramarine_runtime::wire::encode(&table).is_err(), "no task would keep it alive");
     });
 }
 

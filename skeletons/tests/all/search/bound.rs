@@ -1,4 +1,4 @@
-//! Branch and bound: the best node, who hears of it, and what is left behind.
+//! Branch and bound: the best node, the PEs that learn of it, and the values that are left.
 
 use super::{SPLITTINGS, visited};
 use crate::common::{here, hierarchies, job};
@@ -110,9 +110,9 @@ impl Bounded for Row {
 }
 
 #[test]
-fn what_one_pe_finds_the_others_need_not_beat() {
+fn a_solution_of_one_pe_bounds_the_others() {
     job(racks(&[1, 1], 1), async |cx| {
-        // PE 0 would go on for ever if it did not hear of what PE 1 finds.
+        // PE 0 would go on for ever if it did not learn of PE 1's solution.
         let found = par_maximise(&cx, Splitting::StealDriven, Row, 0).await?;
         assert_eq!(found.map(|(value, _)| value), Some(5));
         Ok(())
@@ -170,7 +170,7 @@ impl Bounded for Paths {
 }
 
 #[test]
-fn who_joins_late_hears_of_what_was_found_before() {
+fn a_pe_that_joins_late_learns_of_earlier_solutions() {
     job(racks(&[1, 1], 1), async |cx| {
         for _ in 0..100 {
             let found = par_maximise(&cx, Splitting::Depth(1), Paths, 0).await?;
@@ -183,7 +183,7 @@ fn who_joins_late_hears_of_what_was_found_before() {
     });
 }
 
-/// How many values PEs still share when all have been told to forget them.
+/// The number of values that PEs still share when all have been told to forget them.
 async fn left(cx: &Context) -> Result<usize, TaskError> {
     let mut left = 0;
     // Words to forget may be on their way.

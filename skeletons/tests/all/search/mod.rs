@@ -1,10 +1,10 @@
-//! Tree searches in whole jobs of threads: what a plain search finds, however the work is split.
+//! Tree searches in whole jobs of threads: for every splitting the results of a plain search.
 //!
 //! | file | what |
 //! |---|---|
 //! | `main` | every node is visited once |
-//! | `splitting` | how many tasks there are, and who takes part |
-//! | `bound` | the best node, who hears of it, and what is left behind |
+//! | `splitting` | the number of tasks, and the PEs that take part |
+//! | `bound` | the best node, the PEs that learn of it, and the values that are left |
 
 mod bound;
 mod splitting;

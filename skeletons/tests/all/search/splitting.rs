@@ -1,4 +1,4 @@
-//! How many tasks each kind of splitting makes, and who takes part.
+//! The number of tasks that each kind of splitting makes, and the PEs that take part.
 
 use super::{Grown, Shape, Shoot, add, look, visited};
 use crate::common::{here, job, stands_still};
@@ -22,7 +22,7 @@ impl Tree for Wide {
     }
 }
 
-/// How many tasks a search has made on a PE that is alone, and what it found.
+/// The number of tasks that a search makes on a single PE, and its result.
 async fn tasks_of<T: Tree, R: ultramarine::Portable + Default>(
     cx: &Context,
     splitting: Splitting,

@@ -1,5 +1,5 @@
 //! Whole jobs: PEs crash, suspect each other rightly and wrongly, and their messages are lost,
-//! doubled and delivered in any order. Then the storm is over, and all must agree.
+//! doubled and delivered in any order. Then the faults end, and all PEs must agree.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A message in flight, whichever this picks, arrives; perhaps a copy stays in flight.
+    /// A message in flight arrives; `which` chooses it. With `keeps` a copy stays in flight.
     Deliver { which: usize, keeps: bool },
     /// A message in flight is lost.
     Lose(usize),
@@ -45,9 +45,9 @@ struct Job {
     machines: Vec<Membership>,
     clocks: Vec<Duration>,
     crashed: BTreeSet<Pe>,
-    /// From, to, what.
+    /// The sender, the receiver and the notice.
     in_flight: Vec<(Pe, Pe, Notice)>,
-    /// Who is to look at whom.
+    /// The PE that is to look at another, and that other PE.
     looks: BTreeSet<(Pe, Pe)>,
 }
 
@@ -145,7 +145,7 @@ impl Job {
             }
             Step::Forsake { by, whom } => {
                 let (by, whom) = (pe(by % size), pe(whom % size));
-                // The root does not crash, so nobody loses it.
+                // The root does not crash, so no PE loses it.
                 if whom != Pe::ROOT || root_may_crash {
                     let now = self.clocks[by.index()];
                     self.with(by, |machine, out| machine.lose(now, whom, out));
@@ -175,13 +175,13 @@ impl Job {
         }
     }
 
-    /// Whether a PE is not there: one that has left or is expelled has closed its port.
+    /// Whether a PE is gone: a PE that has left or is expelled has closed its port.
     fn is_gone(&self, whom: Pe) -> bool {
         self.crashed.contains(&whom)
             || self.machines[whom.index()].status() != MembershipStatus::Member
     }
 
-    /// A PE looks at another: it is there, or lost.
+    /// A PE looks at another, and reaches or loses it.
     fn see(&mut self, by: Pe, whom: Pe) {
         let (now, is_gone) = (self.clocks[by.index()], self.is_gone(whom));
         self.with(
@@ -192,8 +192,8 @@ impl Job {
         );
     }
 
-    /// What the detectors do as time goes on: each PE watches the next in the ring that it sees,
-    /// hears from it or loses it, looks where it is told to, and repeats what has no answer.
+    /// Does the detectors' work for a while. Each PE watches the next in the ring that it sees, and
+    /// hears from it or loses it. It looks where it is told to, and repeats its accusations.
     fn calm(&mut self) {
         let size = self.machines.len();
         for _ in 0..2 * size + 2 {
@@ -238,7 +238,7 @@ proptest! {
         job.calm();
         let list = job.machines[0].dead().to_vec();
         for gone in &job.crashed {
-            prop_assert!(list.contains(gone), "{gone} crashed and nobody noticed");
+            prop_assert!(list.contains(gone), "{gone} crashed, and no PE noticed");
         }
         for machine in job.survivors() {
             let is_expelled = list.contains(&machine.me);
@@ -250,7 +250,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_stays_without_the_root(size in 2..9_u32, steps in steps()) {
+    fn no_pe_stays_without_the_root(size in 2..9_u32, steps in steps()) {
         let mut job = Job::new(size);
         steps.into_iter().for_each(|step| job.step(step, true));
         job.crashed.insert(Pe::ROOT);
@@ -261,13 +261,13 @@ proptest! {
     }
 
     #[test]
-    fn the_trees_alone_tell_everybody(
+    fn the_trees_alone_tell_every_pe(
         size in 2..9_u32,
         order in prop::collection::vec(any::<usize>(), 60),
         heralds in prop::collection::btree_set(1..9_u32, 1..4),
     ) {
-        // Nothing is lost and nobody dies: whatever the order, the news reaches all, without
-        // heartbeats.
+        // No message is lost and no PE dies: the news reaches all PEs without heartbeats, in any
+        // order of delivery.
         let mut job = Job::new(size);
         job.with(Pe::ROOT, |root, out| root.lose(ZERO, pe(size - 1), out));
         order.iter().for_each(|which| job.deliver(*which, false));

@@ -1,4 +1,4 @@
-//! First by hand, then whole jobs with random faults.
+//! Single PEs by hand; whole jobs with random faults are in `faults`.
 
 mod faults;
 
@@ -35,7 +35,7 @@ fn orphaned(herald: u32) -> Notice {
     Notice::Orphaned { herald: pe(herald) }
 }
 
-/// One PE, and what it sends.
+/// One PE. Each method returns what the PE sends.
 struct Played(Membership);
 
 type Sent = Vec<(u32, Notice)>;
@@ -45,7 +45,7 @@ impl Played {
         Played(Membership::new(pe(me), pes, PATIENCE))
     }
 
-    /// One that knows of these dead.
+    /// A PE that knows that these are dead.
     fn knowing(me: u32, pes: u32, dead: &[u32]) -> Self {
         let mut played = Played::new(me, pes);
         if me == 0 {
@@ -93,7 +93,7 @@ impl Played {
         self.0.status()
     }
 
-    /// Nothing that it hears from `from` changes it or makes it speak.
+    /// Checks that this notice from `from` changes nothing and has no answer.
     fn ignores(&mut self, from: u32, notice: &Notice) {
         let before = self.0.clone();
         assert_eq!(self.hear(from, notice.clone()), [], "{notice:?}");
@@ -102,7 +102,7 @@ impl Played {
 }
 
 #[test]
-fn an_accusation_makes_the_root_look_and_what_it_loses_goes_down_the_tree() {
+fn an_accusation_makes_the_root_look_and_a_loss_goes_down_the_tree() {
     let mut root = Played::new(0, 8);
     // The witness is the next in the row that is not a party.
     let to_witness = [(4, look(6)), (4, look(3))];
@@ -116,12 +116,12 @@ fn an_accusation_makes_the_root_look_and_what_it_loses_goes_down_the_tree() {
     assert_eq!(one.hear(0, bulletin(&[3])), [4, 5].map(|to| (to, bulletin(&[3]))));
     assert_eq!(one.hear(2, bulletin(&[3])), [], "nothing new");
     assert_eq!(one.dead(), [3]);
-    // The root loses one that nobody has accused. The row is 0 1 4 5 6 7.
+    // The root loses a PE that no other PE has accused. The row is 0 1 4 5 6 7.
     assert_eq!(root.lose(2), [1, 2, 4].map(|to| (to, bulletin(&[3, 2]))));
 }
 
 #[test]
-fn one_word_convicts_nobody() {
+fn no_accusation_alone_makes_a_pe_dead() {
     let mut root = Played::new(0, 6);
     for accuser in 1..5 {
         root.hear(accuser, insist(5));
@@ -144,7 +144,7 @@ fn one_end_of_a_broken_path_leaves() {
 }
 
 #[test]
-fn of_two_the_one_leaves_that_has_lost_more() {
+fn of_two_pes_the_one_that_has_lost_more_leaves() {
     let mut root = Played::new(0, 6);
     root.hear(2, accuse(5));
     root.hear(2, insist(4));
@@ -160,7 +160,7 @@ fn of_two_the_one_leaves_that_has_lost_more() {
 }
 
 #[test]
-fn a_case_that_is_not_repeated_is_forgotten() {
+fn an_accusation_that_is_not_repeated_is_forgotten() {
     let mut root = Played::new(0, 6);
     root.hear(2, insist(4));
     root.reach(4);
@@ -198,7 +198,7 @@ fn senseless_accusations_have_no_effect() {
     }
     Played::new(1, 4).ignores(2, &accuse(3));
     assert_eq!(Played::new(1, 4).suspect(ZERO, 1), [], "oneself");
-    assert_eq!(Played::new(1, 4).suspect(ZERO, 4), [], "nobody");
+    assert_eq!(Played::new(1, 4).suspect(ZERO, 4), [], "no such PE");
     assert_eq!(Played::knowing(1, 4, &[2]).suspect(ZERO, 2), [], "known already");
 }
 
@@ -240,7 +240,7 @@ fn the_dead_get_nothing_but_the_list() {
 }
 
 #[test]
-fn a_pe_in_the_list_leaves_without_a_word() {
+fn a_pe_in_the_list_leaves_without_a_message() {
     let mut four = Played::new(4, 6);
     four.suspect(ZERO, 2);
     assert_eq!(four.hear(0, bulletin(&[4])), []);
@@ -273,7 +273,7 @@ fn an_accusation_is_repeated_until_a_bulletin_names_the_accused_or_contact_is_ba
 }
 
 #[test]
-fn who_hears_of_a_lost_root_looks_and_leaves_only_for_what_it_sees() {
+fn a_pe_that_hears_of_a_lost_root_looks_and_leaves_only_if_it_loses_it() {
     let mut four = Played::knowing(4, 7, &[2]);
     // The row from the herald on is 4 5 6 1 3.
     assert_eq!(four.suspect(ZERO, 0), [(5, orphaned(4)), (6, orphaned(4))]);
@@ -282,10 +282,10 @@ fn who_hears_of_a_lost_root_looks_and_leaves_only_for_what_it_sees() {
     assert_eq!(five.hear(4, orphaned(4)), [(1, orphaned(4)), (3, orphaned(4)), (5, look(0))]);
     assert_eq!(five.status(), MembershipStatus::Member);
     assert_eq!(five.hear(4, orphaned(4)), [(5, look(0))], "passed on already");
-    // It reaches the root, and forgets it; the next herald is heard again.
+    // It reaches the root and forgets the herald; the next herald makes it look again.
     five.reach(0);
     assert_eq!(five.hear(6, orphaned(6)).last(), Some(&(5, look(0))));
-    // It does not: it leaves, and passes on what smaller heralds say.
+    // It loses the root: it leaves, and passes on the notices of smaller heralds.
     assert_eq!(five.lose(0), [(6, orphaned(5)), (1, orphaned(5))]);
     assert_eq!(five.status(), MembershipStatus::RootLost);
     five.ignores(4, &orphaned(6));
@@ -314,7 +314,7 @@ fn a_root_judges_though_others_leave() {
 }
 
 #[test]
-fn a_goodbye_ends_it_all() {
+fn after_a_goodbye_nothing_is_sent() {
     let mut one = Played::new(1, 5);
     one.suspect(ZERO, 3);
     assert_eq!(one.hear(2, Notice::Goodbye), []);

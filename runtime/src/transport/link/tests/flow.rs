@@ -1,4 +1,4 @@
-//! How much is in flight, and what buffers keep.
+//! Limits on the bytes in flight and on the buffers.
 
 use super::*;
 use crate::transport::link::buffers::POOL_BYTES_MAX;
@@ -7,7 +7,7 @@ const FRAME_BYTES_MAX: usize = 1000;
 const FRAME_BYTES: usize = FRAME_BYTES_MAX - HEADER_BYTES;
 const SENDERS: u32 = 1000;
 
-/// A root and its senders, who have a message of this many bytes each for it.
+/// A root and its senders, each with a message of this many bytes for it.
 fn incast(message_bytes: usize, settings: PortSettings) -> (Port, Vec<Port>, BadLane) {
     let lanes = bad_network(SENDERS + 1, FRAME_BYTES_MAX, Faults::default(), 1);
     let network = lanes[0].clone();
@@ -20,7 +20,7 @@ fn incast(message_bytes: usize, settings: PortSettings) -> (Port, Vec<Port>, Bad
     (root, senders, network)
 }
 
-/// Polls those that send once, and the root as often as it takes to empty its inbox.
+/// Polls each sender once, and the root until its inbox is empty.
 fn step(root: &mut Port, senders: &mut [Port], ms: u32, deliver: &mut Deliver<'_>) {
     for sender in senders {
         sender.poll(MS * ms, &mut |_, _, _| {}).unwrap();

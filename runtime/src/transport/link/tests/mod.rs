@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How often, in percent, a bad lane does what.
+/// The faults of a lane, each with its probability in percent.
 #[derive(Clone, Copy, Default, Debug)]
 struct Faults {
     lose: u64,
@@ -46,7 +46,7 @@ fn bad_network(pes: u32, frame_bytes_max: usize, faults: Faults, seed: u64) -> V
 }
 
 impl BadLane {
-    /// A number below 100 or whatever else; the generator is `SplitMix64`.
+    /// A random number below this; the generator is `SplitMix64`.
     fn random(&mut self, below: u64) -> u64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -131,11 +131,11 @@ fn nothing(_: Pe, _: &[u8], _: Option<Array>) {
     panic!("nothing may be delivered");
 }
 
-/// From whom, to whom, and how many bytes.
+/// The sender, the receiver, and the number of bytes.
 type Sent = (u32, u32, usize);
 
-/// Sends all messages, some in each round, and polls everybody until all is quiet; at each round
-/// named in `switches`, that PE goes over to the second network.
+/// Sends all messages, some in each round, and polls all ports until all are idle. At each round
+/// named in `switches`, that PE changes to the second network.
 fn run(
     networks: [Vec<BadLane>; 2],
     settings: PortSettings,
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-/// Two ports above a lane without faults of its own.
+/// Two ports above a lane without faults.
 fn two(settings: PortSettings) -> ([Port; 2], BadLane) {
     let lanes = bad_network(2, 1000, Faults::default(), 1);
     let spare = lanes[0].clone();

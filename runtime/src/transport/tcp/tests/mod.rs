@@ -38,7 +38,7 @@ fn boxed(lanes: [TcpLane; 2]) -> [Box<dyn Lane>; 2] {
     lanes.map(|lane| Box::new(lane) as Box<dyn Lane>)
 }
 
-/// Polls until the lane has counted this many.
+/// Polls until this counter of the lane is `count`.
 fn poll_until_counted(lane: &mut TcpLane, counter: fn(&TcpCounters) -> &AtomicU64, count: u64) {
     until(|| {
         lane.poll(&mut |_, _| panic!("nothing may be delivered")).unwrap();
@@ -46,7 +46,7 @@ fn poll_until_counted(lane: &mut TcpLane, counter: fn(&TcpCounters) -> &AtomicU6
     });
 }
 
-/// Calls and says `bytes`; the returned connection is closed when it is dropped.
+/// Connects and sends `bytes`; the returned connection is closed when it is dropped.
 fn call(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -54,7 +54,7 @@ fn call(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Calls the lane as this PE would, and says `bytes` behind the proof.
+/// Connects to the lane as this PE would, and sends `bytes` after the proof.
 fn join(lane: &mut TcpLane, address: SocketAddr, key: JobKey, from: Pe, bytes: &[u8]) -> TcpStream {
     let (mut handshake, hello) = Handshake::dial(key, Purpose::Lane, from, Pe::ROOT).unwrap();
     let mut stream = call(address, &hello);
@@ -125,7 +125,7 @@ fn a_call_before_the_sleep_ends_it_and_is_not_taken_by_a_poll() {
 }
 
 #[test]
-fn a_lane_that_nobody_reads_refuses_and_then_goes_on() {
+fn a_lane_whose_peer_does_not_read_refuses_and_then_goes_on() {
     let ([mut sender, mut receiver], _) = network(key());
     let frame = vec![5; FRAME_BYTES_MAX];
     let mut sent = 0;
@@ -192,7 +192,7 @@ fn strangers_have_no_effect() {
 }
 
 #[test]
-fn callers_without_the_key_are_forgers() {
+fn callers_without_the_key_are_counted_as_forgers() {
     let key = key();
     let ([mut lane, mut other], addresses) = network(key);
     let (mut handshake, hello) = Handshake::dial(key, Purpose::Lane, Pe::new(1), Pe::ROOT).unwrap();
@@ -201,7 +201,7 @@ fn callers_without_the_key_are_forgers() {
     let challenge = hear_challenge(&mut lane, &mut stream);
     handshake.read(&mut &challenge[..], &mut proof).unwrap();
     stream.write_all(&proof).unwrap();
-    // Who has recorded all this says it again, with a frame behind.
+    // A replay of all this, with a frame after it.
     proof.extend([1, 0, 0, 0, 7]);
     let mut replay = call(addresses[0], &hello);
     hear_challenge(&mut lane, &mut replay);
@@ -212,7 +212,7 @@ fn callers_without_the_key_are_forgers() {
 }
 
 #[test]
-fn a_called_one_without_the_key_gets_no_frame() {
+fn a_listener_without_the_key_gets_no_frame() {
     let ([mut lane, gone], addresses) = network(key());
     drop(gone);
     let taker = std::net::TcpListener::bind(addresses[1]).unwrap();
@@ -220,7 +220,7 @@ fn a_called_one_without_the_key_gets_no_frame() {
     let mut taken = None;
     until(|| {
         lane.send(Pe::new(1), &mut b"frame".to_vec()).unwrap();
-        lane.poll(&mut |_, _| panic!("nobody is there")).unwrap();
+        lane.poll(&mut |_, _| panic!("no frame can arrive")).unwrap();
         taken = taker.accept().ok();
         taken.is_some()
     });
@@ -303,7 +303,7 @@ fn a_pe_that_does_not_listen_is_dialled_again() {
     drop(gone);
     until(|| {
         lane.send(Pe::new(1), &mut b"frame".to_vec()).unwrap();
-        lane.poll(&mut |_, _| panic!("nobody is there")).unwrap();
+        lane.poll(&mut |_, _| panic!("no frame can arrive")).unwrap();
         lane.counters().redials.load(Ordering::Relaxed) >= 2
     });
     assert!(lane.counters().broken.load(Ordering::Relaxed) >= 2);

@@ -1,8 +1,8 @@
-//! One connection for each pair, and no more than there is room for.
+//! One connection for each pair of PEs, and no more than the limit.
 
 use super::*;
 
-/// How many connections the lanes have, and have had, with each other.
+/// The number of connections that the lanes have, and have had, with each other.
 fn connections(lanes: &[TcpLane]) -> (Vec<usize>, u64, u64) {
     let sum = |counter: fn(&TcpCounters) -> &AtomicU64| {
         lanes.iter().map(|lane| counter(&lane.counters()).load(Ordering::Relaxed)).sum()
@@ -24,7 +24,7 @@ fn a_pair_shares_one_connection() {
 
 /// Frames numbered from 0 on, between all PEs of a network.
 struct Traffic {
-    /// How many frames have been sent, and received, from one to the other.
+    /// The number of frames sent, and received, from one PE to the other.
     sent: Vec<Vec<u64>>,
     received: Vec<Vec<u64>>,
 }
@@ -34,7 +34,7 @@ impl Traffic {
         Traffic { sent: vec![vec![0; pes]; pes], received: vec![vec![0; pes]; pes] }
     }
 
-    /// Hands over the next frame, if the lane takes it.
+    /// Sends the next frame, if the lane takes it.
     fn send(&mut self, lane: &mut TcpLane, from: usize, to: usize) -> bool {
         let number = &mut self.sent[from][to];
         let is_taken = lane.send(Pe::new(to as u32), &mut number.to_le_bytes().to_vec()).unwrap();
@@ -42,7 +42,7 @@ impl Traffic {
         is_taken
     }
 
-    /// Takes what has come. None may be missing, and none come twice.
+    /// Takes the frames that have arrived. None may be missing or arrive twice.
     fn poll(&mut self, lane: &mut TcpLane, me: usize) {
         lane.poll(&mut |from, frame| {
             let number = &mut self.received[from.index()][me];
@@ -59,7 +59,7 @@ impl Traffic {
 
 #[test]
 fn two_that_dial_each_other_at_once_keep_one_connection_and_every_frame() {
-    // How often each is polled before the other is decides who knows what when.
+    // The number of polls of one before the other decides the order of events.
     for polls in (0..6).flat_map(|one| (0..6).map(move |other| [one, other])) {
         let (mut lanes, _) = network::<2>(key());
         let mut traffic = Traffic::new(2);

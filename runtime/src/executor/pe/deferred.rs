@@ -12,20 +12,20 @@ use std::task::{Poll, Waker};
 
 /// A task that an orphan has spawned. It waits until its result is asked for. The orphan is stopped
 /// when it does that; but it may share the future with tasks that are no orphans.
-pub(crate) struct PutOff<A, R> {
+pub(crate) struct Deferred<A, R> {
     pe: Arc<Processor>,
     destination: Destination,
     task: Arc<dyn TakeBack<Processor, A, R>>,
     is_enqueued: AtomicBool,
 }
 
-impl<A: 'static, R: 'static> PutOff<A, R> {
+impl<A: 'static, R: 'static> Deferred<A, R> {
     pub(crate) fn new(
         pe: &Arc<Processor>,
         destination: Destination,
         task: Arc<dyn TakeBack<Processor, A, R>>,
     ) -> Self {
-        PutOff { pe: pe.clone(), destination, task, is_enqueued: AtomicBool::new(false) }
+        Deferred { pe: pe.clone(), destination, task, is_enqueued: AtomicBool::new(false) }
     }
 
     fn enqueue_once(&self) -> &dyn TakeBack<Processor, A, R> {
@@ -38,7 +38,7 @@ impl<A: 'static, R: 'static> PutOff<A, R> {
     }
 }
 
-impl<A: 'static, R: 'static> Promise<R> for PutOff<A, R> {
+impl<A: 'static, R: 'static> Promise<R> for Deferred<A, R> {
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>> {
         self.enqueue_once().poll(waker)
     }
