@@ -178,7 +178,7 @@ fn a_value_that_does_not_decode_or_encode_ends_the_future_with_the_reason() {
             Err(TaskError::Codec { what, reason }) if what.starts_with(what_) => {
                 assert!(reason.contains(why), "{reason}");
                 assert!(
-                    what.contains("of the task `jobs::threads::what_does_not_decode"),
+                    what.contains("of the task `jobs::threads::a_value_that_does_not_decode"),
                     "{what}"
                 );
             }
