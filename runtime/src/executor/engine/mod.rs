@@ -1,6 +1,6 @@
 //! The *engine*: protocol, port and futures under one lock; it makes progress. It has no thread and
 //! no queue. Which thread runs it, and where tasks wait, is behind the trait
-//! [`EngineSite`](site::EngineSite).
+//! [`EngineSite`].
 //!
 //! | file | what |
 //! |---|---|
