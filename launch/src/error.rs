@@ -231,6 +231,20 @@ pub enum StartError {
         /// The plugin of Slurm that connects processes of that library.
         plugin: &'static str,
     },
+    /// The same, for a process that is not the launcher's first, which says more.
+    #[error(
+        "{variable} says that {expected} processes were started, of which this is number {rank}, \
+         but it is alone: see what number 0 says, or, if no launcher started this process, unset \
+         {variable}"
+    )]
+    AloneAsRank {
+        /// The environment variable that says how many.
+        variable: &'static str,
+        /// How many it says.
+        expected: u32,
+        /// The launcher's number of this process.
+        rank: u32,
+    },
     /// The launcher started several processes, and the program cannot connect them.
     #[error("{variable} says that {expected} processes were started, but {why}")]
     Unconnected {

@@ -112,8 +112,8 @@ impl Options {
 fn log_to_stderr() -> Result<(), StartError> {
     let filter = log_filter(&variables::LOG.value().unwrap_or_default())?;
     // A file of a batch job's output shows no colours.
-    let has_colours =
-        std::io::stderr().is_terminal() && variables::text(variables::NO_COLOR).is_none();
+    let is_allowed = variables::text(variables::NO_COLOR).is_none_or(|text| text.is_empty());
+    let has_colours = is_allowed && std::io::stderr().is_terminal();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
     // A program that has installed a subscriber keeps it.
     let _ = subscriber.with_writer(log::writer).try_init();

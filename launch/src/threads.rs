@@ -72,7 +72,8 @@ where
         serving.push(thread.map_err(io)?);
     }
     drop(started);
-    // The root would wait for `shutdown_grace` for one that is not there.
+    // The root would wait for `shutdown_grace` for one that is not there. The threads of the others
+    // end by themselves, as their root is gone.
     outcomes.into_iter().collect::<Result<(), _>>()?;
     let (result, parting) = lead(root, main);
     if parting.leave == Leave::Orderly {

@@ -38,6 +38,8 @@ pub(super) fn join(
         // started by a process of another job, whose variables it has.
         if launched.rank != 0 {
             std::thread::sleep(FIRST_SAYS_WITHIN);
+            let Launched { variable, rank, processes } = launched;
+            return Err(StartError::AloneAsRank { variable, rank, expected: processes });
         }
         options?;
         return Err(world_of_one(launched));

@@ -81,7 +81,7 @@ impl Simulation {
     }
 
     /// A PE's job ends early: it has lost the root.
-    pub(super) fn leave_for_want_of_the_root(&mut self, pe: Pe) {
+    pub(super) fn leave_without_root(&mut self, pe: Pe) {
         self.report.roots_lost += 1;
         let could_reach = !self.broken_paths.is_ever_cut(pe, Pe::ROOT)
             && !self.blind.contains(&(pe, Pe::ROOT))

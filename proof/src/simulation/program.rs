@@ -33,7 +33,7 @@ pub(super) struct SpawnMode {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpawnPlace {
-    /// Anybody within this radius may steal it.
+    /// Any PE within this radius may steal it.
     Within(Distance),
     /// On the PE with this number, counted round.
     At(u32),
@@ -119,7 +119,7 @@ impl TaskSpec {
         (TaskSpec::good(dice.next(), depth), SpawnMode { is_supervised, place })
     }
 
-    /// What it comes to, if nobody dies.
+    /// Its value, without deaths.
     pub(super) fn value(self, program: &Program) -> u64 {
         let stages = self.stages(program);
         let values = stages.iter().flatten().map(|(child, _)| child.value(program));

@@ -67,7 +67,7 @@ impl Network {
 pub(super) enum InjectedFault {
     /// A PE dies.
     Death(Pe),
-    /// A PE is stopped for so long, in nanoseconds.
+    /// A PE is stopped for this time, in nanoseconds.
     Stop(Pe, u64),
     /// A PE dies with its host: nothing answers any more.
     SilentDeath(Pe),
@@ -201,7 +201,7 @@ fn settings(threads: usize, max_replicas: u32, dice: &mut Dice) -> ProtocolSetti
     ProtocolSettings { max_replicas, ..ProtocolSettings::new(fishing) }
 }
 
-/// Who is to come to grief.
+/// What goes wrong, before the moments are drawn.
 struct FaultPlan {
     pes: u32,
     deaths: u64,

@@ -1,13 +1,13 @@
 //! The rest of a simulated PE, as its engine sees it.
 
-use super::workers::{Effect, QueuedTask, SharedShelf, SimulatedFuture, Workers};
+use super::workers::{Effect, Outbox, QueuedTask, SharedShelf, Workers};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use ultramarine_runtime::executor::FailureDetector;
-use ultramarine_runtime::executor::engine::{Effort, EngineSite, Fill, Liveness, Outgoing, Packed};
+use ultramarine_runtime::executor::engine::{Effort, EngineSite, Liveness, Packed};
 use ultramarine_runtime::protocol::message::Bytes;
-use ultramarine_runtime::protocol::{Fish, Outcome, Parcel};
+use ultramarine_runtime::protocol::{Fish, Parcel};
 use ultramarine_runtime::transport::Sleeper;
 use ultramarine_topology::{Distance, Pe, Topology};
 
@@ -23,9 +23,6 @@ pub(super) struct SimulatedSite {
     /// How often it has left a lane.
     lanes_left: AtomicU32,
 }
-
-/// What workers leave for the next turn.
-pub(super) type Outbox = crossbeam_queue::SegQueue<Outgoing>;
 
 impl SimulatedSite {
     pub(super) fn new(
@@ -166,24 +163,4 @@ impl FailureDetector for Suspects {
     }
 
     fn goodbye(self: Box<Self>) {}
-}
-
-impl Fill for SimulatedFuture {
-    fn note_departure(&self, _: u64, _: u64) -> bool {
-        true
-    }
-
-    fn fill(&self, outcome: Outcome) {
-        let workers = self.workers.upgrade();
-        let workers = workers.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
-        workers.into_iter().for_each(|mut workers| workers.settle_away(self, outcome.clone()));
-    }
-
-    fn is_decoded(&self) -> bool {
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        "simulated"
-    }
 }

@@ -1,11 +1,10 @@
 //! Stands for the workers of a PE: they take tasks from its queues and run them, without threads.
 
 use super::program::{self, GAVE_UP, Program, SpawnMode, SpawnPlace, TaskKind, TaskSpec};
-use super::site::Outbox;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::engine::{Outgoing, OwnTask};
+use ultramarine_runtime::executor::engine::{Fill, Outgoing, OwnTask};
 use ultramarine_runtime::protocol::{
     Fish, Message, Need, Outcome, Parcel, Pool, Radii, Shelf, TaskId,
 };
@@ -21,10 +20,33 @@ pub(super) struct FutureSlot {
     child: usize,
 }
 
+/// What workers leave for the next turn.
+pub(super) type Outbox = crossbeam_queue::SegQueue<Outgoing>;
+
 /// A future whose task is on another PE.
-pub(super) struct SimulatedFuture {
+struct SimulatedFuture {
     task: LocalTask,
-    pub(super) workers: Weak<Mutex<Workers>>,
+    workers: Weak<Mutex<Workers>>,
+}
+
+impl Fill for SimulatedFuture {
+    fn note_departure(&self, _: u64, _: u64) -> bool {
+        true
+    }
+
+    fn fill(&self, outcome: Outcome) {
+        let workers = self.workers.upgrade();
+        let workers = workers.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        workers.into_iter().for_each(|mut workers| workers.settle_away(self, outcome.clone()));
+    }
+
+    fn is_decoded(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
 }
 
 /// A task that has not left its PE.
@@ -98,7 +120,7 @@ struct Running {
 pub(super) enum Effect {
     /// Another thread packs a task for the thief that sent this FISH.
     Pack(Fish, LocalTask),
-    /// A worker will have computed for so long, in nanoseconds.
+    /// A worker will have computed for this time, in nanoseconds.
     Compute(u64, u64),
     /// The main task has ended with this value.
     MainEnded(u64),
@@ -339,7 +361,7 @@ impl Workers {
     }
 
     /// A child on another PE has ended.
-    pub(super) fn settle_away(&mut self, future: &SimulatedFuture, outcome: Outcome) {
+    fn settle_away(&mut self, future: &SimulatedFuture, outcome: Outcome) {
         let LocalTask { slot, spec, mode } = future.task;
         match outcome {
             Ok(value) => match program::decode_value(&value) {

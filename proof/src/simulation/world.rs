@@ -7,8 +7,8 @@ use super::pe::SimulatedPe;
 use super::program::TaskSpec;
 use super::report::{RunReport, SimulatedRun};
 use super::scenario::{InjectedFault, Network, Scenario};
-use super::site::{Outbox, SimulatedSite};
-use super::workers::{Effect, LocalTask, SharedShelf, Workers};
+use super::site::SimulatedSite;
+use super::workers::{Effect, LocalTask, Outbox, SharedShelf, Workers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,9 +98,9 @@ pub(super) struct Simulation {
     cuts: BTreeMap<(Pe, Pe), u64>,
     /// What is cut between PEs that live.
     pub(super) broken_paths: BrokenPaths,
-    /// Who looks at whom, since there was no contact.
+    /// Pairs: the first checks whether it still reaches the second.
     pub(super) watching: BTreeSet<(Pe, Pe)>,
-    /// Who does not see whom, whatever is so.
+    /// Pairs: the first cannot see the second, for no reason (slander).
     pub(super) blind: BTreeSet<(Pe, Pe)>,
     /// Those whose host has gone with them.
     pub(super) silent: BTreeSet<Pe>,
@@ -272,7 +272,7 @@ impl Simulation {
         let (due, effects) = match turn {
             Ok(turn) => turn,
             Err(JobError::Expelled { .. }) => return self.leave_expelled(at),
-            Err(JobError::RootLost { .. }) => return self.leave_for_want_of_the_root(at),
+            Err(JobError::RootLost { .. }) => return self.leave_without_root(at),
             Err(error) => (None, vec![Effect::Fault(error.to_string())]),
         };
         if let Some(due) = due {

@@ -59,9 +59,9 @@ impl Fishing {
         self.deadline = (self.deadline * 2).min(settings.fish_deadline * DEADLINE_GROWTH_MAX);
     }
 
-    /// The answer came.
+    /// The answer came. (Where each takes longer than `fish_deadline`, most of them come in time.)
     pub(super) fn note_answer(&mut self, settings: &FishingSettings) {
-        self.deadline = settings.fish_deadline;
+        self.deadline = (self.deadline / 2).max(settings.fish_deadline);
     }
 
     /// Notes how much this PE needs work now. FISHes that are cast ahead of time mostly find

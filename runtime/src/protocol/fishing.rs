@@ -22,6 +22,7 @@ impl Node {
             FishState::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
                 self.fishing.give_up_fish(&self.settings.fishing);
+                self.reach_further();
             }
             FishState::BackingOff { until } if now >= until => {
                 self.fishing.fish = FishState::Resting;
@@ -217,8 +218,14 @@ impl Node {
         host.accept(parcel);
     }
 
+    /// Notes how much this PE needs work, before it handles messages that depend on that.
+    pub fn note_need(&mut self, need: Need) {
+        self.fishing.note_need(need, &self.settings.fishing);
+    }
+
     /// A PE has died that may have had this PE's FISH: the FISH counts as lost.
     pub(super) fn release_fish(&mut self) {
+        self.fishing.deadline = self.settings.fishing.fish_deadline;
         if let FishState::Out { .. } = self.fishing.fish {
             self.statistics.fishes_lost += 1;
             self.fishing.fish = FishState::Resting;

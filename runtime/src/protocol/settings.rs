@@ -45,18 +45,18 @@ pub struct FishingSettings {
     /// Low-water mark: a PE with this many waiting tasks or fewer goes fishing, so that the steal
     /// overlaps the last local work. Default: the number of its worker threads.
     pub max_fish: usize,
-    /// The number of waiting tasks that a victim keeps at least. To a starving thief a victim that
-    /// has something running gives its last task all the same. (Otherwise the last task of a job
-    /// could bounce between two busy PEs, or wait on one while another is idle.) Default: the
-    /// number of its worker threads.
+    /// The number of waiting tasks that a victim keeps at least; 1 while any of its workers has
+    /// nothing to do. A victim whose workers are all busy gives even its last task to a thief with
+    /// a worker that has nothing to do. (Otherwise the last task of a job could bounce between two
+    /// PEs, or wait on one while another is idle.) Default: the number of its worker threads.
     pub min_sched: usize,
     /// The shortest wait after NOWORK. Default 20 µs.
     pub min_fish_delay: Duration,
     /// The longest wait after NOWORK; not less than `min_fish_delay`. The wait is random, and its
     /// mean doubles up to this. Default 20 ms: the fishing of idle PEs is then no load.
     pub max_fish_delay: Duration,
-    /// How long a PE waits for the answer to a FISH before it casts another. More than zero;
-    /// default 250 ms.
+    /// How long a PE waits for the answer to a FISH before it casts another: twice as long after
+    /// each that is not answered in time, 16 times at most. More than zero; default 250 ms.
     pub fish_deadline: Duration,
     /// The number of times that a FISH is passed on before the last victim answers NOWORK. Default
     /// 7.

@@ -31,7 +31,7 @@ pub(super) fn breaches(tree: &[Source]) -> Vec<String> {
         let text = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for (index, line) in text.lines().enumerate() {
             for after in line.split(PREFIX).skip(1) {
-                let is_part = |c: char| c.is_ascii_uppercase() || c == '_';
+                let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
                 let name = &after[..after.find(|c| !is_part(c)).unwrap_or(after.len())];
                 if !name.is_empty() && !name.starts_with(OF_TESTS) && !is_known(name) {
                     let at = format!("{}:{}", file.path, index + 1);

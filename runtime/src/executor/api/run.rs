@@ -70,13 +70,14 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
 }
 
 /// As [`serve`], for one of several PEs of a process: says first whether the PE has started, so
-/// that no other waits for one that has not.
+/// that no other waits for one that has not. The root is told what goes wrong later.
 pub fn serve_once_started(job: Job, started: impl FnOnce(Result<(), JobError>)) {
     match Processor::start(job) {
         Err(error) => started(Err(error)),
         Ok(pe) => {
             started(Ok(()));
-            pe.run_to_the_end();
+            let (_, leave) = pe.run_to_the_end();
+            drop(pe.parting(leave));
         }
     }
 }

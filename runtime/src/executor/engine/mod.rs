@@ -17,10 +17,14 @@
 //! The proofs do that. Who drives it
 //!
 //! 1. calls [`Engine::turn`] whenever a frame or an event has arrived, something was put into the
-//!    site's [`outbox`](EngineSite::outbox), or the last turn's [`due`](Turn::due) has come;
+//!    site's [`outbox`](EngineSite::outbox), or the last turn's [`due`](Turn::due) has come; also
+//!    each 100 ms while it has a fallback lane, and each 50 ms while the job ends;
 //! 2. then fills the futures that [`Engine::take_results`] returns;
 //! 3. calls [`Engine::end`] on the root when the main task has ended, and drops the engine when it
 //!    [may leave](Engine::may_leave).
+//!
+//! There are no examples here: an engine needs a whole PE around it. The smallest is
+//! `proof/src/simulation/site.rs`.
 
 pub(crate) mod fail_over;
 pub(crate) mod failure;

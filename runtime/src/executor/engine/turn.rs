@@ -122,7 +122,12 @@ impl<S: EngineSite> Engine<S> {
         leaving.try_take_leave(node, now, is_idle, has_reached, &mut EngineHost { state, pe });
     }
 
-    /// Takes one turn: sends what waits, receives what has arrived, and fishes if needed.
+    /// Takes one turn: sends what waits, receives what has arrived, and fishes if needed. `now` is
+    /// the time since any fixed moment, and must not go back.
+    ///
+    /// # Errors
+    ///
+    /// This PE cannot go on in the job.
     pub fn turn(
         &mut self,
         pe: &Arc<S>,
@@ -181,6 +186,7 @@ impl<S: EngineSite> Engine<S> {
             }
         }
         let mut host = EngineHost { state, pe };
+        node.note_need(need);
         let me = host.state.me;
         let mut deliver = |from: Pe, mut packet: &[u8], mut array: Option<Array>| {
             messages += 1;

@@ -3,7 +3,7 @@
 use super::world::{World, eight, pe, settings};
 use crate::protocol::Need;
 use crate::protocol::{FishingSettings, Message};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 use ultramarine_topology::{Distance, LevelKind, Place, Topology};
 
@@ -254,7 +254,18 @@ fn a_fish_that_is_not_answered_makes_the_pe_wait_longer_for_the_next_answer() {
     let (fish, _) = cast(&mut world);
     world.handle(0, 1, Message::NoWork { serial: fish.serial });
     world.now = world.tick(0, true).expect("it waits");
-    assert_eq!(cast(&mut world).1, deadline, "there was an answer");
+    assert_eq!(cast(&mut world).1, 8 * deadline, "there was an answer");
+}
+
+#[test]
+fn a_pe_that_never_answers_is_not_the_only_one_asked() {
+    let mut world = World::new(eight(), &settings(), 1);
+    let mut asked = HashSet::new();
+    for _ in 0..20 {
+        world.now = world.tick(0, true).expect("it waits");
+        asked.insert(world.catch_fish().0);
+    }
+    assert!(asked.len() > 3, "{asked:?}");
 }
 
 #[test]

@@ -164,12 +164,7 @@ impl Outbound {
         buffers: &mut Buffers,
     ) {
         match array {
-            None => {
-                self.append(buffers, |stream| records::write_message(stream, message));
-                if self.appended - self.last_piece_end >= PIECE_BYTES_MAX as u64 {
-                    self.append_piece(buffers);
-                }
-            }
+            None => self.append(buffers, |stream| records::write_message(stream, message)),
             Some((array, ArrayRoute::Handoff(handoff))) => {
                 let number = handoff.put(array.clone());
                 self.append(buffers, |stream| records::write_handed_over(stream, message, number));
@@ -182,6 +177,9 @@ impl Outbound {
                 self.wait(message.to_vec(), array.clone());
                 self.append_pieces(buffers);
             }
+        }
+        if self.appended - self.last_piece_end >= PIECE_BYTES_MAX as u64 {
+            self.append_piece(buffers);
         }
     }
 
