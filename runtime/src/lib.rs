@@ -14,6 +14,10 @@
 //! values), [`code`] (names the code of a task), [`addresses`] (where PEs can be called),
 //! [`handshake`] (tells PEs of the job from strangers), [`settings`] (all that a user may set), and
 //! [`error`] (why a task has no value).
+//!
+//! Programs use this crate through `ultramarine`, whose documentation has examples of everything
+//! that it re-exports. What is below that, such as the protocol's messages, has none: its tests
+//! show how it is used.
 
 pub mod addresses;
 pub mod array;

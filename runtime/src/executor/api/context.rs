@@ -132,6 +132,65 @@ impl std::fmt::Debug for Context {
     }
 }
 
+/// Where a task is, and which PEs are near it:
+///
+/// ```
+/// # use ultramarine_runtime::executor::Context;
+/// # use ultramarine_topology::{Distance, Pe};
+/// # fn look_around(cx: &Context) {
+/// println!("{} of {}, with {} workers", cx.pe(), cx.pes(), cx.threads());
+/// println!("on {:?}", cx.topology().place(cx.pe()).host());
+/// println!("{} from the root", cx.distance(Pe::ROOT, cx.pe()));
+/// // One PE in each of the parts of the machine that are farthest from each other.
+/// for (pe, workers) in cx.equidistant_basis(Distance::ONE) {
+///     println!("{pe} stands for {workers} workers");
+/// }
+/// let anywhere = cx.random_within(Distance::ONE);
+/// if !cx.is_dead(anywhere) {
+///     println!("{anywhere} lives, as far as this PE knows; {} have died", cx.dead());
+/// }
+/// # }
+/// ```
+///
+/// A task that computes for long shares its work, lets others run, and stops when it is not wanted:
+///
+/// ```
+/// # use ultramarine_runtime::error::TaskError;
+/// # use ultramarine_runtime::executor::Context;
+/// # use ultramarine_topology::Distance;
+/// /// The number of nodes below these, of a tree that is searched.
+/// fn count(
+///     cx: Context,
+///     mut nodes: Vec<u64>,
+/// ) -> impl Future<Output = Result<u64, TaskError>> + Send {
+///     async move {
+///         let (mut visited, mut given) = (0, Vec::new());
+///         while let Some(node) = nodes.pop() {
+///             visited += 1;
+///             if node > 0 {
+///                 nodes.extend([node / 2, node / 3]);
+///             }
+///             let Some(demand) = cx.poll_runtime() else { continue };
+///             if cx.is_cancelled() {
+///                 break;
+///             }
+///             // No more than ten of its tasks are out at a time.
+///             if demand.is_work_wanted && nodes.len() > 1 && cx.away() < 10 {
+///                 let part = nodes.split_off(nodes.len() / 2);
+///                 given.push(cx.spawn(Distance::ONE, count, part));
+///             }
+///             if demand.is_turn_wanted {
+///                 cx.yield_now().await;
+///             }
+///         }
+///         for part in given {
+///             visited += part.await??;
+///         }
+///         Ok(visited)
+///     }
+/// }
+/// # let _ = count;
+/// ```
 impl Context {
     pub(crate) fn of(pe: &Arc<Processor>, origin: Origin) -> Self {
         Context { pe: pe.clone(), origin }
