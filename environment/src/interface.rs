@@ -131,8 +131,8 @@ impl fmt::Display for InterfaceChoice {
 
 /// The fastest network that all of these hosts are on, with its slowest interface there: the first
 /// of those that are equally fast, as the first host has them, version 4 before version 6. A
-/// network in which two hosts have the same address is none: each has one of its own by that name,
-/// such as that of its containers.
+/// network in which two hosts have the same address does not count: these are two networks of one
+/// name, such as those of the hosts' containers.
 pub fn fastest_common<'a>(hosts: &'a [Vec<Interface>]) -> Option<&'a Interface> {
     let (first, _) = hosts.split_first()?;
     let mut best: Option<&Interface> = None;

@@ -290,7 +290,7 @@ mod tests {
         let timer = start(Duration::ZERO);
         let started = std::time::Instant::now();
         while !has_fired.load(Ordering::SeqCst) {
-            assert!(started.elapsed() < Duration::from_secs(20), "it does not wait");
+            assert!(started.elapsed() < Duration::from_secs(20), "it does not fire");
             thread::yield_now();
         }
         drop(timer);

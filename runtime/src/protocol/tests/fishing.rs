@@ -258,6 +258,20 @@ fn a_fish_that_is_not_answered_makes_the_pe_wait_longer_for_the_next_answer() {
 }
 
 #[test]
+fn after_a_death_the_next_answer_is_awaited_no_longer_than_the_first() {
+    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    for _ in 0..3 {
+        world.now = world.tick(0, true).expect("it waits");
+        world.catch_fish();
+    }
+    world.mark_dead(0, 2);
+    world.tick(0, true);
+    world.catch_fish();
+    let due = world.tick(0, true);
+    assert_eq!(due, Some(world.now + settings().fish_deadline));
+}
+
+#[test]
 fn a_pe_that_never_answers_is_not_the_only_one_asked() {
     let mut world = World::new(eight(), &settings(), 1);
     let mut asked = HashSet::new();
