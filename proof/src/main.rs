@@ -5,7 +5,6 @@
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use ultramarine_proof::simulation::{self, RunTotals};
 use ultramarine_proof::{membership, search, spin, supervision};
 
 /// Proofs that a job survives the deaths of its processes.
@@ -35,18 +34,6 @@ enum Proof {
         #[arg(long)]
         large: bool,
     },
-    /// Simulate whole jobs
-    Simulate {
-        /// The seed of the first job; each further job has the next seed
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// The number of jobs
-        #[arg(long, default_value_t = 1000)]
-        runs: u64,
-        /// Print every event
-        #[arg(long)]
-        tell: bool,
-    },
 }
 
 fn main() -> ExitCode {
@@ -62,7 +49,6 @@ fn main() -> ExitCode {
             cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
         }
         Proof::Spin { large } => spin_says(large),
-        Proof::Simulate { seed, runs, tell } => simulate(seed, runs, tell),
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -83,17 +69,4 @@ fn spin_says(large: bool) -> bool {
         Err(error) => eprintln!("{error}"),
     }
     result.is_ok_and(|result| !result.is_violated)
-}
-
-fn simulate(seed: u64, runs: u64, tell: bool) -> bool {
-    let mut total = RunTotals::default();
-    for seed in seed..seed.saturating_add(runs) {
-        let run = simulation::run(seed, tell);
-        if tell || run.fault.is_some() {
-            println!("{run}");
-        }
-        total.add(&run);
-    }
-    println!("{total}");
-    total.faults == 0
 }

@@ -23,7 +23,8 @@ pub(crate) fn run(mpi: &Mpi) -> Result<()> {
     let mut build = process::cargo();
     // With the features of the whole workspace, as the tests are built: else its crates would be
     // built once more.
-    build.args(["build", "--workspace", "--exclude", "ultramarine-proof", "--bin", PROGRAM]);
+    build.args(["build", "--workspace", "--bin", PROGRAM]);
+    build.args(["--exclude", "ultramarine-proof", "--exclude", "ultramarine-simulator"]);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 

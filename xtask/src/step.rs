@@ -201,12 +201,14 @@ fn docs() -> Command {
     command
 }
 
-/// The crate whose tests take long, and need to be run once only, whatever the MPI.
+/// The crates whose tests take long, and need to be run once only, whatever the MPI.
 const PROOF: &str = "ultramarine-proof";
+const SIMULATOR: &str = "ultramarine-simulator";
 
-/// What is built for the tests. The proofs enable a feature of the runtime, with which all would be
-/// built again.
-const ALL_BUT_PROOFS: [&str; 4] = ["--workspace", "--exclude", PROOF, "--all-targets"];
+/// What is built for the tests. The proofs and the simulator enable a feature of the runtime, with
+/// which all would be built again.
+const ALL_BUT_PROOFS: [&str; 6] =
+    ["--workspace", "--exclude", PROOF, "--exclude", SIMULATOR, "--all-targets"];
 
 /// What the tests build for an MPI, where there are several.
 pub(crate) fn built(family: Family) -> &'static [&'static str] {
@@ -227,7 +229,8 @@ const LAUNCHING: &[&str] = &[
 /// programs of the examples are too many to link.
 #[rustfmt::skip]
 const INSIDE: &[&str] = &[
-    "--workspace", "--exclude", PROOF, "--lib", "--bin", "ultramarine", "--bin", "xtask",
+    "--workspace", "--exclude", PROOF, "--exclude", SIMULATOR, "--lib", "--bin", "ultramarine",
+    "--bin", "xtask",
 ];
 
 const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "all"];
@@ -272,7 +275,8 @@ const SHOW_OUTPUT: [&str; 2] = ["--", "--show-output"];
 /// How many states there are is worth reading: what the tests print is shown.
 fn proofs() -> Command {
     let has_nextest = has_nextest();
-    let mut command = runner(has_nextest, &["--package", PROOF, "--all-targets"]);
+    let mut command =
+        runner(has_nextest, &["--package", PROOF, "--package", SIMULATOR, "--all-targets"]);
     command.args(if has_nextest { ["--success-output", "final"] } else { SHOW_OUTPUT });
     command
 }
@@ -348,7 +352,8 @@ mod tests {
             let command = tests_by(has_nextest, &ALL_BUT_PROOFS, &["--no-default-features"]);
             process::shown(&command).split_once(' ').map(|(_, words)| words.to_owned()).unwrap()
         };
-        let common = "--workspace --exclude ultramarine-proof --all-targets --no-fail-fast";
+        let common = "--workspace --exclude ultramarine-proof --exclude ultramarine-simulator \
+                      --all-targets --no-fail-fast";
         assert_eq!(words(true), format!("nextest run {common} --no-default-features"));
         assert_eq!(words(false), format!("test {common} --no-default-features -- --show-output"));
     }

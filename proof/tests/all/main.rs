@@ -2,6 +2,5 @@
 //! model in Promela.
 
 mod membership;
-mod simulation;
 mod spin;
 mod supervision;

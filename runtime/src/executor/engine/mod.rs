@@ -14,7 +14,7 @@
 //! | `failure` | errors that end a job early |
 //!
 //! So an engine can also be driven step by step, with any clock and any [lane](crate::transport).
-//! The proofs do that. Who drives it
+//! The simulator does that. Who drives it
 //!
 //! 1. calls [`Engine::turn`] whenever a frame or an event has arrived, something was put into the
 //!    site's [`outbox`](EngineSite::outbox), or the last turn's [`due`](Turn::due) has come; also
@@ -24,7 +24,7 @@
 //!    [may leave](Engine::may_leave).
 //!
 //! There are no examples here: an engine needs a whole PE around it. The smallest is
-//! `proof/src/simulation/site.rs`.
+//! `simulator/src/pe/site.rs`.
 
 pub(crate) mod fail_over;
 pub(crate) mod failure;

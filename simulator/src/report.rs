@@ -1,6 +1,6 @@
 //! What a run, or many of them, came to.
 
-use super::pe::SimulatedPe;
+use crate::pe::SimulatedPe;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
@@ -47,18 +47,22 @@ pub struct RunReport {
     pub took: Duration,
     /// When the last PE left.
     pub gone: Duration,
+    /// How long all workers computed, together.
+    pub computed: Duration,
     /// How many events there were.
     pub events: u64,
 }
 
 impl RunReport {
-    pub(super) fn add(&mut self, pe: &SimulatedPe) {
+    pub(crate) fn add(&mut self, pe: &SimulatedPe) {
         let (statistics, workers) = (pe.engine.statistics(), pe.site.workers());
-        self.tasks += workers.started;
+        let counts = workers.counts;
+        self.tasks += counts.started;
+        self.computed += Duration::from_nanos(counts.computed_ns);
         self.replicas += statistics.replicas;
-        self.orphans += statistics.orphans + workers.orphans;
-        self.poisons += workers.given_up;
-        self.wronged += workers.wronged;
+        self.orphans += statistics.orphans + counts.orphans;
+        self.poisons += counts.given_up;
+        self.wronged += counts.wronged;
         self.lanes_left += pe.site.lanes_left();
         self.bytes_resent += pe.engine.link_counters().bytes_resent;
     }
@@ -82,7 +86,7 @@ impl Display for SimulatedRun {
         write!(
             f,
             "seed {seed}: {fault}\n  {report:?}\n  to see it again: \
-             cargo run -p ultramarine-proof -- simulate --seed {seed} --runs 1 --tell"
+             cargo xtask simulate faults --seed {seed} --runs 1 --tell"
         )
     }
 }
@@ -118,6 +122,8 @@ pub struct RunTotals {
     pub late: u64,
     /// The number of runs in which a PE did not hear that the root had left in order.
     pub unheard: u64,
+    /// How many events there were.
+    pub events: u64,
 }
 
 impl RunTotals {
@@ -138,13 +144,14 @@ impl RunTotals {
         self.bytes_resent += report.bytes_resent;
         self.late += u64::from(report.late > 0);
         self.unheard += u64::from(report.unheard > 0);
+        self.events += report.events;
     }
 }
 
 impl Display for RunTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RunTotals { runs, faults, pes, deaths, expelled, .. } = self;
-        writeln!(f, "{runs} runs, {faults} faults")?;
+        writeln!(f, "{runs} runs, {faults} faults, {} events", self.events)?;
         writeln!(f, "{pes} PEs: {deaths} died, {expelled} were expelled")?;
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;

@@ -1,14 +1,16 @@
 //! Deaths and other faults, and how the other PEs notice them.
 
-use super::scenario::InjectedFault;
-use super::world::{Channel, Event, Simulation};
+use super::Simulation;
+use super::events::Event;
+use crate::fault::InjectedFault;
+use crate::transit::Channel;
 use std::time::Duration;
 use ultramarine_runtime::detector::FailureEvent;
 use ultramarine_runtime::protocol::{Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
 impl Simulation {
-    pub(super) fn inject(&mut self, fault: InjectedFault) {
+    pub(crate) fn inject(&mut self, fault: InjectedFault) {
         match fault {
             InjectedFault::Death(pe) => self.die(pe),
             InjectedFault::Stop(pe, ns) => {
@@ -46,7 +48,7 @@ impl Simulation {
     }
 
     /// A PE dies at once.
-    pub(super) fn die(&mut self, pe: Pe) {
+    pub(crate) fn die(&mut self, pe: Pe) {
         if self.pes[pe.index()].is_some() {
             self.report.deaths += 1;
             self.report.has_root_died |= pe == Pe::ROOT;
@@ -55,7 +57,7 @@ impl Simulation {
     }
 
     /// A PE leaves in order, and tells the PEs that watch it.
-    pub(super) fn leave(&mut self, pe: Pe) {
+    pub(crate) fn leave(&mut self, pe: Pe) {
         let Some(leaver) = &self.pes[pe.index()] else { return };
         let is_in_order = matches!(
             leaver.membership.status(),
@@ -74,14 +76,14 @@ impl Simulation {
     }
 
     /// A PE's job ends early: the others hold it for dead.
-    pub(super) fn leave_expelled(&mut self, pe: Pe) {
+    pub(crate) fn leave_expelled(&mut self, pe: Pe) {
         self.report.expelled += 1;
         self.report.gone = Duration::from_nanos(self.now);
         self.remove(pe);
     }
 
     /// A PE's job ends early: it has lost the root.
-    pub(super) fn leave_without_root(&mut self, pe: Pe) {
+    pub(crate) fn leave_without_root(&mut self, pe: Pe) {
         self.report.roots_lost += 1;
         let could_reach = !self.broken_paths.is_ever_cut(pe, Pe::ROOT)
             && !self.blind.contains(&(pe, Pe::ROOT))
@@ -95,9 +97,13 @@ impl Simulation {
     fn remove(&mut self, pe: Pe) {
         self.cut_off(pe);
         let Some(gone) = self.pes[pe.index()].take() else { return };
+        self.present -= 1;
         self.report.add(&gone);
+        if self.job.detection.is_none() {
+            return;
+        }
         for by in (0..self.report.pes).map(Pe::new) {
-            self.notice_absence(by, pe);
+            self.notice_absence(by, pe, gone.transit.last_arrival(by, Channel::Notices));
         }
     }
 
@@ -119,18 +125,19 @@ impl Simulation {
         self.pes[by.index()].as_ref().is_some_and(|pe| pe.neighbours(by).contains(&whom))
     }
 
-    /// If a PE watches one that is gone, it will see that.
-    fn notice_absence(&mut self, by: Pe, gone: Pe) {
+    /// If a PE watches one that is gone, it will see that, but not before it `heard` what that one
+    /// had said.
+    fn notice_absence(&mut self, by: Pe, gone: Pe, heard: u64) {
+        let Some(detection) = &self.job.detection else { return };
+        let sees_after_ns = detection.sees_after_ns.clone();
         if self.watches(by, gone) {
-            let delay = self.dice.within(self.scenario.detection_ns.clone());
-            // What it said before it was gone counts.
-            let heard = self.last_arrival(gone, by, Channel::Notices);
+            let delay = self.dice.within(sees_after_ns);
             self.begin_to_watch(by, gone, (self.now + delay).max(heard + 1));
         }
     }
 
     /// From this moment on a PE looks at another until there is contact, or it is known to be dead.
-    pub(super) fn begin_to_watch(&mut self, by: Pe, whom: Pe, at: u64) {
+    pub(crate) fn begin_to_watch(&mut self, by: Pe, whom: Pe, at: u64) {
         if self.watching.insert((by, whom)) {
             self.schedule(at, Event::See { by, whom, since: at });
         }
@@ -149,7 +156,8 @@ impl Simulation {
         let is_stopped = seen.is_some_and(|pe| self.now < pe.stopped_until);
         let is_reached = self.broken_paths.is_whole(by, whom, self.now) && !is_blind;
         let is_slow = self.now < self.overloaded_until && self.dice.one_in(3);
-        let dead_after = self.scenario.dead_after.as_nanos() as u64;
+        let Some(detection) = &self.job.detection else { return };
+        let dead_after = detection.dead_after.as_nanos() as u64;
         let (stalled_after, root_after) = (dead_after * 10, dead_after * 10);
         let silence = self.now - since;
         let limits = match (seen.is_some(), is_reached) {
@@ -174,7 +182,7 @@ impl Simulation {
     }
 
     /// Handles an event of the detector.
-    pub(super) fn watch(&mut self, event: Event) {
+    pub(crate) fn watch(&mut self, event: Event) {
         match event {
             Event::Notice { from, to, notice } => {
                 self.act(to, |membership, now, out| membership.handle(now, from, notice, out));
@@ -190,8 +198,8 @@ impl Simulation {
                 for to in self.partners(at) {
                     heartbeat.iter().for_each(|beat| self.post_notice(at, to, beat.clone()));
                 }
-                self.schedule(self.now, Event::Turn(at));
-                let next = self.now + self.scenario.heartbeat.as_nanos() as u64;
+                let Some(detection) = &self.job.detection else { return };
+                let next = self.now + detection.heartbeat.as_nanos() as u64;
                 self.schedule(next, Event::Beat(at));
             }
             _ => {}
@@ -247,7 +255,7 @@ impl Simulation {
             // Its neighbours are others now, who may be gone already.
             let gone = |pe: &Pe| self.pes[pe.index()].is_none();
             let all: Vec<Pe> = (0..self.report.pes).map(Pe::new).filter(gone).collect();
-            all.into_iter().for_each(|gone| self.notice_absence(at, gone));
+            all.into_iter().for_each(|gone| self.notice_absence(at, gone, 0));
         }
     }
 
@@ -259,7 +267,7 @@ impl Simulation {
         let Some(pe) = &self.pes[at.index()] else { return };
         pe.site.liveness.note(event);
         let soon = self.now + self.dice.within(0..=1_000_000);
-        self.schedule(soon, Event::Turn(at));
+        self.want_turn(at, soon);
     }
 
     /// A notice goes out; that its receiver is gone, or cannot be reached, shows when it is called.

@@ -1,10 +1,11 @@
 //! Whole jobs, simulated.
 //!
-//! `ULTRAMARINE_PROOF_SEED=N` and `ULTRAMARINE_PROOF_RUNS=N` choose others than the usual ones.
+//! `ULTRAMARINE_SIMULATOR_SEED=N` and `ULTRAMARINE_SIMULATOR_RUNS=N` choose others than the usual ones.
 
 use std::env;
-use ultramarine_proof::simulation::{RunTotals, run, run_mutant};
 use ultramarine_runtime::protocol::supervision::SupervisionMutant;
+use ultramarine_simulator::faults::{run, run_mutant};
+use ultramarine_simulator::report::RunTotals;
 
 fn number(name: &str, default: u64) -> u64 {
     let given = env::var(name).ok();
@@ -13,8 +14,8 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn jobs_end_with_the_right_result_though_pes_die() {
-    let first = number("ULTRAMARINE_PROOF_SEED", 1);
-    let runs = number("ULTRAMARINE_PROOF_RUNS", 3000);
+    let first = number("ULTRAMARINE_SIMULATOR_SEED", 1);
+    let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 3000);
     let mut total = RunTotals::default();
     for seed in first..first + runs {
         let run = run(seed, false);

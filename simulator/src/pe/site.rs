@@ -1,6 +1,7 @@
 //! The rest of a simulated PE, as its engine sees it.
 
-use super::workers::{Effect, Outbox, QueuedTask, SharedShelf, Workers};
+use super::shelf::{QueuedTask, SharedShelf};
+use super::workers::{Effect, Outbox, Workers};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,10 +13,10 @@ use ultramarine_runtime::transport::Sleeper;
 use ultramarine_topology::{Distance, Pe, Topology};
 
 /// What is around an engine: workers, and what the failure detector has reported.
-pub(super) struct SimulatedSite {
+pub(crate) struct SimulatedSite {
     topology: Arc<Topology>,
     outbox: Arc<Outbox>,
-    pub(super) liveness: Liveness,
+    pub(crate) liveness: Liveness,
     /// The PEs that the engine has not heard of for a while.
     suspects: Suspects,
     workers: Arc<Mutex<Workers>>,
@@ -25,7 +26,7 @@ pub(super) struct SimulatedSite {
 }
 
 impl SimulatedSite {
-    pub(super) fn new(
+    pub(crate) fn new(
         topology: Arc<Topology>,
         outbox: Arc<Outbox>,
         workers: Arc<Mutex<Workers>>,
@@ -37,15 +38,15 @@ impl SimulatedSite {
         SimulatedSite { topology, outbox, liveness, suspects, workers, patience, lanes_left }
     }
 
-    pub(super) fn workers(&self) -> MutexGuard<'_, Workers> {
+    pub(crate) fn workers(&self) -> MutexGuard<'_, Workers> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn take_suspects(&self) -> Vec<Pe> {
+    pub(crate) fn take_suspects(&self) -> Vec<Pe> {
         std::mem::take(&mut self.suspects.list())
     }
 
-    pub(super) fn lanes_left(&self) -> u32 {
+    pub(crate) fn lanes_left(&self) -> u32 {
         self.lanes_left.load(Ordering::Relaxed)
     }
 }
@@ -99,12 +100,13 @@ impl EngineSite for SimulatedSite {
     fn pack(&self, task: QueuedTask, effort: Effort) -> Option<Packed<QueuedTask>> {
         match task {
             QueuedTask::Guest(parcel) if self.liveness.is_dead(parcel.task.home) => {
-                self.workers().orphans += 1;
+                self.workers().counts.orphans += 1;
                 None
             }
             QueuedTask::Guest(parcel) => Some(Packed::Guest(parcel)),
-            QueuedTask::Local(own) if effort != Effort::Full && own.spec.is_long() => {
-                Some(Packed::Later(task))
+            // Packing an array takes a while.
+            QueuedTask::Local(own) if effort != Effort::Full && own.body.many.is_some() => {
+                Some(Packed::Later(QueuedTask::Local(own)))
             }
             QueuedTask::Local(own) => Some(Packed::Own(self.workers().depart(own))),
         }

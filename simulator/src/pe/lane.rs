@@ -12,7 +12,14 @@ use ultramarine_topology::Pe;
 const SENT_FRAMES_MAX: usize = 64;
 
 /// What a port writes and another reads.
-pub(super) struct Frame(Vec<u8>);
+pub(crate) struct Frame(Vec<u8>);
+
+impl Frame {
+    /// Its length, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
 
 impl Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,7 +29,7 @@ impl Debug for Frame {
 
 /// One PE's end of a lane, as the network sees it.
 #[derive(Clone)]
-pub(super) struct LaneEnd {
+pub(crate) struct LaneEnd {
     pe: Pe,
     frame_bytes_max: usize,
     queues: Arc<Mutex<LaneQueues>>,
@@ -39,7 +46,7 @@ struct LaneQueues {
 }
 
 impl LaneEnd {
-    pub(super) fn new(pe: Pe, frame_bytes_max: usize) -> Self {
+    pub(crate) fn new(pe: Pe, frame_bytes_max: usize) -> Self {
         LaneEnd { pe, frame_bytes_max, queues: Arc::default() }
     }
 
@@ -48,12 +55,12 @@ impl LaneEnd {
     }
 
     /// The PE's own view of it.
-    pub(super) fn lane(&self) -> Box<dyn Lane> {
+    pub(crate) fn lane(&self) -> Box<dyn Lane> {
         Box::new(SimulatedLane(self.clone()))
     }
 
     /// A frame arrives. It is lost if the PE has left the lane.
-    pub(super) fn deliver(&self, from: Pe, frame: Frame) {
+    pub(crate) fn deliver(&self, from: Pe, frame: Frame) {
         let mut queues = self.queues();
         if !queues.is_left {
             queues.arrived.push_back((from, frame));
@@ -61,13 +68,13 @@ impl LaneEnd {
     }
 
     /// Takes the frames that the PE has sent, and says whether it has more.
-    pub(super) fn take_sent(&self) -> (VecDeque<(Pe, Frame)>, bool) {
+    pub(crate) fn take_sent(&self) -> (VecDeque<(Pe, Frame)>, bool) {
         let mut queues = self.queues();
         (std::mem::take(&mut queues.sent), std::mem::take(&mut queues.has_refused))
     }
 
     /// Whether the PE has gone over to another lane.
-    pub(super) fn is_left(&self) -> bool {
+    pub(crate) fn is_left(&self) -> bool {
         self.queues().is_left
     }
 }

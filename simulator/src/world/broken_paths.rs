@@ -5,15 +5,15 @@ use ultramarine_topology::Pe;
 
 /// What is cut: from, to; from when, and until when, in nanoseconds.
 #[derive(Debug, Default)]
-pub(super) struct BrokenPaths(BTreeMap<(Pe, Pe), (u64, u64)>);
+pub(crate) struct BrokenPaths(BTreeMap<(Pe, Pe), (u64, u64)>);
 
 impl BrokenPaths {
-    pub(super) fn cut(&mut self, from: Pe, to: Pe, since: u64, until: u64) {
+    pub(crate) fn cut(&mut self, from: Pe, to: Pe, since: u64, until: u64) {
         self.0.insert((from, to), (since, until));
     }
 
     /// When something sent now gets through; `None`: never.
-    pub(super) fn opens(&self, from: Pe, to: Pe, now: u64) -> Option<u64> {
+    pub(crate) fn opens(&self, from: Pe, to: Pe, now: u64) -> Option<u64> {
         match self.0.get(&(from, to)) {
             Some((since, until)) if (*since..*until).contains(&now) => {
                 (*until < u64::MAX).then_some(*until)
@@ -23,17 +23,17 @@ impl BrokenPaths {
     }
 
     /// Whether two PEs reach each other: that takes both directions.
-    pub(super) fn is_whole(&self, one: Pe, other: Pe, now: u64) -> bool {
+    pub(crate) fn is_whole(&self, one: Pe, other: Pe, now: u64) -> bool {
         [(one, other), (other, one)].iter().all(|(a, b)| self.opens(*a, *b, now) == Some(now))
     }
 
     /// Whether the path between these two was ever cut.
-    pub(super) fn is_ever_cut(&self, one: Pe, other: Pe) -> bool {
+    pub(crate) fn is_ever_cut(&self, one: Pe, other: Pe) -> bool {
         [(one, other), (other, one)].iter().any(|path| self.0.contains_key(path))
     }
 
     /// How many paths were ever cut.
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.0
             .keys()
             .filter(|(one, other)| one < other || !self.0.contains_key(&(*other, *one)))

@@ -1,0 +1,219 @@
+//! A job drawn from a seed: the machine, the program, the network, and what goes wrong.
+
+use crate::dice::Dice;
+use crate::fault::InjectedFault;
+use crate::job::{Detection, SimulatedJob};
+use crate::pe::workers::PeSpeed;
+use crate::traffic::{RandomTraffic, Traffic};
+use crate::workload::random_tree::{Program, RandomTree, TaskKind, TaskSpec, radii};
+use crate::workload::{SpawnMode, SpawnPlace};
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
+use ultramarine_runtime::transport::PortSettings;
+use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
+
+const MICROSECOND: u64 = 1000;
+const MILLISECOND: u64 = 1000 * MICROSECOND;
+
+/// No run takes this many events unless it never ends.
+const EVENTS_MAX: u64 = 5_000_000;
+
+/// The job of this seed.
+pub(super) fn job(seed: u64) -> SimulatedJob {
+    let mut dice = Dice::new(seed);
+    let pes = dice.within(3..=30) as u32;
+    let topology = machine(pes, &mut dice);
+    let threads = dice.within(1..=3) as usize;
+    let program = Program {
+        compute_ns: MICROSECOND..=dice.skewed(10 * MICROSECOND..=100 * MILLISECOND),
+        children: dice.within(0..=1)..=dice.within(1..=4),
+        unsupervised_one_in: dice.one_in(3).then(|| dice.within(2..=20)),
+        placed_one_in: dice.within(2..=20),
+        radii: radii(&topology),
+        pes,
+    };
+    let mut main = program_of(&program, &mut dice);
+    let deaths = if dice.one_in(8) { 0 } else { dice.skewed(1..=u64::from(pes) - 1) };
+    let slanders = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
+    let cuts = if dice.one_in(4) { cuts(pes, &mut dice) } else { Vec::new() };
+    let losses = deaths + slanders + cuts.len() as u64;
+    let mut max_replicas = 2 * losses as u32 + 4;
+    // Poison needs enough PEs that die of it, and one that lives.
+    let poisons = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
+    let kills = poisons * (u64::from(max_replicas) + 1);
+    if poisons > 0 && kills + losses + slanders + 2 <= u64::from(pes) {
+        for _ in 0..poisons {
+            let spec = TaskSpec { kind: TaskKind::Poison, depth: 0, seed: dice.next() };
+            let place = SpawnPlace::At(Pe::new(1 + dice.next() as u32 % (pes - 1)));
+            main.push((spec, SpawnMode { is_supervised: true, place }));
+        }
+    } else {
+        max_replicas += 4;
+    }
+    let root_dies = dice.one_in(12);
+    let (_, compute_ns) = extent(&main, &program);
+    let span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
+    let heartbeat = Duration::from_millis(dice.within(5..=200));
+    let dead_after = heartbeat * dice.within(2..=10) as u32;
+    let plan = FaultPlan { pes, deaths, slanders, cuts, root_dies, span, dead_after };
+    let protocol = settings(threads, max_replicas, &mut dice);
+    let faults = injected_faults(&plan, &mut dice);
+    let latency_ns = MICROSECOND..=dice.skewed(5 * MICROSECOND..=MILLISECOND);
+    let late_one_in = dice.skewed(10..=10_000);
+    let late_ns = dice.skewed(100 * MICROSECOND..=50 * MILLISECOND);
+    let sees_after_ns = 10 * MICROSECOND..=dice.skewed(MILLISECOND..=1000 * MILLISECOND);
+    let port = port(dead_after, &mut dice);
+    let mut frame_bytes_max = |range| dice.skewed(range) as usize;
+    let frame_bytes_max = [frame_bytes_max(128..=4096), frame_bytes_max(128..=65536)];
+    let has_fallback = !dice.one_in(4);
+    let lost_one_in = dice.one_in(4).then(|| dice.skewed(20..=2000));
+    let speed = PeSpeed { threads, slowness: 1.0, task_ns: 0, spawn_ns: 0 };
+    SimulatedJob {
+        seed,
+        speeds: vec![speed; pes as usize],
+        workload: Arc::new(RandomTree { program: Arc::new(program), main }),
+        topology: Arc::new(topology),
+        protocol,
+        pace: None,
+        traffic: Traffic::Random(RandomTraffic { latency_ns, late_one_in, late_ns, lost_one_in }),
+        port,
+        frame_bytes_max,
+        has_fallback,
+        faults,
+        detection: Some(Detection { heartbeat, dead_after, sees_after_ns }),
+        shutdown_grace: Duration::from_secs(5),
+        events_max: EVENTS_MAX,
+    }
+}
+
+fn port(dead_after: Duration, dice: &mut Dice) -> PortSettings {
+    let mut skewed = |range| dice.skewed(range) as usize;
+    PortSettings {
+        window_frames: skewed(4..=1024) as u32,
+        credit_bytes_max: skewed(1 << 12..=1 << 26),
+        backlog_bytes_max: skewed(1 << 10..=1 << 30),
+        single_copy: false,
+        resend_after: dead_after / 2,
+        ..PortSettings::default()
+    }
+}
+
+/// Paths to be cut, in one direction or both: for how long, in nanoseconds.
+fn cuts(pes: u32, dice: &mut Dice) -> Vec<(Pe, Pe, u64)> {
+    let one = dice.next() as u32 % pes;
+    let other = (one + 1 + dice.next() as u32 % (pes - 1)) % pes;
+    let ns = if dice.one_in(2) { u64::MAX } else { dice.skewed(MILLISECOND..=5000 * MILLISECOND) };
+    let (one, other) = (Pe::new(one), Pe::new(other));
+    let mut cuts = vec![(one, other, ns)];
+    if dice.one_in(2) {
+        cuts.push((other, one, ns));
+    }
+    cuts
+}
+
+/// Racks of hosts of PEs, of any size.
+fn machine(pes: u32, dice: &mut Dice) -> Topology {
+    let per_host = dice.within(1..=u64::from(pes)) as u32;
+    let per_rack = per_host * dice.within(1..=4) as u32;
+    let position = |n: u32| {
+        Place::new(vec![
+            Label::new(LevelKind::Switch, format!("r{}", n / per_rack)),
+            Label::new(LevelKind::Host, format!("h{}", n / per_host)),
+        ])
+    };
+    let positions: Vec<_> = (0..pes).map(position).collect();
+    let topology = Topology::new(&positions, &vec![1; pes as usize]);
+    topology.expect("places of the same depth")
+}
+
+/// The children of the main task: not too many, and not too few.
+fn program_of(program: &Program, dice: &mut Dice) -> Vec<(TaskSpec, SpawnMode)> {
+    let wanted = dice.skewed(1..=300);
+    let mut main = Vec::new();
+    while extent(&main, program).0 < wanted {
+        let depth = dice.within(0..=4) as u8;
+        let parent = TaskSpec::good(dice.next(), depth + 1);
+        let children = parent.stages(program).into_iter().flatten();
+        let left = wanted - extent(&main, program).0;
+        let fitting = children.filter(|(child, _)| child.extent(program).0 <= 4 * left);
+        main.extend(fitting.take(1));
+        if dice.one_in(50) {
+            break;
+        }
+    }
+    main
+}
+
+fn extent(main: &[(TaskSpec, SpawnMode)], program: &Program) -> (u64, u64) {
+    let all = main.iter().map(|(spec, _)| spec.extent(program));
+    all.fold((0, 0), |(tasks, ns), (more, longer)| (tasks + more, ns + longer))
+}
+
+fn settings(threads: usize, max_replicas: u32, dice: &mut Dice) -> ProtocolSettings {
+    let mut fishing = FishingSettings::for_threads(threads);
+    fishing.max_fish = dice.within(0..=3) as usize;
+    fishing.min_sched = dice.within(0..=3) as usize;
+    fishing.max_hops = dice.within(0..=8) as u8;
+    fishing.fish_deadline = Duration::from_millis(dice.skewed(1..=250));
+    fishing.schedule_tasks_max = dice.skewed(1..=32) as usize;
+    fishing.schedule_bytes_max = dice.skewed(64..=4096) as usize;
+    ProtocolSettings { max_replicas, ..ProtocolSettings::new(fishing) }
+}
+
+/// What goes wrong, before the moments are drawn.
+struct FaultPlan {
+    pes: u32,
+    deaths: u64,
+    slanders: u64,
+    cuts: Vec<(Pe, Pe, u64)>,
+    root_dies: bool,
+    /// About how long the program takes, in nanoseconds.
+    span: u64,
+    dead_after: Duration,
+}
+
+fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
+    let FaultPlan { pes, deaths, slanders, ref cuts, root_dies, span, dead_after } = *plan;
+    let mut mortals: Vec<u32> = (1..pes).collect();
+    let mut injected_faults = Vec::new();
+    // Some die together.
+    let mut at = dice.within(0..=span);
+    for _ in 0..deaths {
+        if !dice.one_in(3) {
+            at = dice.within(0..=2 * span);
+        }
+        let victim = Pe::new(mortals.swap_remove(dice.next() as usize % mortals.len()));
+        let is_silent = dice.one_in(4);
+        let death = if is_silent {
+            InjectedFault::SilentDeath(victim)
+        } else {
+            InjectedFault::Death(victim)
+        };
+        injected_faults.push((at, death));
+    }
+    let mut anyone = || Pe::new(1 + dice.next() as u32 % (pes - 1));
+    let slandered: Vec<_> = (0..slanders).map(|_| (anyone(), anyone())).collect();
+    for (by, whom) in slandered.into_iter().filter(|(by, whom)| by != whom) {
+        injected_faults.push((dice.within(0..=2 * span), InjectedFault::Slander { by, whom }));
+    }
+    while dice.one_in(2) {
+        let pe = Pe::new(dice.next() as u32 % pes);
+        // Longer than any silence that means death, but shorter than a stall may last.
+        let longest = dead_after.as_nanos() as u64 * 6;
+        let ns = dice.skewed(MILLISECOND..=longest);
+        injected_faults.push((dice.within(0..=span), InjectedFault::Stop(pe, ns)));
+    }
+    for (from, to, ns) in cuts {
+        injected_faults
+            .push((dice.within(0..=span), InjectedFault::Cut { from: *from, to: *to, ns: *ns }));
+    }
+    if dice.one_in(6) {
+        let ns = dead_after.as_nanos() as u64 * dice.within(1..=5);
+        injected_faults.push((dice.within(0..=span), InjectedFault::Overload(ns)));
+    }
+    if root_dies {
+        injected_faults.push((dice.within(0..=2 * span), InjectedFault::Death(Pe::ROOT)));
+    }
+    injected_faults
+}

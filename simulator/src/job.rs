@@ -1,0 +1,55 @@
+//! What is simulated: the machine, the program, the network, and what goes wrong.
+
+use crate::fault::InjectedFault;
+use crate::pe::pace::PaceSettings;
+use crate::pe::workers::PeSpeed;
+use crate::traffic::Traffic;
+use crate::workload::Workload;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::protocol::ProtocolSettings;
+use ultramarine_runtime::transport::PortSettings;
+use ultramarine_topology::Topology;
+
+/// See the [module](self).
+pub(crate) struct SimulatedJob {
+    pub(crate) seed: u64,
+    pub(crate) topology: Arc<Topology>,
+    /// By PE.
+    pub(crate) speeds: Vec<PeSpeed>,
+    pub(crate) workload: Arc<dyn Workload>,
+    pub(crate) protocol: ProtocolSettings,
+    /// `None`: a PE takes a turn as soon as there is a reason to.
+    pub(crate) pace: Option<PaceSettings>,
+    pub(crate) traffic: Traffic,
+    pub(crate) port: PortSettings,
+    /// The longest frame of the first lane, and of the fallback, in bytes.
+    pub(crate) frame_bytes_max: [usize; 2],
+    pub(crate) has_fallback: bool,
+    pub(crate) faults: Vec<(u64, InjectedFault)>,
+    /// `None`: there is no failure detector.
+    pub(crate) detection: Option<Detection>,
+    /// How long the end of the job waits.
+    pub(crate) shutdown_grace: Duration,
+    /// No run takes more events than this, unless it never ends.
+    pub(crate) events_max: u64,
+}
+
+/// How PEs watch each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Detection {
+    pub(crate) heartbeat: Duration,
+    pub(crate) dead_after: Duration,
+    /// How long it takes until a neighbour sees that a PE is gone, in nanoseconds.
+    pub(crate) sees_after_ns: RangeInclusive<u64>,
+}
+
+impl fmt::Debug for SimulatedJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SimulatedJob { seed, protocol, traffic, faults, .. } = self;
+        let pes = self.topology.pes();
+        write!(f, "seed {seed}, {pes} PEs, {protocol:?}, {traffic:?}, {faults:?}")
+    }
+}

@@ -1,0 +1,116 @@
+//! A simulated PE: the runtime's own engine and membership, and what stands for the rest.
+//!
+//! | file | what it stands for |
+//! |---|---|
+//! | `workers` | the worker threads, and the tasks that they run |
+//! | `shelf`, `futures` | the queues of tasks, and the futures |
+//! | `pace` | which thread takes the next turn at the engine, and when |
+//! | `lane` | what carries the frames of the PE's port |
+//! | `site` | the PE as its engine sees it |
+
+pub(crate) mod futures;
+pub(crate) mod lane;
+pub(crate) mod pace;
+pub(crate) mod shelf;
+pub(crate) mod site;
+pub(crate) mod workers;
+
+use crate::transit::Transit;
+use lane::LaneEnd;
+use pace::Pace;
+use site::SimulatedSite;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::executor::JobError;
+use ultramarine_runtime::executor::engine::{Effort, Engine, EngineSite, Turn};
+use ultramarine_runtime::protocol::{Membership, MembershipStatus};
+use ultramarine_topology::Pe;
+use workers::Effect;
+
+/// A PE, as long as it is there.
+pub(crate) struct SimulatedPe {
+    pub(crate) engine: Engine<SimulatedSite>,
+    pub(crate) site: Arc<SimulatedSite>,
+    pub(crate) membership: Membership,
+    /// The first lane, and the fallback.
+    pub(crate) lanes: [LaneEnd; 2],
+    /// What it has sent that has not arrived.
+    pub(crate) transit: Transit,
+    pub(crate) pace: Pace,
+    /// How many of the dead the membership has told the engine.
+    pub(crate) reported: usize,
+    pub(crate) is_settled: bool,
+    /// When its next turn is due, in nanoseconds.
+    pub(crate) turn_at: u64,
+    /// When the first event comes that lets it take a turn, if that is due then.
+    pub(crate) turn_scheduled: u64,
+    pub(crate) is_ending: bool,
+    /// It does nothing before this moment, in nanoseconds.
+    pub(crate) stopped_until: u64,
+}
+
+impl SimulatedPe {
+    pub(crate) fn new(
+        engine: Engine<SimulatedSite>,
+        site: Arc<SimulatedSite>,
+        membership: Membership,
+        lanes: [LaneEnd; 2],
+        pace: Pace,
+    ) -> Self {
+        SimulatedPe {
+            engine,
+            site,
+            membership,
+            lanes,
+            transit: Transit::default(),
+            pace,
+            reported: 0,
+            is_settled: false,
+            turn_at: u64::MAX,
+            turn_scheduled: u64::MAX,
+            is_ending: false,
+            stopped_until: 0,
+        }
+    }
+
+    /// Lets this PE do what there is to do now. Returns what the turn did, and what is to be done
+    /// elsewhere.
+    pub(crate) fn turn(&mut self, now: Duration) -> Result<(Turn, Vec<Effect>), JobError> {
+        let SimulatedPe { engine, site, .. } = self;
+        let mut all = Turn::default();
+        loop {
+            let need = site.workers().need();
+            let turn = engine.turn(site, now, need, Effort::Brief)?;
+            for (future, outcome) in engine.take_results(Vec::new()) {
+                future.fill(outcome);
+            }
+            drop(engine.take_discarded());
+            let mut workers = site.workers();
+            workers.dispatch(|pe| site.liveness.is_dead(pe));
+            let has_ended =
+                workers.effects.iter().any(|effect| matches!(effect, Effect::MainEnded(_)));
+            all.something_happened |= turn.something_happened;
+            all.work_came |= turn.work_came;
+            if has_ended && !workers.is_ending {
+                drop(workers);
+                engine.end(site);
+            } else if site.outbox().is_empty() {
+                let effects = std::mem::take(&mut workers.effects);
+                return Ok((Turn { due: turn.due, ..all }, effects));
+            }
+        }
+    }
+
+    /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.
+    pub(crate) fn neighbours(&self, me: Pe) -> BTreeSet<Pe> {
+        if self.membership.status() != MembershipStatus::Member {
+            return BTreeSet::new();
+        }
+        let living: Vec<Pe> = self.membership.living().iter().collect();
+        let place = living.iter().position(|pe| *pe == me);
+        let around = place.map(|place| [place + 1, place + living.len() - 1]);
+        let around = around.into_iter().flatten().map(|place| living[place % living.len()]);
+        around.filter(|pe| *pe != me).collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! What the tasks of a simulated job do. A workload must never know which PE runs a task, but for
+//! what its tasks can see of that.
+//!
+//! A task is a few bytes, as in the runtime: all that it does follows from them. Once started, it is
+//! an [`Activity`], which says step by step what it does: compute, spawn tasks, wait for their
+//! values, end.
+
+pub mod random_tree;
+
+use ultramarine_runtime::array::Array;
+use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_topology::{Distance, Pe, Topology};
+
+/// The value of a poison task, as its parent sees it once the task is given up.
+pub(crate) const GAVE_UP: u64 = 0xdead;
+
+/// What a task does next.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// It computes for this time, in nanoseconds, on a PE of normal speed.
+    Compute(u64),
+    /// It waits for the values of all tasks that it has spawned.
+    Await,
+    /// It ends with this value.
+    End(u64, Option<Array>),
+    /// It kills its process.
+    Die,
+}
+
+/// A task that has been started.
+pub trait Activity: Send {
+    /// Goes on to the next step. Called again when the last step is over.
+    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step;
+}
+
+/// What the tasks of a job do.
+pub trait Workload: Send + Sync {
+    /// The main task. It runs on the root, beside the workers.
+    fn main(&self) -> Box<dyn Activity>;
+
+    /// Starts a task. `None`: these are not the bytes of any task.
+    fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>>;
+
+    /// What the main task's value must be.
+    fn expected(&self) -> u64;
+
+    /// Whether the bytes that came with a value are those that it was sent with.
+    fn is_whole(&self, _value: u64, _array: Option<&Array>) -> bool {
+        true
+    }
+
+    /// Whether a task kills each process that runs it, so that it must be given up.
+    fn is_poison(&self, _body: &Bytes) -> bool {
+        false
+    }
+}
+
+/// How a task is spawned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpawnMode {
+    /// Whether it is run again if it is lost. If not, the task that spawned it spawns it again.
+    pub is_supervised: bool,
+    /// Which PE may run it.
+    pub place: SpawnPlace,
+}
+
+/// Which PE may run a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnPlace {
+    /// Any PE within this radius may steal it.
+    Within(Distance),
+    /// It is placed on this PE.
+    At(Pe),
+}
+
+/// What a running task sees.
+pub struct TaskContext<'a> {
+    /// The PE that runs the task.
+    pub pe: Pe,
+    /// The job's hierarchy.
+    pub topology: &'a Topology,
+    /// The values of all tasks that it has awaited, in the order in which they were spawned.
+    pub values: &'a [Option<u64>],
+    /// Whether no task waits on this PE that another worker or PE could take.
+    pub is_work_wanted: bool,
+    pub(crate) spawned: Vec<(Bytes, SpawnMode)>,
+}
+
+impl TaskContext<'_> {
+    /// Spawns a task.
+    pub fn spawn(&mut self, body: Bytes, mode: SpawnMode) {
+        self.spawned.push((body, mode));
+    }
+}

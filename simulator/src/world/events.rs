@@ -1,0 +1,96 @@
+//! What happens in a simulation, in the order of time.
+
+use crate::fault::InjectedFault;
+use crate::pe::futures::LocalTask;
+use crate::pe::lane::Frame;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use ultramarine_runtime::protocol::{Fish, Notice};
+use ultramarine_topology::Pe;
+
+/// Something that happens at some moment.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A frame arrives over a lane.
+    Arrive { lane: u8, from: Pe, to: Pe, frame: Frame },
+    /// A worker has computed.
+    Computed { at: Pe, task: u64 },
+    /// A task has been packed for the thief that sent the FISH.
+    Packed { at: Pe, packed: Box<(Fish, LocalTask)> },
+    /// A PE takes a turn, if one is due.
+    Turn(Pe),
+    /// The end of the job has been waited for long enough.
+    Grace(Pe),
+    /// A notice arrives.
+    Notice { from: Pe, to: Pe, notice: Notice },
+    /// A PE has been without contact with another since then, and looks whether it still is.
+    See { by: Pe, whom: Pe, since: u64 },
+    /// A PE's heartbeats go out.
+    Beat(Pe),
+    /// The membership waits for an answer.
+    Patience(Pe),
+    /// Something goes wrong.
+    Fault(InjectedFault),
+}
+
+impl Event {
+    /// The PE that must not be stopped for it to happen. (Frames arrive at a PE that is stopped,
+    /// which reads them later.)
+    pub(crate) fn place(&self) -> Option<Pe> {
+        match self {
+            Event::Notice { to: at, .. }
+            | Event::Computed { at, .. }
+            | Event::Packed { at, .. }
+            | Event::Turn(at)
+            | Event::Grace(at)
+            | Event::Beat(at)
+            | Event::Patience(at)
+            | Event::See { by: at, .. } => Some(*at),
+            Event::Arrive { .. } | Event::Fault(_) => None,
+        }
+    }
+
+    /// Whether there are too many of them to be told.
+    pub(crate) fn is_routine(&self) -> bool {
+        match self {
+            Event::Beat(_) | Event::Turn(_) | Event::See { .. } => true,
+            Event::Notice { notice, .. } => matches!(notice, Notice::Known { .. }),
+            _ => false,
+        }
+    }
+}
+
+/// Events that are still to come. Of those at the same moment, the one scheduled first comes first.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    /// When, the how-manieth, and where it stands.
+    order: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    events: Vec<Option<Event>>,
+    free: Vec<u32>,
+    count: u64,
+}
+
+impl EventQueue {
+    /// Schedules an event for the moment `at`, in nanoseconds.
+    pub(crate) fn schedule(&mut self, at: u64, event: Event) {
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.events[place as usize] = Some(event);
+                place
+            }
+            None => {
+                self.events.push(Some(event));
+                self.events.len() as u32 - 1
+            }
+        };
+        self.count += 1;
+        self.order.push(Reverse((at, self.count, place)));
+    }
+
+    /// Takes the next event, and says when it happens.
+    pub(crate) fn next(&mut self) -> Option<(u64, Event)> {
+        let Reverse((at, _, place)) = self.order.pop()?;
+        self.free.push(place);
+        self.events[place as usize].take().map(|event| (at, event))
+    }
+}

@@ -1,0 +1,416 @@
+//! A job in the middle of its run: time goes from event to event.
+
+pub(crate) mod broken_paths;
+mod detection;
+pub(crate) mod events;
+
+use crate::dice::Dice;
+use crate::job::SimulatedJob;
+use crate::pe::SimulatedPe;
+use crate::pe::lane::{Frame, LaneEnd};
+use crate::pe::pace::Pace;
+use crate::pe::shelf::SharedShelf;
+use crate::pe::site::SimulatedSite;
+use crate::pe::workers::{Effect, Outbox, Workers};
+use crate::report::{RunReport, SimulatedRun};
+use crate::traffic::Traffic;
+use crate::transit::Channel;
+use broken_paths::BrokenPaths;
+use events::{Event, EventQueue};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::executor::JobError;
+use ultramarine_runtime::executor::engine::Engine;
+use ultramarine_runtime::protocol::{Membership, Node, Pool, Radii};
+use ultramarine_runtime::transport::Port;
+use ultramarine_topology::Pe;
+
+/// A job in the middle of its run.
+pub(crate) struct Simulation {
+    pub(crate) job: SimulatedJob,
+    pub(crate) now: u64,
+    events: EventQueue,
+    /// By PE; `None`: it is gone.
+    pub(crate) pes: Vec<Option<Box<SimulatedPe>>>,
+    /// How many are there.
+    present: u32,
+    /// After this moment nothing arrives any more of what the first has sent the second.
+    cuts: BTreeMap<(Pe, Pe), u64>,
+    /// What is cut between PEs that live.
+    pub(crate) broken_paths: BrokenPaths,
+    /// Pairs: the first checks whether it still reaches the second.
+    pub(crate) watching: BTreeSet<(Pe, Pe)>,
+    /// Pairs: the first cannot see the second, for no reason (slander).
+    pub(crate) blind: BTreeSet<(Pe, Pe)>,
+    /// Those whose host has gone with them.
+    pub(crate) silent: BTreeSet<Pe>,
+    /// Until then everything is slow.
+    pub(crate) overloaded_until: u64,
+    pub(crate) dice: Dice,
+    pub(crate) report: RunReport,
+    pub(crate) value: Option<u64>,
+    fault: Option<String>,
+    pub(crate) is_verbose: bool,
+}
+
+/// How often a PE that ends takes a turn, in nanoseconds.
+const POLL_NS: u64 = 1_000_000;
+
+/// The shortest time between a turn and the next one that nothing but the turn calls for, in
+/// nanoseconds.
+const TURN_NS: u64 = 1_000;
+
+/// How often a PE looks whether others have gone over to the fallback lane, in nanoseconds.
+const FALLBACK_NS: u64 = 100_000_000;
+
+/// The longest that a thread takes to pack a task, in nanoseconds.
+const PACK_NS_MAX: u64 = 2_000_000;
+
+impl Simulation {
+    pub(crate) fn new(job: SimulatedJob, is_verbose: bool) -> Simulation {
+        let mut dice = Dice::new(!job.seed);
+        let count = job.topology.pes();
+        let pes = (0..count).map(|pe| Some(Box::new(simulated_pe(Pe::new(pe), &job, &mut dice))));
+        Simulation {
+            pes: pes.collect(),
+            present: count,
+            now: 0,
+            events: EventQueue::default(),
+            cuts: BTreeMap::new(),
+            broken_paths: BrokenPaths::default(),
+            watching: BTreeSet::new(),
+            blind: BTreeSet::new(),
+            silent: BTreeSet::new(),
+            overloaded_until: 0,
+            dice,
+            report: RunReport { pes: count, ..RunReport::default() },
+            value: None,
+            fault: None,
+            is_verbose,
+            job,
+        }
+    }
+
+    /// Lets the job run until all PEs are gone.
+    pub(crate) fn run(mut self) -> SimulatedRun {
+        for (at, fault) in std::mem::take(&mut self.job.faults) {
+            self.schedule(at, Event::Fault(fault));
+        }
+        if let Some(root) = &mut self.pes[0] {
+            root.site.workers().begin();
+        }
+        for pe in (0..self.report.pes).map(Pe::new) {
+            if self.job.detection.is_some() {
+                let first_beat = self.dice.within(0..=1_000_000);
+                self.schedule(first_beat, Event::Beat(pe));
+            }
+            self.want_turn(pe, 0);
+        }
+        while self.present > 0 && self.fault.is_none() {
+            let Some((at, event)) = self.events.next() else { break };
+            self.now = at;
+            self.report.events += 1;
+            if self.report.events > self.job.events_max {
+                self.fault.get_or_insert("it does not end".to_owned());
+            }
+            self.handle_event(event);
+        }
+        self.judge()
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        if let Some(place) = event.place() {
+            let Some(pe) = &mut self.pes[place.index()] else { return };
+            if self.now < pe.stopped_until {
+                if let Event::Turn(_) = event {
+                    pe.turn_scheduled = pe.stopped_until;
+                }
+                let again = pe.stopped_until;
+                return self.schedule(again, event);
+            }
+        }
+        if self.is_verbose && !event.is_routine() {
+            println!("{:>12.3} ms  {event:?}", self.now as f64 / 1e6);
+        }
+        match event {
+            Event::Arrive { lane, from, to, frame } => self.arrive(lane, from, to, frame),
+            Event::Computed { at, task } => self.computed(at, task),
+            Event::Packed { at, packed } => {
+                if let Some(pe) = &self.pes[at.index()] {
+                    pe.site.workers().packed(packed.0, packed.1);
+                    self.turn(at);
+                }
+            }
+            Event::Turn(at) => self.turn_if_due(at),
+            Event::Grace(at) => {
+                self.report.late += 1;
+                self.leave(at);
+            }
+            Event::Fault(fault) => self.inject(fault),
+            event => self.watch(event),
+        }
+    }
+
+    pub(crate) fn schedule(&mut self, at: u64, event: Event) {
+        self.events.schedule(at, event);
+    }
+
+    /// A PE takes a turn at this moment, or before.
+    pub(crate) fn want_turn(&mut self, pe: Pe, at: u64) {
+        let Some(wanted) = &mut self.pes[pe.index()] else { return };
+        wanted.turn_at = wanted.turn_at.min(at);
+        if wanted.turn_at < wanted.turn_scheduled {
+            wanted.turn_scheduled = wanted.turn_at;
+            let at = wanted.turn_at;
+            self.schedule(at, Event::Turn(pe));
+        }
+    }
+
+    fn turn_if_due(&mut self, at: Pe) {
+        let Some(pe) = &mut self.pes[at.index()] else { return };
+        if pe.turn_scheduled != self.now {
+            // An earlier one has come before it.
+            return;
+        }
+        pe.turn_scheduled = u64::MAX;
+        if pe.turn_at <= self.now {
+            self.turn(at);
+        } else if pe.turn_at < u64::MAX {
+            let later = pe.turn_at;
+            self.want_turn(at, later);
+        }
+    }
+
+    /// A worker has computed, and goes on with its task or another.
+    fn computed(&mut self, at: Pe, task: u64) {
+        let Some(pe) = &mut self.pes[at.index()] else { return };
+        let mut workers = pe.site.workers();
+        let before = workers.need();
+        workers.computed(task);
+        workers.dispatch(|other| pe.site.liveness.is_dead(other));
+        let is_idle = workers.need() < before || workers.has_free();
+        drop(workers);
+        let turn_at = if is_idle { self.now } else { pe.pace.after_task(self.now) };
+        if turn_at <= self.now {
+            self.turn(at);
+        } else {
+            self.take_effects(at);
+            self.want_turn(at, turn_at);
+        }
+    }
+
+    fn arrive(&mut self, lane: u8, from: Pe, to: Pe, frame: Frame) {
+        let is_cut = self.cuts.get(&(from, to)).is_some_and(|cut| *cut < self.now);
+        let Some(pe) = &mut self.pes[to.index()] else { return };
+        if is_cut {
+            return;
+        }
+        let mut ready = self.now;
+        if let Traffic::LogGp(costs) = &self.job.traffic {
+            let costs = costs.at(self.job.topology.distance(from, to));
+            ready = ready.max(pe.transit.receives_until) + costs.port_ns(frame.bytes());
+            pe.transit.receives_until = ready;
+        }
+        pe.lanes[usize::from(lane)].deliver(from, frame);
+        // A PE does not wait for frames of the fallback lane, but looks at it from time to time.
+        let is_awaited = lane == 0 || pe.lanes[0].is_left();
+        let need = pe.site.workers().need();
+        let noticed = pe.pace.notices_at(ready, need, to == Pe::ROOT);
+        let at = if is_awaited { noticed } else { self.now + FALLBACK_NS };
+        self.want_turn(to, at);
+    }
+
+    /// Lets a PE do what there is to do, and sends what it says.
+    pub(crate) fn turn(&mut self, at: Pe) {
+        let Some(pe) = &mut self.pes[at.index()] else { return };
+        pe.turn_at = u64::MAX;
+        let turn = pe.turn(Duration::from_nanos(self.now));
+        let suspects = pe.site.take_suspects();
+        let (turn, effects) = match turn {
+            Ok(turn) => turn,
+            Err(JobError::Expelled { .. }) => return self.leave_expelled(at),
+            Err(JobError::RootLost { .. }) => return self.leave_without_root(at),
+            Err(error) => {
+                self.fault.get_or_insert(error.to_string());
+                return;
+            }
+        };
+        pe.pace.note_turn(self.now, turn.something_happened, turn.work_came);
+        let is_ending = pe.site.workers().is_ending;
+        let polls = (self.job.has_fallback, FALLBACK_NS);
+        let ending = (is_ending, POLL_NS);
+        let polls = [polls, ending].into_iter().filter(|(is_needed, _)| *is_needed);
+        let polled = polls.map(|(_, every)| self.now + every).min();
+        let due = turn.due.map(|due| (due.as_nanos() as u64).max(self.now + TURN_NS));
+        if let Some(due) = due.into_iter().chain(polled).min() {
+            self.want_turn(at, due);
+        }
+        self.send_frames(at);
+        for whom in suspects {
+            self.begin_to_watch(at, whom, self.now);
+        }
+        self.handle_effects(at, effects);
+        let Some(pe) = &mut self.pes[at.index()] else { return };
+        let is_ending = pe.site.workers().is_ending;
+        if is_ending && !std::mem::replace(&mut pe.is_ending, true) {
+            let grace = self.job.shutdown_grace.as_nanos() as u64;
+            self.schedule(self.now + grace, Event::Grace(at));
+            self.want_turn(at, self.now + POLL_NS);
+        } else if is_ending && pe.engine.may_leave() {
+            self.leave(at);
+        }
+    }
+
+    fn take_effects(&mut self, at: Pe) {
+        let Some(pe) = &self.pes[at.index()] else { return };
+        let effects = std::mem::take(&mut pe.site.workers().effects);
+        self.handle_effects(at, effects);
+    }
+
+    fn handle_effects(&mut self, at: Pe, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Compute(task, duration) => {
+                    self.schedule(self.now + duration, Event::Computed { at, task });
+                }
+                Effect::Pack(fish, task) => {
+                    let duration = self.dice.within(0..=PACK_NS_MAX);
+                    let packed = Box::new((fish, task));
+                    self.schedule(self.now + duration, Event::Packed { at, packed });
+                }
+                Effect::MainEnded(value) => {
+                    self.value = Some(value);
+                    self.report.took = Duration::from_nanos(self.now);
+                }
+                Effect::Die => self.die(at),
+                Effect::Fault(fault) => drop(self.fault.get_or_insert(fault)),
+            }
+        }
+    }
+
+    /// Sends what a PE has handed to its lanes.
+    fn send_frames(&mut self, from: Pe) {
+        for lane in [0, 1] {
+            let Some(pe) = &self.pes[from.index()] else { return };
+            let (frames, has_more) = pe.lanes[usize::from(lane)].take_sent();
+            if has_more {
+                self.want_turn(from, self.now + TURN_NS);
+            }
+            for (to, frame) in frames {
+                if let Some(at) = self.frame_arrival(from, to, lane, frame.bytes()) {
+                    self.schedule(at, Event::Arrive { lane, from, to, frame });
+                }
+            }
+        }
+    }
+
+    /// When a frame arrives that is sent now; `None`: never.
+    fn frame_arrival(&mut self, from: Pe, to: Pe, lane: u8, bytes: usize) -> Option<u64> {
+        match &self.job.traffic {
+            Traffic::Random(random) => {
+                let is_lost = random.lost_one_in.is_some_and(|n| self.dice.one_in(n));
+                // What is held up comes when the path is whole again, and else never.
+                let open = self.broken_paths.opens(from, to, self.now).filter(|_| !is_lost)?;
+                let channel = Channel::Lane(lane);
+                let at = self.arrival(from, to, channel).max(open);
+                self.note_arrival(from, to, channel, at);
+                Some(at)
+            }
+            Traffic::LogGp(costs) => {
+                let costs = costs.at(self.job.topology.distance(from, to));
+                let pe = self.pes[from.index()].as_mut()?;
+                let sent = self.now.max(pe.transit.sends_until) + costs.port_ns(bytes);
+                pe.transit.sends_until = sent;
+                Some(sent + costs.latency)
+            }
+        }
+    }
+
+    /// When something sent now arrives: after what was sent before.
+    pub(crate) fn arrival(&mut self, from: Pe, to: Pe, channel: Channel) -> u64 {
+        let latency = match &self.job.traffic {
+            Traffic::LogGp(costs) => costs.at(self.job.topology.distance(from, to)).latency,
+            Traffic::Random(random) => {
+                let mut latency = self.dice.within(random.latency_ns.clone());
+                if self.now < self.overloaded_until {
+                    let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
+                    let most = dead_after.unwrap_or_default().as_nanos() as u64;
+                    latency += self.dice.within(0..=most);
+                }
+                if self.dice.one_in(random.late_one_in) {
+                    latency += self.dice.within(0..=random.late_ns);
+                }
+                latency
+            }
+        };
+        let at = (self.now + latency).max(self.last_arrival(from, to, channel) + 1);
+        self.note_arrival(from, to, channel, at);
+        at
+    }
+
+    fn note_arrival(&mut self, from: Pe, to: Pe, channel: Channel, at: u64) {
+        let now = self.now;
+        if let Some(pe) = &mut self.pes[from.index()] {
+            pe.transit.note(now, to, channel, at);
+        }
+    }
+
+    pub(crate) fn last_arrival(&self, from: Pe, to: Pe, channel: Channel) -> u64 {
+        self.pes[from.index()].as_ref().map_or(0, |pe| pe.transit.last_arrival(to, channel))
+    }
+
+    /// What a PE has sent may arrive in part.
+    fn cut_off(&mut self, dead: Pe) {
+        let Some(pe) = &self.pes[dead.index()] else { return };
+        for (to, last) in pe.transit.frames_under_way() {
+            let cut = self.now + self.dice.next() % (last.saturating_sub(self.now) + 2);
+            let earlier = self.cuts.entry((dead, to)).or_insert(cut);
+            *earlier = cut.min(*earlier);
+        }
+    }
+
+    fn judge(self) -> SimulatedRun {
+        let Simulation { job, value, report, fault, broken_paths, .. } = self;
+        let fault = fault.or_else(|| match value {
+            Some(value) if value != job.workload.expected() => {
+                let expected = job.workload.expected();
+                Some(format!("the result is {value:#x} instead of {expected:#x}"))
+            }
+            None if !report.has_root_died => Some("there is no result".to_owned()),
+            _ => None,
+        });
+        let at_most = broken_paths.count() + report.slandered;
+        let fault = fault.or_else(|| {
+            (report.innocents > at_most)
+                .then(|| format!("{} innocent PEs were expelled", report.innocents))
+        });
+        let fault = fault.or_else(|| {
+            (report.misled > 0).then(|| format!("{} PEs left a root they reach", report.misled))
+        });
+        SimulatedRun { seed: job.seed, report, fault }
+    }
+}
+
+/// A PE at the start of the job.
+fn simulated_pe(me: Pe, job: &SimulatedJob, dice: &mut Dice) -> SimulatedPe {
+    let (topology, count) = (&job.topology, job.topology.pes());
+    let speed = job.speeds[me.index()];
+    let node = Node::new(me, topology.clone(), job.protocol.clone());
+    let dead_after = job.detection.as_ref().map_or(Duration::from_secs(2), |it| it.dead_after);
+    let membership = Membership::new(me, count, dead_after);
+    let lanes = job.frame_bytes_max.map(|bytes| LaneEnd::new(me, bytes));
+    let [first, fallback] = lanes.each_ref().map(LaneEnd::lane);
+    let patience = job.port.resend_after * job.port.resends_max;
+    let port = Port::new(me, count, first, job.port);
+    let fallback = job.has_fallback.then_some(fallback);
+    let shelves: Vec<_> =
+        (0..Radii::of(topology).count()).map(|_| SharedShelf::default()).collect();
+    let pool = Pool::new(shelves.iter().cloned());
+    let outbox = Arc::new(Outbox::new());
+    let sides = (&*shelves, outbox.clone());
+    let workers = Workers::new(me, topology, speed, job.workload.clone(), sides);
+    let site = Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, patience));
+    let engine = Engine::new(me, node, port, fallback, pool, dice.next());
+    SimulatedPe::new(engine, site, membership, lanes, Pace::new(job.pace))
+}
