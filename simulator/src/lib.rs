@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod dice;
+pub mod experiment;
 pub mod fault;
 pub mod faults;
 mod job;

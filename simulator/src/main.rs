@@ -28,11 +28,31 @@ enum Experiment {
         #[arg(long)]
         tell: bool,
     },
+    /// Trial
+    Trial {
+        /// Racks
+        racks: u32,
+        /// Hosts
+        hosts: u32,
+        /// PEs
+        pes: u32,
+        /// Workers
+        workers: usize,
+        /// Items for each worker
+        items: u64,
+        /// Cost of an item, in µs
+        us: u64,
+        /// Spread
+        spread: String,
+    },
 }
 
 fn main() -> ExitCode {
     let is_good = match Arguments::parse().experiment {
         Experiment::Faults { seed, runs, tell } => simulate_faults(seed, runs, tell),
+        Experiment::Trial { racks, hosts, pes, workers, items, us, spread } => {
+            ultramarine_simulator::experiment::trial([racks, hosts, pes], workers, items, us, &spread)
+        }
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -3,6 +3,7 @@
 use crate::pe::SimulatedPe;
 use std::fmt::{self, Display};
 use std::time::Duration;
+use ultramarine_runtime::protocol::Statistics;
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +50,8 @@ pub struct RunReport {
     pub gone: Duration,
     /// How long all workers computed, together.
     pub computed: Duration,
+    /// The counters of all PEs, together.
+    pub statistics: Statistics,
     /// How many events there were.
     pub events: u64,
 }
@@ -59,6 +62,7 @@ impl RunReport {
         let counts = workers.counts;
         self.tasks += counts.started;
         self.computed += Duration::from_nanos(counts.computed_ns);
+        self.statistics.merge(statistics);
         self.replicas += statistics.replicas;
         self.orphans += statistics.orphans + counts.orphans;
         self.poisons += counts.given_up;

@@ -227,7 +227,11 @@ impl Workers {
                 self.spawn(LocalTask { slot: FutureSlot { parent: number, child }, body, mode });
             }
             match step {
-                Step::Compute(ns) => return self.compute(number, ns),
+                Step::Compute(ns) => {
+                    self.counts.computed_ns += ns;
+                    return self.compute(number, ns);
+                }
+                Step::Overhead(ns) => return self.compute(number, ns),
                 Step::Await if self.is_pending(number) => return self.release(number),
                 Step::Await => {}
                 Step::End(value, array) => {
@@ -241,7 +245,6 @@ impl Workers {
 
     fn compute(&mut self, number: u64, ns: u64) {
         let ns = (ns as f64 * self.speed.slowness) as u64;
-        self.counts.computed_ns += ns;
         let debt = std::mem::take(&mut self.debt_ns);
         self.effects.push(Effect::Compute(number, ns + debt));
     }

@@ -5,6 +5,7 @@
 //! an [`Activity`], which says step by step what it does: compute, spawn tasks, wait for their
 //! values, end.
 
+pub mod map;
 pub mod random_tree;
 
 use ultramarine_runtime::array::Array;
@@ -19,6 +20,9 @@ pub(crate) const GAVE_UP: u64 = 0xdead;
 pub enum Step {
     /// It computes for this time, in nanoseconds, on a PE of normal speed.
     Compute(u64),
+    /// It spreads tasks or gathers results for this time, in nanoseconds, which does not count as
+    /// work.
+    Overhead(u64),
     /// It waits for the values of all tasks that it has spawned.
     Await,
     /// It ends with this value.
