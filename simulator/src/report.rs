@@ -50,6 +50,8 @@ pub struct RunReport {
     pub gone: Duration,
     /// How long all workers computed, together.
     pub computed: Duration,
+    /// When nine of ten workers computed for the first time, and for the last.
+    pub full: Option<(Duration, Duration)>,
     /// The counters of all PEs, together.
     pub statistics: Statistics,
     /// How many events there were.

@@ -92,6 +92,6 @@ pub use map::{
 };
 pub use parts::Parts;
 pub use reduce::{par_map_reduce_range_thresh, push_map_reduce_range_thresh};
-pub use search::{Bounded, Splitting, Tree, par_enumerate, par_maximise};
+pub use search::{Bounded, Frontier, Splitting, Tree, par_enumerate, par_maximise};
 pub use set::{TaskSet, race, select};
 pub use share::{chunks, shares};

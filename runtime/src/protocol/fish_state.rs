@@ -18,6 +18,9 @@ pub(super) struct Fishing {
     pub(super) serial: u64,
     /// The ball that the next FISH searches first: its index among the radii.
     pub(super) search_radius: usize,
+    /// The PE that answered the last FISH with tasks, unless one has found nothing since. It may
+    /// have more.
+    pub(super) giver: Option<Pe>,
     /// The longest wait after the next NOWORK.
     pub(super) delay: Duration,
     /// How long the answer to the next FISH is awaited.
@@ -45,6 +48,7 @@ impl Fishing {
             need: Need::Ahead,
             serial: 0,
             search_radius: nearest_company(topology, me),
+            giver: None,
             delay: settings.min_fish_delay,
             deadline: settings.fish_deadline,
             need_sent: Need::Ahead,

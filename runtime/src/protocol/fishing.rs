@@ -22,6 +22,7 @@ impl Node {
             FishState::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
                 self.fishing.give_up_fish(&self.settings.fishing);
+                self.fishing.giver = None;
                 self.reach_further();
             }
             FishState::BackingOff { until } if now >= until => {
@@ -57,6 +58,9 @@ impl Node {
 
     /// A random PE in the ball to search next, or in a wider one if all others in it are dead.
     fn find_victim(&mut self, host: &mut impl Host) -> Option<Pe> {
+        if let Some(giver) = self.fishing.giver.filter(|giver| !self.dead.contains(giver)) {
+            return Some(giver);
+        }
         for _ in 0..self.topology.radii().len() {
             let radius = *self.topology.radii().get(self.fishing.search_radius)?;
             let mut random = || host.random();
@@ -193,6 +197,7 @@ impl Node {
             self.statistics.steal_latency.record(now.saturating_sub(at));
             self.fishing.fish = FishState::Resting;
             self.fishing.search_radius = nearest_company(&self.topology, self.me);
+            self.fishing.giver = Some(from);
             self.fishing.delay = self.settings.fishing.min_fish_delay;
             self.fishing.may_ask_anew = true;
             self.fishing.note_answer(&self.settings.fishing);
@@ -254,6 +259,7 @@ impl Node {
         if serial != self.fishing.serial || !matches!(self.fishing.fish, FishState::Out { .. }) {
             return;
         }
+        self.fishing.giver = None;
         let (least, most) =
             (self.settings.fishing.min_fish_delay, self.settings.fishing.max_fish_delay);
         let span = self.fishing.delay.saturating_sub(least).as_nanos() as u64;

@@ -32,6 +32,16 @@ pub fn trial(shape: [u32; 3], workers: usize, items: u64, us: u64, spread: &str)
     let begun = Instant::now();
     let topology = Arc::new(machine(shape, workers));
     let mut dice = Dice::new(7);
+    let tree = (spread == "uts").then(|| {
+        #[derive(clap::Parser)]
+        struct F { #[command(flatten)] tree: ultramarine_uts::Uts }
+        let flags = match us {
+            0 => "uts -t1 -a3 -d10 -b4 -r19",
+            1 => "uts -t1 -a3 -d13 -b4 -r29",
+            _ => "uts -t1 -a3 -d15 -b4 -r19",
+        };
+        <F as clap::Parser>::parse_from(flags.split(' ')).tree
+    });
     let spread = match spread {
         "stolen" => Spread::Stolen,
         "turn" => Spread::InTurn,
@@ -43,12 +53,20 @@ pub fn trial(shape: [u32; 3], workers: usize, items: u64, us: u64, spread: &str)
     let costs = move |item: u64| {
         // From 0.5 to 1.5, growing, and a bit of chance.
         let grown = us * 1000 / 2 + us * 1000 * item / items;
-        grown + Dice::new(item).next() % (us * 200)
+        grown + Dice::new(item).next() % (us * 200 + 1)
     };
     let spread_costs = SpreadCosts { deal_ns: 100, pack_ns: 10, spawn_ns: 100, take_ns: 30 };
     let mut random = || dice.next();
     let around = (&*topology, &mut random);
-    let workload = MapWorkload::new(items, Arc::new(costs), spread, spread_costs, false, around);
+    let workload: Arc<dyn crate::workload::Workload> = if let Some(tree) = tree {
+        let nodes = match us { 0 => 4_130_071, 1 => 102_181_082, _ => 4_230_646_601 };
+        Arc::new(Arc::new(crate::workload::search::SearchWorkload {
+            tree, nodes, node_ns: 127, nodes_at_once: 128, is_supervised: false,
+        }))
+    } else {
+        Arc::new(Arc::new(MapWorkload::new(items, Arc::new(costs), spread, spread_costs, false, around)))
+    };
+    let pace = PaceSettings { tasks_poll: workload.polls(), ..PaceSettings::default() };
     let speed = PeSpeed { threads: workers, slowness: 1.0, task_ns: 100, spawn_ns: 0 };
     let link = |latency, overhead, gap, gap_per_byte| LinkCosts { latency, overhead, gap, gap_per_byte };
     let radii = topology.radii();
@@ -62,9 +80,9 @@ pub fn trial(shape: [u32; 3], workers: usize, items: u64, us: u64, spread: &str)
     let job = SimulatedJob {
         seed: 1,
         speeds: vec![speed; topology.pes() as usize],
-        workload: Arc::new(Arc::new(workload)),
+        workload,
         protocol: ProtocolSettings::new(FishingSettings::for_threads(workers)),
-        pace: Some(PaceSettings::default()),
+        pace: Some(pace),
         traffic: Traffic::LogGp(LogGp(traffic.collect())),
         port: PortSettings { single_copy: false, ..PortSettings::default() },
         frame_bytes_max: [4096, 65536],
@@ -91,12 +109,13 @@ pub fn trial(shape: [u32; 3], workers: usize, items: u64, us: u64, spread: &str)
     let rss = rss.lines().find(|l| l.starts_with("VmHWM")).unwrap_or("").to_owned();
     println!(
         "{cores} cores, {} PEs, {items} items: {took:.4} s, efficiency {:.2} %, {} tasks; fault {:?}; \
-         gone {:.4} s; fishes {fishes} forwards {forwards} no_works {no_works} schedules {schedules} steals {steals}; {} events in {wall:.2} s = {:.2} M/s (built in {built:?}); {rss}",
+         gone {:.4} s; full {:?}; fishes {fishes} forwards {forwards} no_works {no_works} schedules {schedules} steals {steals}; {} events in {wall:.2} s = {:.2} M/s (built in {built:?}); {rss}",
         report.pes,
         100.0 * report.computed.as_secs_f64() / (cores as f64 * took),
         report.tasks,
         run.fault,
         report.gone.as_secs_f64(),
+        report.full,
         report.events,
         report.events as f64 / wall / 1e6,
     );

@@ -14,6 +14,10 @@ pub(crate) struct PaceSettings {
     pub(crate) spin: u64,
     /// The shortest time between two turns of a worker with short tasks.
     pub(crate) worker_every: u64,
+    /// The same while nothing arrives.
+    pub(crate) worker_every_quiet: u64,
+    /// Whether tasks let workers take turns while they compute.
+    pub(crate) tasks_poll: bool,
     /// The shortest pause of the driver.
     pub(crate) driver_min: u64,
     /// Its longest pause while workers compute.
@@ -27,6 +31,8 @@ impl Default for PaceSettings {
         PaceSettings {
             spin: 100_000,
             worker_every: 4_000,
+            worker_every_quiet: 16_000,
+            tasks_poll: false,
             driver_min: 50_000,
             driver_busy_max: 5_000_000,
             driver_resting_max: 2_000_000,
@@ -58,6 +64,9 @@ impl Pace {
         let Some(settings) = self.settings else { return now };
         if need != Need::Ahead && now < self.last_news + settings.spin {
             return now;
+        }
+        if settings.tasks_poll && need != Need::Idle {
+            return now.next_multiple_of(settings.worker_every_quiet);
         }
         let longest = if need == Need::Idle || is_root {
             settings.driver_resting_max
@@ -95,8 +104,4 @@ impl Pace {
         }
     }
 
-    /// A worker has run out of work.
-    pub(crate) fn note_idle(&mut self, now: u64) {
-        self.last_news = self.last_news.max(now);
-    }
 }

@@ -42,6 +42,8 @@ struct Running {
     values: Vec<Option<u64>>,
     /// How many of them have not ended.
     pending: usize,
+    /// Whether it waits for them.
+    is_waiting: bool,
 }
 
 /// What is to be done elsewhere.
@@ -232,7 +234,7 @@ impl Workers {
                     return self.compute(number, ns);
                 }
                 Step::Overhead(ns) => return self.compute(number, ns),
-                Step::Await if self.is_pending(number) => return self.release(number),
+                Step::Await if self.wait(number) => return self.release(number),
                 Step::Await => {}
                 Step::End(value, array) => {
                     self.release(number);
@@ -249,8 +251,11 @@ impl Workers {
         self.effects.push(Effect::Compute(number, ns + debt));
     }
 
-    fn is_pending(&self, number: u64) -> bool {
-        self.running.get(&number).is_some_and(|running| running.pending > 0)
+    /// Lets a task wait for its children. Returns whether there are any that have not ended.
+    fn wait(&mut self, number: u64) -> bool {
+        let Some(running) = self.running.get_mut(&number) else { return false };
+        running.is_waiting = running.pending > 0;
+        running.is_waiting
     }
 
     /// The worker that ran a task is free. (The main task has none: it has its own thread.)
@@ -331,7 +336,7 @@ impl Workers {
         let Some(parent) = self.running.get_mut(&slot.parent) else { return };
         let former = parent.values[slot.child as usize].replace(value);
         parent.pending -= usize::from(former.is_none());
-        if parent.pending == 0 && former.is_none() {
+        if parent.pending == 0 && std::mem::take(&mut parent.is_waiting) {
             self.resume(slot.parent);
         }
     }
@@ -370,6 +375,6 @@ impl Workers {
 
 impl Running {
     fn new(origin: TaskOrigin, activity: Box<dyn Activity>) -> Self {
-        Running { origin, activity, values: Vec::new(), pending: 0 }
+        Running { origin, activity, values: Vec::new(), pending: 0, is_waiting: false }
     }
 }

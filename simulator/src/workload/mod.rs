@@ -7,6 +7,7 @@
 
 pub mod map;
 pub mod random_tree;
+pub mod search;
 
 use ultramarine_runtime::array::Array;
 use ultramarine_runtime::protocol::message::Bytes;
@@ -51,6 +52,11 @@ pub trait Workload: Send + Sync {
     /// Whether the bytes that came with a value are those that it was sent with.
     fn is_whole(&self, _value: u64, _array: Option<&Array>) -> bool {
         true
+    }
+
+    /// Whether its tasks take turns at the engine while they compute (`Context::poll_runtime`).
+    fn polls(&self) -> bool {
+        false
     }
 
     /// Whether a task kills each process that runs it, so that it must be given up.

@@ -35,6 +35,10 @@ pub(crate) struct Simulation {
     pub(crate) pes: Vec<Option<Box<SimulatedPe>>>,
     /// How many are there.
     present: u32,
+    /// How many workers compute.
+    computing: u64,
+    /// How many are nine in ten.
+    most_workers: u64,
     /// After this moment nothing arrives any more of what the first has sent the second.
     cuts: BTreeMap<(Pe, Pe), u64>,
     /// What is cut between PEs that live.
@@ -75,6 +79,8 @@ impl Simulation {
         Simulation {
             pes: pes.collect(),
             present: count,
+            computing: 0,
+            most_workers: job.speeds.iter().map(|speed| speed.threads as u64).sum::<u64>() * 9 / 10,
             now: 0,
             events: EventQueue::default(),
             cuts: BTreeMap::new(),
@@ -184,6 +190,7 @@ impl Simulation {
 
     /// A worker has computed, and goes on with its task or another.
     fn computed(&mut self, at: Pe, task: u64) {
+        self.note_computing(-1);
         let Some(pe) = &mut self.pes[at.index()] else { return };
         let mut workers = pe.site.workers();
         let before = workers.need();
@@ -272,6 +279,7 @@ impl Simulation {
         for effect in effects {
             match effect {
                 Effect::Compute(task, duration) => {
+                    self.note_computing(1);
                     self.schedule(self.now + duration, Event::Computed { at, task });
                 }
                 Effect::Pack(fish, task) => {
@@ -286,6 +294,17 @@ impl Simulation {
                 Effect::Die => self.die(at),
                 Effect::Fault(fault) => drop(self.fault.get_or_insert(fault)),
             }
+        }
+    }
+
+    /// One worker more, or less, computes.
+    fn note_computing(&mut self, change: i64) {
+        let before = self.computing;
+        self.computing = before.saturating_add_signed(change);
+        if before.max(self.computing) == self.most_workers && before != self.computing {
+            let now = Duration::from_nanos(self.now);
+            let (first, last) = self.report.full.get_or_insert((now, now));
+            (*first, *last) = (*first, now);
         }
     }
 

@@ -8,12 +8,28 @@ use std::vec;
 /// be cheap to send. The docs of [`Splitting`](super::Splitting) state this number, too.
 const HANDED_OVER_MAX: usize = 256;
 
-/// The siblings still to visit on each level from a task's first nodes down to its current node.
-/// They are iterators, so that a node is generated only when its turn comes.
-pub(super) struct Frontier<I, N> {
+/// The nodes that a task of a search has not visited yet: the siblings still to visit on each level
+/// from its first nodes down to its current node. They are iterators, so that a node is generated
+/// only when its turn comes.
+///
+/// ```
+/// use ultramarine::prelude::*;
+///
+/// // Node `n` has the children `0..n`.
+/// let mut frontier = Frontier::new(vec![3]);
+/// let mut visited = Vec::new();
+/// while let Some(n) = frontier.next() {
+///     visited.push(n);
+///     frontier.descend(0..n);
+/// }
+/// assert_eq!(visited, [3, 0, 1, 0, 2, 0, 1, 0]);
+/// ```
+#[derive(Debug)]
+pub struct Frontier<I, N> {
     levels: VecDeque<Level<I, N>>,
 }
 
+#[derive(Debug)]
 struct Level<I, N> {
     /// Nodes that were generated early, by a split.
     listed: vec::IntoIter<N>,
@@ -28,14 +44,15 @@ impl<I: Iterator<Item = N>, N> Level<I, N> {
 }
 
 impl<I: Iterator<Item = N>, N> Frontier<I, N> {
-    pub(super) fn new(nodes: Vec<N>) -> Self {
+    /// Begins with these nodes.
+    pub fn new(nodes: Vec<N>) -> Self {
         let first = Level { listed: nodes.into_iter(), lazy: None };
         Frontier { levels: VecDeque::from([first]) }
     }
 
     /// The next node in depth-first order.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<N> {
+    pub fn next(&mut self) -> Option<N> {
         while let Some(level) = self.levels.back_mut() {
             if let Some(node) = level.next() {
                 return Some(node);
@@ -47,7 +64,7 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
 
     /// Continues with the children of the last node.
     #[inline]
-    pub(super) fn descend(&mut self, children: I) {
+    pub fn descend(&mut self, children: I) {
         // Most nodes of most trees are leaves, and their iterators often know it.
         if children.size_hint().1 != Some(0) {
             let listed = Vec::new().into_iter();
@@ -56,7 +73,7 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     }
 
     /// Drops the siblings of the last node that have not been generated.
-    pub(super) fn prune_siblings(&mut self) {
+    pub fn prune_siblings(&mut self) {
         if let Some(level) = self.levels.back_mut() {
             level.lazy = None;
         }
@@ -65,7 +82,7 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     /// Takes out every other node, from the highest level down, because the largest subtrees are at
     /// the top. Both halves have about the same number of nodes, unless the limit
     /// [`HANDED_OVER_MAX`] is reached.
-    pub(super) fn split(&mut self) -> Vec<N> {
+    pub fn split(&mut self) -> Vec<N> {
         let (mut parted, mut levels) = (Vec::new(), Vec::new());
         let mut goes = false;
         while parted.len() < HANDED_OVER_MAX
@@ -93,7 +110,7 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
 
     /// Takes out the nodes of the highest level that has any, at most [`HANDED_OVER_MAX`]. Further
     /// nodes stay.
-    pub(super) fn take_highest(&mut self) -> Vec<N> {
+    pub fn take_highest(&mut self) -> Vec<N> {
         while let Some(level) = self.levels.front_mut() {
             let nodes: Vec<N> = std::iter::from_fn(|| level.next()).take(HANDED_OVER_MAX).collect();
             if !nodes.is_empty() {

@@ -30,6 +30,7 @@ mod task;
 
 pub use bound::{Bounded, par_maximise};
 pub use enumerate::par_enumerate;
+pub use frontier::Frontier;
 
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;

@@ -1,4 +1,4 @@
-//! The trees: the number of children of a node is drawn from its digest, and the digest of a child
+//! The trees of the Unbalanced Tree Search benchmark (Olivier et al., LCPC 2006): the number of children of a node is drawn from its digest, and the digest of a child
 //! is the SHA-1 of its parent's digest and its number among the siblings. So a few parameters
 //! determine a tree, which is the same on every machine.
 //!
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 use std::hint::black_box;
 use std::ops::{Range, RangeInclusive};
-use ultramarine::prelude::*;
+use ultramarine_skeletons::Tree;
 
 /// The parameters of a tree, with the flags of the reference program.
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
-pub(crate) struct Uts {
+pub struct Uts {
     /// The type of the tree.
     #[arg(short = 't', value_name = "KIND", value_enum, default_value_t = TreeType::Geo)]
     tree_type: TreeType,
@@ -119,17 +119,44 @@ fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
 
 /// A node, with the number of its children.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Node {
+pub struct Node {
     digest: Digest,
-    pub(crate) depth: u32,
-    pub(crate) children: u32,
+    /// The root's is 0.
+    pub depth: u32,
+    /// The number of its children.
+    pub children: u32,
+}
+
+impl Node {
+    /// The length of a node in bytes.
+    pub const BYTES: usize = 28;
+
+    /// The node in bytes.
+    pub fn to_bytes(&self) -> [u8; Node::BYTES] {
+        let [a, b, c, d, e] = self.digest;
+        let words = [a, b, c, d, e, self.depth, self.children];
+        let mut bytes = [0; Node::BYTES];
+        for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// The node of these bytes; `None` if there are too few or too many.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Node> {
+        let mut words = bytes.chunks(4).map(|word| word.try_into().ok().map(u32::from_be_bytes));
+        let mut next = || words.next().flatten();
+        let digest = [next()?, next()?, next()?, next()?, next()?];
+        let node = Node { digest, depth: next()?, children: next()? };
+        (bytes.len() == Node::BYTES).then_some(node)
+    }
 }
 
 /// A SHA-1 digest, as big-endian words.
 type Digest = [u32; 5];
 
 /// The distribution of the number of children at one depth.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum ChildDistribution {
     Always(u32),
     /// This number with this probability, else none.
@@ -156,7 +183,8 @@ impl ChildDistribution {
 }
 
 /// The children of a node, in order.
-pub(crate) struct Children {
+#[derive(Debug)]
+pub struct Children {
     parent: Digest,
     /// The depth of the children.
     depth: u32,
@@ -188,14 +216,15 @@ impl Iterator for Children {
 }
 
 impl Uts {
-    pub(crate) fn root(&self) -> Node {
+    /// The root.
+    pub fn root(&self) -> Node {
         let digest = sha1([0, 0, 0, 0, self.seed], []);
         Node { digest, depth: 0, children: self.distribution(0).children(&digest) }
     }
 
     /// The node's children, in order.
     #[inline]
-    pub(crate) fn grow(&self, node: Node) -> Children {
+    pub fn grow(&self, node: Node) -> Children {
         let Node { digest: parent, depth, children } = node;
         let depth = depth + 1;
         let distribution =

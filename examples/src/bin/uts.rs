@@ -6,16 +6,14 @@
 //! one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference program, so its
 //! sample trees have the published flags (T1: `-t1 -a3 -d10 -b4 -r19`).
 
-mod tree;
-
 use clap::{Parser, ValueEnum};
 use rayon::iter::{ParallelIterator, walk_tree_postfix};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use tree::{Node, Uts};
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine_examples::{JobFlags, Report, splitting};
+use ultramarine_uts::{Node, Uts};
 
 /// Count the nodes of an unbalanced tree.
 #[derive(Parser)]
