@@ -51,7 +51,13 @@ fn main() -> ExitCode {
     let is_good = match Arguments::parse().experiment {
         Experiment::Faults { seed, runs, tell } => simulate_faults(seed, runs, tell),
         Experiment::Trial { racks, hosts, pes, workers, items, us, spread } => {
-            ultramarine_simulator::experiment::trial([racks, hosts, pes], workers, items, us, &spread)
+            ultramarine_simulator::experiment::trial(
+                [racks, hosts, pes],
+                workers,
+                items,
+                us,
+                &spread,
+            )
         }
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -34,7 +34,10 @@ pub fn trial(shape: [u32; 3], workers: usize, items: u64, us: u64, spread: &str)
     let mut dice = Dice::new(7);
     let tree = (spread == "uts").then(|| {
         #[derive(clap::Parser)]
-        struct F { #[command(flatten)] tree: ultramarine_uts::Uts }
+        struct F {
+            #[command(flatten)]
+            tree: ultramarine_uts::Uts,
+        }
         let flags = match us {
             0 => "uts -t1 -a3 -d10 -b4 -r19",
             1 => "uts -t1 -a3 -d13 -b4 -r29",
@@ -59,23 +62,42 @@ pub fn trial(shape: [u32; 3], workers: usize, items: u64, us: u64, spread: &str)
     let mut random = || dice.next();
     let around = (&*topology, &mut random);
     let workload: Arc<dyn crate::workload::Workload> = if let Some(tree) = tree {
-        let nodes = match us { 0 => 4_130_071, 1 => 102_181_082, _ => 4_230_646_601 };
+        let nodes = match us {
+            0 => 4_130_071,
+            1 => 102_181_082,
+            _ => 4_230_646_601,
+        };
         Arc::new(Arc::new(crate::workload::search::SearchWorkload {
-            tree, nodes, node_ns: 127, nodes_at_once: 128, is_supervised: false,
+            tree,
+            nodes,
+            node_ns: 127,
+            nodes_at_once: 128,
+            is_supervised: false,
         }))
     } else {
-        Arc::new(Arc::new(MapWorkload::new(items, Arc::new(costs), spread, spread_costs, false, around)))
+        Arc::new(Arc::new(MapWorkload::new(
+            items,
+            Arc::new(costs),
+            spread,
+            spread_costs,
+            false,
+            around,
+        )))
     };
     let pace = PaceSettings { tasks_poll: workload.polls(), ..PaceSettings::default() };
     let speed = PeSpeed { threads: workers, slowness: 1.0, task_ns: 100, spawn_ns: 0 };
-    let link = |latency, overhead, gap, gap_per_byte| LinkCosts { latency, overhead, gap, gap_per_byte };
+    let link =
+        |latency, overhead, gap, gap_per_byte| LinkCosts { latency, overhead, gap, gap_per_byte };
     let radii = topology.radii();
     let traffic = radii.iter().enumerate().map(|(n, r)| {
-        (*r, match n {
-            0..=1 => link(300, 100, 100, 200),
-            2 => link(1300, 300, 300, 200),
-            _ => link(2000, 300, 300, 200),
-        })
+        (
+            *r,
+            match n {
+                0..=1 => link(300, 100, 100, 200),
+                2 => link(1300, 300, 300, 200),
+                _ => link(2000, 300, 300, 200),
+            },
+        )
     });
     let job = SimulatedJob {
         seed: 1,

@@ -103,5 +103,4 @@ impl Pace {
             self.driver_pause = settings.driver_min;
         }
     }
-
 }

@@ -131,18 +131,27 @@ impl Workload for Arc<MapWorkload> {
         } else {
             (self.items, 0, self.items * take_ns)
         };
-        Box::new(Spawner::new(spawns, ahead_ns, after_ns, costs.spawn_ns, None, move |number, cx: &TaskContext<'_>| {
-            // The caller's own part comes last, so that it does not start before the others are sent.
-            let last = all.shares.len().wrapping_sub(1);
-            match all.spread {
-                Spread::TwoLevel | Spread::TwoLevelRelaxed => all.coordinator(last - number as usize),
-                Spread::InTurn => {
-                    let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
-                    all.item(number, SpawnPlace::At(to))
+        Box::new(Spawner::new(
+            spawns,
+            ahead_ns,
+            after_ns,
+            costs.spawn_ns,
+            None,
+            move |number, cx: &TaskContext<'_>| {
+                // The caller's own part comes last, so that it does not start before the others are sent.
+                let last = all.shares.len().wrapping_sub(1);
+                match all.spread {
+                    Spread::TwoLevel | Spread::TwoLevelRelaxed => {
+                        all.coordinator(last - number as usize)
+                    }
+                    Spread::InTurn => {
+                        let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
+                        all.item(number, SpawnPlace::At(to))
+                    }
+                    Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
                 }
-                Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
-            }
-        }))
+            },
+        ))
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {

@@ -39,8 +39,14 @@ impl Workload for Arc<SearchWorkload> {
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
-        let nodes = body.few.chunks(Node::BYTES).map(Node::from_bytes).collect::<Option<Vec<_>>>()?;
-        Some(Box::new(Search { all: self.clone(), frontier: Frontier::new(nodes), found: 0, is_awaited: false }))
+        let nodes =
+            body.few.chunks(Node::BYTES).map(Node::from_bytes).collect::<Option<Vec<_>>>()?;
+        Some(Box::new(Search {
+            all: self.clone(),
+            frontier: Frontier::new(nodes),
+            found: 0,
+            is_awaited: false,
+        }))
     }
 
     fn expected(&self) -> u64 {
