@@ -18,7 +18,7 @@ const FILE_LINES_MAX: usize = 450;
 
 /// The crates, each of which may depend on those before it and on no other. The last is for tests,
 /// whose dependencies do not count.
-const CRATES: [(&str, &str); 11] = [
+const CRATES: [(&str, &str); 12] = [
     ("environment", "ultramarine-environment"),
     ("guard", "ultramarine-guard"),
     ("topology", "ultramarine-topology"),
@@ -29,6 +29,7 @@ const CRATES: [(&str, &str); 11] = [
     ("cli", "ultramarine-cli"),
     ("examples", "ultramarine-examples"),
     ("proof", "ultramarine-proof"),
+    ("simulator", "ultramarine-simulator"),
     ("testkit", "ultramarine-testkit"),
 ];
 

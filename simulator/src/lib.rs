@@ -1,0 +1,4 @@
+//! The modelled parts of a simulated job: its machine, its network, its figures.
+#![forbid(unsafe_code)]
+
+pub mod machine;
