@@ -48,7 +48,9 @@ pub enum MachineError {
     },
 
     /// A PE has no worker thread, or more than can be simulated.
-    #[error("a PE with {workers} worker threads cannot be simulated; 1 to {WORKERS_MAX} are allowed")]
+    #[error(
+        "a PE with {workers} worker threads cannot be simulated; 1 to {WORKERS_MAX} are allowed"
+    )]
     Workers {
         /// The number of workers.
         workers: u64,

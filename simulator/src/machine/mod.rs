@@ -254,12 +254,15 @@ impl fmt::Display for Machine {
         for place in (0..self.pes()).map(|pe| self.topology.place(Pe::new(pe))) {
             if last != Some(place) {
                 hosts += 1;
-                let above = |place: &Place| place.labels().split_last().map(|(_, above)| above.to_vec());
+                let above =
+                    |place: &Place| place.labels().split_last().map(|(_, above)| above.to_vec());
                 racks += usize::from(last.map(above) != Some(above(place)));
                 last = Some(place);
             }
         }
-        let count = |number: usize, thing| format!("{number} {thing}{}", if number == 1 { "" } else { "s" });
+        let count = |number: usize, thing| {
+            format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+        };
         write!(
             f,
             "{} cores: {} on {} in {}",

@@ -13,7 +13,10 @@ fn a_shape_becomes_a_hierarchy() {
     assert_eq!((all.pes(), all.cores()), (24, 384));
     assert_eq!(all.topology().radii().len(), 5, "host, rack, group, machine and the PE itself");
     let tier = |q| all.tier(Pe::ROOT, Pe::new(q));
-    assert_eq!([0, 1, 2, 5].map(tier), [None, Some(Tier::Host), Some(Tier::Rack), Some(Tier::Rack)]);
+    assert_eq!(
+        [0, 1, 2, 5].map(tier),
+        [None, Some(Tier::Host), Some(Tier::Rack), Some(Tier::Rack)]
+    );
     assert_eq!([6, 12, 23].map(tier), [Some(Tier::Machine); 3]);
     assert!((0..24).all(|pe| all.workers(Pe::new(pe)) == 16));
     assert_eq!(all.topology().power(Pe::ROOT), 16);

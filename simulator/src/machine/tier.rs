@@ -26,9 +26,9 @@ impl Tier {
         let common = own.iter().zip(other).take_while(|(own, other)| own == other).count();
         // A switch with hosts on it, and not only with other switches.
         let part_at_hosts = || {
-            [own, other].iter().all(|labels| {
-                labels.get(common).is_none_or(|label| label.kind >= LevelKind::Host)
-            })
+            [own, other]
+                .iter()
+                .all(|labels| labels.get(common).is_none_or(|label| label.kind >= LevelKind::Host))
         };
         match own[..common].last().map(|label| label.kind) {
             Some(LevelKind::Package | LevelKind::Numa) => Tier::Package,

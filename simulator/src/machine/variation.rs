@@ -118,7 +118,8 @@ mod tests {
     fn a_fraction_and_a_factor() {
         assert_eq!(slow("0.1:2"), Some(Slow { fraction: 0.1, factor: 2.0 }));
         assert_eq!(slow("1:1.5"), Some(Slow { fraction: 1.0, factor: 1.5 }));
-        for text in ["", "0.1", "0:2", "1.1:2", "-0.1:2", "NaN:2", "0.1:NaN", "0.1:0.5", "0.1:1001"] {
+        for text in ["", "0.1", "0:2", "1.1:2", "-0.1:2", "NaN:2", "0.1:NaN", "0.1:0.5", "0.1:1001"]
+        {
             let error = text.parse::<Slow>().expect_err(text).to_string();
             assert!(error.contains("the fraction is above 0 and at most 1"), "{error}");
         }
@@ -139,8 +140,7 @@ mod tests {
         // 20 hosts of 4 PEs.
         let host_of: Vec<u32> = (0..80).map(|pe| pe / 4).collect();
         let slowness = |seed| {
-            let variation =
-                Variation { slow_hosts: slow("0.1:2"), seed, ..Variation::default() };
+            let variation = Variation { slow_hosts: slow("0.1:2"), seed, ..Variation::default() };
             variation.slowness(&host_of)
         };
         let first = slowness(1);
@@ -153,11 +153,8 @@ mod tests {
 
     #[test]
     fn slow_on_slow_is_slowed_down_twice() {
-        let slow_all = Variation {
-            slow_hosts: slow("1:2"),
-            slow_pes: slow("1:1.5"),
-            ..Variation::default()
-        };
+        let slow_all =
+            Variation { slow_hosts: slow("1:2"), slow_pes: slow("1:1.5"), ..Variation::default() };
         assert_eq!(slow_all.slowness(&[0, 0, 1]), [3000; 3]);
     }
 

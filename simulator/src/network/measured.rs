@@ -159,11 +159,14 @@ mod tests {
 
     #[test]
     fn rows_go_to_what_pes_share() {
-        let row = |share: &str, us: u32| format!(r#"{{"share":{share},"p50_us":{us},"p99_us":{us}}}"#);
-        let all = [row("null", 80), row("\"switch\"", 60), row("\"host\"", 40), row("\"numa\"", 20)];
-        assert_eq!(half(&format!(r#"{{"latency":[{}]}}"#, all.join(","))), [
-            10_000, 20_000, 30_000, 40_000
-        ]);
+        let row =
+            |share: &str, us: u32| format!(r#"{{"share":{share},"p50_us":{us},"p99_us":{us}}}"#);
+        let all =
+            [row("null", 80), row("\"switch\"", 60), row("\"host\"", 40), row("\"numa\"", 20)];
+        assert_eq!(
+            half(&format!(r#"{{"latency":[{}]}}"#, all.join(","))),
+            [10_000, 20_000, 30_000, 40_000]
+        );
         let two = [row("null", 80), row("\"host\"", 40)];
         let expected = [20_000, 20_000, 40_000, 40_000];
         assert_eq!(half(&format!(r#"{{"latency":[{}]}}"#, two.join(","))), expected);

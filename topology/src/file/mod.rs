@@ -228,8 +228,7 @@ fn places_in(text: &str, path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<P
 }
 
 fn parse(text: &str, path: &Path) -> Result<TopologyFile, FileError> {
-    let malformed =
-        |cause| FileError::Malformed { path: path.to_owned(), cause: Box::new(cause) };
+    let malformed = |cause| FileError::Malformed { path: path.to_owned(), cause: Box::new(cause) };
     toml::from_str(text).map_err(malformed)
 }
 
