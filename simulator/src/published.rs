@@ -6,7 +6,7 @@
 //! | paper | what |
 //! |---|---|
 //! | `SymGridPar2`: Maier, Stewart, Trinder, *Reliable Scalable Symbolic Computation: The Design of `SymGridPar2`* | [`SUM_EULER_STRONG`], [`SUM_EULER_WEAK`], [`weak_scaling`] |
-//! | HdpH-RS: Stewart, *Reliable Massively Parallel Symbolic Computing: Fault Tolerance for a Distributed Haskell*, PhD thesis, 2013 | [`HDPH_RS_SPEEDUPS`], [`FIVE_DEATHS`] |
+//! | HdpH-RS: Stewart, *Reliable Massively Parallel Symbolic Computing: Fault Tolerance for a Distributed Haskell*, doctoral thesis, 2013 | [`HDPH_RS_SPEEDUPS`], [`FIVE_DEATHS`] |
 //!
 //! HdpH-RS gives no speedup of Queens: it ran only with random deaths (table 6.5).
 //!
@@ -121,9 +121,10 @@ const fn speedup(name: &'static str, machine: &'static str, cores: u32, value: f
 /// Speedups of HdpH-RS. Skeletons whose names end in FT are supervised. `par` steals work lazily,
 /// `push` places it eagerly.
 ///
-/// Where the text gives two numbers for a lazy or an eager pair, it does not say which is the
-/// supervised one. The summary of chapter 6 lists the greater one of each pair of Liouville as that
-/// of the supervised scheduler, and so does this table.
+/// For each pair of Liouville, §6.4.2 does not say which number is the supervised one. The abstract
+/// (757 and 340) and the summary of chapter 6 (146 and 94) give the greater one as the supervised
+/// scheduler's, and so does this table. Fibonacci is in the order of the text, "fault tolerant and
+/// non-fault tolerant".
 pub const HDPH_RS_SPEEDUPS: [Published; 16] = [
     speedup("Sum Euler, pushMapSliced", "Beowulf", 224, 113.0),
     speedup("Sum Euler, pushMapSlicedFT", "Beowulf", 224, 114.0),
@@ -139,8 +140,8 @@ pub const HDPH_RS_SPEEDUPS: [Published; 16] = [
     speedup("Liouville, parMapSlicedFT", "HECToR", 1_400, 340.3),
     speedup("Mandelbrot, the better eager skeleton", "HECToR", 560, 88.5),
     speedup("Mandelbrot, parMapReduceRangeThresh", "HECToR", 700, 57.2),
-    speedup("Fibonacci, parDnC", "Beowulf", 196, 54.4),
-    speedup("Fibonacci, parDnCFT", "Beowulf", 196, 52.1),
+    speedup("Fibonacci, parDnCFT", "Beowulf", 196, 54.4),
+    speedup("Fibonacci, parDnC", "Beowulf", 196, 52.1),
 ];
 
 /// Mean times of Sum Euler to 250,000 on 224 cores of the Beowulf, in seconds (HdpH-RS §6.4.2):
@@ -199,13 +200,6 @@ mod tests {
             (published.point.value * 100.0 / f64::from(published.point.cores)).round() as u32
         };
         assert_eq!([0, 1].map(|n| percent(&SUM_EULER_STRONG[n])), [70, 65]);
-    }
-
-    #[test]
-    fn bounds_agree_with_each_other() {
-        // Within 1.5 times the ideal is above 67 %; above 70 % is the stronger statement.
-        assert!(SUM_EULER_WEAK.point.value >= 100.0 / SUM_EULER_WEAK_TIME.value);
-        assert_eq!(SUM_EULER_WEAK.point.bound, Bound::Above);
     }
 
     #[test]

@@ -8,11 +8,12 @@
 //!     Column::new("time", "s", "time_s", |run: &Run| Cell::Real(run.time_s, 2)),
 //! ]);
 //! let runs = [Run { cores: 32, time_s: 10.0 }, Run { cores: 131_072, time_s: 9.875 }];
-//! assert_eq!(table.text(&runs), "\
-//!  cores  time s
-//!     32   10.00
-//! 131072    9.88
-//! ");
+//! assert_eq!(table.text(&runs), [
+//!     " cores  time s",
+//!     "    32   10.00",
+//!     "131072    9.88",
+//!     "",
+//! ].join("\n"));
 //! assert_eq!(table.json(&runs[1]), r#"{"cores":131072,"time_s":9.875}"#);
 //! ```
 //!
@@ -99,9 +100,8 @@ impl<R> Table<R> {
             let texts = cells.iter().map(Cell::text);
             let lines: Vec<String> = [column.head.clone()].into_iter().chain(texts).collect();
             let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-            let align = |line: &String| match is_left {
-                true => format!("{line:<width$}"),
-                false => format!("{line:>width$}"),
+            let align = |line: &String| {
+                if is_left { format!("{line:<width$}") } else { format!("{line:>width$}") }
             };
             lines.iter().map(align).collect::<Vec<_>>()
         };

@@ -207,7 +207,7 @@ impl Chart {
         };
         for goal in &self.goals {
             let ends = [x.ends.0, x.ends.1].map(|end| (end, y.place(goal.y)));
-            chart.draw_series(DashedLineSeries::new(ends.into_iter(), 2, 4, goal_style()))?;
+            chart.draw_series(DashedLineSeries::new(ends, 2, 4, goal_style()))?;
         }
         for (number, series) in self.references.iter().enumerate() {
             let line = shown(series).into_iter();
@@ -228,10 +228,11 @@ impl Chart {
         area.present()
     }
 
-    /// The font size with which the title fits: a letter is about half as wide as high.
+    /// The font size with which the title fits: a letter is a little less than half as wide as it
+    /// is high.
     fn title_size(&self) -> f64 {
         let letters = self.title.chars().count().max(1) as f64;
-        (f64::from(SIZE.0) * 0.95 / (letters * 0.5)).clamp(10.0, 22.0)
+        (f64::from(SIZE.0) * 0.95 / (letters * 0.45)).clamp(10.0, 22.0)
     }
 
     /// All lines with their looks: series first.

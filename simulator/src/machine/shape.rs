@@ -24,8 +24,8 @@ use std::str::FromStr;
 /// use ultramarine_simulator::machine::Shape;
 /// let shape: Shape = "64x32x4x16".parse()?;
 /// assert_eq!((shape.hosts(), shape.pes(), shape.cores()), (2_048, 8_192, 131_072));
-/// let error = "64x0x4x16".parse::<Shape>().unwrap_err();
-/// assert_eq!(error.to_string(), "the machine `64x0x4x16` has a level of 0; each number is at least 1");
+/// let error = "64x0x4x16".parse::<Shape>().unwrap_err().to_string();
+/// assert_eq!(error, "the machine `64x0x4x16` has a level of 0; each number is at least 1");
 /// # Ok::<(), ultramarine_simulator::machine::MachineError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

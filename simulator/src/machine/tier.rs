@@ -12,7 +12,8 @@ pub enum Tier {
     Host,
     /// A rack, or another switch with hosts directly on it.
     Rack,
-    /// The machine: messages cross several switches.
+    /// The machine: messages cross several switches. PEs of different sites count as such, too: no
+    /// wide-area network is modelled.
     Machine,
 }
 

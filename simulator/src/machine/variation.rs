@@ -110,14 +110,14 @@ fn draw(many: usize, slow: Option<Slow>, random: &mut impl Rng) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn slow(text: &str) -> Option<Slow> {
-        Some(text.parse().expect(text))
+    fn slow(text: &str) -> Slow {
+        text.parse().expect(text)
     }
 
     #[test]
     fn a_fraction_and_a_factor() {
-        assert_eq!(slow("0.1:2"), Some(Slow { fraction: 0.1, factor: 2.0 }));
-        assert_eq!(slow("1:1.5"), Some(Slow { fraction: 1.0, factor: 1.5 }));
+        assert_eq!(slow("0.1:2"), Slow { fraction: 0.1, factor: 2.0 });
+        assert_eq!(slow("1:1.5"), Slow { fraction: 1.0, factor: 1.5 });
         for text in ["", "0.1", "0:2", "1.1:2", "-0.1:2", "NaN:2", "0.1:NaN", "0.1:0.5", "0.1:1001"]
         {
             let error = text.parse::<Slow>().expect_err(text).to_string();
@@ -140,7 +140,8 @@ mod tests {
         // 20 hosts of 4 PEs.
         let host_of: Vec<u32> = (0..80).map(|pe| pe / 4).collect();
         let slowness = |seed| {
-            let variation = Variation { slow_hosts: slow("0.1:2"), seed, ..Variation::default() };
+            let variation =
+                Variation { slow_hosts: Some(slow("0.1:2")), seed, ..Variation::default() };
             variation.slowness(&host_of)
         };
         let first = slowness(1);
@@ -153,14 +154,17 @@ mod tests {
 
     #[test]
     fn slow_on_slow_is_slowed_down_twice() {
-        let slow_all =
-            Variation { slow_hosts: slow("1:2"), slow_pes: slow("1:1.5"), ..Variation::default() };
+        let slow_all = Variation {
+            slow_hosts: Some(slow("1:2")),
+            slow_pes: Some(slow("1:1.5")),
+            ..Variation::default()
+        };
         assert_eq!(slow_all.slowness(&[0, 0, 1]), [3000; 3]);
     }
 
     #[test]
     fn a_small_fraction_is_at_least_one() {
-        let one = Variation { slow_pes: slow("0.001:2"), ..Variation::default() };
+        let one = Variation { slow_pes: Some(slow("0.001:2")), ..Variation::default() };
         let slowness = one.slowness(&[0; 7]);
         assert_eq!(slowness.iter().filter(|slowness| **slowness != NOMINAL).count(), 1);
     }
