@@ -158,6 +158,15 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_the_command_is_read() {
+        let line = r#"{"distances":["1"],"latency":[{"distance":"1","p50_us":296.1,"p99_us":633.4,
+                       "pairs":4,"round_trips":432,"share":"numa"}],"network":"loopback","pes":
+                       [{"pe":0,"place":[["host","vm"],["numa","0"]],"power":1,"rank":0}],
+                       "upkeep":null,"warnings":[]}"#;
+        assert_eq!(half(line), [148_050; 4]);
+    }
+
+    #[test]
     fn rows_go_to_what_pes_share() {
         let row =
             |share: &str, us: u32| format!(r#"{{"share":{share},"p50_us":{us},"p99_us":{us}}}"#);

@@ -14,8 +14,8 @@
 //! let network = Network::of("gemini".parse::<Preset>()?);
 //! let costs = network.costs(Tier::Rack);
 //! let small = costs.transfer(64);
-//! assert_eq!(small.last_byte_ns, 300 + 600 + 9);
-//! assert_eq!(costs.messages_per_second(64), 1e9 / 509.0);
+//! assert_eq!(small.last_byte_ns, 240 + 980 + 10);
+//! assert_eq!(costs.messages_per_second(64), 1e9 / 490.0);
 //! # Ok::<(), ultramarine_simulator::network::UnknownNetwork>(())
 //! ```
 //!
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn jitter_is_a_fraction_of_the_latency() {
         let network = Network::of(Preset::Gemini).with_jitter(0.5);
-        assert_eq!(network.costs(Tier::Machine).jitter_ns, 600);
+        assert_eq!(network.costs(Tier::Machine).jitter_ns, 930);
         assert_eq!(network.jitter_ns(Tier::Machine, 0), 0);
         assert!(network.jitter_ns(Tier::Machine, u64::MAX) > 4_000);
         let none = network.with_jitter(0.0);

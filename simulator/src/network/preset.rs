@@ -26,10 +26,11 @@ pub enum Preset {
     ///
     /// | figure | value | source |
     /// |---|---|---|
-    /// | half round trip, near | 1.4 µs | latency of 0.7 to 1.4 µs depending on the kind of transfer: EuroBen, *Overview of Recent Supercomputers*, The Cray XE6 (2010, 2013), after Alverson, Roweth, Kaplan, *The Gemini System Interconnect*, HOTI 2010 |
-    /// | across racks | +0.6 µs | assumed: six more hops of the torus at 0.1 µs |
-    /// | bandwidth | 6.9 GB/s | 6,911 MB/s: Vishnu, ten Bruggencate, Olson, *Evaluating the Potential of Cray Gemini Interconnect for PGAS Communication Runtime Systems*, HOTI 2011 |
-    /// | message rate | 2 M/s a PE | assumed: the receiver's overhead and the gap, 0.5 µs each |
+    /// | half round trip, neighbours | 1.27 µs | Hopper, an XE6; the farthest pair 3.88 µs, 24 hops away: the model of it in github.com/lanl/PPT. EuroBen (*Overview of Recent Supercomputers*, 2013) has 0.7 to 1.4 µs, by the kind of transfer |
+    /// | a hop of the torus | 0.109 µs | from these two; 0.105 µs: Alverson, Roweth, Kaplan, *The Gemini System Interconnect*, HOTI 2010, as cited there |
+    /// | in a rack, across racks | 1.70 µs, 2.58 µs | assumed: 4 hops and 12. Two random nodes of Hopper's torus of 17 × 8 × 24 are 12 hops apart |
+    /// | bandwidth | 5.8 GB/s | the most that MPI sees of a link: Pedretti et al., *Using the Cray Gemini Performance Counters*, SAND2013-0216C, as cited there |
+    /// | message rate | 2.1 M/s a PE | follows from the receiver's overhead, as split; the gap is assumed to be the same |
     /// | shared memory | 0.7 µs, package 0.4 µs, 5 GB/s | assumed: about twice the time of the `hdr` row, a processor of ten years later |
     Gemini,
     /// HPE Slingshot 11, 200 Gb/s: Cray EX.
@@ -39,8 +40,8 @@ pub enum Preset {
     /// | a switch | 0.35 µs | De Sensi et al., *An In-Depth Analysis of the Slingshot Interconnect*, SC 2020: at most three hops from switch to switch |
     /// | half round trip, near | 1.8 µs | assumed |
     /// | across racks | +0.7 µs | two more switches of 0.35 µs |
-    /// | bandwidth | 24.3 GB/s | measured with `fi_write`: github.com/uccl-project/uccl issue 956 |
-    /// | message rate | 1.4 M/s a PE | follows from the receiver's overhead, as split |
+    /// | bandwidth | 23.3 GB/s | `osu_bibw`: 46.6 GB/s, both ways together, on AMD EPYC 9745: EESSI, *MPI at Warp Speed: EESSI Meets Slingshot-11*, 2025 |
+    /// | message rate | 1.4 M/s a PE | the same, 1 byte: 2.87 MB/s, both ways together |
     /// | shared memory | gap 0.258 µs | Cray MPICH on Frontier, `osu_bw`, 1 byte: 3.87 MB/s: github.com/pmodels/mpich issue 7723 |
     /// | shared memory | 0.36 µs, package 0.24 µs, 11 GB/s | as `hdr` |
     Slingshot,
@@ -93,12 +94,12 @@ impl Preset {
         let figures = match (self, tier) {
             (Preset::Gemini, Package) => [100, 150, 150, 150, 200],
             (Preset::Gemini, Host) => [180, 280, 240, 240, 200],
-            (Preset::Gemini, Rack) => [300, 600, 500, 500, 145],
-            (Preset::Gemini, Machine) => [300, 1_200, 500, 500, 145],
+            (Preset::Gemini, Rack) => [240, 980, 480, 480, 172],
+            (Preset::Gemini, Machine) => [240, 1_860, 480, 480, 172],
             (Preset::Slingshot, Package) => [50, 100, 90, 258, 90],
             (Preset::Slingshot, Host) => [70, 150, 140, 258, 90],
-            (Preset::Slingshot, Rack) => [340, 760, 700, 340, 41],
-            (Preset::Slingshot, Machine) => [340, 1_460, 700, 340, 41],
+            (Preset::Slingshot, Rack) => [340, 760, 700, 697, 43],
+            (Preset::Slingshot, Machine) => [340, 1_460, 700, 697, 43],
             (Preset::Hdr, Rack) => [230, 510, 460, 336, 42],
             (Preset::Hdr, Machine) => [230, 770, 460, 336, 42],
             (Preset::Ethernet, Rack) => [4_000, 10_000, 6_000, 4_000, 850],
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn half_round_trips_are_those_of_the_tables() {
         let half = |preset: Preset| Tier::ALL.map(|tier| preset.costs(tier).half_round_trip_ns());
-        assert_eq!(half(Preset::Gemini), [400, 700, 1_400, 2_000]);
+        assert_eq!(half(Preset::Gemini), [400, 700, 1_700, 2_580]);
         assert_eq!(half(Preset::Slingshot), [240, 360, 1_800, 2_500]);
         assert_eq!(half(Preset::Hdr), [240, 360, 1_200, 1_460]);
         assert_eq!(half(Preset::Ethernet), [240, 360, 20_000, 22_000]);
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_the_tables() {
         let rate = |preset: Preset| preset.costs(Tier::Rack).messages_per_second(1).round() as u64;
-        assert_eq!(rate(Preset::Gemini), 2_000_000);
+        assert_eq!(rate(Preset::Gemini), 2_083_333);
         assert_eq!(rate(Preset::Slingshot), 1_428_571);
         assert_eq!(rate(Preset::Ethernet), 166_667);
         // A mebibyte at 24 GB/s.
