@@ -15,18 +15,26 @@
 //! | [`fault`] | what goes wrong on purpose |
 //! | [`faults`] | random jobs with random faults |
 //! | [`report`] | what a run came to |
+//! | [`machine`], [`network`] | what it runs on |
+//! | [`experiment`] | series of runs, as tables and charts ([`table`], [`chart`]) |
+//! | [`published`] | figures of others to compare with |
 //!
 //! [`Engine`]: ultramarine_runtime::executor::engine::Engine
 //! [`Membership`]: ultramarine_runtime::protocol::Membership
 #![forbid(unsafe_code)]
 
+pub mod chart;
 mod dice;
 pub mod experiment;
 pub mod fault;
 pub mod faults;
 mod job;
+pub mod machine;
+pub mod network;
 mod pe;
+pub mod published;
 pub mod report;
+pub mod table;
 mod traffic;
 mod transit;
 pub mod workload;

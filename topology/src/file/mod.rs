@@ -186,10 +186,32 @@ pub(crate) fn places(path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<Place
     places_in(&read::text(path)?, path, hosts)
 }
 
+/// The places of all hosts that the file at `path` names, in its order.
+///
+/// # Errors
+/// If the file is unreadable, malformed or contradictory, or names too many hosts.
+pub fn all_places(path: &Path) -> Result<Vec<Place>, FileError> {
+    all_places_in(&read::text(path)?, path)
+}
+
+fn all_places_in(text: &str, path: &Path) -> Result<Vec<Place>, FileError> {
+    let file = parse(text, path)?;
+    // Refuses what is wrong with the ranges, so that they can be expanded.
+    groups_by_host(&file, path)?;
+    let mut places = Vec::new();
+    for group in &file.hosts {
+        for list in group.lists() {
+            let names = host_list::expand(list)
+                .map_err(|cause| FileError::Names { path: path.to_owned(), cause })?;
+            places.extend(names.iter().map(|name| group.place_of(name)));
+        }
+    }
+    Ok(places)
+}
+
 /// [`places`] by the text of the file. The path is for error messages.
 fn places_in(text: &str, path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<Place>, FileError> {
-    let file: TopologyFile = toml::from_str(text)
-        .map_err(|cause| FileError::Malformed { path: path.to_owned(), cause: Box::new(cause) })?;
+    let file = parse(text, path)?;
     let groups = groups_by_host(&file, path)?;
     let place = |host: &str| {
         let full = groups.get_key_value(host);
@@ -203,6 +225,11 @@ fn places_in(text: &str, path: &Path, hosts: &[impl AsRef<str>]) -> Result<Vec<P
         }
     };
     hosts.iter().map(|host| place(host.as_ref())).collect()
+}
+
+fn parse(text: &str, path: &Path) -> Result<TopologyFile, FileError> {
+    let malformed = |cause| FileError::Malformed { path: path.to_owned(), cause: Box::new(cause) };
+    toml::from_str(text).map_err(malformed)
 }
 
 /// The group of each host.
@@ -328,6 +355,17 @@ mod tests {
             "the topology file machine.toml has names that cannot be read: \
              the span `3-1` in `n[3-1]` ends before it begins"
         );
+    }
+
+    #[test]
+    fn all_hosts_are_listed_in_the_order_of_the_file() {
+        let all = all_places_in(FILE, Path::new("machine.toml")).unwrap();
+        assert_eq!(all.len(), 87);
+        assert_eq!(all[64].to_string(), "switch core0, switch rack1, host nid070");
+        assert_eq!(all[86].to_string(), "site annexe, host gpu16");
+        let twice = "[[hosts]]\nnames = \"n1\"\n[[hosts]]\nnames = \"n1\"";
+        let error = all_places_in(twice, Path::new("machine.toml")).unwrap_err();
+        assert!(matches!(error, FileError::NamedTwice { .. }), "{error}");
     }
 
     #[test]

@@ -1,0 +1,128 @@
+//! What is in the text of a chart. How it looks is for eyes: the samples are written into the
+//! folder that `CHART_SAMPLES` names.
+
+use super::*;
+
+/// Efficiency that falls by this much with each doubling.
+fn falling(name: &str, by: f64) -> Series {
+    let point = |n: i32| (2f64.powi(n), 100.0 - by * f64::from(n - 5) - f64::from(n % 3) * 0.3);
+    Series::new(name, (5..=17).map(point).collect())
+}
+
+fn efficiency() -> Chart {
+    Chart {
+        title: "Sum Euler, weak scaling".to_owned(),
+        x: Axis::log2("cores"),
+        y: Axis::percent("efficiency, %"),
+        series: vec![
+            falling("gemini", 1.2),
+            falling("slingshot", 0.8),
+            falling("hdr", 0.7),
+            falling("ethernet", 3.1),
+            falling("measured", 1.7),
+            falling("ideal", 0.1),
+        ],
+        references: vec![
+            Series::new("SymGridPar2 fig. 12, end (> 70 %)", vec![(32_768.0, 70.0)]),
+            Series::new("a made-up curve", vec![(32.0, 88.0), (1_024.0, 80.0), (32_768.0, 72.0)]),
+        ],
+        goals: vec![Goal { name: "goal: 70 % at 32,768 cores".to_owned(), y: 70.0 }],
+    }
+}
+
+fn speedup() -> Chart {
+    let point = |by: f64| move |n: i32| (2f64.powi(n), 2f64.powf(f64::from(n) * by));
+    Chart {
+        title: "Strong scaling".to_owned(),
+        x: Axis::log2("cores"),
+        y: Axis::log2("speedup"),
+        series: vec![
+            Series::new("maps at two levels, relaxed", (0..=10).map(point(0.98)).collect()),
+            Series::new("maps at two levels", (0..=10).map(point(0.93)).collect()),
+        ],
+        references: vec![
+            Series::new(
+                "parMap2LevelRelaxed on HECToR: 167 of 256 cores (SymGridPar2 §6.2)",
+                vec![(256.0, 167.0)],
+            ),
+            Series::new(
+                "parMap2LevelRelaxed on the Beowulf: 169 of 240 cores (SymGridPar2 §6.2)",
+                vec![(240.0, 169.0)],
+            ),
+        ],
+        goals: vec![],
+    }
+}
+
+fn messages() -> Chart {
+    let point = |n: i32| (2f64.powi(n), 800.0 * 1.7f64.powi(n - 5));
+    Chart {
+        title: "Messages of the busiest PE".to_owned(),
+        x: Axis::log2("PEs"),
+        y: Axis::log10("messages/s"),
+        series: vec![Series::new("root", (5..=17).map(point).collect())],
+        references: vec![],
+        goals: vec![Goal { name: "the most that Gemini allows a PE".to_owned(), y: 2e6 }],
+    }
+}
+
+#[test]
+fn a_chart_has_its_names_and_marks() {
+    let chart = efficiency();
+    let svg = chart.svg().expect("a chart");
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for part in ["Sum Euler, weak scaling", "cores", "efficiency, %", "gemini", "131072", "100"] {
+        assert!(svg.contains(part), "`{part}` is not in {svg}");
+    }
+    for name in chart.lines().map(|series| &series.name) {
+        assert!(svg.contains(&name.replace('>', "&gt;")), "`{name}` is not in {svg}");
+    }
+    // The first series has 13 circles, the first reference one of two parts; and the legend.
+    assert_eq!(svg.matches("<circle").count(), 13 + 2 + 1 + 2);
+}
+
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    let mut chart = messages();
+    chart.series[0].points.push((0.0, 5.0));
+    assert_eq!(
+        chart.svg().expect_err("no place").to_string(),
+        "the chart `Messages of the busiest PE` cannot show the point (0, 5) of `root`: numbers \
+         are finite, and above 0 on a logarithmic axis"
+    );
+    chart.series.clear();
+    let error = chart.svg().expect_err("no points").to_string();
+    assert_eq!(error, "the chart `Messages of the busiest PE` has no points");
+    let goal = Chart { goals: vec![Goal { name: "none".to_owned(), y: 0.0 }], ..messages() };
+    assert!(goal.svg().is_err());
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error() {
+    let error = efficiency().write(Path::new("/nowhere/chart.svg")).expect_err("no folder");
+    assert!(error.to_string().starts_with("cannot write the chart /nowhere/chart.svg: No such"));
+}
+
+#[test]
+fn samples_for_eyes() {
+    let long = Chart {
+        title: "Sum Euler, weak scaling to 131,072 cores, one PE for 16 cores, supervised, on \
+                networks of all kinds and ages, with 5 % of the hosts at half the speed"
+            .to_owned(),
+        y: Axis::percent_from("efficiency, %", 60.0),
+        ..efficiency()
+    };
+    let samples = [
+        ("efficiency", efficiency()),
+        ("long", long),
+        ("speedup", speedup()),
+        ("messages", messages()),
+    ];
+    for (name, chart) in samples {
+        let svg = chart.svg().expect(name);
+        if let Some(folder) = std::env::var_os("CHART_SAMPLES") {
+            let path = Path::new(&folder).join(format!("{name}.svg"));
+            std::fs::write(path, svg).expect("the folder is there");
+        }
+    }
+}

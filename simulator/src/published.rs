@@ -1,0 +1,217 @@
+//! What the papers have published, as data: the figures that a simulation is held against.
+//!
+//! Only numbers that stand in the text of a paper are here. Curves that are known from a drawing
+//! alone are not: of most figures that leaves the last point.
+//!
+//! | paper | what |
+//! |---|---|
+//! | `SymGridPar2`: Maier, Stewart, Trinder, *Reliable Scalable Symbolic Computation: The Design of `SymGridPar2`* | [`SUM_EULER_STRONG`], [`SUM_EULER_WEAK`], [`weak_scaling`] |
+//! | HdpH-RS: Stewart, *Reliable Massively Parallel Symbolic Computing: Fault Tolerance for a Distributed Haskell*, doctoral thesis, 2013 | [`HDPH_RS_SPEEDUPS`], [`FIVE_DEATHS`] |
+//!
+//! HdpH-RS gives no speedup of Queens: it ran only with random deaths (table 6.5).
+//!
+//! This module must never know what our own figures are.
+
+/// How a published number is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// It was measured.
+    Measured,
+    /// The text says "above".
+    Above,
+    /// The text says "within" or "below".
+    Below,
+}
+
+/// A value at a number of cores.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    /// The number of cores.
+    pub cores: u32,
+    /// The value, in the unit of its table.
+    pub value: f64,
+    /// How it is meant.
+    pub bound: Bound,
+}
+
+/// A result of a paper.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Published {
+    /// The program and what ran it.
+    pub name: &'static str,
+    /// The machine.
+    pub machine: &'static str,
+    /// Paper and section or figure.
+    pub source: &'static str,
+    /// The value.
+    pub point: Point,
+}
+
+impl Published {
+    /// What to call it in a chart: name, machine and source.
+    pub fn label(&self) -> String {
+        format!("{}, {} ({})", self.name, self.machine, self.source)
+    }
+}
+
+const SYMGRIDPAR2: &str = "SymGridPar2 §6.2";
+const HDPH_RS: &str = "HdpH-RS §6.4.2";
+
+const fn at(cores: u32, value: f64, bound: Bound) -> Point {
+    Point { cores, value, bound }
+}
+
+const fn relaxed(machine: &'static str, point: Point) -> Published {
+    Published { name: "parMap2LevelRelaxed", machine, source: SYMGRIDPAR2, point }
+}
+
+/// Speedups of Sum Euler over one core: 96,000 integers, φ by a naive algorithm in Haskell
+/// (figure 11). Sequential: [`SUM_EULER_SEQUENTIAL_S`].
+pub const SUM_EULER_STRONG: [Published; 3] = [
+    relaxed("Beowulf", at(240, 169.0, Bound::Measured)),
+    relaxed("HECToR", at(256, 167.0, Bound::Measured)),
+    Published {
+        name: "random work stealing",
+        machine: "Beowulf",
+        source: "SymGridPar2 §6.2, note 3",
+        point: at(240, 20.0, Bound::Below),
+    },
+];
+
+/// Seconds that [`SUM_EULER_STRONG`] takes on one core of the Beowulf and of `HECToR`.
+pub const SUM_EULER_SEQUENTIAL_S: [f64; 2] = [941.7, 780.2];
+
+/// Efficiency of Sum Euler in percent of the estimated ideal, on 1,024 nodes of `HECToR` (figure
+/// 12): "steadily declining, yet remains above 70 % even on 32K cores". The input is that of
+/// [`weak_scaling`], φ by GAP.
+pub const SUM_EULER_WEAK: Published = Published {
+    name: "parMap2Level and parMap2LevelRelaxed",
+    machine: "HECToR",
+    source: "SymGridPar2 fig. 12",
+    point: at(32_768, 70.0, Bound::Above),
+};
+
+/// The time of the weak scaling experiment over the ideal one, on 32,768 cores: "within a factor of
+/// 1.5" (§6.2).
+pub const SUM_EULER_WEAK_TIME: Point = at(32_768, 1.5, Bound::Below);
+
+/// By how many percentage points `parMap2LevelRelaxed` is more efficient than `parMap2Level` in
+/// weak scaling: from, to (§6.2).
+pub const RELAXED_ADVANTAGE_POINTS: (f64, f64) = (3.0, 4.0);
+
+/// The overhead of supervision without deaths, in percent of the time: from, to (`SymGridPar2`
+/// §6.3, an eager map).
+pub const SUPERVISION_OVERHEAD_PERCENT: (f64, f64) = (2.5, 7.0);
+
+/// How many integers the weak scaling experiment sums φ over on this many cores: 6.25 million on
+/// 32, and twice as many on twice as many, to 6.4 billion on 32,768 (§6.2).
+///
+/// ```
+/// use ultramarine_simulator::published::weak_scaling;
+/// assert_eq!([32, 64, 32_768].map(weak_scaling), [6_250_000, 12_500_000, 6_400_000_000]);
+/// ```
+pub const fn weak_scaling(cores: u64) -> u64 {
+    6_250_000 * cores / 32
+}
+
+const fn speedup(name: &'static str, machine: &'static str, cores: u32, value: f64) -> Published {
+    Published { name, machine, source: HDPH_RS, point: at(cores, value, Bound::Measured) }
+}
+
+/// Speedups of HdpH-RS. Skeletons whose names end in FT are supervised. `par` steals work lazily,
+/// `push` places it eagerly.
+///
+/// For each pair of Liouville, §6.4.2 does not say which number is the supervised one. The abstract
+/// (757 and 340) and the summary of chapter 6 (146 and 94) give the greater one as the supervised
+/// scheduler's, and so does this table. Fibonacci is in the order of the text, "fault tolerant and
+/// non-fault tolerant".
+pub const HDPH_RS_SPEEDUPS: [Published; 16] = [
+    speedup("Sum Euler, pushMapSliced", "Beowulf", 224, 113.0),
+    speedup("Sum Euler, pushMapSlicedFT", "Beowulf", 224, 114.0),
+    speedup("Sum Euler, parMapSliced", "Beowulf", 224, 84.6),
+    speedup("Sum Euler, parMapSlicedFT", "Beowulf", 224, 67.5),
+    speedup("Liouville, pushMapSliced", "Beowulf", 224, 134.7),
+    speedup("Liouville, pushMapSlicedFT", "Beowulf", 224, 145.5),
+    speedup("Liouville, parMapSliced", "Beowulf", 224, 81.4),
+    speedup("Liouville, parMapSlicedFT", "Beowulf", 224, 93.7),
+    speedup("Liouville, pushMapSliced", "HECToR", 1_400, 751.4),
+    speedup("Liouville, pushMapSlicedFT", "HECToR", 1_400, 756.7),
+    speedup("Liouville, parMapSliced", "HECToR", 1_400, 332.9),
+    speedup("Liouville, parMapSlicedFT", "HECToR", 1_400, 340.3),
+    speedup("Mandelbrot, the better eager skeleton", "HECToR", 560, 88.5),
+    speedup("Mandelbrot, parMapReduceRangeThresh", "HECToR", 700, 57.2),
+    speedup("Fibonacci, parDnCFT", "Beowulf", 196, 54.4),
+    speedup("Fibonacci, parDnC", "Beowulf", 196, 52.1),
+];
+
+/// Mean times of Sum Euler to 250,000 on 224 cores of the Beowulf, in seconds (HdpH-RS §6.4.2):
+/// `pushMapSliced`, `pushMapSlicedFT`, `parMapSliced`, `parMapSlicedFT`.
+pub const HDPH_RS_SUM_EULER_S: [f64; 4] = [39.5, 40.1, 53.1, 67.9];
+
+/// What the death of 5 of 20 nodes at once costs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Deaths {
+    /// The program and its skeleton.
+    pub name: &'static str,
+    /// Its tasks.
+    pub tasks: u32,
+    /// Its mean time without deaths and without supervision, in seconds.
+    pub undisturbed_s: f64,
+    /// When the nodes die, in seconds, and how much longer the program takes, in percent. Below 0:
+    /// it takes less.
+    pub overheads: &'static [(u32, f64)],
+}
+
+/// 5 of 20 nodes of the Beowulf die at once (HdpH-RS §6.5.1, figures 6.8 and 6.9).
+pub const FIVE_DEATHS: [Deaths; 4] = [
+    Deaths {
+        name: "Liouville, parMapSlicedFT",
+        tasks: 70,
+        undisturbed_s: 66.8,
+        overheads: &[(10, -14.0), (20, 2.0), (30, 13.0), (40, 18.0), (50, 22.0), (60, -3.0)],
+    },
+    Deaths {
+        name: "Liouville, pushMapSlicedFT",
+        tasks: 70,
+        undisturbed_s: 42.8,
+        overheads: &[(10, 158.0), (20, 172.0), (30, 140.0), (40, 70.0)],
+    },
+    Deaths {
+        name: "Mandelbrot, parMapReduceRangeThreshFT",
+        tasks: 1_023,
+        undisturbed_s: 66.0,
+        overheads: &[(60, -5.0)],
+    },
+    Deaths {
+        name: "Mandelbrot, pushMapReduceRangeThreshFT",
+        tasks: 1_023,
+        undisturbed_s: 92.0,
+        overheads: &[(10, -10.0), (20, 44.0), (30, 18.0), (40, 59.0), (50, 80.0), (60, 110.0)],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn efficiencies_are_those_that_the_text_derives() {
+        let percent = |published: &Published| {
+            (published.point.value * 100.0 / f64::from(published.point.cores)).round() as u32
+        };
+        assert_eq!([0, 1].map(|n| percent(&SUM_EULER_STRONG[n])), [70, 65]);
+    }
+
+    #[test]
+    fn no_speedup_is_above_the_cores() {
+        for published in SUM_EULER_STRONG.iter().chain(&HDPH_RS_SPEEDUPS) {
+            let Point { cores, value, .. } = published.point;
+            assert!(value > 0.0 && value < f64::from(cores), "{}", published.label());
+        }
+    }
+
+    #[test]
+    fn labels_say_who() {
+        assert_eq!(SUM_EULER_STRONG[1].label(), "parMap2LevelRelaxed, HECToR (SymGridPar2 §6.2)");
+    }
+}

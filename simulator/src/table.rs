@@ -1,0 +1,161 @@
+//! Results as a table for people and as JSON for programs, from one description of the columns.
+//!
+//! ```
+//! use ultramarine_simulator::table::{Cell, Column, Table};
+//! struct Run { cores: u64, time_s: f64 }
+//! let table = Table::new(vec![
+//!     Column::new("cores", "", "cores", |run: &Run| Cell::Count(run.cores)),
+//!     Column::new("time", "s", "time_s", |run: &Run| Cell::Real(run.time_s, 2)),
+//! ]);
+//! let runs = [Run { cores: 32, time_s: 10.0 }, Run { cores: 131_072, time_s: 9.875 }];
+//! assert_eq!(table.text(&runs), [
+//!     " cores  time s",
+//!     "    32   10.00",
+//!     "131072    9.88",
+//!     "",
+//! ].join("\n"));
+//! assert_eq!(table.json(&runs[1]), r#"{"cores":131072,"time_s":9.875}"#);
+//! ```
+//!
+//! This module must never know what the rows are of.
+
+use serde_json::Value;
+
+/// A value in a table.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Cell {
+    /// A word or a few; aligned to the left.
+    Text(String),
+    /// A whole number.
+    Count(u64),
+    /// A number, written with so many digits after the point; whole in JSON.
+    Real(f64, usize),
+    /// Not known: `-`, and `null` in JSON.
+    Missing,
+}
+
+impl Cell {
+    /// A number if it is known.
+    pub fn real(value: Option<f64>, digits: usize) -> Cell {
+        value.map_or(Cell::Missing, |value| Cell::Real(value, digits))
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Count(count) => count.to_string(),
+            Cell::Real(value, digits) => format!("{value:.digits$}"),
+            Cell::Missing => "-".to_owned(),
+        }
+    }
+
+    /// Numbers that JSON does not have are `null`.
+    fn json(&self) -> Value {
+        match self {
+            Cell::Text(text) => text.as_str().into(),
+            Cell::Count(count) => (*count).into(),
+            Cell::Real(value, _) => (*value).into(),
+            Cell::Missing => Value::Null,
+        }
+    }
+}
+
+/// A column of a table of rows `R`.
+pub struct Column<R> {
+    head: String,
+    key: &'static str,
+    cell: Box<dyn Fn(&R) -> Cell>,
+}
+
+impl<R> Column<R> {
+    /// A column with this head and unit (which may be empty), with this key in JSON, where a unit
+    /// is part of the key.
+    pub fn new(
+        name: &str,
+        unit: &str,
+        key: &'static str,
+        cell: impl Fn(&R) -> Cell + 'static,
+    ) -> Self {
+        let head = format!("{name} {unit}").trim_end().to_owned();
+        Column { head, key, cell: Box::new(cell) }
+    }
+}
+
+/// The columns of a table.
+pub struct Table<R> {
+    columns: Vec<Column<R>>,
+}
+
+impl<R> Table<R> {
+    /// A table with these columns.
+    pub fn new(columns: Vec<Column<R>>) -> Self {
+        Table { columns }
+    }
+
+    /// The rows below their heads, in aligned columns; lines end without spaces.
+    pub fn text(&self, rows: &[R]) -> String {
+        let of_column = |column: &Column<R>| {
+            let cells: Vec<Cell> = rows.iter().map(&column.cell).collect();
+            let is_left = cells.iter().any(|cell| matches!(cell, Cell::Text(_)));
+            let texts = cells.iter().map(Cell::text);
+            let lines: Vec<String> = [column.head.clone()].into_iter().chain(texts).collect();
+            let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+            let align = |line: &String| {
+                if is_left { format!("{line:<width$}") } else { format!("{line:>width$}") }
+            };
+            lines.iter().map(align).collect::<Vec<_>>()
+        };
+        let columns: Vec<Vec<String>> = self.columns.iter().map(of_column).collect();
+        let line = |row: usize| {
+            let cells: Vec<&str> = columns.iter().map(|column| column[row].as_str()).collect();
+            format!("{}\n", cells.join("  ").trim_end())
+        };
+        (0..=rows.len()).map(line).collect()
+    }
+
+    /// A row as one line of JSON, without its end: an object, with the keys in the order of the
+    /// columns.
+    pub fn json(&self, row: &R) -> String {
+        let member = |column: &Column<R>| {
+            format!("{}:{}", Value::from(column.key), (column.cell)(row).json())
+        };
+        let members: Vec<String> = self.columns.iter().map(member).collect();
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table<(&'static str, Option<f64>)> {
+        Table::new(vec![
+            Column::new("network", "", "network", |row: &(&str, _)| Cell::Text(row.0.to_owned())),
+            Column::new("efficiency", "%", "efficiency_percent", |row: &(&str, Option<f64>)| {
+                Cell::real(row.1, 1)
+            }),
+        ])
+    }
+
+    #[test]
+    fn columns_are_aligned_and_have_units() {
+        let rows = [("größer", Some(98.76)), ("hdr", None)];
+        let expected = "\
+network  efficiency %
+größer           98.8
+hdr                 -
+";
+        assert_eq!(table().text(&rows), expected);
+        assert_eq!(table().text(&[]), "network  efficiency %\n");
+    }
+
+    #[test]
+    fn rows_are_objects_that_json_reads() {
+        let line = table().json(&("a \"b\"", Some(0.5)));
+        assert_eq!(line, r#"{"network":"a \"b\"","efficiency_percent":0.5}"#);
+        assert!(serde_json::from_str::<Value>(&line).is_ok());
+        let unknown = r#"{"network":"","efficiency_percent":null}"#;
+        assert_eq!(table().json(&("", None)), unknown);
+        assert_eq!(table().json(&("", Some(f64::NAN))), unknown);
+    }
+}
