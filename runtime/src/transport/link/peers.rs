@@ -3,7 +3,7 @@
 //! A PE speaks to few others: some hundred of 10^5. A table with a place for each PE took 8 bytes
 //! for each PE of the job, in each PE. This is a hash table with linear probing (Knuth, The Art of
 //! Computer Programming, vol. 3, 6.4), which finds a peer as fast as the table did: a message costs
-//! the same within 1 %. (With `std`'s map it cost up to 10 % more.) The dead keep 4 bytes each.
+//! the same within 2 %. (With `std`'s map it cost up to 10 % more.) The dead keep 4 bytes each.
 //!
 //! The hash has no random key: no stranger chooses the numbers of PEs, and a simulation must run
 //! alike each time.

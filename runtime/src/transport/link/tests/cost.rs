@@ -1,8 +1,6 @@
-//! What a port costs: its memory, and the time of a message. Run with
+//! What a port costs: its memory, and the time of a message. To see the time:
 //! `cargo test --release -p ultramarine-runtime --no-default-features cost -- --ignored --nocapture`.
 
-use super::super::inbound::Inbound;
-use super::super::outbound::Outbound;
 use super::super::peer::PeerStreams;
 use super::*;
 use crate::transport::memory;
@@ -64,13 +62,10 @@ fn time_of_a_message() {
 }
 
 #[test]
-#[ignore = "a measurement"]
-fn memory_of_a_port() {
+fn the_memory_of_a_port_grows_only_with_the_peers_it_speaks_to() {
     println!("PeerStreams: {} bytes", size_of::<PeerStreams>());
-    println!("  outbound {}, inbound {}", size_of::<Outbound>(), size_of::<Inbound>());
-    let lane = || bad_network(2, 4096, Faults::default(), 1).remove(0);
     for pes in [1000, 10_000, 100_000] {
-        let lane = Box::new(lane());
+        let lane = Box::new(bad_network(2, 4096, Faults::default(), 1).remove(0));
         let mut port = None;
         let fresh = allocation_counter::measure(|| {
             port = Some(Port::new(Pe::ROOT, pes, lane, PortSettings::default()));
@@ -79,25 +74,25 @@ fn memory_of_a_port() {
             let port = port.as_mut().unwrap();
             (1..=pes / 100).for_each(|pe| port.close(Pe::new(pe * 100 - 1)));
         });
-        println!(
-            "{pes} PEs: a port {} bytes, and {} more when 1 % have died",
-            fresh.bytes_current, closing.bytes_current
-        );
+        let (fresh, closing) = (fresh.bytes_current, closing.bytes_current);
+        println!("{pes} PEs: a port {fresh} bytes, and {closing} more when 1 % have died");
+        assert!(fresh <= 4096 && closing <= 8 * i64::from(pes / 100), "{fresh}, {closing}");
     }
     let mut ports = ports(101);
     let spoken = allocation_counter::measure(|| {
-        for round in 1..5 {
-            for to in 1..101 {
-                ports[0].send(Pe::new(to), &[7; 24], None).unwrap();
-                ports[to as usize].send(Pe::ROOT, &[7; 24], None).unwrap();
-            }
-            for later in 0..4 {
-                for port in &mut ports {
-                    port.poll(round * 100 * MS + later * 2 * MS, &mut |_, _, _| {}).unwrap();
-                }
+        for to in 1..101 {
+            ports[0].send(Pe::new(to), &[7; 24], None).unwrap();
+            ports[to as usize].send(Pe::ROOT, &[7; 24], None).unwrap();
+        }
+        for time in 0..10 {
+            for port in &mut ports {
+                port.poll(2 * time * MS, &mut |_, _, _| {}).unwrap();
             }
         }
     });
-    println!("after 4 messages to and from 100 peers: {} bytes in all", spoken.bytes_current);
-    println!("  of which buffers: {}", ports.iter().map(Port::buffer_bytes).sum::<usize>());
+    assert!(ports.iter_mut().all(Port::is_idle), "all has arrived");
+    let buffers = ports.iter().map(Port::buffer_bytes).sum::<usize>();
+    let spoken = spoken.bytes_current;
+    println!("100 pairs: {spoken} bytes, of which the shared buffers have {buffers}");
+    assert!(spoken - buffers as i64 <= 2 * 100 * 650, "a peer costs too much");
 }
