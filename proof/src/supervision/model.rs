@@ -147,7 +147,7 @@ impl SupervisionCase {
     fn hear(&self, state: &mut State, at: u32, dead: u32) -> Option<()> {
         state.heard[at as usize] |= set(dead);
         state.wires[self.wire(dead, at)].clear();
-        self.step(state, at, |node, host| node.mark_dead(Pe::new(dead), host))
+        self.step(state, at, |node, host| node.mark_dead(&[Pe::new(dead)], host))
     }
 
     fn leave(&self, state: &mut State, pe: u32) {

@@ -19,7 +19,7 @@ impl Node {
         let mut by_pe: BTreeMap<Pe, Vec<u64>> = BTreeMap::new();
         for future in futures {
             let there = self.supervision.cancel(future);
-            let is_told = |pe: &Pe| self.phase() == Phase::Running && !self.dead.contains(pe);
+            let is_told = |pe: &Pe| self.phase() == Phase::Running && !self.living.is_dead(*pe);
             if let Some(there) = there.filter(is_told) {
                 by_pe.entry(there).or_default().push(future);
             }

@@ -7,7 +7,6 @@
 //! After a death, SHUTDOWN goes down the tree of the living PEs, and each PE leaves as soon as it
 //! knows that its SHUTDOWNs have arrived.
 
-use super::membership::Living;
 use super::message::Message;
 use super::node::{Host, Node};
 use super::phase::Phase;
@@ -105,7 +104,7 @@ impl Node {
         if self.ending.phase != Phase::Ending {
             return;
         }
-        if !self.dead.is_empty() {
+        if !self.living.are_all() {
             self.ending.phase = Phase::Released;
             return;
         }
@@ -113,7 +112,7 @@ impl Node {
             return;
         }
         self.ending.said_farewell = true;
-        match self.living().parent(self.me) {
+        match self.living.parent(self.me) {
             Some(parent) => host.send(parent, Message::Farewell),
             None => self.release(host),
         }
@@ -145,17 +144,12 @@ impl Node {
 
     /// Sends a message to the children in the tree of the living PEs. Returns their number.
     fn pass_down(&self, message: &Message, host: &mut impl Host) -> usize {
-        let living = self.living();
-        living.children(self.me).map(|child| host.send(child, message.clone())).count()
+        let children = self.living.children(self.me);
+        children.map(|child| host.send(child, message.clone())).count()
     }
 
     /// The PEs that hear of the end from this PE.
     pub fn children(&self) -> Vec<Pe> {
-        self.living().children(self.me).collect()
-    }
-
-    fn living(&self) -> Living {
-        let dead: Vec<_> = self.dead.iter().copied().collect();
-        Living::new(self.topology.pes(), &dead)
+        self.living.children(self.me).collect()
     }
 }

@@ -64,7 +64,7 @@ impl Node {
         for _ in 0..self.topology.radii().len() {
             let radius = *self.topology.radii().get(self.fishing.search_radius)?;
             let mut random = || host.random();
-            let victim = first_victim(&self.topology, &self.dead, self.me, radius, &mut random);
+            let victim = first_victim(&self.topology, &self.living, self.me, radius, &mut random);
             if victim.is_some() {
                 return victim;
             }
@@ -80,11 +80,13 @@ impl Node {
             return;
         }
         let thief = fish.thief;
-        if self.dead.contains(&thief) || self.share_lost(&fish, host) || self.share(&fish, host) {
+        if self.living.is_dead(thief) || self.share_lost(&fish, host) || self.share(&fish, host) {
             return;
         }
         let next = (fish.hops_left > 0)
-            .then(|| next_victim(&self.topology, &self.dead, self.me, thief, &mut || host.random()))
+            .then(|| {
+                next_victim(&self.topology, &self.living, self.me, thief, &mut || host.random())
+            })
             .flatten();
         if let Some(next) = next {
             self.statistics.at(self.topology.distance(self.me, thief)).forwards += 1;
@@ -128,7 +130,7 @@ impl Node {
 
     /// Gives the thief a task whose encoding took a while (see [`Host::packs_later`]).
     pub fn hand_over(&mut self, fish: &Fish, parcel: Parcel, host: &mut impl Host) {
-        if self.dead.contains(&fish.thief) {
+        if self.living.is_dead(fish.thief) {
             return host.accept(parcel);
         }
         let mut parcel = Some(parcel);
@@ -211,7 +213,7 @@ impl Node {
             if !self.supervision.record_return(&mut parcel) {
                 return;
             }
-        } else if self.dead.contains(&home) {
+        } else if self.living.is_dead(home) {
             self.statistics.orphans += 1;
             return;
         } else if from != home && self.phase() == Phase::Running {

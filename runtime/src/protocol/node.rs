@@ -2,6 +2,7 @@
 
 use super::fish_state::Fishing;
 use super::losses::Losses;
+use super::membership::Living;
 use super::message::{Bytes, Fish, Message, Outcome, Parcel, Version};
 use super::phase::{Ending, Phase};
 use super::settings::ProtocolSettings;
@@ -72,8 +73,8 @@ pub struct Node {
     pub(super) fishing: Fishing,
     pub(super) supervision: Supervision,
     pub(super) losses: Losses,
-    /// The PEs that have died, as far as this PE was told.
-    pub(super) dead: BTreeSet<Pe>,
+    /// The PEs that have not died, as far as this PE was told.
+    pub(super) living: Living,
     /// Whether it has cancelled any task.
     pub(super) has_cancelled: bool,
     pub(super) statistics: Statistics,
@@ -88,7 +89,7 @@ impl Node {
             fishing: Fishing::new(&topology, me, &settings.fishing),
             supervision: Supervision::new(me),
             losses: Losses::new(settings.losses_per_turn),
-            dead: BTreeSet::new(),
+            living: Living::new(topology.pes(), &[]),
             has_cancelled: false,
             statistics: Statistics::new(topology.radii()),
             topology,
@@ -108,12 +109,12 @@ impl Node {
 
     /// Whether this PE was told of any death.
     pub fn has_failures(&self) -> bool {
-        !self.dead.is_empty()
+        !self.living.are_all()
     }
 
     /// Handles a message. A message from a dead PE is dropped.
     pub fn handle(&mut self, now: Duration, from: Pe, message: Message, host: &mut impl Host) {
-        if self.dead.contains(&from) {
+        if self.living.is_dead(from) {
             return;
         }
         match message {
@@ -173,7 +174,7 @@ impl Node {
         host: &mut impl Host,
     ) {
         parcel.radius = Distance::ONE;
-        if !self.dead.contains(&to) {
+        if !self.living.is_dead(to) {
             self.supervision.record_departure(&mut parcel, self.me, to);
             host.send(to, message(parcel));
         } else if parcel.supervised {
@@ -184,15 +185,19 @@ impl Node {
         }
     }
 
-    /// Marks a PE as dead: the tasks that it had are lost, and its messages are dropped from now
-    /// on. If it had many tasks, some of them are handled only in the next [ticks](Node::tick).
-    pub fn mark_dead(&mut self, pe: Pe, host: &mut impl Host) {
-        if pe == self.me || !self.dead.insert(pe) {
+    /// Marks PEs as dead: the tasks that they had are lost, and their messages are dropped from now
+    /// on. If they had many tasks, some of them are handled only in the next [ticks](Node::tick).
+    pub fn mark_dead(&mut self, dead: &[Pe], host: &mut impl Host) {
+        let is_new = |pe: &Pe| *pe != self.me && !self.living.is_dead(*pe);
+        let new: BTreeSet<Pe> = dead.iter().copied().filter(is_new).collect();
+        let new: Vec<Pe> = new.into_iter().collect();
+        if new.is_empty() {
             return;
         }
+        self.living.remove(&new);
         self.release_fish();
         self.end_anew(host);
-        self.lose_all(pe, host);
+        self.lose_all(&new, host);
     }
 
     /// Records where a task of this PE is. If that is on its way to a dead PE, the task is lost.
@@ -212,7 +217,7 @@ impl Node {
             return;
         }
         let gone = match location {
-            Location::InTransit { to, .. } if self.dead.contains(&to) => to,
+            Location::InTransit { to, .. } if self.living.is_dead(to) => to,
             _ => return,
         };
         if !self.is_mutant(SupervisionMutant::ForgetsTheDead) {
@@ -240,7 +245,7 @@ impl PartialEq for Node {
             && self.fishing == other.fishing
             && self.supervision == other.supervision
             && self.losses == other.losses
-            && self.dead == other.dead
+            && self.living == other.living
             && self.has_cancelled == other.has_cancelled
     }
 }
@@ -249,7 +254,7 @@ impl Eq for Node {}
 
 impl Hash for Node {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Node { me, ending, fishing, supervision, losses, dead, has_cancelled, .. } = self;
-        (me, ending, fishing, supervision, losses, dead, has_cancelled).hash(state);
+        let Node { me, ending, fishing, supervision, losses, living, has_cancelled, .. } = self;
+        (me, ending, fishing, supervision, losses, living, has_cancelled).hash(state);
     }
 }

@@ -14,9 +14,9 @@ use ultramarine_topology::{Distance, Pe};
 const SUSPECTS_WAIT: Duration = Duration::from_secs(2);
 
 impl Node {
-    /// Loses the tasks of this PE that may have been lost with `with`, as many as this turn may.
-    pub(super) fn lose_all(&mut self, with: Pe, host: &mut impl Host) {
-        self.losses.dead.push_back(with);
+    /// Loses the tasks of this PE that may have been lost with these PEs, as many as this turn may.
+    pub(super) fn lose_all(&mut self, with: &[Pe], host: &mut impl Host) {
+        self.losses.dead.extend(with);
         self.lose_more(host);
     }
 
@@ -95,7 +95,8 @@ impl Node {
         if now >= *since + SUSPECTS_WAIT {
             *since = now;
             let mut random = || host.random();
-            let to = first_victim(&self.topology, &self.dead, self.me, Distance::ONE, &mut random);
+            let to =
+                first_victim(&self.topology, &self.living, self.me, Distance::ONE, &mut random);
             if let Some(to) = to.filter(|to| *to != Pe::ROOT) {
                 let radii = self.topology.distance(self.me, to)..=Distance::ONE;
                 let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());
@@ -137,9 +138,11 @@ impl Node {
 
     /// The largest radius within which no other PE but the root is left.
     fn alone_within(&self) -> Distance {
-        let is_left = |pe: Pe| ![self.me, Pe::ROOT].contains(&pe) && !self.dead.contains(&pe);
         let has_company = |radius: &&Distance| {
-            self.topology.ball(self.me, **radius).numbers().map(Pe::new).any(is_left)
+            let ball = self.topology.ball(self.me, **radius);
+            let has_root =
+                self.me != Pe::ROOT && ball.contains(Pe::ROOT) && !self.living.is_dead(Pe::ROOT);
+            self.living.count_in(ball.numbers()) > 1 + u32::from(has_root)
         };
         let nearest = self.topology.radii().iter().find(has_company);
         // There is no other radius between a power of two and its half.

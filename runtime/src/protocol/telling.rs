@@ -13,7 +13,6 @@ use super::message::{Bytes, Message};
 use super::node::{Host, Node};
 use super::phase::Phase;
 use std::ops::Range;
-use ultramarine_topology::Pe;
 
 impl Node {
     /// Sends `body` to these PEs, and runs it here too if this PE is one of them. Does nothing
@@ -33,7 +32,7 @@ impl Node {
 
     /// Sends it to the first of these PEs that lives, which passes it on to the others.
     fn tell_through_one(&self, pes: Range<u32>, body: Bytes, host: &mut impl Host) {
-        let first = pes.clone().map(Pe::new).find(|pe| !self.dead.contains(pe));
+        let first = self.living.first_in(pes.clone());
         if let Some(first) = first {
             host.send(first, Message::Tell { pes, body });
         }

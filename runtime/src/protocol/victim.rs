@@ -3,7 +3,7 @@
 //! A thief first asks a PE nearby. A FISH that is passed on never comes nearer to the thief again:
 //! it searches one ring around the thief after the other, outwards. Dead PEs are never asked.
 
-use std::collections::BTreeSet;
+use super::membership::Living;
 use std::ops::Range;
 use ultramarine_topology::{Distance, Pe, Topology};
 
@@ -14,20 +14,20 @@ const SKIP_ONE_IN: u64 = 4;
 /// A random living PE other than `me` in the ball around `me`; `None` if there is none.
 pub fn first_victim(
     topology: &Topology,
-    dead: &BTreeSet<Pe>,
+    living: &Living,
     me: Pe,
     radius: Distance,
     random: &mut dyn FnMut() -> u64,
 ) -> Option<Pe> {
     let ball = topology.ball(me, radius).numbers();
-    pick(ball, me.number()..me.number() + 1, 0..0, dead, random)
+    pick(ball, me.number()..me.number() + 1, 0..0, living, random)
 }
 
 /// A random living PE `v`, neither `me` nor `thief`, with `d(v, thief) ≥ d(me, thief)`, mostly in
 /// the nearest ring around the thief that has one; `None` if there is none.
 pub fn next_victim(
     topology: &Topology,
-    dead: &BTreeSet<Pe>,
+    living: &Living,
     me: Pe,
     thief: Pe,
     random: &mut dyn FnMut() -> u64,
@@ -38,7 +38,7 @@ pub fn next_victim(
         let inner = topology.ball(thief, radii[level - 1]).numbers();
         // In the outer rings `me` is inside the hole already.
         let myself = if inner.contains(&me.number()) { 0..0 } else { me.number()..me.number() + 1 };
-        pick(topology.ball(thief, radii[level]).numbers(), inner, myself, dead, random)
+        pick(topology.ball(thief, radii[level]).numbers(), inner, myself, living, random)
     };
     let mut found = None;
     for level in nearest.max(1)..radii.len() {
@@ -50,45 +50,35 @@ pub fn next_victim(
     found
 }
 
-/// A random living PE in `all` that is neither in `hole` nor in `other`.
+/// A random living PE in `all` that is neither in `hole` nor in `other`, which do not overlap.
 fn pick(
     all: Range<u32>,
     hole: Range<u32>,
     other: Range<u32>,
-    dead: &BTreeSet<Pe>,
+    living: &Living,
     random: &mut dyn FnMut() -> u64,
 ) -> Option<Pe> {
-    let clip = |h: &Range<u32>| h.start.clamp(all.start, all.end)..h.end.clamp(all.start, all.end);
-    let mut holes = [clip(&hole), clip(&other)];
-    holes.sort_by_key(|h| h.start);
-    let is_in_hole = |number: u32| holes.iter().any(|h| h.contains(&number));
-    let dead = || {
-        let within = dead.range(Pe::new(all.start)..Pe::new(all.end));
-        within.map(|pe| pe.number()).filter(|number| !is_in_hole(*number))
+    // In the row of the living PEs, all three are ranges as well.
+    let row = |numbers: &Range<u32>| {
+        let within = |number: u32| living.count_below(number.clamp(all.start, all.end));
+        within(numbers.start)..within(numbers.end)
     };
-    let removed = holes.iter().map(|h| h.end - h.start).sum::<u32>() + dead().count() as u32;
-    let candidates = (all.end - all.start).checked_sub(removed).filter(|n| *n > 0)?;
-    // Counts the living from below: each hole at or below the number moves it up.
-    let mut number = all.start + (random() % u64::from(candidates)) as u32;
-    let mut holes = holes.iter().cloned().peekable();
-    let mut dead = dead().map(|n| n..n + 1).peekable();
-    loop {
-        let next = match (holes.peek(), dead.peek()) {
-            (Some(h), Some(d)) if d.start < h.start => dead.next(),
-            (Some(_), _) => holes.next(),
-            (None, _) => dead.next(),
-        };
-        match next {
-            Some(gap) if number >= gap.start => number += gap.end - gap.start,
-            Some(_) => {}
-            None => return Some(Pe::new(number)),
-        }
-    }
+    let (row, mut holes) = (row(&all), [row(&hole), row(&other)]);
+    holes.sort_by_key(|hole| hole.start);
+    let removed = holes.iter().map(|hole| hole.end - hole.start).sum::<u32>();
+    let candidates = (row.end - row.start).checked_sub(removed).filter(|count| *count > 0)?;
+    // Each hole at or below the index moves it up.
+    let drawn = row.start + (random() % u64::from(candidates)) as u32;
+    let index = holes.iter().fold(drawn, |index, hole| {
+        if index >= hole.start { index + (hole.end - hole.start) } else { index }
+    });
+    living.at(index)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::collections::BTreeMap;
     use ultramarine_topology::{Label, LevelKind, Place};
 
@@ -101,6 +91,38 @@ mod tests {
             ])
         };
         Topology::new(&(0..8).map(place).collect::<Vec<_>>(), &[1; 8]).expect("consistent")
+    }
+
+    fn all_of(topology: &Topology) -> Living {
+        Living::new(topology.pes(), &[])
+    }
+
+    proptest! {
+        #[test]
+        fn each_that_may_be_picked_is_picked_by_one_number(
+            dead in prop::collection::btree_set(0..40_u32, 0..40),
+            mut ends in prop::collection::vec(0..45_u32, 4),
+            all in (0..40_u32, 0..40_u32),
+            is_first: bool,
+        ) {
+            ends.sort_unstable();
+            let [mut hole, mut other] = [ends[0]..ends[1], ends[2]..ends[3]];
+            if is_first {
+                std::mem::swap(&mut hole, &mut other);
+            }
+            let all = all.0.min(all.1)..all.0.max(all.1);
+            let list: Vec<Pe> = dead.iter().copied().map(Pe::new).collect();
+            let living = Living::new(40, &list);
+            let may = |n: &u32| !hole.contains(n) && !other.contains(n) && !dead.contains(n);
+            let candidates: Vec<u32> = all.clone().filter(may).collect();
+            let picked = |number| {
+                let (hole, other) = (hole.clone(), other.clone());
+                pick(all.clone(), hole, other, &living, &mut || number).map(Pe::number)
+            };
+            let each: Vec<u32> = (0..candidates.len() as u64).filter_map(picked).collect();
+            prop_assert_eq!(each, candidates.clone());
+            prop_assert_eq!(picked(7).is_some(), !candidates.is_empty());
+        }
     }
 
     fn chosen(mut choose: impl FnMut(&mut dyn FnMut() -> u64) -> Option<Pe>) -> BTreeMap<u32, u32> {
@@ -122,18 +144,19 @@ mod tests {
     fn the_first_victim_is_anyone_else_in_the_ball() {
         let topology = eight_pes();
         let quarter = Distance::ONE.half().half();
-        let near =
-            chosen(|random| first_victim(&topology, &BTreeSet::new(), Pe::new(3), quarter, random));
+        let near = chosen(|random| {
+            first_victim(&topology, &all_of(&topology), Pe::new(3), quarter, random)
+        });
         assert_eq!(near.keys().copied().collect::<Vec<_>>(), [2]);
         let rack = chosen(|random| {
-            first_victim(&topology, &BTreeSet::new(), Pe::new(3), Distance::ONE.half(), random)
+            first_victim(&topology, &all_of(&topology), Pe::new(3), Distance::ONE.half(), random)
         });
         assert_eq!(rack.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
         assert!(rack.values().all(|n| *n > 1000), "uniform: {rack:?}");
         assert!(
             chosen(|random| first_victim(
                 &topology,
-                &BTreeSet::new(),
+                &all_of(&topology),
                 Pe::new(3),
                 Distance::ZERO,
                 random
@@ -147,14 +170,14 @@ mod tests {
         let topology = eight_pes();
         // Me on the same host as the thief: all others qualify, the rest of the rack most often.
         let counts = chosen(|random| {
-            next_victim(&topology, &BTreeSet::new(), Pe::new(1), Pe::new(0), random)
+            next_victim(&topology, &all_of(&topology), Pe::new(1), Pe::new(0), random)
         });
         assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7]);
         let rack: u32 = counts.range(2..4).map(|(_, n)| n).sum();
         assert!((2800..3200).contains(&rack), "3 of 4: {counts:?}");
         // Me in the other rack: only that rack, never nearer again.
         let counts = chosen(|random| {
-            next_victim(&topology, &BTreeSet::new(), Pe::new(6), Pe::new(0), random)
+            next_victim(&topology, &all_of(&topology), Pe::new(6), Pe::new(0), random)
         });
         assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [4, 5, 7]);
     }
@@ -165,7 +188,7 @@ mod tests {
         assert!(
             chosen(|random| next_victim(
                 &topology,
-                &BTreeSet::new(),
+                &all_of(&topology),
                 Pe::new(1),
                 Pe::new(0),
                 random
@@ -177,14 +200,15 @@ mod tests {
     #[test]
     fn the_dead_are_never_chosen_and_the_living_evenly() {
         let topology = eight_pes();
-        let dead: BTreeSet<Pe> = [1, 2, 5, 7].map(Pe::new).into();
+        let living = Living::new(8, &[1, 2, 5, 7].map(Pe::new));
         let first =
-            chosen(|random| first_victim(&topology, &dead, Pe::new(3), Distance::ONE, random));
+            chosen(|random| first_victim(&topology, &living, Pe::new(3), Distance::ONE, random));
         assert_eq!(first.keys().copied().collect::<Vec<_>>(), [0, 4, 6]);
         assert!(first.values().all(|n| *n > 1000), "uniform: {first:?}");
-        let next = chosen(|random| next_victim(&topology, &dead, Pe::new(3), Pe::new(0), random));
+        let next = chosen(|random| next_victim(&topology, &living, Pe::new(3), Pe::new(0), random));
         assert_eq!(next.keys().copied().collect::<Vec<_>>(), [4, 6]);
-        let alone: BTreeSet<Pe> = (0..8).filter(|n| *n != 3).map(Pe::new).collect();
+        let others: Vec<Pe> = (0..8).filter(|n| *n != 3).map(Pe::new).collect();
+        let alone = Living::new(8, &others);
         assert!(
             chosen(|random| first_victim(&topology, &alone, Pe::new(3), Distance::ONE, random))
                 .is_empty()

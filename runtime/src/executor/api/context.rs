@@ -326,6 +326,6 @@ impl Context {
 
     /// The number of PEs of whose death this PE has heard.
     pub fn dead(&self) -> u32 {
-        (0..self.pes()).filter(|pe| self.is_dead(Pe::new(*pe))).count() as u32
+        self.pe.dead().count() as u32
     }
 }

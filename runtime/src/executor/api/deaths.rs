@@ -86,8 +86,7 @@ impl Context {
         let listener: Arc<dyn DeathListener> = queue.clone();
         self.pe.death_listeners.add(Arc::downgrade(&listener));
         // A PE that dies now comes by either way, and once.
-        let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
-        dead.for_each(|dead| queue.on_death(dead));
+        self.pe.dead().for_each(|dead| queue.on_death(dead));
         DeathStream(queue)
     }
 }

@@ -277,8 +277,7 @@ impl Context {
             let listener: Arc<dyn DeathListener> = mail_queue.clone();
             self.pe.death_listeners.add(Arc::downgrade(&listener));
             // Those that died before are announced to it too.
-            let dead = (0..self.pes()).map(Pe::new).filter(|pe| self.is_dead(*pe));
-            dead.for_each(|dead| self.pe.read(InboxItem::Death(dead)));
+            self.pe.dead().for_each(|dead| self.pe.read(InboxItem::Death(dead)));
         }
         Mailbox { cx: self.clone(), key, mail_queue }
     }

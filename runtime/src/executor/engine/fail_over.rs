@@ -22,7 +22,7 @@ impl<S: EngineSite> Engine<S> {
             match event {
                 FailureEvent::Dead(dead) => {
                     self.fail_over(pe);
-                    for dead in dead {
+                    for dead in dead.iter().copied() {
                         if pe.is_ending() {
                             // It may have left in order, and its goodbye may have been lost.
                             tracing::debug!(pe = me.number(), "{dead} has gone");
@@ -31,8 +31,8 @@ impl<S: EngineSite> Engine<S> {
                         }
                         self.port.close(dead);
                         pe.forget_dead(dead);
-                        self.node.mark_dead(dead, &mut EngineHost { state: &mut self.state, pe });
                     }
+                    self.node.mark_dead(&dead, &mut EngineHost { state: &mut self.state, pe });
                 }
                 // The root was needed only until it said that the job is over, and so was this PE.
                 FailureEvent::Expelled | FailureEvent::RootLost { .. }

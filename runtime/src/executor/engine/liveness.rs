@@ -3,7 +3,7 @@
 use crate::detector::{Detector, FailureEvent};
 use crate::transport::{Connections, Lane, LaneError};
 use crossbeam_queue::SegQueue;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
@@ -60,7 +60,9 @@ pub struct Liveness {
     events: SegQueue<FailureEvent>,
     has_events: AtomicBool,
     has_failures: AtomicBool,
-    dead: Box<[AtomicBool]>,
+    pes: u32,
+    /// A bit for each PE, since the first death: a job without one needs no memory for it.
+    dead: OnceLock<Box<[AtomicU64]>>,
     /// When the first of the others left in order.
     over_since: OnceLock<Instant>,
 }
@@ -73,14 +75,30 @@ impl Liveness {
             events: SegQueue::new(),
             has_events: AtomicBool::new(false),
             has_failures: AtomicBool::new(false),
-            dead: (0..pes).map(|_| AtomicBool::new(false)).collect(),
+            pes,
+            dead: OnceLock::new(),
             over_since: OnceLock::new(),
         }
     }
 
     /// Whether the detector has reported this PE's death.
     pub fn is_dead(&self, pe: Pe) -> bool {
-        self.has_failures() && self.dead.get(pe.index()).is_some_and(|d| d.load(Ordering::Relaxed))
+        let is_set = |words: &[AtomicU64]| {
+            words
+                .get(pe.index() / 64)
+                .is_some_and(|word| word.load(Ordering::Relaxed) & 1 << (pe.number() % 64) != 0)
+        };
+        self.has_failures() && self.dead.get().is_some_and(|words| is_set(words))
+    }
+
+    /// The PEs whose death the detector has reported, by number.
+    pub(crate) fn dead(&self) -> impl Iterator<Item = Pe> + '_ {
+        let words = self.dead.get().filter(|_| self.has_failures());
+        let words = words.into_iter().flatten().zip(0..);
+        words.flat_map(|(word, at)| {
+            let word = word.load(Ordering::Relaxed);
+            (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| Pe::new(at * 64 + bit))
+        })
     }
 
     /// Whether a PE has died, or this one must leave.
@@ -96,9 +114,12 @@ impl Liveness {
     /// Notes an event. Returns whether it is the first death.
     pub fn note(&self, event: FailureEvent) -> bool {
         if let FailureEvent::Dead(dead) = &event {
-            dead.iter().filter_map(|pe| self.dead.get(pe.index())).for_each(|dead| {
-                dead.store(true, Ordering::Relaxed);
-            });
+            let words = self
+                .dead
+                .get_or_init(|| (0..self.pes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());
+            for pe in dead.iter().filter(|pe| pe.number() < self.pes) {
+                words[pe.index() / 64].fetch_or(1 << (pe.number() % 64), Ordering::Relaxed);
+            }
         }
         let is_over = matches!(event, FailureEvent::JobOver { .. });
         if is_over {
@@ -169,5 +190,20 @@ mod tests {
         assert!(liveness.are_others_there(long) && !liveness.are_others_there(soon));
         assert!(liveness.note(FailureEvent::Dead(vec![Pe::new(2)])));
         assert!(!liveness.are_others_there(long));
+    }
+
+    #[test]
+    fn the_dead_are_those_that_were_reported() {
+        let liveness = Liveness::new(130);
+        assert!(!liveness.is_dead(Pe::new(1)) && liveness.dead().next().is_none());
+        let memory = allocation_counter::measure(|| drop(Liveness::new(100_000)));
+        assert!(memory.bytes_max < 1000, "{} bytes", memory.bytes_max);
+        let dead = [1, 63, 64, 129].map(Pe::new);
+        // A number that the job does not have is ignored.
+        liveness.note(FailureEvent::Dead(dead.into_iter().chain([Pe::new(131)]).collect()));
+        assert_eq!(liveness.dead().collect::<Vec<_>>(), dead);
+        for pe in (0..300).map(Pe::new) {
+            assert_eq!(liveness.is_dead(pe), dead.contains(&pe));
+        }
     }
 }

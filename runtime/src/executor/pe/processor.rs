@@ -258,6 +258,11 @@ impl Processor {
         self.liveness.is_dead(pe)
     }
 
+    /// The PEs of whose death this PE has heard.
+    pub(crate) fn dead(&self) -> impl Iterator<Item = Pe> + '_ {
+        self.liveness.dead()
+    }
+
     /// The engine, if it is free.
     pub(crate) fn try_engine(&self) -> Option<MutexGuard<'_, Option<Engine<Processor>>>> {
         self.engine.try_lock().ok()

@@ -1,5 +1,6 @@
 //! The living PEs, in a row and as trees.
 
+use std::ops::Range;
 use ultramarine_topology::Pe;
 
 /// The living PEs of a job, as seen by a PE that knows these dead.
@@ -18,7 +19,8 @@ use ultramarine_topology::Pe;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Living {
     pes: u32,
-    /// Ascending, each once, all below `pes`.
+    /// Ascending, each once, all below `pes`. Only these take memory, so each question takes
+    /// O(log d) steps with `d` dead.
     dead: Vec<u32>,
 }
 
@@ -26,10 +28,17 @@ impl Living {
     /// The PEs of a job of `pes` that are not dead. Numbers in `dead` that the job does not have
     /// are ignored.
     pub fn new(pes: u32, dead: &[Pe]) -> Self {
-        let mut dead: Vec<_> = dead.iter().map(|pe| pe.number()).filter(|n| *n < pes).collect();
-        dead.sort_unstable();
-        dead.dedup();
-        Living { pes, dead }
+        let mut living = Living { pes, dead: Vec::new() };
+        living.remove(dead);
+        living
+    }
+
+    /// These die, too.
+    pub fn remove(&mut self, dead: &[Pe]) {
+        self.dead.extend(dead.iter().map(|pe| pe.number()).filter(|number| *number < self.pes));
+        // Mostly a long sorted part and a short one, for which this sort is linear.
+        self.dead.sort();
+        self.dead.dedup();
     }
 
     /// The number of living PEs.
@@ -40,6 +49,32 @@ impl Living {
     /// Whether the job has this PE, and it lives.
     pub fn contains(&self, pe: Pe) -> bool {
         pe.number() < self.pes && self.dead.binary_search(&pe.number()).is_err()
+    }
+
+    /// Whether this PE has died.
+    pub fn is_dead(&self, pe: Pe) -> bool {
+        self.dead.binary_search(&pe.number()).is_ok()
+    }
+
+    /// Whether no PE has died.
+    pub fn are_all(&self) -> bool {
+        self.dead.is_empty()
+    }
+
+    /// The number of living PEs with a smaller number.
+    pub fn count_below(&self, number: u32) -> u32 {
+        let number = number.min(self.pes);
+        number - self.dead.partition_point(|dead| *dead < number) as u32
+    }
+
+    /// The number of living PEs with these numbers.
+    pub fn count_in(&self, numbers: Range<u32>) -> u32 {
+        self.count_below(numbers.end).saturating_sub(self.count_below(numbers.start))
+    }
+
+    /// The first living PE with one of these numbers.
+    pub fn first_in(&self, numbers: Range<u32>) -> Option<Pe> {
+        self.at(self.count_below(numbers.start)).filter(|pe| pe.number() < numbers.end)
     }
 
     /// All of them, by number.
@@ -142,6 +177,15 @@ mod tests {
                 }
             }
             prop_assert_eq!(living.at(living.count()), None);
+            let mut one_by_one = Living::new(pes, &[]);
+            dead.iter().for_each(|pe| one_by_one.remove(&[*pe]));
+            prop_assert_eq!(&one_by_one, &living);
+            for (start, end) in (0..pes + 3).flat_map(|start| (0..pes + 3).map(move |n| (start, n))) {
+                let within: Vec<_> = (start..end).map(Pe::new).filter(|pe| row.contains(pe)).collect();
+                prop_assert_eq!(living.count_in(start..end), within.len() as u32);
+                prop_assert_eq!(living.first_in(start..end), within.first().copied());
+            }
+            prop_assert_eq!(living.are_all(), row.len() == pes as usize);
             let all: BTreeSet<_> = row.iter().copied().collect();
             let reached_by_root = reached(Pe::ROOT, |pe| living.children(pe).collect());
             prop_assert_eq!(reached_by_root.len(), row.len());

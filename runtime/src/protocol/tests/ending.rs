@@ -167,3 +167,16 @@ fn a_pe_waits_for_others_until_one_has_died_or_left() {
     assert_eq!(leaves_after(Some(700), false, false), Some(1200), "after a goodbye");
     assert_eq!(leaves_after(Some(700), true, false), Some(500), "a death is enough");
 }
+
+#[test]
+fn deaths_that_are_heard_of_together_cost_one_new_shutdown_for_each_child() {
+    let mut world = World::new(Topology::flat(9), &settings(), 1);
+    world.end();
+    world.flying.clear();
+    world.mark_all_dead(0, &[1, 2, 3, 2]);
+    let told = |world: &World| world.flying.iter().map(|letter| letter.to.number()).collect();
+    let told: Vec<u32> = told(&world);
+    assert_eq!(told, [4, 5], "the row is 0 4 5 6 7 8");
+    world.mark_all_dead(0, &[3, 1]);
+    assert_eq!(world.flying.len(), 2, "known already");
+}

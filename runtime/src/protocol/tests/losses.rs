@@ -171,7 +171,7 @@ fn longest_turn() {
             turns.push(computed().saturating_sub(begin));
         };
         host.filled.reserve(tasks as usize);
-        turn(&mut losing, &mut || node.mark_dead(pe(1), host));
+        turn(&mut losing, &mut || node.mark_dead(&[pe(1)], host));
         while node.statistics().replicas + node.statistics().lost < tasks {
             turn(&mut losing, &mut || _ = node.tick(Duration::ZERO, Need::Ahead, host));
         }

@@ -176,7 +176,13 @@ impl World {
 
     /// This PE hears that another has died.
     pub(super) fn mark_dead(&mut self, at: u32, dead: u32) {
-        self.nodes[at as usize].mark_dead(pe(dead), &mut self.seats[at as usize]);
+        self.mark_all_dead(at, &[dead]);
+    }
+
+    /// This PE hears that others have died.
+    pub(super) fn mark_all_dead(&mut self, at: u32, dead: &[u32]) {
+        let dead: Vec<Pe> = dead.iter().copied().map(pe).collect();
+        self.nodes[at as usize].mark_dead(&dead, &mut self.seats[at as usize]);
         self.post(at);
     }
 

@@ -47,6 +47,7 @@ mod inbound;
 mod offers;
 mod outbound;
 mod peer;
+mod peers;
 mod receiving;
 mod records;
 mod sending;
@@ -70,6 +71,7 @@ use frame::HEADER_BYTES;
 use offers::{OFFERED_BYTES_MIN, PartSize};
 use outbound::ArrayRoute;
 use peer::{PeerStreams, PortResources, StreamLimits};
+use peers::Peers;
 use records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
 use silence::SilenceMonitor;
 use std::collections::VecDeque;
@@ -93,8 +95,7 @@ pub struct Port {
     counters: LinkCounters,
     resources: PortResources,
     silences: SilenceMonitor,
-    /// The streams of each peer, made when first needed.
-    peers: Vec<Option<Box<PeerStreams>>>,
+    peers: Peers,
     /// The peers to which a frame can be sent now. Those, and only those, have `is_ready` set.
     ready: Vec<Pe>,
     /// The peers for which something may fall due. Those, and only those, have `is_timed` set.
@@ -136,7 +137,7 @@ impl Port {
                 offered: 0,
             },
             silences: SilenceMonitor::default(),
-            peers: std::iter::repeat_with(|| None).take(pes as usize).collect(),
+            peers: Peers::new(pes),
             ready: Vec::new(),
             timed: Vec::new(),
             fetched: VecDeque::new(),
@@ -197,14 +198,11 @@ impl Port {
             self.own_bytes += bytes;
             self.own.push_back((message.to_vec(), array.cloned()));
         } else {
-            let slot =
-                self.peers.get_mut(to.index()).ok_or(LinkError::Lane(LaneError::NoSuchPe(to)))?;
-            let peer = slot.get_or_insert_with(|| {
-                Box::new(PeerStreams::new(&self.limits, self.handoff.clone()))
-            });
-            if peer.is_closed {
-                return Ok(true);
+            if !self.peers.exist(to) {
+                return Err(LinkError::Lane(LaneError::NoSuchPe(to)));
             }
+            let peer = self.peers.open(to, &self.limits, self.handoff.as_ref());
+            let Some(peer) = peer.filter(|peer| !peer.is_closed) else { return Ok(true) };
             if !room(peer.outbound.backlog_bytes()) {
                 return Ok(false);
             }
@@ -279,11 +277,11 @@ impl Port {
         self.handoff = lane.handoff();
         self.lane = lane;
         self.silences = SilenceMonitor::default();
-        for (slot, pe) in self.peers.iter_mut().zip(0..) {
-            let Some(peer) = slot else { continue };
+        for pe in self.peers.opened() {
+            let Some(peer) = self.peers.get_mut(pe) else { continue };
             peer.outbound.restart(self.limits.frame_bytes);
             if peer.outbound.may_send() {
-                peer.enlist_ready(Pe::new(pe), &mut self.ready);
+                peer.enlist_ready(pe, &mut self.ready);
             }
         }
     }
@@ -297,10 +295,9 @@ impl Port {
     /// Ends the channel to a dead PE: drops what waits for it, and from now on everything that it
     /// sends or that is sent to it.
     pub fn close(&mut self, pe: Pe) {
-        if let Some(slot) = self.peers.get_mut(pe.index()) {
-            let peer = slot.get_or_insert_with(|| {
-                Box::new(PeerStreams::new(&self.limits, self.handoff.clone()))
-            });
+        if self.peers.exist(pe)
+            && let Some(mut peer) = self.peers.close(pe)
+        {
             peer.close(&mut self.resources);
         }
         self.lane.forget(pe);
@@ -308,8 +305,7 @@ impl Port {
 
     /// Whether these PEs have acknowledged everything that was sent to them.
     pub fn has_reached(&self, pes: impl IntoIterator<Item = Pe>) -> bool {
-        let peer = |pe: Pe| self.peers.get(pe.index()).and_then(Option::as_ref);
-        pes.into_iter().filter_map(peer).all(|peer| peer.outbound.is_empty())
+        pes.into_iter().filter_map(|pe| self.peers.get(pe)).all(|peer| peer.outbound.is_empty())
     }
 
     /// Large arrays that have been sent. The caller drops them where no message waits for that.
@@ -335,7 +331,7 @@ impl Port {
     /// acknowledgement is owed, and the lane holds no frames. For an orderly shutdown.
     pub fn is_idle(&mut self) -> bool {
         let peers = &self.peers;
-        let is_idle = |pe: &Pe| peers[pe.index()].as_ref().is_none_or(|peer| peer.is_idle());
+        let is_idle = |pe: &Pe| peers.get(*pe).is_none_or(PeerStreams::is_idle);
         self.own.is_empty()
             && self.resources.offered == 0
             && self.fetched.is_empty()
@@ -371,8 +367,9 @@ impl Port {
     #[cfg(test)]
     fn buffer_bytes(&self) -> usize {
         let of = |peer: &PeerStreams| peer.outbound.buffer_bytes() + peer.inbound.buffer_bytes();
-        let peers = self.peers.iter().flatten().map(|peer| of(peer)).sum::<usize>();
-        peers + self.resources.buffers.bytes()
+        let opened = self.peers.opened();
+        let peers = opened.into_iter().filter_map(|pe| self.peers.get(pe));
+        peers.map(of).sum::<usize>() + self.resources.buffers.bytes()
     }
 
     /// This port's counters.

@@ -30,6 +30,9 @@ const PIECE_BYTES_MAX: usize = (64 << 10) - 64;
 /// never acknowledged as a whole would grow without end.
 const SEGMENT_BYTES: usize = 64 << 10;
 
+/// The most places that the queues of an idle stream keep.
+const KEPT_MAX: usize = 4;
+
 /// The stream towards the peer.
 #[derive(Default)]
 pub(super) struct Outbound {
@@ -39,8 +42,8 @@ pub(super) struct Outbound {
     waiting: VecDeque<QueuedArray>,
     /// The number of their bytes that are not appended.
     waiting_bytes: usize,
-    /// Arrays that the peer copies itself.
-    offers: Offers,
+    /// Arrays that the peer copies itself, since it was offered the first.
+    offers: Option<Box<Offers>>,
     /// The peer has every byte before this position.
     acknowledged: u64,
     /// The next byte to hand to the lane.
@@ -135,12 +138,15 @@ impl StreamSegment {
 
 impl Outbound {
     pub(super) fn new((frame_bytes, window_bytes): (usize, usize)) -> Self {
-        Outbound { frame_bytes, window_bytes, ..Outbound::default() }
+        // Between two answers there is mostly one segment.
+        let segments = VecDeque::with_capacity(1);
+        Outbound { segments, frame_bytes, window_bytes, ..Outbound::default() }
     }
 
     /// Bytes not yet acknowledged.
     pub(super) fn backlog_bytes(&self) -> usize {
-        (self.appended - self.acknowledged) as usize + self.waiting_bytes + self.offers.bytes()
+        let offered = self.offers.as_ref().map_or(0, |offers| offers.bytes());
+        (self.appended - self.acknowledged) as usize + self.waiting_bytes + offered
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -149,12 +155,12 @@ impl Outbound {
 
     /// The number of arrays that the peer may copy.
     pub(super) fn offered(&self) -> usize {
-        self.offers.len()
+        self.offers.as_ref().map_or(0, |offers| offers.len())
     }
 
     /// Whether the peer can be expected to copy arrays that it is offered.
     pub(super) fn may_offer(&self) -> bool {
-        self.offers.are_welcome()
+        self.offers.as_ref().is_none_or(|offers| offers.are_welcome())
     }
 
     pub(super) fn push(
@@ -170,7 +176,7 @@ impl Outbound {
                 self.append(buffers, |stream| records::write_handed_over(stream, message, number));
             }
             Some((array, ArrayRoute::Offer)) => {
-                let offer = self.offers.add(message, array.clone());
+                let offer = self.offers.get_or_insert_default().add(message, array.clone());
                 self.append(buffers, |stream| records::write_offer(stream, message, &offer));
             }
             Some((array, ArrayRoute::Pieces)) => {
@@ -201,10 +207,10 @@ impl Outbound {
         buffers: &mut Buffers,
     ) -> Option<usize> {
         if reply == OfferReply::Fetched {
-            buffers.discard(self.offers.take_fetched()?);
+            buffers.discard(self.offers.as_mut()?.take_fetched()?);
             return Some(1);
         }
-        let refused = self.offers.withdraw_all();
+        let refused = self.offers.get_or_insert_default().withdraw_all();
         let count = refused.len();
         refused.into_iter().for_each(|(message, array)| self.wait(message, array));
         self.append_pieces(buffers);
@@ -333,6 +339,11 @@ impl Outbound {
         self.acknowledged = position;
         self.sent = self.sent.max(position);
         self.append_pieces(buffers);
+        if self.segments.is_empty() {
+            // They may have been thousands.
+            self.segments.shrink_to(KEPT_MAX);
+            self.waiting.shrink_to(KEPT_MAX);
+        }
         self.window_bytes = self.window_bytes.saturating_mul(2).min(window_bytes_max);
         self.resends = 0;
         self.silent_since = (self.in_flight_bytes() > 0).then_some(now);
@@ -372,5 +383,33 @@ impl Outbound {
         self.frame_bytes = frame_bytes;
         self.window_bytes = frame_bytes;
         self.silent_since = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_stream_is_as_small_as_a_new_one() {
+        let (mut buffers, now) = (Buffers::default(), Duration::ZERO);
+        let mut outbound = Outbound::new((1000, 1 << 30));
+        for round in 1..4 {
+            for _ in 0..1000 {
+                let array = Array::from(vec![1u8; 100]);
+                outbound.push(b"message", Some((&array, ArrayRoute::Pieces)), &mut buffers);
+            }
+            outbound.limit = u64::MAX;
+            while outbound.may_send() {
+                let mut frame = Vec::new();
+                outbound.next(&mut frame);
+                outbound.advance(frame.len(), now, &mut buffers);
+            }
+            assert!(outbound.segments.capacity() > 1000, "round {round}");
+            let window_bytes = outbound.window_bytes;
+            outbound.acknowledge(outbound.appended, 0, window_bytes, now, &mut buffers);
+            assert!(outbound.is_empty() && outbound.buffer_bytes() == 0);
+            assert!(outbound.segments.capacity() + outbound.waiting.capacity() <= 2 * KEPT_MAX);
+        }
     }
 }

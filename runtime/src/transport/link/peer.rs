@@ -50,8 +50,8 @@ pub(super) struct PortResources {
 pub(super) struct PeerStreams {
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
-    /// Arrays that this PE copies out of the peer's memory.
-    pub(super) fetches: Fetches,
+    /// Arrays that this PE copies out of the peer's memory, since the peer offered the first.
+    fetches: Option<Box<Fetches>>,
     /// The position in the peer's stream that this PE's last frame acknowledged.
     acknowledged: u64,
     /// The credit that this frame gave.
@@ -90,7 +90,7 @@ impl PeerStreams {
         PeerStreams {
             outbound: Outbound::new(limits.flow()),
             inbound: Inbound::new(handoff),
-            fetches: Fetches::default(),
+            fetches: None,
             acknowledged: 0,
             credited: 0,
             loan: Loan::default(),
@@ -149,7 +149,9 @@ impl PeerStreams {
     fn handle_copy_records(&mut self, resources: &mut PortResources) -> Result<(), Malformed> {
         while let Some(copy_record) = self.inbound.take_copy_record() {
             match copy_record {
-                CopyRecord::Offered(message, offer) => self.fetches.add(message, offer),
+                CopyRecord::Offered(message, offer) => {
+                    self.fetches.get_or_insert_default().add(message, offer);
+                }
                 CopyRecord::Replied(reply) => {
                     let settled = self.outbound.handle_reply(reply, &mut resources.buffers);
                     resources.offered -= settled.ok_or(Malformed::Nonsense)?;
@@ -166,7 +168,8 @@ impl PeerStreams {
         resources: &mut PortResources,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
     ) {
-        if let Some(reply) = self.fetches.go_on(part_bytes, deliver) {
+        let fetches = self.fetches.as_mut();
+        if let Some(reply) = fetches.and_then(|fetches| fetches.go_on(part_bytes, deliver)) {
             self.outbound.reply(reply, &mut resources.buffers);
         }
     }
@@ -242,7 +245,7 @@ impl PeerStreams {
         self.is_closed = true;
         self.outbound = Outbound::default();
         self.inbound = Inbound::default();
-        self.fetches = Fetches::default();
+        self.fetches = None;
         self.acknowledge_by = None;
     }
 
@@ -255,7 +258,8 @@ impl PeerStreams {
 
     /// Puts the peer, which is `pe`, on the list of peers with arrays to copy, if it has any.
     pub(super) fn enlist_fetched(&mut self, pe: Pe, fetched: &mut VecDeque<Pe>) {
-        if self.fetches.are_open() && !fetched.contains(&pe) {
+        let are_open = self.fetches.as_ref().is_some_and(|fetches| fetches.are_open());
+        if are_open && !fetched.contains(&pe) {
             fetched.push_back(pe);
         }
     }

@@ -1,7 +1,7 @@
 //! How a port receives: what it does with the frames that arrive.
 
 use super::frame::Frame;
-use super::peer::{FrameOutcome, PeerStreams};
+use super::peer::FrameOutcome;
 use super::records::Malformed;
 use super::{Deliver, LinkError, Port};
 use std::time::Duration;
@@ -31,16 +31,15 @@ impl Port {
         lane.poll(&mut |from, bytes| {
             counters.frames_received += 1;
             counters.bytes_received += bytes.len() as u64;
-            let Some(slot) = peers.get_mut(from.index()).filter(|_| from != *me) else {
+            let is_peer = peers.exist(from) && from != *me;
+            let Some(frame) = Frame::decode(from, *me, bytes).filter(|_| is_peer) else {
                 counters.corrupt += 1;
                 return;
             };
-            let Some(frame) = Frame::decode(from, *me, bytes) else {
-                counters.corrupt += 1;
+            let Some(peer) = peers.open(from, limits, handoff.as_ref()) else {
+                counters.refused += 1;
                 return;
             };
-            let peer =
-                slot.get_or_insert_with(|| Box::new(PeerStreams::new(limits, handoff.clone())));
             let mut messages = 0;
             let outcome = peer.receive(frame, limits, resources, now, &mut |message, array| {
                 messages += 1;
@@ -78,7 +77,7 @@ impl Port {
     /// Copies the next part of an array that the first of the waiting peers has offered.
     pub(super) fn fetch(&mut self, deliver: &mut Deliver<'_>) {
         let Some(from) = self.fetched.pop_front() else { return };
-        let Some(peer) = self.peers[from.index()].as_mut() else { return };
+        let Some(peer) = self.peers.get_mut(from) else { return };
         let counters = &mut self.counters;
         let part_bytes = self.part_size.next(counters.messages_sent + counters.messages_received);
         peer.fetch(part_bytes, &mut self.resources, &mut |message, array| {

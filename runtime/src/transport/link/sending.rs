@@ -18,7 +18,7 @@ impl Port {
         self.due = Duration::MAX;
         let Port { settings, limits, peers, ready, timed, due, silences, .. } = self;
         timed.retain(|&pe| {
-            let Some(peer) = peers[pe.index()].as_mut() else { return false };
+            let Some(peer) = peers.get_mut(pe) else { return false };
             if peer.outbound.resend_at(limits.resend_after).is_some_and(|at| at <= now) {
                 let unheard = now.saturating_sub(peer.heard);
                 silences.note_resend(pe, peer.outbound.resend(), unheard, settings);
@@ -66,7 +66,7 @@ impl Port {
 
     /// Sends to one peer. Returns whether the lane took everything.
     fn flush_peer(&mut self, to: Pe, now: Duration) -> Result<bool, LinkError> {
-        let Some(peer) = self.peers[to.index()].as_mut() else { return Ok(true) };
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(true) };
         let mut is_done = true;
         while peer.may_send(now) {
             if !self.lane.has_room(to) {

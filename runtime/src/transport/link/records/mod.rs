@@ -172,7 +172,7 @@ pub(super) struct Records {
     /// The number of bytes of a piece that are still to come.
     piece_bytes: usize,
     /// The array that is arriving, and the message that waits for it.
-    incoming: Option<(Vec<u8>, IncomingArray)>,
+    incoming: Option<Box<(Vec<u8>, IncomingArray)>>,
     /// Records about arrays that are still to be handled.
     to_copy: VecDeque<CopyRecord>,
     /// The table by which arrays may be handed over.
@@ -250,11 +250,11 @@ impl Records {
     ) -> &'a [u8] {
         let (piece, rest) = bytes.split_at(self.piece_bytes.min(bytes.len()));
         self.piece_bytes -= piece.len();
-        if let Some((_, incoming)) = &mut self.incoming {
-            incoming.take(piece);
+        if let Some(incoming) = &mut self.incoming {
+            incoming.1.take(piece);
         }
-        if let Some((message, incoming)) = self.incoming.take_if(|(_, array)| array.missing() == 0)
-        {
+        if let Some(incoming) = self.incoming.take_if(|incoming| incoming.1.missing() == 0) {
+            let (message, incoming) = *incoming;
             deliver(&message, Some(incoming.into_array()));
         }
         rest
@@ -272,7 +272,7 @@ impl Records {
         match kind {
             MESSAGE => deliver(record, None),
             PIECE => {
-                let missing = self.incoming.as_ref().map_or(0, |(_, array)| array.missing());
+                let missing = self.incoming.as_ref().map_or(0, |incoming| incoming.1.missing());
                 if bytes > missing {
                     return Err(Malformed::Nonsense);
                 }
@@ -301,7 +301,7 @@ impl Records {
                 if array_bytes == 0 {
                     deliver(message, Some(incoming.into_array()));
                 } else {
-                    self.incoming = Some((message.to_vec(), incoming));
+                    self.incoming = Some(Box::new((message.to_vec(), incoming)));
                 }
             }
             _ => return Err(Malformed::Nonsense),

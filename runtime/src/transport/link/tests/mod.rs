@@ -1,5 +1,6 @@
 //! Ports above a lane that loses, doubles, damages and refuses frames, in made-up time.
 
+mod cost;
 mod flow;
 mod offers;
 mod silence;
