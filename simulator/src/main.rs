@@ -30,14 +30,8 @@ enum Experiment {
     },
     /// Trial
     Trial {
-        /// Racks
-        racks: u32,
-        /// Hosts
-        hosts: u32,
-        /// PEs
-        pes: u32,
-        /// Workers
-        workers: usize,
+        /// The machine: RACKSxHOSTSxPESxWORKERS
+        machine: String,
         /// Items for each worker
         items: u64,
         /// Cost of an item, in µs
@@ -50,14 +44,8 @@ enum Experiment {
 fn main() -> ExitCode {
     let is_good = match Arguments::parse().experiment {
         Experiment::Faults { seed, runs, tell } => simulate_faults(seed, runs, tell),
-        Experiment::Trial { racks, hosts, pes, workers, items, us, spread } => {
-            ultramarine_simulator::experiment::trial(
-                [racks, hosts, pes],
-                workers,
-                items,
-                us,
-                &spread,
-            )
+        Experiment::Trial { machine, items, us, spread } => {
+            ultramarine_simulator::experiment::trial(&machine, items, us, &spread)
         }
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }

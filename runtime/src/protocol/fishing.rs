@@ -58,7 +58,7 @@ impl Node {
 
     /// A random PE in the ball to search next, or in a wider one if all others in it are dead.
     fn find_victim(&mut self, host: &mut impl Host) -> Option<Pe> {
-        if let Some(giver) = self.fishing.giver.filter(|giver| !self.dead.contains(giver)) {
+        if let Some(giver) = self.fishing.giver.filter(|giver| !self.living.is_dead(*giver)) {
             return Some(giver);
         }
         for _ in 0..self.topology.radii().len() {

@@ -8,6 +8,7 @@
 pub mod map;
 pub mod random_tree;
 pub mod search;
+pub mod spawn_tree;
 
 use ultramarine_runtime::array::Array;
 use ultramarine_runtime::protocol::message::Bytes;

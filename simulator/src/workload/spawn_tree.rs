@@ -169,7 +169,9 @@ fn attack([columns, falling, rising]: [u32; 3], queen: u32) -> [u32; 3] {
 impl Problem for Queens {
     fn to_word(self) -> u64 {
         // Twelve rows at most are in the word.
-        self.placed | u64::from(self.row) << 48 | u64::from(self.threshold) << 52
+        self.placed
+            | u64::from(self.row) << 48
+            | u64::from(self.threshold) << 52
             | u64::from(self.size) << 58
     }
 

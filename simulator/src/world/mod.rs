@@ -6,6 +6,8 @@ pub(crate) mod events;
 
 use crate::dice::Dice;
 use crate::job::SimulatedJob;
+use crate::machine::Tier;
+use crate::network::{Network, Transfer};
 use crate::pe::SimulatedPe;
 use crate::pe::lane::{Frame, LaneEnd};
 use crate::pe::pace::Pace;
@@ -67,6 +69,9 @@ const TURN_NS: u64 = 1_000;
 
 /// How often a PE looks whether others have gone over to the fallback lane, in nanoseconds.
 const FALLBACK_NS: u64 = 100_000_000;
+
+/// The length of a notice, in bytes.
+const NOTICE_BYTES: usize = 64;
 
 /// The longest that a thread takes to pack a task, in nanoseconds.
 const PACK_NS_MAX: u64 = 2_000_000;
@@ -214,10 +219,10 @@ impl Simulation {
             return;
         }
         let mut ready = self.now;
-        if let Traffic::LogGp(costs) = &self.job.traffic {
-            let costs = costs.at(self.job.topology.distance(from, to));
-            ready = ready.max(pe.transit.receives_until) + costs.port_ns(frame.bytes());
-            pe.transit.receives_until = ready;
+        if let Some((_, _, transfer)) = transfer(&self.job.traffic, from, to, frame.bytes()) {
+            let begins = ready.max(pe.transit.receives_until);
+            pe.transit.receives_until = begins + transfer.receiver_port_ns;
+            ready = begins + transfer.receive_overhead_ns;
         }
         pe.lanes[usize::from(lane)].deliver(from, frame);
         // A PE does not wait for frames of the fallback lane, but looks at it from time to time.
@@ -336,12 +341,14 @@ impl Simulation {
                 self.note_arrival(from, to, channel, at);
                 Some(at)
             }
-            Traffic::LogGp(costs) => {
-                let costs = costs.at(self.job.topology.distance(from, to));
-                let pe = self.pes[from.index()].as_mut()?;
-                let sent = self.now.max(pe.transit.sends_until) + costs.port_ns(bytes);
-                pe.transit.sends_until = sent;
-                Some(sent + costs.latency)
+            Traffic::Modelled(..) => {
+                let (network, tier, transfer) = transfer(&self.job.traffic, from, to, bytes)?;
+                let jitter = network.jitter_ns(tier, self.dice.next());
+                let transit = &mut self.pes[from.index()].as_mut()?.transit;
+                // Jitter at the sender, so that what it sends arrives in order.
+                let begins = self.now.max(transit.sends_until) + jitter;
+                transit.sends_until = begins + transfer.sender_port_ns;
+                Some(begins + transfer.last_byte_ns)
             }
         }
     }
@@ -349,7 +356,8 @@ impl Simulation {
     /// When something sent now arrives: after what was sent before.
     pub(crate) fn arrival(&mut self, from: Pe, to: Pe, channel: Channel) -> u64 {
         let latency = match &self.job.traffic {
-            Traffic::LogGp(costs) => costs.at(self.job.topology.distance(from, to)).latency,
+            Traffic::Modelled(..) => transfer(&self.job.traffic, from, to, NOTICE_BYTES)
+                .map_or(0, |(_, _, transfer)| transfer.last_byte_ns),
             Traffic::Random(random) => {
                 let mut latency = self.dice.within(random.latency_ns.clone());
                 if self.now < self.overloaded_until {
@@ -411,11 +419,28 @@ impl Simulation {
     }
 }
 
+/// What a message costs in a modelled network.
+fn transfer(
+    traffic: &Traffic,
+    from: Pe,
+    to: Pe,
+    bytes: usize,
+) -> Option<(&Network, Tier, Transfer)> {
+    let Traffic::Modelled(machine, network) = traffic else { return None };
+    let tier = machine.tier(from, to)?;
+    Some((network, tier, network.costs(tier).transfer(bytes as u64)))
+}
+
 /// A PE at the start of the job.
 fn simulated_pe(me: Pe, job: &SimulatedJob, dice: &mut Dice) -> SimulatedPe {
     let (topology, count) = (&job.topology, job.topology.pes());
     let speed = job.speeds[me.index()];
-    let node = Node::new(me, topology.clone(), job.protocol.clone());
+    let mut protocol = job.protocol.clone();
+    if let Traffic::Modelled(..) = job.traffic {
+        // As the settings of a real PE.
+        (protocol.fishing.max_fish, protocol.fishing.min_sched) = (speed.threads, speed.threads);
+    }
+    let node = Node::new(me, topology.clone(), protocol);
     let dead_after = job.detection.as_ref().map_or(Duration::from_secs(2), |it| it.dead_after);
     let membership = Membership::new(me, count, dead_after);
     let lanes = job.frame_bytes_max.map(|bytes| LaneEnd::new(me, bytes));

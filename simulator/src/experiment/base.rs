@@ -1,0 +1,99 @@
+//! A job on a modelled machine, and what a run of it came to.
+
+use crate::fault::InjectedFault;
+use crate::job::{Detection, SimulatedJob};
+use crate::machine::Machine;
+use crate::network::Network;
+use crate::pe::pace::PaceSettings;
+use crate::pe::workers::PeSpeed;
+use crate::report::SimulatedRun;
+use crate::traffic::Traffic;
+use crate::workload::Workload;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
+use ultramarine_runtime::transport::PortSettings;
+use ultramarine_topology::Pe;
+
+/// The frames of MPI, and those of TCP, in bytes (`transport/mpi/mod.rs`, `tcp/mod.rs`).
+const FRAME_BYTES_MAX: [usize; 2] = [4 << 10, 64 << 10];
+
+/// What starting and ending a task costs in the runtime beside spawning it, in nanoseconds
+/// (`bench spawn`).
+const TASK_NS: u64 = 60;
+
+/// A job is over when its last PE has gone; one that waits for others gives up after this.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(60);
+
+/// A machine, its network, and the defaults of the runtime.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// The machine.
+    pub machine: Machine,
+    /// Its network.
+    pub network: Network,
+    /// The settings of the protocol. `max_fish` and `min_sched` of a PE are its workers.
+    pub protocol: ProtocolSettings,
+    /// All chance comes from it.
+    pub seed: u64,
+}
+
+impl Base {
+    /// A machine with the runtime's default settings.
+    pub fn new(machine: Machine, network: Network, seed: u64) -> Self {
+        let protocol = ProtocolSettings::new(FishingSettings::for_threads(1));
+        Base { machine, network, protocol, seed }
+    }
+
+    /// Runs a job without faults.
+    pub fn run(&self, workload: Arc<dyn Workload>) -> SimulatedRun {
+        self.run_with(workload, Vec::new())
+    }
+
+    /// Runs a job in which these faults happen, at these moments in nanoseconds.
+    pub fn run_with(
+        &self,
+        workload: Arc<dyn Workload>,
+        faults: Vec<(u64, InjectedFault)>,
+    ) -> SimulatedRun {
+        crate::world::Simulation::new(self.job(workload, faults), false).run()
+    }
+
+    fn job(&self, workload: Arc<dyn Workload>, faults: Vec<(u64, InjectedFault)>) -> SimulatedJob {
+        let speed = |pe| PeSpeed {
+            threads: self.machine.workers(pe) as usize,
+            slowness: self.machine.slowness(pe),
+            task_ns: TASK_NS,
+            spawn_ns: 0,
+        };
+        let has_faults = !faults.is_empty();
+        let detection = has_faults.then(|| Detection {
+            heartbeat: Duration::from_millis(400),
+            dead_after: Duration::from_secs(2),
+            sees_after_ns: 10_000..=1_000_000,
+        });
+        SimulatedJob {
+            seed: self.seed,
+            topology: self.machine.topology().clone(),
+            speeds: (0..self.machine.pes()).map(|pe| speed(Pe::new(pe))).collect(),
+            protocol: self.protocol.clone(),
+            pace: Some(PaceSettings { tasks_poll: workload.polls(), ..PaceSettings::default() }),
+            traffic: Traffic::Modelled(self.machine.clone(), self.network.clone()),
+            port: PortSettings { single_copy: false, ..PortSettings::default() },
+            frame_bytes_max: FRAME_BYTES_MAX,
+            has_fallback: has_faults,
+            faults,
+            detection,
+            shutdown_grace: SHUTDOWN_GRACE,
+            events_max: u64::MAX,
+            workload,
+        }
+    }
+
+    /// The efficiency of a run: the work over the time of all cores, from 0 to 1. With slow PEs,
+    /// as if all were normal.
+    pub fn efficiency(&self, run: &SimulatedRun) -> f64 {
+        let time = run.report.took.as_secs_f64() * self.machine.cores() as f64;
+        run.report.computed.as_secs_f64() / time
+    }
+}
