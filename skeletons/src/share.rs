@@ -36,6 +36,30 @@ pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
 pub fn shares(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
     let total: u128 = weights.iter().map(|w| u128::from(*w)).sum();
     assert!(total > 0, "at least one weight must be positive");
+    // The items of a period are dealt out exactly, and so are those of each further period. (All at
+    // once took 30 ns an item for 3 million items and 32 equal weights; this takes 3.)
+    let common = weights.iter().fold(0, |common, weight| gcd(common, *weight));
+    let weights: Vec<u64> = weights.iter().map(|weight| weight / common).collect();
+    let period = usize::try_from(total / u128::from(common)).unwrap_or(usize::MAX);
+    let first = deal(period.min(items), &weights);
+    let rest = deal(items % period, &weights);
+    let mut shares: Vec<Vec<usize>> = first
+        .iter()
+        .zip(&rest)
+        .map(|(first, rest)| Vec::with_capacity(first.len() * (items / period) + rest.len()))
+        .collect();
+    for start in (0..items).step_by(period) {
+        let pattern = if items - start < period { &rest } else { &first };
+        for (share, numbers) in shares.iter_mut().zip(pattern) {
+            share.extend(numbers.iter().map(|number| start + number));
+        }
+    }
+    shares
+}
+
+/// Deals out items as [`shares`] says, one by one.
+fn deal(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
+    let total: u128 = weights.iter().map(|w| u128::from(*w)).sum();
     // Largest remainders: round down, then add one to the shares that lost most by rounding.
     let exact = |w: u64| items as u128 * u128::from(w);
     let mut counts: Vec<usize> = weights.iter().map(|w| (exact(*w) / total) as usize).collect();
@@ -53,6 +77,10 @@ pub fn shares(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
     let mut shares: Vec<Vec<usize>> = counts.iter().map(|n| Vec::with_capacity(*n)).collect();
     positions.iter().enumerate().for_each(|(item, (_, share))| shares[*share].push(item));
     shares
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
 }
 
 /// Groups of `size` consecutive items; the last group may be smaller.

@@ -62,7 +62,7 @@ pub struct MapWorkload {
 }
 
 /// A task computes this many spawned tasks' worth at a time: others may go on meanwhile.
-const SPAWNED_AT_ONCE: usize = 1024;
+const SPAWNED_AT_ONCE: u64 = 1024;
 
 const ITEM: u8 = 0;
 const COORDINATOR: u8 = 1;
@@ -121,37 +121,30 @@ impl MapWorkload {
 
 impl Workload for Arc<MapWorkload> {
     fn main(&self) -> Box<dyn Activity> {
-        let costs = &self.spread_costs;
-        let SpreadCosts { deal_ns, pack_ns, take_ns, .. } = *costs;
+        let SpreadCosts { deal_ns, pack_ns, spawn_ns, take_ns } = self.spread_costs;
         let all = Arc::clone(self);
         let is_dealt = !self.shares.is_empty();
-        let (spawns, ahead_ns, after_ns) = if is_dealt {
-            let per_item = self.items * (deal_ns + pack_ns);
-            (self.shares.len() as u64, per_item, self.items * (take_ns + pack_ns))
+        let (spawns, each_ns, ahead_ns, after_ns) = if is_dealt {
+            let spawns = self.shares.len() as u64;
+            // The share of each coordinator is packed, and leaves, before the next one's.
+            let each_ns = spawn_ns + self.items * pack_ns / spawns;
+            (spawns, each_ns, self.items * deal_ns, self.items * (take_ns + pack_ns))
         } else {
-            (self.items, 0, self.items * take_ns)
+            (self.items, spawn_ns, 0, self.items * take_ns)
         };
-        Box::new(Spawner::new(
-            spawns,
-            ahead_ns,
-            after_ns,
-            costs.spawn_ns,
-            None,
-            move |number, cx: &TaskContext<'_>| {
-                // The caller's own part comes last, so that it does not start before the others are sent.
-                let last = all.shares.len().wrapping_sub(1);
-                match all.spread {
-                    Spread::TwoLevel | Spread::TwoLevelRelaxed => {
-                        all.coordinator(last - number as usize)
-                    }
-                    Spread::InTurn => {
-                        let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
-                        all.item(number, SpawnPlace::At(to))
-                    }
-                    Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
-                }
-            },
-        ))
+        let at_once = if is_dealt { 1 } else { SPAWNED_AT_ONCE };
+        // The caller's own part comes last, so that it does not start before the others are sent.
+        let last = self.shares.len().wrapping_sub(1);
+        let child = move |number: u64, cx: &TaskContext<'_>| match all.spread {
+            Spread::TwoLevel | Spread::TwoLevelRelaxed => all.coordinator(last - number as usize),
+            Spread::InTurn => {
+                let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
+                all.item(number, SpawnPlace::At(to))
+            }
+            Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
+        };
+        let phases = Phases { ahead_ns, each_ns, after_ns };
+        Box::new(Spawner { phases, count: spawns, at_once, ..Spawner::of(child) })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -167,11 +160,12 @@ impl Workload for Arc<MapWorkload> {
                 let SpreadCosts { pack_ns, spawn_ns, take_ns, .. } = self.spread_costs;
                 let result = Some(count as usize * self.item_bytes);
                 let within = SpawnPlace::Within(self.stolen_within);
-                let (ahead, after) = (count * pack_ns, count * (take_ns + pack_ns));
+                let (ahead_ns, after_ns) = (count * pack_ns, count * (take_ns + pack_ns));
                 let item = move |at: u64, _: &TaskContext<'_>| {
                     all.item(u64::from(all.shares[number as usize].1[at as usize]), within)
                 };
-                Some(Box::new(Spawner::new(count, ahead, after, spawn_ns, result, item)))
+                let phases = Phases { ahead_ns, each_ns: spawn_ns, after_ns };
+                Some(Box::new(Spawner { phases, count, result, ..Spawner::of(item) }))
             }
             _ => None,
         }
@@ -193,13 +187,21 @@ impl Activity for ItemTask {
     }
 }
 
+/// What a spawner spends beside its tasks, in nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct Phases {
+    ahead_ns: u64,
+    /// For each task that it spawns.
+    each_ns: u64,
+    after_ns: u64,
+}
+
 /// It spawns tasks, awaits them, and sums up their values.
 struct Spawner<F> {
+    phases: Phases,
     next: u64,
     count: u64,
-    ahead_ns: u64,
-    after_ns: u64,
-    spawn_ns: u64,
+    at_once: u64,
     /// The length of its result, if it has an array.
     result: Option<usize>,
     child: F,
@@ -207,15 +209,9 @@ struct Spawner<F> {
 }
 
 impl<F> Spawner<F> {
-    fn new(
-        count: u64,
-        ahead_ns: u64,
-        after_ns: u64,
-        spawn_ns: u64,
-        result: Option<usize>,
-        child: F,
-    ) -> Self {
-        Spawner { next: 0, count, ahead_ns, after_ns, spawn_ns, result, child, is_awaited: false }
+    fn of(child: F) -> Self {
+        let (phases, at_once) = (Phases::default(), SPAWNED_AT_ONCE);
+        Spawner { phases, next: 0, count: 0, at_once, result: None, child, is_awaited: false }
     }
 }
 
@@ -224,23 +220,23 @@ where
     F: FnMut(u64, &TaskContext<'_>) -> (Bytes, SpawnMode) + Send,
 {
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        let ahead = std::mem::take(&mut self.ahead_ns);
+        let ahead = std::mem::take(&mut self.phases.ahead_ns);
         if ahead > 0 {
             return Step::Overhead(ahead);
         }
         if self.next < self.count {
-            let end = self.count.min(self.next + SPAWNED_AT_ONCE as u64);
+            let end = self.count.min(self.next + self.at_once);
             for number in self.next..end {
                 let (body, mode) = (self.child)(number, cx);
                 cx.spawn(body, mode);
             }
             let spawned = end - std::mem::replace(&mut self.next, end);
-            return Step::Overhead(spawned * self.spawn_ns);
+            return Step::Overhead(spawned * self.phases.each_ns);
         }
         if !std::mem::replace(&mut self.is_awaited, true) {
             return Step::Await;
         }
-        let after = std::mem::take(&mut self.after_ns);
+        let after = std::mem::take(&mut self.phases.after_ns);
         if after > 0 {
             return Step::Overhead(after);
         }
