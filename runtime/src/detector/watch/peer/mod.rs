@@ -1,8 +1,12 @@
-//! What one detector knows about one other PE, and what it does next about it.
+//! What one watch knows about one other PE, and what it does next about it.
 
+mod connection;
 #[cfg(test)]
 mod tests;
 
+pub(super) use connection::{ConnectionState, PeerConnection};
+
+use super::ConnectionNumber;
 use super::reachability::{ContactLimits, DialPace, LastContact, LossReason, Reachability};
 use crate::protocol::Notice;
 use std::time::Duration;
@@ -62,8 +66,8 @@ pub(super) struct PeerView {
     pub(super) failures: u32,
     /// Notices that wait for a connection: at most one bulletin, and none twice.
     pub(super) outbox: Vec<Notice>,
-    /// The numbers of all connections with the PE, open or not yet.
-    pub(super) connections: Vec<usize>,
+    /// The connections with the PE, open or not yet, the oldest first.
+    pub(super) connections: Vec<PeerConnection>,
     /// The PE has been told goodbye, or is gone.
     pub(super) needs_no_goodbye: bool,
 }
@@ -88,6 +92,19 @@ impl PeerView {
             connections: Vec::new(),
             needs_no_goodbye: false,
         }
+    }
+
+    /// Whether there is an open connection.
+    pub(super) fn has_open(&self) -> bool {
+        self.connections.iter().any(PeerConnection::is_open)
+    }
+
+    /// The connection of this number.
+    pub(super) fn connection_mut(
+        &mut self,
+        number: ConnectionNumber,
+    ) -> Option<&mut PeerConnection> {
+        self.connections.iter_mut().find(|connection| connection.number == number)
     }
 
     /// Whether an answer of the PE matters.
@@ -255,9 +272,14 @@ impl PeerView {
         self.probed_since = self.probed_since.map(|_| now);
     }
 
-    /// A connection with the PE has ended.
-    pub(super) fn note_closed(&mut self, connection: usize, now: Duration, heartbeat: Duration) {
-        self.connections.retain(|other| *other != connection);
+    /// A connection with the PE has ended; `None`: it could not even be begun.
+    pub(super) fn note_closed(
+        &mut self,
+        connection: Option<ConnectionNumber>,
+        now: Duration,
+        heartbeat: Duration,
+    ) {
+        self.connections.retain(|other| Some(other.number) != connection);
         if self.connections.is_empty() && self.is_wanted() {
             let doubled = REDIAL_AFTER_MIN.saturating_mul(1 << self.failures.min(16));
             let delay = if self.failures == 0 { Duration::ZERO } else { doubled.min(heartbeat) };

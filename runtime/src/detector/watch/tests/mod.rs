@@ -1,0 +1,1 @@
+//! Watches without sockets.
