@@ -1,6 +1,6 @@
 //! What a watch sees of the PEs that it watches, and how it looks at others.
 
-use super::peer::{ConnectionPurpose, PeerView};
+use super::peer::ConnectionPurpose;
 use super::reachability::{ContactLimits, Reachability};
 use super::{Effects, Watch};
 use crate::detector::counters::count;
@@ -24,29 +24,37 @@ impl Watch {
     fn probe(&mut self, now: Duration, pe: Pe, head_start: Duration) {
         let exists = pe != self.me && pe.number() < self.hosts.pes();
         if exists && !self.membership.is_dead(pe) {
-            let peer = self.peers.entry(pe).or_insert_with(|| PeerView::new(now));
-            peer.probe(now, head_start);
+            self.peers.get_or_insert(pe, now).probe(now, head_start);
         }
     }
 
-    /// Assesses all PEs that are watched, and lets membership repeat its accusations. The owner
-    /// calls this only when it has handed over all that has arrived.
+    /// Assesses the PEs that have changed or are due, and lets membership repeat its accusations.
+    /// The owner calls this only when it has handed over all that has arrived.
     pub fn assess(&mut self, now: Duration, effects: &mut Effects) {
-        if self.membership.status() != MembershipStatus::Member || self.leaving_until.is_some() {
-            return;
+        let is_judging = self.is_judging();
+        for pe in self.peers.turn(now) {
+            self.peers.note_assessed(pe, now);
+            if is_judging {
+                self.assess_pe(now, pe, effects);
+            }
         }
-        let all: Vec<Pe> = self.peers.keys().copied().collect();
-        all.into_iter().for_each(|pe| self.assess_pe(now, pe, effects));
-        self.with_membership(now, effects, |membership, out| {
-            membership.tick(now, out);
-        });
+        if is_judging {
+            self.with_membership(now, effects, |membership, out| {
+                membership.tick(now, out);
+            });
+        }
+    }
+
+    /// Whether this PE still judges others: neither it nor the job has ended.
+    pub(super) fn is_judging(&self) -> bool {
+        self.membership.status() == MembershipStatus::Member && self.leaving_until.is_none()
     }
 
     /// Tells membership what is seen of a PE, if that has changed.
     pub(super) fn assess_pe(&mut self, now: Duration, pe: Pe, effects: &mut Effects) {
         let (grace, dead_after) = (self.grace(), self.settings.dead_after);
         let limits = ContactLimits::of(self.me, pe, &self.settings);
-        let Some(peer) = self.peers.get_mut(&pe).filter(|peer| peer.is_wanted()) else { return };
+        let Some(peer) = self.peers.get_in_turn(pe).filter(|peer| peer.is_wanted()) else { return };
         if peer.purpose == ConnectionPurpose::News {
             if now.saturating_sub(peer.contact.last()) >= dead_after {
                 // It cannot be told that it is dead.

@@ -16,9 +16,6 @@ pub(super) const OPEN_MAX: usize = 2;
 /// default, so an answer may take two seconds and more, as it does on a network that is full.
 const DIALLED_MAX: usize = 20;
 
-/// How long an unused connection is kept, in times of `dead_after`.
-const UNUSED_TIMES: u32 = 5;
-
 impl Watch {
     /// The owner has begun to dial a PE, on a connection of this number.
     pub fn dialling(
@@ -41,7 +38,7 @@ impl Watch {
     }
 
     fn note_dial(&mut self, now: Duration, pe: Pe) -> Option<&mut PeerView> {
-        let peer = self.peers.get_mut(&pe)?;
+        let peer = self.peers.get_mut(pe)?;
         peer.note_dial(now);
         if peer.failures > 0 {
             count(&self.counters.redials);
@@ -51,7 +48,7 @@ impl Watch {
 
     /// The host of a PE has accepted a call. The PE itself may have stalled.
     pub fn answered(&mut self, now: Duration, pe: Pe, connection: ConnectionNumber) {
-        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let Some(peer) = self.peers.get_mut(pe) else { return };
         let begun = peer.connection_mut(connection).map_or(now, |connection| connection.used);
         peer.note_answer(now, begun);
     }
@@ -65,7 +62,7 @@ impl Watch {
         connection: ConnectionNumber,
         effects: &mut Effects,
     ) {
-        let peer = self.peers.entry(pe).or_insert_with(|| PeerView::new(now));
+        let peer = self.peers.get_or_insert(pe, now);
         peer.contact = LastContact::at(now);
         peer.is_met = true;
         peer.dial_at = None;
@@ -103,7 +100,12 @@ impl Watch {
     /// Whether a connection holds something that the system has not taken yet. It gets no heartbeat
     /// until that is taken. An owner whose connections take everything at once need not call this.
     pub fn set_backlog(&mut self, pe: Pe, connection: ConnectionNumber, has_backlog: bool) {
-        if let Some(peer) = self.peers.get_mut(&pe)
+        let is_news = |peer: &&PeerView| {
+            let mut connections = peer.connections.iter();
+            connections.any(|own| own.number == connection && own.has_backlog != has_backlog)
+        };
+        if self.peers.get(pe).filter(is_news).is_some()
+            && let Some(peer) = self.peers.get_mut(pe)
             && let Some(connection) = peer.connection_mut(connection)
         {
             connection.has_backlog = has_backlog;
@@ -118,7 +120,7 @@ impl Watch {
         connection: ConnectionNumber,
         notice: Notice,
     ) {
-        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let Some(peer) = self.peers.get_mut(pe) else { return };
         if let Some(connection) = peer.connection_mut(connection) {
             connection.state = ConnectionState::Closing;
         }
@@ -138,8 +140,8 @@ impl Watch {
         effects: &mut Effects,
     ) {
         self.connection_ended(now, pe, Some(connection), why, effects);
-        if self.peers.get(&pe).is_some_and(PeerView::is_idle) {
-            self.peers.remove(&pe);
+        if self.peers.get(pe).is_some_and(PeerView::is_idle) {
+            self.peers.remove(pe);
         }
     }
 
@@ -153,7 +155,7 @@ impl Watch {
         effects: &mut Effects,
     ) {
         why.count(&self.counters);
-        if let Some(peer) = self.peers.get_mut(&pe) {
+        if let Some(peer) = self.peers.get_mut(pe) {
             peer.note_closed(connection, now, self.settings.heartbeat);
             self.follow_up_close(now, pe, why, effects);
         }
@@ -162,7 +164,7 @@ impl Watch {
     /// Acts on what the end of a connection says about the PE at its other end.
     fn follow_up_close(&mut self, now: Duration, pe: Pe, why: CloseReason, effects: &mut Effects) {
         let is_dead = self.membership.is_dead(pe);
-        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let Some(peer) = self.peers.get_mut(pe) else { return };
         let status = self.membership.status();
         match why {
             CloseReason::Refused if peer.connections.is_empty() => {
@@ -193,7 +195,7 @@ impl Watch {
 
     /// Closes the oldest connection with a PE if there are too many.
     fn limit_connections(&mut self, pe: Pe, effects: &mut Effects) {
-        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let Some(peer) = self.peers.get_mut(pe) else { return };
         for (is_open, limit) in [(true, OPEN_MAX), (false, DIALLED_MAX)] {
             let is_kind = |connection: &PeerConnection| {
                 connection.is_open() == is_open && connection.state != ConnectionState::Closing
@@ -202,20 +204,6 @@ impl Watch {
                 && let Some(oldest) = peer.connections.iter().position(is_kind)
             {
                 effects.push_back(Effect::Close(peer.connections.remove(oldest).number));
-            }
-        }
-    }
-
-    /// Closes the connections that no PE has used for long.
-    pub(super) fn close_unused(&mut self, now: Duration, effects: &mut Effects) {
-        let limit = self.settings.dead_after * UNUSED_TIMES;
-        for peer in self.peers.values_mut().filter(|peer| !peer.is_wanted()) {
-            for connection in &mut peer.connections {
-                let is_unused = now.saturating_sub(connection.used) > limit;
-                if is_unused && connection.state != ConnectionState::Closing {
-                    connection.state = ConnectionState::Closing;
-                    effects.push_back(Effect::Close(connection.number));
-                }
             }
         }
     }

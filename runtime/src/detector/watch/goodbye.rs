@@ -10,14 +10,15 @@ impl Watch {
     /// Begins to say goodbye to all PEs, which may take this long.
     pub fn goodbye(&mut self, now: Duration, within: Duration, effects: &mut Effects) {
         self.leaving_until = Some(now.saturating_add(within));
-        for peer in self.peers.values_mut() {
+        let all: Vec<Pe> = self.peers.iter().map(|(pe, _)| pe).collect();
+        for pe in all {
+            let Some(peer) = self.peers.get_mut(pe) else { continue };
             // Also the PEs that should have dialled: they must not be refused.
             if peer.role != DialRole::None && peer.connections.is_empty() {
                 peer.dial_at = Some(now);
             }
+            self.say_goodbye(now, pe, effects);
         }
-        let all: Vec<Pe> = self.peers.keys().copied().collect();
-        all.into_iter().for_each(|pe| self.say_goodbye(now, pe, effects));
     }
 
     /// Whether goodbye has been said to all, or the time for it is over.
@@ -42,7 +43,7 @@ impl Watch {
     /// Says goodbye to a PE, if there is an open connection with it.
     pub(super) fn say_goodbye(&mut self, now: Duration, pe: Pe, effects: &mut Effects) {
         let is_in_order = self.is_in_order();
-        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let Some(peer) = self.peers.get_mut(pe) else { return };
         if is_in_order && peer.has_open() && !self.membership.is_dead(pe) {
             peer.needs_no_goodbye = true;
             // A PE that hears that the job is over loses no PE any more. It would wait for the dead

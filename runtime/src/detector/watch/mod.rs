@@ -26,8 +26,8 @@
 //! | it does not take a notice | [`not_sent`](Watch::not_sent), then `closed` |
 //! | it has ended, for whatever reason | [`closed`](Watch::closed), once |
 //!
-//! - **Turns.** Once it has said all that has arrived, it calls [`assess`](Watch::assess), then
-//!   [`tick`](Watch::tick). Then it has until [`due`](Watch::due), unless something arrives.
+//! - **Turns.** Once it has said all that has arrived, it calls [`assess`](Watch::assess) and then,
+//!   at the same moment, [`tick`](Watch::tick). Then it has until [`due`](Watch::due), unless something arrives.
 //!
 //! # Example
 //!
@@ -68,6 +68,7 @@ mod effect;
 mod goodbye;
 mod notices;
 mod peer;
+mod peers;
 mod reachability;
 mod rings;
 #[cfg(test)]
@@ -79,10 +80,11 @@ pub use rings::HostRings;
 
 use super::counters::{DetectorCounters, count};
 use super::settings::DetectorSettings;
-use crate::protocol::{Membership, MembershipStatus};
+use crate::protocol::Membership;
 use peer::PeerView;
+use peers::Peers;
 use reachability::{ContactLimits, DialPace, LossReason};
-use std::collections::BTreeMap;
+use rings::Partners;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -90,6 +92,9 @@ use ultramarine_topology::Pe;
 /// How long a PE that has never been heard is not suspected, from the watch's start on: its
 /// process may still be starting.
 const START_GRACE: Duration = Duration::from_secs(5);
+
+/// How long a connection that no PE uses is kept, in times of `dead_after`.
+const UNUSED_TIMES: u32 = 5;
 
 /// One PE's failure detector. See the [module](self).
 #[derive(Debug)]
@@ -100,7 +105,9 @@ pub struct Watch {
     /// No decision depends on them.
     counters: Arc<DetectorCounters>,
     membership: Membership,
-    peers: BTreeMap<Pe, PeerView>,
+    peers: Peers,
+    /// The PEs with which this one shares connections, at present.
+    partners: Partners,
     /// The number of dead PEs that have been reported.
     reported: usize,
     /// The last event has been reported.
@@ -131,7 +138,8 @@ impl Watch {
             settings,
             counters,
             membership,
-            peers: BTreeMap::new(),
+            peers: Peers::default(),
+            partners: Partners::default(),
             reported: 0,
             has_reported_last: false,
             root_loss: None,
@@ -154,33 +162,39 @@ impl Watch {
 
     /// Does what is due: closes connections that no PE uses, dials, and sends heartbeats.
     pub fn tick(&mut self, now: Duration, effects: &mut Effects) {
-        self.close_unused(now, effects);
-        self.peers.retain(|_, peer| !peer.is_idle());
-        for (pe, peer) in &self.peers {
-            if peer.is_to_be_dialled(now, &DialPace::towards(*pe, &self.settings)) {
-                effects.push_back(Effect::Dial(*pe));
+        for pe in self.peers.turn(now) {
+            let Some(peer) = self.peers.get_in_turn(pe) else { continue };
+            for connection in peer.close_unused(now, self.settings.dead_after * UNUSED_TIMES) {
+                effects.push_back(Effect::Close(connection));
+            }
+            if peer.is_idle() {
+                self.peers.remove(pe);
+            } else if peer.is_to_be_dialled(now, &DialPace::towards(pe, &self.settings)) {
+                effects.push_back(Effect::Dial(pe));
             }
         }
+        let timing = self.timing();
+        self.peers.end_turn(now, |pe, peer| timing.due(now, pe, peer));
         self.send_heartbeats(now, effects);
     }
 
     /// When [`assess`](Self::assess) and [`tick`](Self::tick) have something to do, unless
     /// something arrives before. `None`: never.
     pub fn due(&self, now: Duration) -> Option<Duration> {
-        let grace = self.grace();
-        let is_judging =
-            self.membership.status() == MembershipStatus::Member && self.leaving_until.is_none();
+        let timing = self.timing();
+        let changed = self.peers.changed().filter_map(|(pe, peer)| timing.due(now, pe, peer));
         let has_open = self.peers.values().any(PeerView::has_open);
-        let peers = self.peers.iter().filter_map(|(pe, peer)| {
-            let pace = DialPace::towards(*pe, &self.settings);
-            peer.due(now, &ContactLimits::of(self.me, *pe, &self.settings), grace, &pace)
-        });
         let others = [
+            self.peers.first_timer(),
             has_open.then_some(self.next_heartbeat),
-            is_judging.then(|| self.membership.due()).flatten(),
+            self.is_judging().then(|| self.membership.due()).flatten(),
             self.leaving_until,
         ];
-        peers.chain(others.into_iter().flatten()).min()
+        changed.chain(others.into_iter().flatten()).min()
+    }
+
+    fn timing(&self) -> Timing {
+        Timing { me: self.me, settings: self.settings, grace: self.grace() }
     }
 
     /// How long a PE that has never been heard is not suspected.
@@ -204,5 +218,21 @@ impl Watch {
             let (connection, notice) = (connection.number, beat.clone());
             effects.push_back(Effect::Send { connection, notice });
         }
+    }
+}
+
+/// What it takes to say when something is due about a PE.
+struct Timing {
+    me: Pe,
+    settings: DetectorSettings,
+    grace: Duration,
+}
+
+impl Timing {
+    fn due(&self, now: Duration, pe: Pe, peer: &PeerView) -> Option<Duration> {
+        let pace = DialPace::towards(pe, &self.settings);
+        let limits = ContactLimits::of(self.me, pe, &self.settings);
+        let unused = peer.unused_at(self.settings.dead_after * UNUSED_TIMES);
+        [peer.due(now, &limits, self.grace, &pace), unused].into_iter().flatten().min()
     }
 }

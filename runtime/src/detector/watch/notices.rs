@@ -1,7 +1,7 @@
 //! What a watch does about notices, how it sends them, and what it reports.
 
 use super::connections::OPEN_MAX;
-use super::peer::{ConnectionPurpose, ConnectionState, DialRole, PeerView};
+use super::peer::{ConnectionPurpose, ConnectionState, DialRole};
 use super::rings::Partners;
 use super::{ConnectionNumber, Effect, Effects, Watch};
 use crate::detector::FailureEvent;
@@ -22,7 +22,7 @@ impl Watch {
         effects: &mut Effects,
     ) {
         let is_beat = matches!(notice, Notice::Known { .. });
-        if let Some(peer) = self.peers.get_mut(&pe) {
+        if let Some(peer) = self.peers.get_mut(pe) {
             if std::mem::take(&mut peer.is_stalled) {
                 let silence = now.saturating_sub(peer.contact.heard);
                 tracing::info!("{pe} goes on after it had stalled for {silence:?}");
@@ -73,7 +73,7 @@ impl Watch {
 
     /// Sends a notice now, or as soon as there is a connection.
     fn send_or_queue(&mut self, now: Duration, to: Pe, notice: Notice, effects: &mut Effects) {
-        let peer = self.peers.entry(to).or_insert_with(|| PeerView::new(now));
+        let peer = self.peers.get_or_insert(to, now);
         // A dead PE that has a connection was told on it that it is dead.
         let is_dismissed = self.membership.is_dead(to) && !peer.connections.is_empty();
         if peer.has_open() {
@@ -86,7 +86,7 @@ impl Watch {
     /// Sends a notice on every open connection with a PE. Mostly there is one; of several, one may
     /// be broken already. To hear a notice twice does no harm.
     pub(super) fn send(&mut self, now: Duration, to: Pe, notice: Notice, effects: &mut Effects) {
-        let Some(peer) = self.peers.get_mut(&to) else { return };
+        let Some(peer) = self.peers.get_mut(to) else { return };
         let is_beat = matches!(notice, Notice::Known { .. });
         let mut open = SmallVec::<[ConnectionNumber; OPEN_MAX]>::new();
         for connection in peer.connections.iter_mut().filter(|connection| connection.is_open()) {
@@ -141,7 +141,7 @@ impl Watch {
         effects.push_back(Effect::Report(event));
         if let MembershipStatus::Over { .. } = status {
             let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
-            let gone = refused.map(|(pe, _)| *pe).filter(|pe| !self.membership.is_dead(*pe));
+            let gone = refused.map(|(pe, _)| pe).filter(|pe| !self.membership.is_dead(*pe));
             effects.extend(gone.map(|pe| Effect::Report(FailureEvent::Dead(vec![pe]))));
         }
     }
@@ -149,7 +149,7 @@ impl Watch {
     /// Tells a PE that is in the list of the dead that it is, in case that it lives after all, and
     /// sends it nothing more.
     pub(super) fn notify_dead(&mut self, pe: Pe, effects: &mut Effects) {
-        let Some(peer) = self.peers.get_mut(&pe) else { return };
+        let Some(peer) = self.peers.get_mut(pe) else { return };
         peer.mark_dead();
         for connection in &mut peer.connections {
             match connection.state {
@@ -178,16 +178,20 @@ impl Watch {
         } else {
             Partners::default()
         };
-        for (pe, peer) in &mut self.peers {
-            if !partners.contains(*pe) {
+        // Most deaths are far away.
+        if partners == self.partners {
+            return;
+        }
+        let former = std::mem::replace(&mut self.partners, partners.clone());
+        for pe in former.iter().filter(|pe| !partners.contains(*pe)) {
+            if let Some(peer) = self.peers.get_mut(pe) {
                 peer.role = DialRole::None;
             }
         }
         let Partners { calls, called_by } = partners;
         let roles = calls.into_iter().map(|pe| (pe, DialRole::Dialler));
         for (pe, role) in roles.chain(called_by.into_iter().map(|pe| (pe, DialRole::Acceptor))) {
-            let peer = self.peers.entry(pe).or_insert_with(|| PeerView::new(now));
-            peer.watch(role, now, dead_after);
+            self.peers.get_or_insert(pe, now).watch(role, now, dead_after);
         }
     }
 }

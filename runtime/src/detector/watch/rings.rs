@@ -29,7 +29,7 @@ pub struct HostRings {
 }
 
 /// The PEs with which a PE shares a connection. Both lists are ordered.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Partners {
     /// It dials these.
     pub(super) calls: Vec<Pe>,
@@ -38,6 +38,10 @@ pub(super) struct Partners {
 }
 
 impl Partners {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Pe> + '_ {
+        self.calls.iter().chain(&self.called_by).copied()
+    }
+
     /// Whether a connection is shared with this PE, whichever of the two dials.
     pub(super) fn contains(&self, pe: Pe) -> bool {
         [&self.calls, &self.called_by].iter().any(|side| side.binary_search(&pe).is_ok())

@@ -4,7 +4,7 @@ use crate::detector::watch::ConnectionNumber;
 use std::time::Duration;
 
 /// A connection with a PE.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::detector::watch) struct PeerConnection {
     pub(in crate::detector::watch) number: ConnectionNumber,
     pub(in crate::detector::watch) state: ConnectionState,

@@ -9,6 +9,7 @@ pub(super) use connection::{ConnectionState, PeerConnection};
 use super::ConnectionNumber;
 use super::reachability::{ContactLimits, DialPace, LastContact, LossReason, Reachability};
 use crate::protocol::Notice;
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// How long to wait before dialling again after a failed attempt; doubles with each, up to a
@@ -38,7 +39,7 @@ pub(super) enum ConnectionPurpose {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PeerView {
     pub(super) role: DialRole,
     /// When the PE was last heard and when its host last answered, or since when that is awaited.
@@ -220,6 +221,32 @@ impl PeerView {
         let grace = if self.is_met { Duration::ZERO } else { grace };
         let limit = self.contact.next_limit(now, limits, grace);
         [self.dial_due(pace), limit].into_iter().flatten().min()
+    }
+
+    /// When its connections have been unused for this long, if nothing is wanted of it.
+    pub(super) fn unused_at(&self, limit: Duration) -> Option<Duration> {
+        let is_kept = |connection: &&PeerConnection| connection.state != ConnectionState::Closing;
+        let kept = self.connections.iter().filter(is_kept).filter(|_| !self.is_wanted());
+        kept.map(|connection| connection.used.saturating_add(limit)).min()
+    }
+
+    /// The connections to close, since they have been unused for this long.
+    pub(super) fn close_unused(
+        &mut self,
+        now: Duration,
+        limit: Duration,
+    ) -> SmallVec<[ConnectionNumber; 2]> {
+        let mut unused = SmallVec::new();
+        if self.unused_at(limit).is_some_and(|at| at <= now) {
+            for connection in &mut self.connections {
+                let is_unused = connection.used.saturating_add(limit) <= now;
+                if is_unused && connection.state != ConnectionState::Closing {
+                    connection.state = ConnectionState::Closing;
+                    unused.push(connection.number);
+                }
+            }
+        }
+        unused
     }
 
     /// The PE is in the list of the dead: all that matters is that it hears so.

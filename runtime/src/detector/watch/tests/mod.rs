@@ -2,9 +2,13 @@
 
 mod world;
 
+use super::peer::ConnectionPurpose;
+use super::reachability::{ContactLimits, DialPace};
 use super::{CloseReason, ConnectionNumber, Effect, Effects, HostRings, Watch};
 use crate::detector::{DetectorSettings, FailureEvent};
 use crate::protocol::{MembershipStatus, Notice};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -31,6 +35,22 @@ fn root() -> (Watch, Effects) {
     root.opened(MS * 2, ONE, ConnectionNumber(1), &mut effects);
     effects.clear();
     (root, effects)
+}
+
+/// Holds that a turn that looked at all PEs would find nothing more to do now.
+fn check_that_none_is_forgotten(watch: &Watch, now: Duration) {
+    let timing = watch.timing();
+    for (pe, peer, timer) in watch.peers.unchanged() {
+        assert_eq!(timer, timing.due(now, pe, peer), "{pe} at {now:?}: {peer:?}");
+        let limits = ContactLimits::of(watch.me, pe, &watch.settings);
+        if watch.is_judging() && peer.is_wanted() && peer.purpose == ConnectionPurpose::Contact {
+            let news = peer.clone().assess(now, &limits, watch.grace());
+            assert_eq!(news, None, "{pe} at {now:?}: {peer:?}");
+        }
+        assert!(!peer.is_idle(), "{pe}: {peer:?}");
+        let pace = DialPace::towards(pe, &watch.settings);
+        assert!(!peer.is_to_be_dialled(now, &pace), "{pe} at {now:?}: {peer:?}");
+    }
 }
 
 fn sent(number: usize, notice: Notice) -> Effect {
@@ -228,5 +248,58 @@ fn while_nothing_happens_there_is_little_to_do() {
         let counters = world.counters(pe);
         assert_eq!(counters.suspicions.load(Relaxed), 0, "at {pe}");
         assert!(counters.dialled.load(Relaxed) <= 2, "at {pe}: {counters:?}");
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Kill,
+    Isolate,
+    Stall,
+    Suspect,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// At each turn the world also holds that no PE is forgotten.
+    #[test]
+    fn of_any_faults_all_dead_are_found_and_no_other(
+        hosts in 1..5_u32,
+        pes_each in 1..4_u32,
+        faults in prop::collection::vec(
+            (0..3000_u32, 1..16_u32, prop::sample::select(vec![
+                Fault::Kill, Fault::Isolate, Fault::Stall, Fault::Suspect,
+            ])),
+            0..10,
+        ),
+    ) {
+        let pes = hosts * pes_each;
+        let mut world = World::new(hosts, pes_each);
+        let mut gone = BTreeSet::new();
+        let mut now = Duration::ZERO;
+        for (after_ms, number, fault) in faults {
+            now += MS * after_ms;
+            world.run_until(now);
+            let pe = Pe::new(number % pes);
+            let is_running = world.running().any(|other| other == pe);
+            match fault {
+                Fault::Suspect => world.suspect(pe, Pe::new((number * 7 + after_ms) % pes)),
+                _ if pe == Pe::ROOT || !is_running || gone.contains(&pe) => {}
+                Fault::Stall => world.stall(pe),
+                Fault::Kill | Fault::Isolate => {
+                    gone.insert(pe);
+                    if matches!(fault, Fault::Kill) { world.kill(pe) } else { world.isolate(pe) }
+                }
+            }
+        }
+        // Those that were stopped for all this time were so for less than `stalled_after`.
+        world.resume_all();
+        world.run_until(now + SECOND * 5);
+        let order = world.dead(Pe::ROOT).to_vec();
+        prop_assert_eq!(&order.iter().copied().collect::<BTreeSet<_>>(), &gone);
+        for pe in (0..pes).map(Pe::new).filter(|pe| !gone.contains(pe)) {
+            prop_assert!(world.running().any(|other| other == pe), "{} has left", pe);
+            prop_assert_eq!(world.dead(pe), &order[..], "at {}", pe);
+        }
     }
 }

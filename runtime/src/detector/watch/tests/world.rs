@@ -1,6 +1,9 @@
 //! Watches, simulated connections between them, and simulated time: what a simulator does.
 
-use super::{CloseReason, ConnectionNumber, Effect, Effects, HostRings, MS, Watch};
+use super::{
+    CloseReason, ConnectionNumber, Effect, Effects, HostRings, MS, Watch,
+    check_that_none_is_forgotten,
+};
 use crate::detector::{DetectorCounters, DetectorSettings, FailureEvent};
 use crate::protocol::{MembershipStatus, Notice};
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,6 +161,20 @@ impl World {
         self.take_turn(pe);
     }
 
+    pub(super) fn resume_all(&mut self) {
+        let is_stalled = |pe: &Pe| matches!(self.members[pe.index()].process, Process::Stalled(_));
+        let all: Vec<Pe> = (0..self.members.len() as u32).map(Pe::new).filter(is_stalled).collect();
+        all.into_iter().for_each(|pe| self.resume(pe));
+    }
+
+    /// The link of a PE suspects another.
+    pub(super) fn suspect(&mut self, by: Pe, whom: Pe) {
+        if self.members[by.index()].process == Process::Running {
+            self.tell(by, |watch, now, _| watch.suspect(now, whom));
+            self.take_turn(by);
+        }
+    }
+
     pub(super) fn say_goodbye(&mut self, pe: Pe) {
         self.tell(pe, |watch, now, effects| watch.goodbye(now, MS * 500, effects));
         self.take_turn(pe);
@@ -208,6 +225,7 @@ impl World {
         self.tell(pe, Watch::assess);
         self.tell(pe, Watch::tick);
         let member = &self.members[pe.index()];
+        check_that_none_is_forgotten(&member.watch, self.now - member.behind);
         if member.watch.is_done(self.now - member.behind) {
             self.kill(pe);
         }
