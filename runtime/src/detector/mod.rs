@@ -18,9 +18,9 @@
 //!   While its own thread does not run, because its process is stopped or gets no core, no time
 //!   passes for the others (`clock.rs`). A PE that has never been heard gets more time, since its
 //!   process may still be starting. If this host cannot dial, no other host is blamed.
-//! - **Rules apart from sockets.** Whom to dial, what to send and what a silence means is decided by
-//!   a state machine, the [`watch`]. The thread owns the sockets and the clock (`event_loop.rs`), and
-//!   a simulator drives the same watch without them.
+//! - **Rules apart from sockets.** A state machine, the [`watch`], decides which PEs to dial, what
+//!   to send, and what each silence means. The thread owns the sockets and the clock
+//!   (`event_loop.rs`). A simulator drives the same watch without them.
 //! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after
 //!   it is sealed (`frame.rs`). Any other connection is closed and counted, and has no effect.
 //!

@@ -54,7 +54,9 @@ impl Watch {
     pub(super) fn assess_pe(&mut self, now: Duration, pe: Pe, effects: &mut Effects) {
         let (grace, dead_after) = (self.grace(), self.settings.dead_after);
         let limits = ContactLimits::of(self.me, pe, &self.settings);
-        let Some(peer) = self.peers.get_in_turn(pe).filter(|peer| peer.is_wanted()) else { return };
+        let Some(peer) = self.peers.get_unmarked(pe).filter(|peer| peer.is_wanted()) else {
+            return;
+        };
         if peer.purpose == ConnectionPurpose::News {
             if now.saturating_sub(peer.contact.last()) >= dead_after {
                 // It cannot be told that it is dead.

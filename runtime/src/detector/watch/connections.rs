@@ -6,6 +6,7 @@ use super::{CloseReason, ConnectionNumber, Effect, Effects, Watch};
 use crate::detector::FailureEvent;
 use crate::detector::counters::count;
 use crate::protocol::{MembershipStatus, Notice};
+use smallvec::SmallVec;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -66,7 +67,7 @@ impl Watch {
         peer.contact = LastContact::at(now);
         peer.is_met = true;
         peer.dial_at = None;
-        let mut open = Vec::new();
+        let mut open = SmallVec::new();
         let mut is_dialled = false;
         for other in std::mem::take(&mut peer.connections) {
             match other.state {
@@ -100,12 +101,7 @@ impl Watch {
     /// Whether a connection holds something that the system has not taken yet. It gets no heartbeat
     /// until that is taken. An owner whose connections take everything at once need not call this.
     pub fn set_backlog(&mut self, pe: Pe, connection: ConnectionNumber, has_backlog: bool) {
-        let is_news = |peer: &&PeerView| {
-            let mut connections = peer.connections.iter();
-            connections.any(|own| own.number == connection && own.has_backlog != has_backlog)
-        };
-        if self.peers.get(pe).filter(is_news).is_some()
-            && let Some(peer) = self.peers.get_mut(pe)
+        if let Some(peer) = self.peers.get_unmarked(pe)
             && let Some(connection) = peer.connection_mut(connection)
         {
             connection.has_backlog = has_backlog;

@@ -26,8 +26,9 @@
 //! | it does not take a notice | [`not_sent`](Watch::not_sent), then `closed` |
 //! | it has ended, for whatever reason | [`closed`](Watch::closed), once |
 //!
-//! - **Turns.** Once it has said all that has arrived, it calls [`assess`](Watch::assess) and then,
-//!   at the same moment, [`tick`](Watch::tick). Then it has until [`due`](Watch::due), unless something arrives.
+//! - **Turns.** Once it has said all that has arrived, it calls [`assess`](Watch::assess), and
+//!   [`tick`](Watch::tick) at the same moment. Then it sleeps until [`due`](Watch::due), unless
+//!   something arrives. It may hand over many things before a turn.
 //!
 //! # Example
 //!
@@ -163,7 +164,7 @@ impl Watch {
     /// Does what is due: closes connections that no PE uses, dials, and sends heartbeats.
     pub fn tick(&mut self, now: Duration, effects: &mut Effects) {
         for pe in self.peers.turn(now) {
-            let Some(peer) = self.peers.get_in_turn(pe) else { continue };
+            let Some(peer) = self.peers.get_unmarked(pe) else { continue };
             for connection in peer.close_unused(now, self.settings.dead_after * UNUSED_TIMES) {
                 effects.push_back(Effect::Close(connection));
             }

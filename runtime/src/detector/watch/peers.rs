@@ -52,11 +52,10 @@ impl Peers {
         &mut entry.view
     }
 
-    /// A PE at which this turn looks already: to change it is no reason for another look.
-    pub(super) fn get_in_turn(&mut self, pe: Pe) -> Option<&mut PeerView> {
-        let entry = self.entries.get_mut(&pe)?;
-        debug_assert!(entry.is_changed, "the turn of {pe}");
-        Some(&mut entry.view)
+    /// A PE that is about to be changed in a way that is no reason for another look: the look of
+    /// this turn makes the change, or no look depends on it.
+    pub(super) fn get_unmarked(&mut self, pe: Pe) -> Option<&mut PeerView> {
+        self.entries.get_mut(&pe).map(|entry| &mut entry.view)
     }
 
     /// A PE is assessed now, with all that has changed so far.

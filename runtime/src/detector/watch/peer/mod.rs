@@ -67,8 +67,8 @@ pub(super) struct PeerView {
     pub(super) failures: u32,
     /// Notices that wait for a connection: at most one bulletin, and none twice.
     pub(super) outbox: Vec<Notice>,
-    /// The connections with the PE, open or not yet, the oldest first.
-    pub(super) connections: Vec<PeerConnection>,
+    /// The connections with the PE, open or not yet, the oldest first. Mostly there is one.
+    pub(super) connections: SmallVec<[PeerConnection; 1]>,
     /// The PE has been told goodbye, or is gone.
     pub(super) needs_no_goodbye: bool,
 }
@@ -90,7 +90,7 @@ impl PeerView {
             answer_time: Duration::ZERO,
             failures: 0,
             outbox: Vec::new(),
-            connections: Vec::new(),
+            connections: SmallVec::new(),
             needs_no_goodbye: false,
         }
     }

@@ -140,7 +140,7 @@ fn a_silent_host_is_dead_after_its_time() {
     world.isolate(Pe::new(4));
     world.isolate(Pe::new(5));
     let dead_after = DetectorSettings::default().dead_after;
-    world.run_until(SECOND * 10 + dead_after - MS * 500);
+    world.run_until(SECOND * 10 + dead_after.mul_f64(0.75));
     assert_eq!(world.events, []);
     world.run_until(SECOND * 10 + dead_after + MS * 500);
     for pe in world.running().filter(|pe| ![4, 5].contains(&pe.number())) {

@@ -36,6 +36,13 @@ struct Member {
     unread: Vec<Arrival>,
 }
 
+impl Member {
+    /// Its time, now that it is `now` in the world.
+    fn now(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.behind)
+    }
+}
+
 /// A connection that was dialled. Both ends have the same number.
 struct Wire {
     dialler: Pe,
@@ -154,7 +161,7 @@ impl World {
         let member = &mut self.members[pe.index()];
         let Process::Stalled(since) = member.process else { panic!("{pe} does not stand still") };
         member.process = Process::Running;
-        member.behind += self.now - since;
+        member.behind += self.now.saturating_sub(since);
         for arrival in std::mem::take(&mut self.members[pe.index()].unread) {
             self.hand_over(pe, arrival);
         }
@@ -214,7 +221,7 @@ impl World {
 
     fn due(&self, pe: Pe) -> Option<(Duration, Pe)> {
         let member = &self.members[pe.index()];
-        Some((member.watch.due(self.now - member.behind)? + member.behind, pe))
+        Some((member.watch.due(member.now(self.now))? + member.behind, pe))
     }
 
     fn take_turn(&mut self, pe: Pe) {
@@ -225,8 +232,8 @@ impl World {
         self.tell(pe, Watch::assess);
         self.tell(pe, Watch::tick);
         let member = &self.members[pe.index()];
-        check_that_none_is_forgotten(&member.watch, self.now - member.behind);
-        if member.watch.is_done(self.now - member.behind) {
+        check_that_none_is_forgotten(&member.watch, member.now(self.now));
+        if member.watch.is_done(member.now(self.now)) {
             self.kill(pe);
         }
     }
@@ -235,7 +242,7 @@ impl World {
     fn tell(&mut self, pe: Pe, act: impl FnOnce(&mut Watch, Duration, &mut Effects)) {
         let mut effects = Effects::new();
         let member = &mut self.members[pe.index()];
-        let now = self.now - member.behind;
+        let now = member.now(self.now);
         act(&mut member.watch, now, &mut effects);
         while let Some(effect) = effects.pop_front() {
             let watch = &mut self.members[pe.index()].watch;
@@ -328,7 +335,7 @@ impl World {
                     wire.ends.insert(at);
                     self.send(number, at, Arrival::Open(number));
                     self.tell(at, |watch, now, effects| {
-                        watch.opened(now, dialler, number, effects)
+                        watch.opened(now, dialler, number, effects);
                     });
                 }
             }
