@@ -118,7 +118,9 @@ impl Watch {
             for pe in &newly {
                 self.notify_dead(*pe, effects);
             }
-            self.update_partners(now);
+            if newly.iter().any(|pe| self.hosts.may_change(&self.partners, *pe)) {
+                self.update_partners(now);
+            }
             if status != MembershipStatus::Expelled {
                 add(&self.counters.dead, newly.len());
                 effects.push_back(Effect::Report(FailureEvent::Dead(newly)));
@@ -178,7 +180,6 @@ impl Watch {
         } else {
             Partners::default()
         };
-        // Most deaths are far away.
         if partners == self.partners {
             return;
         }
@@ -188,7 +189,7 @@ impl Watch {
                 peer.role = DialRole::None;
             }
         }
-        let Partners { calls, called_by } = partners;
+        let Partners { calls, called_by, .. } = partners;
         let roles = calls.into_iter().map(|pe| (pe, DialRole::Dialler));
         for (pe, role) in roles.chain(called_by.into_iter().map(|pe| (pe, DialRole::Acceptor))) {
             self.peers.get_or_insert(pe, now).watch(role, now, dead_after);

@@ -35,6 +35,9 @@ pub(super) struct Partners {
     pub(super) calls: Vec<Pe>,
     /// These dial it.
     pub(super) called_by: Vec<Pe>,
+    /// The deaths that may change them are those in this number of rows from this one on, going
+    /// round.
+    rows: (usize, usize),
 }
 
 impl Partners {
@@ -75,13 +78,21 @@ impl HostRings {
         self.row_of.len() as u32
     }
 
+    /// Whether the death of `pe` may change these partners. In a large job hardly any does.
+    pub(super) fn may_change(&self, partners: &Partners, pe: Pe) -> bool {
+        let (first, count) = partners.rows;
+        let rows = self.rows.len();
+        (self.row_of(pe) + rows - first) % rows < count
+    }
+
     /// The partners of `me` among the living PEs. It has none if it is not one of them. Looks at
-    /// the PEs of its own host, of the nearest living hosts on both sides of it, and of theirs.
+    /// the PEs of its own host, of the living host before it, and of the two after it.
     pub(super) fn partners(&self, me: Pe, living: &Living) -> Partners {
         let mut partners = Partners::default();
         if !living.contains(me) {
             return partners;
         }
+        partners.rows = self.rows_near(self.row_of(me), living);
         let callees = self.callees(me, living);
         for pe in &callees {
             let is_mutual = self.callees(*pe, living).contains(&me);
@@ -147,6 +158,17 @@ impl HostRings {
         others.into_iter().find(|row| self.living_in(*row, living).next().is_some())
     }
 
+    /// The rows from the living one before this one to the living one after it, and those without
+    /// living PEs between them: the first, and how many there are. (The row after next matters for
+    /// who dials whom if it is this one; but then the row before this one has died out.)
+    fn rows_near(&self, own: usize, living: &Living) -> (usize, usize) {
+        let rows = self.rows.len();
+        let before = self.neighbour(own, living, rows - 1).unwrap_or(own);
+        let after = self.neighbour(own, living, 1).unwrap_or(own);
+        let between = |from: usize, to: usize| (to + rows - from) % rows;
+        (before, (between(before, own) + between(own, after) + 1).min(rows))
+    }
+
     fn living_in<'a>(&'a self, row: usize, living: &'a Living) -> impl Iterator<Item = Pe> + 'a {
         self.rows[row].iter().copied().filter(|pe| living.contains(*pe))
     }
@@ -190,7 +212,7 @@ mod tests {
     proptest! {
         #[test]
         fn few_calls_everybody_is_watched_and_all_are_connected(
-            host_of in prop::collection::vec(0..5_u8, 1..25),
+            host_of in prop::collection::vec(0..8_u8, 1..25),
             dead in prop::collection::vec(1..25_u32, 0..20),
         ) {
             let topology = topology(&host_of);
@@ -210,6 +232,12 @@ mod tests {
                 let distinct: BTreeSet<_> = both.iter().collect();
                 prop_assert_eq!(distinct.len(), both.len());
                 prop_assert!(!both.contains(me));
+                // Most deaths change nothing.
+                for pe in all.iter().filter(|pe| !hosts.may_change(&partners, **pe)) {
+                    let fewer: Vec<_> = dead.iter().copied().chain([*pe]).collect();
+                    let fewer = Living::new(topology.pes(), &fewer);
+                    prop_assert_eq!(&hosts.partners(*me, &fewer), &partners);
+                }
                 // What one calls is called by it, and the other way round.
                 for pe in &partners.calls {
                     prop_assert!(hosts.partners(*pe, &living).called_by.contains(me));
