@@ -13,31 +13,49 @@
 //! If two PEs would dial each other, the one with the smaller number does.
 
 use crate::protocol::Living;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use ultramarine_topology::{Label, LevelKind, Pe, Topology};
 
 /// The PEs of each host. A place that names no host counts as a host.
+///
+/// It takes memory for each PE of the job, so that all watches of one process should share one.
 #[derive(Debug)]
-pub(super) struct HostRings {
+pub struct HostRings {
     /// A row for each host, ordered by its smallest PE; each row is ordered by number.
     rows: Vec<Vec<Pe>>,
     /// The row of each PE.
-    row_of: Vec<usize>,
+    row_of: Vec<u32>,
 }
 
-/// The PEs with which a PE shares a connection.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The PEs with which a PE shares a connection. Both lists are ordered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Partners {
     /// It dials these.
     pub(super) calls: Vec<Pe>,
     /// These dial it.
     pub(super) called_by: Vec<Pe>,
+    /// The deaths that may change them are those in this number of rows from this one on, going
+    /// round.
+    rows: (usize, usize),
+}
+
+impl Partners {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Pe> + '_ {
+        self.calls.iter().chain(&self.called_by).copied()
+    }
+
+    /// Whether a connection is shared with this PE, whichever of the two dials.
+    pub(super) fn contains(&self, pe: Pe) -> bool {
+        [&self.calls, &self.called_by].iter().any(|side| side.binary_search(&pe).is_ok())
+    }
 }
 
 impl HostRings {
-    pub(super) fn new(topology: &Topology) -> Self {
+    /// The hosts of a job.
+    pub fn new(topology: &Topology) -> Self {
         let mut rows: Vec<Vec<Pe>> = Vec::new();
-        let mut known: BTreeMap<&[Label], usize> = BTreeMap::new();
+        let mut known: BTreeMap<&[Label], u32> = BTreeMap::new();
         let mut row_of = Vec::new();
         for pe in (0..topology.pes()).map(Pe::new) {
             let labels = topology.place(pe).labels();
@@ -45,20 +63,36 @@ impl HostRings {
             let path = host.map_or(labels, |at| &labels[..=at]);
             let row = *known.entry(path).or_insert_with(|| {
                 rows.push(Vec::new());
-                rows.len() - 1
+                // There are no more rows than PEs.
+                rows.len() as u32 - 1
             });
-            rows[row].push(pe);
+            rows[row as usize].push(pe);
             row_of.push(row);
         }
         HostRings { rows, row_of }
     }
 
-    /// The partners of `me` among the living PEs. It has none if it is not one of them.
+    /// The number of PEs in the job.
+    pub fn pes(&self) -> u32 {
+        // A topology counts them so, too.
+        self.row_of.len() as u32
+    }
+
+    /// Whether the death of `pe` may change these partners. In a large job hardly any does.
+    pub(super) fn may_change(&self, partners: &Partners, pe: Pe) -> bool {
+        let (first, count) = partners.rows;
+        let rows = self.rows.len();
+        (self.row_of(pe) + rows - first) % rows < count
+    }
+
+    /// The partners of `me` among the living PEs. It has none if it is not one of them. Looks at
+    /// the PEs of its own host, of the living host before it, and of the two after it.
     pub(super) fn partners(&self, me: Pe, living: &Living) -> Partners {
         let mut partners = Partners::default();
         if !living.contains(me) {
             return partners;
         }
+        partners.rows = self.rows_near(self.row_of(me), living);
         let callees = self.callees(me, living);
         for pe in &callees {
             let is_mutual = self.callees(*pe, living).contains(&me);
@@ -74,15 +108,14 @@ impl HostRings {
     }
 
     /// The next PE on the host, and one on the next host; `me` must live.
-    fn callees(&self, me: Pe, living: &Living) -> Vec<Pe> {
-        let own = self.row(self.row_of[me.index()], living);
-        let Some(place) = own.iter().position(|pe| *pe == me) else { return Vec::new() };
-        let mut callees = Vec::new();
-        if own.len() > 1 {
-            callees.push(own[(place + 1) % own.len()]);
-        }
-        if let Some(next) = self.neighbour(me, living, 1) {
-            callees.push(next[place % next.len()]);
+    fn callees(&self, me: Pe, living: &Living) -> SmallVec<[Pe; 2]> {
+        let own = self.row_of(me);
+        let (before, after) = self.others(me);
+        let mut callees = SmallVec::new();
+        callees.extend(after.iter().chain(before).copied().find(|pe| living.contains(*pe)));
+        if let Some(next) = self.neighbour(own, living, 1) {
+            let place = self.place(me, living) % self.living_in(next, living).count();
+            callees.extend(self.living_in(next, living).nth(place));
         }
         callees
     }
@@ -90,28 +123,54 @@ impl HostRings {
     /// The PEs that have `me` as a callee: the one before it on its host, and its share of those on
     /// the host before.
     fn callers(&self, me: Pe, living: &Living) -> Vec<Pe> {
-        let own = self.row(self.row_of[me.index()], living);
-        let Some(place) = own.iter().position(|pe| *pe == me) else { return Vec::new() };
+        let own = self.row_of(me);
+        let (before, after) = self.others(me);
         let mut callers = Vec::new();
-        if own.len() > 1 {
-            callers.push(own[(place + own.len() - 1) % own.len()]);
+        callers.extend(after.iter().chain(before).copied().rfind(|pe| living.contains(*pe)));
+        if let Some(before) = self.neighbour(own, living, self.rows.len() - 1) {
+            let share = self.living_in(own, living).count();
+            let all = self.living_in(before, living);
+            callers.extend(all.skip(self.place(me, living)).step_by(share));
         }
-        let before = self.neighbour(me, living, self.rows.len() - 1).unwrap_or_default();
-        callers.extend(before.into_iter().skip(place).step_by(own.len()));
         callers
     }
 
-    /// The living PEs of the nearest other host that has any, going round by `step` hosts at a
-    /// time.
-    fn neighbour(&self, me: Pe, living: &Living, step: usize) -> Option<Vec<Pe>> {
-        let count = self.rows.len();
-        let own = self.row_of[me.index()];
-        let others = (1..count).map(|steps| (own + steps * step) % count);
-        others.map(|row| self.row(row, living)).find(|row| !row.is_empty())
+    fn row_of(&self, pe: Pe) -> usize {
+        self.row_of[pe.index()] as usize
     }
 
-    fn row(&self, row: usize, living: &Living) -> Vec<Pe> {
-        self.rows[row].iter().copied().filter(|pe| living.contains(*pe)).collect()
+    /// The PEs of a PE's host before it and after it.
+    fn others(&self, pe: Pe) -> (&[Pe], &[Pe]) {
+        let row = &self.rows[self.row_of(pe)];
+        let at = row.partition_point(|other| *other < pe);
+        (&row[..at], &row[at + 1..])
+    }
+
+    /// The position of a PE among the living PEs of its host.
+    fn place(&self, pe: Pe, living: &Living) -> usize {
+        self.others(pe).0.iter().filter(|other| living.contains(**other)).count()
+    }
+
+    /// The nearest other row that has living PEs, going round by `step` rows at a time.
+    fn neighbour(&self, own: usize, living: &Living, step: usize) -> Option<usize> {
+        let count = self.rows.len();
+        let others = (1..count).map(|steps| (own + steps * step) % count);
+        others.into_iter().find(|row| self.living_in(*row, living).next().is_some())
+    }
+
+    /// The rows from the living one before this one to the living one after it, and those without
+    /// living PEs between them: the first, and how many there are. (The row after next matters for
+    /// who dials whom if it is this one; but then the row before this one has died out.)
+    fn rows_near(&self, own: usize, living: &Living) -> (usize, usize) {
+        let rows = self.rows.len();
+        let before = self.neighbour(own, living, rows - 1).unwrap_or(own);
+        let after = self.neighbour(own, living, 1).unwrap_or(own);
+        let between = |from: usize, to: usize| (to + rows - from) % rows;
+        (before, (between(before, own) + between(own, after) + 1).min(rows))
+    }
+
+    fn living_in<'a>(&'a self, row: usize, living: &'a Living) -> impl Iterator<Item = Pe> + 'a {
+        self.rows[row].iter().copied().filter(|pe| living.contains(*pe))
     }
 }
 
@@ -153,7 +212,7 @@ mod tests {
     proptest! {
         #[test]
         fn few_calls_everybody_is_watched_and_all_are_connected(
-            host_of in prop::collection::vec(0..5_u8, 1..25),
+            host_of in prop::collection::vec(0..8_u8, 1..25),
             dead in prop::collection::vec(1..25_u32, 0..20),
         ) {
             let topology = topology(&host_of);
@@ -173,6 +232,12 @@ mod tests {
                 let distinct: BTreeSet<_> = both.iter().collect();
                 prop_assert_eq!(distinct.len(), both.len());
                 prop_assert!(!both.contains(me));
+                // Most deaths change nothing.
+                for pe in all.iter().filter(|pe| !hosts.may_change(&partners, **pe)) {
+                    let fewer: Vec<_> = dead.iter().copied().chain([*pe]).collect();
+                    let fewer = Living::new(topology.pes(), &fewer);
+                    prop_assert_eq!(&hosts.partners(*me, &fewer), &partners);
+                }
                 // What one calls is called by it, and the other way round.
                 for pe in &partners.calls {
                     prop_assert!(hosts.partners(*pe, &living).called_by.contains(me));
