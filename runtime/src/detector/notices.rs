@@ -335,7 +335,7 @@ impl EventLoop {
     fn notify_dead(&mut self, pe: Pe) {
         let Some(peer) = self.peers.get_mut(&pe) else { return };
         peer.mark_dead();
-        let bulletin = self.membership.bulletin();
+        let bulletin = self.membership.bulletin_about(pe);
         for number in &peer.connections {
             let Some(connection) = self.connections.get_mut(number) else { continue };
             if connection.is_open() {
@@ -354,7 +354,7 @@ impl EventLoop {
     pub(super) fn update_partners(&mut self) {
         let (now, dead_after) = (self.now(), self.job.settings.dead_after);
         let partners = if self.is_in_order() {
-            self.hosts.partners(self.job.me, &self.membership.living())
+            self.hosts.partners(self.job.me, self.membership.living())
         } else {
             Partners::default()
         };
