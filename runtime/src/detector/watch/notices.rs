@@ -156,7 +156,7 @@ impl Watch {
         for connection in &mut peer.connections {
             match connection.state {
                 ConnectionState::Open => {
-                    let (number, notice) = (connection.number, self.membership.bulletin());
+                    let (number, notice) = (connection.number, self.membership.bulletin_about(pe));
                     effects.push_back(Effect::Send { connection: number, notice });
                     effects.push_back(Effect::EndSending(number));
                     connection.state = ConnectionState::Ending;
@@ -176,7 +176,7 @@ impl Watch {
     pub(super) fn update_partners(&mut self, now: Duration) {
         let dead_after = self.settings.dead_after;
         let partners = if self.is_in_order() {
-            self.hosts.partners(self.me, &self.membership.living())
+            self.hosts.partners(self.me, self.membership.living())
         } else {
             Partners::default()
         };

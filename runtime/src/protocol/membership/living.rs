@@ -41,6 +41,11 @@ impl Living {
         self.dead.dedup();
     }
 
+    /// The number of PEs that the job began with.
+    pub(super) fn pes(&self) -> u32 {
+        self.pes
+    }
+
     /// The number of living PEs.
     pub fn count(&self) -> u32 {
         self.pes - self.dead.len() as u32

@@ -177,8 +177,10 @@ fn news_for_one_whose_last_connection_came_to_nothing_is_still_dialled() {
 #[test]
 fn the_outbox_holds_the_last_bulletin_and_nothing_twice() {
     let mut peer = PeerView::new(MS);
-    let bulletin =
-        |dead: &[u32]| Notice::Bulletin { dead: dead.iter().copied().map(Pe::new).collect() };
+    let bulletin = |dead: &[u32]| Notice::Bulletin {
+        after: 0,
+        dead: dead.iter().copied().map(Pe::new).collect(),
+    };
     let accusation = Notice::Accuse { pe: Pe::new(3), insists: false };
     for notice in [bulletin(&[1]), accusation.clone(), accusation.clone(), bulletin(&[1, 2])] {
         peer.queue(notice, MS * 4);
