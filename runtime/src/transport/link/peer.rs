@@ -92,6 +92,13 @@ pub(super) struct PeerStreams {
     pub(super) is_timed: bool,
 }
 
+/// What is left of the streams of a pair between which nothing is on its way: their positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RestingStreams {
+    sent: u64,
+    received: u64,
+}
+
 /// What became of a frame.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum FrameOutcome {
@@ -123,6 +130,35 @@ impl PeerStreams {
             is_ready: false,
             is_timed: false,
         }
+    }
+
+    /// Streams that go on where they rested.
+    pub(super) fn resume(
+        RestingStreams { sent, received }: RestingStreams,
+        limits: &StreamLimits,
+        handoff: Option<Arc<ArrayHandoff>>,
+    ) -> Self {
+        PeerStreams {
+            outbound: Outbound::resume(sent, limits.flow()),
+            inbound: Inbound::resume(received, handoff.clone()),
+            acknowledged: received,
+            ..PeerStreams::new(limits, handoff)
+        }
+    }
+
+    /// The positions of the streams, if nothing is on its way between the two, nothing is lent, and
+    /// no list of the port has the peer.
+    pub(super) fn resting(&self) -> Option<RestingStreams> {
+        let is_listed = self.is_ready || self.is_timed || self.fetches.is_some();
+        let received = self.inbound.position();
+        let is_resting = self.acknowledge_by.is_none()
+            && self.acknowledged == received
+            && self.inbound.is_resting()
+            && self.loan.is_over(received)
+            && !self.is_closed
+            && !is_listed;
+        let sent = self.outbound.resting_at().filter(|_| is_resting)?;
+        Some(RestingStreams { sent, received })
     }
 
     /// Takes a frame of this peer.

@@ -86,7 +86,7 @@ fn the_memory_of_a_port_grows_only_with_the_peers_it_speaks_to() {
         }
         for time in 0..10 {
             for port in &mut ports {
-                port.poll(2 * time * MS, &mut |_, _, _| {}).unwrap();
+                port.poll(220 * time * MS, &mut |_, _, _| {}).unwrap();
             }
         }
     });
@@ -94,5 +94,5 @@ fn the_memory_of_a_port_grows_only_with_the_peers_it_speaks_to() {
     let buffers = ports.iter().map(Port::buffer_bytes).sum::<usize>();
     let spoken = spoken.bytes_current;
     println!("100 pairs: {spoken} bytes, of which the shared buffers have {buffers}");
-    assert!(spoken - buffers as i64 <= 2 * 100 * 650, "a peer costs too much");
+    assert!(spoken - buffers as i64 <= 2 * 100 * 100, "a peer at rest costs too much");
 }
