@@ -143,8 +143,8 @@ impl Workload for Arc<MapWorkload> {
             }
             Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
         };
-        let phases = Phases { ahead_ns, each_ns, after_ns };
-        Box::new(Spawner { phases, count: spawns, at_once, ..Spawner::of(child) })
+        let overhead_ns = OverheadNs { ahead: ahead_ns, each: each_ns, after: after_ns };
+        Box::new(Spawner { overhead_ns, count: spawns, at_once, ..Spawner::of(child) })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -164,8 +164,8 @@ impl Workload for Arc<MapWorkload> {
                 let item = move |at: u64, _: &TaskContext<'_>| {
                     all.item(u64::from(all.shares[number as usize].1[at as usize]), within)
                 };
-                let phases = Phases { ahead_ns, each_ns: spawn_ns, after_ns };
-                Some(Box::new(Spawner { phases, count, result, ..Spawner::of(item) }))
+                let overhead_ns = OverheadNs { ahead: ahead_ns, each: spawn_ns, after: after_ns };
+                Some(Box::new(Spawner { overhead_ns, count, result, ..Spawner::of(item) }))
             }
             _ => None,
         }
@@ -189,16 +189,16 @@ impl Activity for ItemTask {
 
 /// What a spawner spends beside its tasks, in nanoseconds.
 #[derive(Clone, Copy, Default)]
-struct Phases {
-    ahead_ns: u64,
+struct OverheadNs {
+    ahead: u64,
     /// For each task that it spawns.
-    each_ns: u64,
-    after_ns: u64,
+    each: u64,
+    after: u64,
 }
 
 /// It spawns tasks, awaits them, and sums up their values.
 struct Spawner<F> {
-    phases: Phases,
+    overhead_ns: OverheadNs,
     next: u64,
     count: u64,
     at_once: u64,
@@ -210,8 +210,8 @@ struct Spawner<F> {
 
 impl<F> Spawner<F> {
     fn of(child: F) -> Self {
-        let (phases, at_once) = (Phases::default(), SPAWNED_AT_ONCE);
-        Spawner { phases, next: 0, count: 0, at_once, result: None, child, is_awaited: false }
+        let (overhead_ns, at_once) = (OverheadNs::default(), SPAWNED_AT_ONCE);
+        Spawner { overhead_ns, next: 0, count: 0, at_once, result: None, child, is_awaited: false }
     }
 }
 
@@ -220,7 +220,7 @@ where
     F: FnMut(u64, &TaskContext<'_>) -> (Bytes, SpawnMode) + Send,
 {
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        let ahead = std::mem::take(&mut self.phases.ahead_ns);
+        let ahead = std::mem::take(&mut self.overhead_ns.ahead);
         if ahead > 0 {
             return Step::Overhead(ahead);
         }
@@ -231,12 +231,12 @@ where
                 cx.spawn(body, mode);
             }
             let spawned = end - std::mem::replace(&mut self.next, end);
-            return Step::Overhead(spawned * self.phases.each_ns);
+            return Step::Overhead(spawned * self.overhead_ns.each);
         }
         if !std::mem::replace(&mut self.is_awaited, true) {
             return Step::Await;
         }
-        let after = std::mem::take(&mut self.phases.after_ns);
+        let after = std::mem::take(&mut self.overhead_ns.after);
         if after > 0 {
             return Step::Overhead(after);
         }
