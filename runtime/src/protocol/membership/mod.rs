@@ -336,7 +336,8 @@ impl Membership {
         }
     }
 
-    /// Repeats and forgets accusations, and announces deaths. Returns when this is [`due`](Self::due) again.
+    /// Repeats and forgets accusations, and announces deaths. Returns when this is
+    /// [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
         for (pe, accusation) in &mut self.accusations {
             if now >= accusation.again_at {
