@@ -260,4 +260,52 @@ mod tests {
             prop_assert_eq!(reached.into_iter().collect::<Vec<_>>(), all);
         }
     }
+
+    /// Run with `cargo test --release -p ultramarine-runtime --no-default-features --lib \
+    /// costs_of_a_large_job -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "a measurement"]
+    fn costs_of_a_large_job() {
+        use crate::protocol::{FishingSettings, Membership, Node, ProtocolSettings};
+        use std::sync::Arc;
+        use std::time::{Duration, Instant};
+        use ultramarine_topology::Distance;
+
+        fn cost<T>(what: &str, make: impl FnOnce() -> T) -> T {
+            let (mut made, begin) = (None, Instant::now());
+            let memory = allocation_counter::measure(|| made = Some(make()));
+            let (kept, most) = (memory.bytes_current, memory.bytes_max);
+            println!("  {what}: {:.1?}, {kept} bytes kept, {most} at most", begin.elapsed());
+            made.unwrap()
+        }
+        for pes in [1000, 10_000, 100_000, 131_072] {
+            println!("{pes} PEs, 16 on each host, 32 hosts in each rack");
+            let place = |pe: u32| {
+                let (rack, host) = (format!("r{}", pe / 512), format!("h{}", pe / 16));
+                Place::from_pairs([(LevelKind::Switch, &*rack), (LevelKind::Host, &*host)])
+            };
+            let places: Vec<_> = (0..pes).map(place).collect();
+            let powers = vec![16; places.len()];
+            let topology = cost("topology", || Topology::new(&places, &powers).unwrap());
+            let topology = Arc::new(topology);
+            let me = Pe::new(pes / 2);
+            let mut random = || 7u64;
+            let basis = || topology.equidistant_basis(me, Distance::ONE, &mut random);
+            println!("    a basis of {} balls", cost("its basis", basis).len());
+            let rings = cost("rings", || HostRings::new(&topology));
+            let settings = || ProtocolSettings::new(FishingSettings::for_threads(16));
+            let node = || Node::new(me, topology.clone(), settings());
+            let node = cost("node", node);
+            let mut member =
+                cost("membership", || Membership::new(me, pes, Duration::from_secs(2)));
+            let dead: Vec<Pe> = (1..=pes / 100).map(|n| Pe::new(n * 100 - 1)).collect();
+            let bulletin = crate::protocol::Notice::Bulletin { after: 0, dead: dead.clone() };
+            cost("membership, 1 % dead", || {
+                member.handle(Duration::ZERO, Pe::ROOT, bulletin, &mut |_, _| {});
+            });
+            drop(cost("partners", || rings.partners(me, member.living())));
+            let heard = cost("the living, 1 % dead", || member.living().clone());
+            drop((heard, node));
+        }
+    }
 }

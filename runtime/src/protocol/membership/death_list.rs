@@ -84,8 +84,8 @@ impl DeathList {
 }
 
 impl Living {
-    /// Whether these can be PEs that the root declared dead: they are PEs of the job, each once, and
-    /// not the root.
+    /// Whether the root can have declared these PEs dead: the job has them, each is named once,
+    /// and the root is not among them.
     fn could_die(&self, dead: &[Pe]) -> bool {
         let may_die = |pe: &Pe| *pe != Pe::ROOT && pe.number() < self.pes();
         dead.iter().all(may_die) && dead.iter().collect::<BTreeSet<_>>().len() == dead.len()

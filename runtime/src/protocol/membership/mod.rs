@@ -40,8 +40,8 @@
 //!   broken. The job needs all paths, so **one of the two leaves**: the one that has lost contact
 //!   with more PEs, else the one with the greater number. The root must reach the accused *after*
 //!   it has heard the accuser insist: what it saw before may be outdated.
-//! - A PE that **learns** something from a bulletin passes on what it has learnt, down the tree that
-//!   follows from its new list. A bulletin with nothing new ends there. One that has overtaken
+//! - A PE that **learns** something from a bulletin passes on what it has learnt, down the tree
+//!   that follows from its new list. A bulletin with nothing new ends there. One that has overtaken
 //!   another leaves a gap: its receiver takes nothing from it, and answers with its heartbeat, to
 //!   which the sender answers with all that the receiver lacks.
 //! - A notice **from a dead PE** is dropped and answered with a bulletin that names it. A PE that
@@ -84,12 +84,13 @@
 //!
 //! 1. If Y is dead, X loses it sooner or later, and accuses it until it has a list that names Y:
 //!    the root looks, loses Y as well, and answers with the part of its list that begins with Y,
-//!    or with what comes before, too, if X says that it lacks it. That happens at most once for each PE, so after some
-//!    time each such Y is alive. If Y lives and the path is broken, the root reaches Y and X
-//!    insists, so one of the two leaves. After some time all paths between neighbours are whole.
+//!    or with what comes before, too, if X says that it lacks it. That happens at most once for
+//!    each PE, so after some time each such Y is alive. If Y lives and the path is broken, the root
+//!    reaches Y and X insists, so one of the two leaves. After some time all paths between
+//!    neighbours are whole.
 //! 2. X and Y then tell each other how much they know, and the one that knows more sends what the
-//!    other lacks. So after some time they know the same. (If one knows the other to be dead, it answers so, and
-//!    the other leaves: it was not a member that stays.)
+//!    other lacks. So after some time they know the same. (If one knows the other to be dead, it
+//!    answers so, and the other leaves: it was not a member that stays.)
 //! 3. X and Y have the same list, hence the same rings. So what holds for X holds for Y and on
 //!    along the rings, for all PEs that X does not know to be dead, and the root is one of them.
 //!    They all have the root's list.
@@ -335,7 +336,8 @@ impl Membership {
         }
     }
 
-    /// Repeats and forgets accusations, and announces deaths. Returns when this is [`due`](Self::due) again.
+    /// Repeats and forgets accusations, and announces deaths. Returns when this is
+    /// [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
         for (pe, accusation) in &mut self.accusations {
             if now >= accusation.again_at {

@@ -65,8 +65,8 @@ pub(super) struct PeerView {
     answer_time: Duration,
     /// The number of connections in a row that failed.
     pub(super) failures: u32,
-    /// Notices that wait for a connection: at most one bulletin, the last, and none twice. (What came
-    /// before it, the PE gets as the answer to the heartbeat with which a connection begins.)
+    /// Notices that wait for a connection: at most one bulletin, the last, and none twice. (The PE
+    /// gets what came before it as the answer to its heartbeat when the connection begins.)
     pub(super) outbox: Vec<Notice>,
     /// The connections with the PE, open or not yet, the oldest first. Mostly there is one.
     pub(super) connections: SmallVec<[PeerConnection; 1]>,

@@ -1,5 +1,6 @@
 //! What a port costs: its memory, and the time of a message. To see the time:
-//! `cargo test --release -p ultramarine-runtime --no-default-features cost -- --ignored --nocapture`.
+//! `cargo test --release -p ultramarine-runtime --no-default-features time_of -- --ignored
+//! --nocapture`.
 
 use super::super::peer::PeerStreams;
 use super::*;
