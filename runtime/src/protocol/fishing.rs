@@ -59,8 +59,8 @@ impl Node {
     /// if all others in it are dead.
     ///
     /// (With random victims only, two in three FISHes of a map over 512 PEs searched where there
-    /// was nothing: tasks that may not leave a rack reached 90 % of its workers after 4 s instead of
-    /// 0.2 s, and four times as many FISHes were cast.)
+    /// was nothing: tasks that may not leave a rack reached 90 % of its workers after 4 s instead
+    /// of 0.2 s, and four times as many FISHes were cast.)
     fn find_victim(&mut self, host: &mut impl Host) -> Option<Pe> {
         if let Some(giver) = self.fishing.giver.filter(|giver| !self.living.is_dead(*giver)) {
             return Some(giver);

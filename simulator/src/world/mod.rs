@@ -218,19 +218,20 @@ impl Simulation {
         if is_cut {
             return;
         }
-        let mut ready = self.now;
-        if let Some((_, _, transfer)) = transfer(&self.job.traffic, from, to, frame.bytes()) {
-            let begins = ready.max(pe.transit.receives_until);
-            pe.transit.receives_until = begins + transfer.receiver_port_ns;
-            ready = begins + transfer.receive_overhead_ns;
-        }
         pe.lanes[usize::from(lane)].deliver(from, frame);
         // A PE does not wait for frames of the fallback lane, but looks at it from time to time.
         let is_awaited = lane == 0 || pe.lanes[0].is_left();
         let need = pe.site.workers().need();
-        let noticed = pe.pace.notices_at(ready, need, to == Pe::ROOT);
+        let noticed = pe.pace.notices_at(self.now, need, to == Pe::ROOT);
         let at = if is_awaited { noticed } else { self.now + FALLBACK_NS };
-        self.want_turn(to, at);
+        if at > self.now {
+            self.want_turn(to, at);
+        } else if self.now >= pe.stopped_until {
+            self.turn(to);
+        } else {
+            let later = pe.stopped_until;
+            self.want_turn(to, later);
+        }
     }
 
     /// Lets a PE do what there is to do, and sends what it says.
@@ -348,7 +349,13 @@ impl Simulation {
                 // Jitter at the sender, so that what it sends arrives in order.
                 let begins = self.now.max(transit.sends_until) + jitter;
                 transit.sends_until = begins + transfer.sender_port_ns;
-                Some(begins + transfer.last_byte_ns)
+                let arrives = begins + transfer.last_byte_ns;
+                // What several PEs send is taken in in the order of its sending: by arrival would
+                // cost an event more for each message.
+                let receiver = &mut self.pes[to.index()].as_mut()?.transit;
+                let taken_in = arrives.max(receiver.receives_until);
+                receiver.receives_until = taken_in + transfer.receiver_port_ns;
+                Some(taken_in + transfer.receive_overhead_ns)
             }
         }
     }
