@@ -19,7 +19,7 @@ use crate::traffic::Traffic;
 use crate::transit::Channel;
 use broken_paths::BrokenPaths;
 use events::{Event, EventQueue};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
@@ -33,6 +33,8 @@ pub(crate) struct Simulation {
     pub(crate) job: SimulatedJob,
     pub(crate) now: u64,
     events: EventQueue,
+    /// An empty queue, with room for the frames of a turn.
+    frames: VecDeque<(Pe, Frame)>,
     /// By PE; `None`: it is gone.
     pub(crate) pes: Vec<Option<Box<SimulatedPe>>>,
     /// How many are there.
@@ -88,6 +90,7 @@ impl Simulation {
             most_workers: job.speeds.iter().map(|speed| speed.threads as u64).sum::<u64>() * 9 / 10,
             now: 0,
             events: EventQueue::default(),
+            frames: VecDeque::new(),
             cuts: BTreeMap::new(),
             broken_paths: BrokenPaths::default(),
             watching: BTreeSet::new(),
@@ -318,15 +321,17 @@ impl Simulation {
     fn send_frames(&mut self, from: Pe) {
         for lane in [0, 1] {
             let Some(pe) = &self.pes[from.index()] else { return };
-            let (frames, has_more) = pe.lanes[usize::from(lane)].take_sent();
+            let mut frames = std::mem::take(&mut self.frames);
+            let has_more = pe.lanes[usize::from(lane)].take_sent(&mut frames);
             if has_more {
                 self.want_turn(from, self.now + TURN_NS);
             }
-            for (to, frame) in frames {
+            for (to, frame) in frames.drain(..) {
                 if let Some(at) = self.frame_arrival(from, to, lane, frame.bytes()) {
                     self.schedule(at, Event::Arrive { lane, from, to, frame });
                 }
             }
+            self.frames = frames;
         }
     }
 
