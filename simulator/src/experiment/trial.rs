@@ -26,7 +26,7 @@ pub fn trial(shape: &str, items: u64, us: u64, what: &str) -> bool {
         let grown = us * 1000 / 2 + us * 1000 * item / items;
         grown + Dice::new(item).next() % (us * 200 + 1)
     };
-    let spread_costs = SpreadCosts { deal_ns: 10, pack_ns: 20, spawn_ns: 100, take_ns: 30 };
+    let spread_costs = SpreadCosts { deal_ns: 10, pack_ns: 20, spawn_ns: 100, take_ns: 10 };
     let mut random = || dice.next();
     let around = (&*topology, &mut random);
     let workload: Arc<dyn Workload> = match what {
