@@ -40,8 +40,8 @@ pub fn shares(items: usize, weights: &[u64]) -> Vec<Vec<usize>> {
 /// To which share each of a row of items goes, as [`shares`] says.
 ///
 /// Both ways take the items in their order. (To take them share by share misses the cache at each
-/// item: for 13 million items and 128 shares that took 90 ns an item in all, and this takes 25, on a
-/// busy machine.)
+/// item: for 13 million items and 128 shares that took 90 ns an item in all, and this takes 25, on
+/// a busy machine.)
 pub(crate) struct Deal {
     /// The shares of the items of a period, in order. Each further period is alike.
     period: Vec<u32>,
