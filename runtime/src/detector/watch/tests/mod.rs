@@ -155,6 +155,23 @@ fn a_silent_host_is_dead_after_its_time() {
 }
 
 #[test]
+fn a_silent_rack_is_noticed_at_once_and_not_host_after_host() {
+    let mut world = World::new(40, 2);
+    world.run_until(SECOND * 10);
+    // Twelve hosts: one after the other, from both ends, would take six times `dead_after`.
+    let rack: Vec<Pe> = (20..44).map(Pe::new).collect();
+    rack.iter().for_each(|pe| world.isolate(*pe));
+    let dead_after = DetectorSettings::default().dead_after;
+    world.run_until(SECOND * 10 + dead_after * 5 / 2);
+    let mut dead = world.dead(Pe::ROOT).to_vec();
+    dead.sort_unstable();
+    assert_eq!(dead, rack);
+    for pe in world.running().filter(|pe| !rack.contains(pe)) {
+        assert_eq!(world.dead(pe).len(), rack.len(), "at {pe}");
+    }
+}
+
+#[test]
 fn a_stalled_process_is_not_dead_before_its_time() {
     let mut world = World::new(4, 2);
     world.run_until(SECOND);
