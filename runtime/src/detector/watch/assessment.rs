@@ -1,15 +1,12 @@
 //! What a watch sees of the PEs that it watches, and how it looks at others.
 
 use super::peer::ConnectionPurpose;
-use super::reachability::{ContactLimits, LossReason, Reachability};
+use super::reachability::{ContactLimits, Reachability};
 use super::{Effects, Watch};
 use crate::detector::counters::count;
 use crate::protocol::MembershipStatus;
 use std::time::Duration;
 use ultramarine_topology::Pe;
-
-/// The number of hosts, on each side of a silent one, that may be silent with it.
-const HOSTS_NEAR: usize = 32;
 
 impl Watch {
     /// The link has had no answer from a PE for a while. Begins to look at it.
@@ -21,18 +18,6 @@ impl Watch {
     pub(super) fn probe_for_membership(&mut self, now: Duration, pe: Pe) {
         let head_start = (self.settings.dead_after / 2).saturating_sub(self.settings.heartbeat / 2);
         self.probe(now, pe, head_start);
-    }
-
-    /// A host has fallen silent, perhaps with its whole rack: the root looks at the other PEs of the
-    /// host and at the hosts near it, once for each such host. (Only the hosts at both ends of a
-    /// silent rack have neighbours that watch them. Without this, the others would be noticed one
-    /// after the other.)
-    fn look_around(&mut self, now: Duration, silent: Pe) {
-        if self.me == Pe::ROOT && self.silent_hosts.insert(self.hosts.row_of(silent)) {
-            for pe in self.hosts.around(silent, HOSTS_NEAR, self.membership.living()) {
-                self.probe_for_membership(now, pe);
-            }
-        }
     }
 
     /// Begins to find out whether a PE can be reached.
@@ -108,9 +93,6 @@ impl Watch {
                 tracing::info!("{pe} is lost: {loss}");
                 if pe == Pe::ROOT {
                     self.root_loss = Some(loss);
-                }
-                if let LossReason::Unreached(_) = loss {
-                    self.look_around(now, pe);
                 }
                 self.with_membership(now, effects, |membership, out| {
                     membership.lose(now, pe, out);

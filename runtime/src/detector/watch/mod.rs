@@ -86,7 +86,6 @@ use peer::PeerView;
 use peers::Peers;
 use reachability::{ContactLimits, DialPace, LossReason};
 use rings::Partners;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -108,8 +107,6 @@ pub struct Watch {
     counters: Arc<DetectorCounters>,
     membership: Membership,
     peers: Peers,
-    /// The hosts that have fallen silent, on the root, by the numbers of their rows.
-    silent_hosts: BTreeSet<usize>,
     /// The PEs with which this one shares connections, at present.
     partners: Partners,
     /// The number of dead PEs that have been reported.
@@ -143,7 +140,6 @@ impl Watch {
             counters,
             membership,
             peers: Peers::default(),
-            silent_hosts: BTreeSet::new(),
             partners: Partners::default(),
             reported: 0,
             has_reported_last: false,

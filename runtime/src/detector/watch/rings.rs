@@ -135,8 +135,7 @@ impl HostRings {
         callers
     }
 
-    /// The host of a PE: the number of its row.
-    pub(super) fn row_of(&self, pe: Pe) -> usize {
+    fn row_of(&self, pe: Pe) -> usize {
         self.row_of[pe.index()] as usize
     }
 
@@ -157,15 +156,6 @@ impl HostRings {
         let count = self.rows.len();
         let others = (1..count).map(|steps| (own + steps * step) % count);
         others.into_iter().find(|row| self.living_in(*row, living).next().is_some())
-    }
-
-    /// The other living PEs of a PE's host, and one of each of the hosts near it: at most `reach`
-    /// before it and after it.
-    pub(super) fn around(&self, pe: Pe, reach: usize, living: &Living) -> Vec<Pe> {
-        let (own, count) = (self.row_of(pe), self.rows.len());
-        let near = (1..=reach.min(count / 2)).flat_map(|steps| [steps, count - steps]);
-        let near = near.filter_map(|step| self.living_in((own + step) % count, living).next());
-        self.living_in(own, living).filter(|other| *other != pe).chain(near).collect()
     }
 
     /// The rows from the living one before this one to the living one after it, and those without
