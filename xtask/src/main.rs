@@ -19,6 +19,7 @@ mod process;
 mod report;
 mod requirement;
 mod setup;
+mod simulate;
 mod smoke;
 mod source;
 mod step;
@@ -55,6 +56,13 @@ enum Chore {
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Simulate jobs of up to 10^5 PEs; what follows is passed on to the simulator
+    #[command(disable_help_flag = true)]
+    Simulate {
+        /// Which experiment, and its options; `list` names them
+        #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Disturb real jobs (killed processes, cut networks, …); check results, hangs, leftovers
     Chaos(chaos::Arguments),
 }
@@ -67,6 +75,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Deny => deny::run(),
         Chore::Bench { arguments } => bench::run(&arguments),
+        Chore::Simulate { arguments } => simulate::run(&arguments),
         Chore::Chaos(arguments) => chaos::run(&arguments),
     };
     done.unwrap_or_else(|failure| {
