@@ -23,7 +23,7 @@ const FRAME_BYTES_MAX: [usize; 2] = [4 << 10, 64 << 10];
 const TASK_NS: u64 = 60;
 
 /// A job is over when its last PE has gone; one that waits for others gives up after this.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(60);
+const SHUTDOWN_GRACE: Duration = Duration::from_mins(1);
 
 /// A machine, its network, and the defaults of the runtime.
 #[derive(Clone, Debug)]

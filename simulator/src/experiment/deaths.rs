@@ -68,8 +68,9 @@ pub struct DeathsRow {
     pub undisturbed_seconds: f64,
     /// What was computed more than without deaths, in percent of the work.
     pub again_percent: f64,
-    /// What the dead PEs would have had to give, in percent of the cores' time without deaths.
-    pub capacity_percent: f64,
+    /// How much longer the job takes at least, in percent: if nothing is lost, and the others share
+    /// all that is left to do.
+    pub at_best_percent: f64,
 }
 
 impl DeathsRow {
@@ -83,17 +84,15 @@ impl DeathsRow {
         (base, skeleton, sums): (&Base, Skeleton, &EulerSums),
         undisturbed: &Outcome,
         at_percent: Option<f64>,
-        faults: Vec<(u64, InjectedFault)>,
+        deaths: Vec<(u64, InjectedFault)>,
     ) -> Result<DeathsRow, ExperimentError> {
-        let end_ns = undisturbed.seconds * 1e9;
-        let missing = faults.iter().map(|(at, _)| (1.0 - *at as f64 / end_ns).max(0.0));
-        let capacity = missing.sum::<f64>() / f64::from(base.machine.pes());
+        let at_best = at_best(base, undisturbed.seconds * 1e9, &deaths);
         let job = sums.on(base, skeleton, true);
         let name = match at_percent {
             Some(at) => format!("{}, at {at} %", skeleton.name()),
             None => skeleton.name().to_owned(),
         };
-        let mut outcome = Outcome::of(&name, base, job, faults)?;
+        let mut outcome = Outcome::of(&name, base, job, deaths)?;
         let work = undisturbed.report.computed.as_secs_f64();
         let again = outcome.report.computed.as_secs_f64() - work;
         outcome.efficiency = work / (outcome.seconds * outcome.cores as f64);
@@ -103,7 +102,7 @@ impl DeathsRow {
             at_percent,
             undisturbed_seconds: undisturbed.seconds,
             again_percent: 100.0 * again / work,
-            capacity_percent: 100.0 * capacity,
+            at_best_percent: 100.0 * (at_best - 1.0),
         })
     }
 }
@@ -125,8 +124,8 @@ fn columns() -> Vec<Column<DeathsRow>> {
         Column::new("longer", "%", "overhead_percent", |row: &DeathsRow| {
             Cell::Real(row.overhead_percent(), 1)
         }),
-        Column::new("missing", "%", "capacity_percent", |row: &DeathsRow| {
-            Cell::Real(row.capacity_percent, 1)
+        Column::new("at best", "%", "at_best_percent", |row: &DeathsRow| {
+            Cell::Real(row.at_best_percent, 1)
         }),
         Column::new("again", "%", "again_percent", |row: &DeathsRow| {
             Cell::Real(row.again_percent, 2)
@@ -166,9 +165,9 @@ impl Experiment for Deaths {
     fn charts(&self, rows: &[DeathsRow]) -> Vec<(&'static str, Chart)> {
         let title = format!("{} % of the PEs die on the way", self.percent);
         let overhead = |row: &DeathsRow| Some((row.outcome.cores as f64, row.overhead_percent()));
-        let mut lines = series(rows, |row| format!("{}: longer", row.outcome.series), overhead);
-        let missing = |row: &DeathsRow| Some((row.outcome.cores as f64, row.capacity_percent));
-        lines.extend(series(rows, |_| "what the dead PEs would have computed".into(), missing));
+        let mut lines = series(rows, |row| row.outcome.series.clone(), overhead);
+        let best = |row: &DeathsRow| Some((row.outcome.cores as f64, row.at_best_percent));
+        lines.extend(series(rows, |row| format!("{}{AT_BEST}", row.outcome.series), best));
         vec![("deaths", Chart { series: lines, ..empty_chart(title, Axis::log2("cores")) })]
     }
 }
@@ -201,12 +200,28 @@ impl Experiment for Rack {
         let overhead = |row: &DeathsRow| Some((row.at_percent?, row.overhead_percent()));
         let name = |row: &DeathsRow| format!("{}, {} cores", row.outcome.series, row.outcome.cores);
         let mut lines = series(rows, name, overhead);
-        let missing = |row: &DeathsRow| Some((row.at_percent?, row.capacity_percent));
-        let lost = |row: &DeathsRow| format!("what the rack lacks, {} cores", row.outcome.cores);
-        lines.extend(series(rows, lost, missing));
+        let best = |row: &DeathsRow| Some((row.at_percent?, row.at_best_percent));
+        lines.extend(series(rows, |row| name(row) + AT_BEST, best));
         let x = Axis::percent("when it dies, % of the time without deaths");
         vec![("rack", Chart { series: lines, ..empty_chart("A rack dies".to_owned(), x) })]
     }
+}
+
+/// What is said of the time that a job would take if the deaths cost nothing but cores.
+const AT_BEST: &str = ": if no work were lost";
+
+/// How many times as long as without deaths the job takes if no work is lost: all cores have as
+/// much time together as they had without.
+fn at_best(base: &Base, end_ns: f64, deaths: &[(u64, InjectedFault)]) -> f64 {
+    let (mut time, mut alive) = (base.machine.cores() as f64 * end_ns, base.machine.cores());
+    for (at, fault) in deaths {
+        if let InjectedFault::Death(pe) | InjectedFault::SilentDeath(pe) = fault {
+            let workers = base.machine.workers(*pe);
+            time -= f64::from(workers) * *at as f64;
+            alive -= u64::from(workers);
+        }
+    }
+    time / alive as f64 / end_ns
 }
 
 fn empty_chart(title: String, x: Axis) -> Chart {
@@ -267,6 +282,16 @@ mod tests {
         assert!(deaths.iter().all(|(at, fault)| !is_root(fault) && (50..=950).contains(at)));
         assert_eq!(random_deaths(20, 1.0, 1_000, 1).expect("possible").len(), 1);
         assert!(random_deaths(1, 1.0, 1_000, 1).is_err());
+    }
+
+    #[test]
+    fn at_best_the_others_share_what_is_left() {
+        let shape = "4x4".parse().expect("a shape");
+        let machine = Machine::new(&shape, &Variation::default()).expect("a machine");
+        let base = Base::new(machine, Network::of(Preset::Ideal), 1);
+        // A quarter of the cores dies at 40 %: 60 % of the time becomes 80 %.
+        let death = (40, InjectedFault::Death(Pe::new(3)));
+        assert!((at_best(&base, 100.0, &[death]) - 1.2).abs() < 1e-9);
     }
 
     #[test]

@@ -73,9 +73,10 @@ impl Experiment for Noop {
     }
 
     fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
+        let tasks = outcome::grouped(self.tasks);
         let title = match self.task_ns {
-            0 => format!("{} no-op tasks", self.tasks),
-            ns => format!("{} tasks of {ns} ns", self.tasks),
+            0 => format!("{tasks} no-op tasks"),
+            ns => format!("{tasks} tasks of {} ns", outcome::grouped(ns)),
         };
         let chart = Chart {
             title,
@@ -152,7 +153,8 @@ impl Experiment for LiouvilleSum {
     }
 
     fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
-        let title = format!("L({}) in chunks of {}", self.limit, self.chunk);
+        let [limit, chunk] = [self.limit, self.chunk].map(outcome::grouped);
+        let title = format!("Liouville function to {limit}, in chunks of {chunk}");
         let mut chart = efficiency_chart(&title, rows);
         let is_meant = |name: &str| name.starts_with("Liouville") && !name.ends_with("FT");
         let published = HDPH_RS_SPEEDUPS.iter().filter(|it| is_meant(it.name));

@@ -147,6 +147,19 @@ pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
     ]
 }
 
+/// A number with a comma between each three digits.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Says something on standard error; it does not matter if no one reads it.
 fn note(text: std::fmt::Arguments<'_>) {
     let _ = std::io::stderr().lock().write_fmt(text);
@@ -164,4 +177,15 @@ fn memory_peak() -> Option<u64> {
 /// runs so far.
 fn forget_memory_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        let texts = [0, 999, 1_000, 96_000, 500_000_000].map(grouped);
+        assert_eq!(texts, ["0", "999", "1,000", "96,000", "500,000,000"]);
+    }
 }

@@ -28,7 +28,7 @@ pub struct Setup {
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = jitter)]
     pub jitter: Option<f64>,
 
-    /// One machine, RACKSxHOSTSxPACKAGESxWORKERS, such as 64x32x4x16
+    /// One machine: racks, hosts a rack, PEs a host, workers a PE, such as 64x32x4x16
     #[arg(long, value_name = "SHAPE", conflicts_with_all = ["cores", "workers"])]
     pub machine: Option<Shape>,
 

@@ -9,7 +9,7 @@ use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, outcome};
 use crate::chart::{Axis, Chart, Series};
 use crate::machine::{Machine, Shape};
 use crate::network::Preset;
-use crate::published::{SUM_EULER_SEQUENTIAL_S, SUM_EULER_STRONG};
+use crate::published::{Bound, Published, SUM_EULER_SEQUENTIAL_S, SUM_EULER_STRONG};
 use crate::table::{Cell, Column};
 use crate::workload::costs::NaiveTotient;
 
@@ -155,41 +155,34 @@ impl Experiment for Strong {
     }
 
     fn charts(&self, rows: &[StrongRow]) -> Vec<(&'static str, Chart)> {
-        let chart = |platform: Platform, title: &str, name| {
-            let of_platform = |row: &&StrongRow| row.platform == platform;
-            let rows: Vec<StrongRow> = rows.iter().filter(of_platform).cloned().collect();
-            let references = SUM_EULER_STRONG.iter().filter(|it| it.machine == platform.name());
-            let reference = |it: &crate::published::Published| {
-                let point = (f64::from(it.point.cores), it.point.value);
-                Series::new(&format!("{}: {}", it.label(), it.point.value), vec![point])
+        let charts = [
+            (Platform::Hector, "a machine like HECToR", "strong-hector"),
+            (Platform::Beowulf, "a Beowulf cluster", "strong-beowulf"),
+        ];
+        let integers = outcome::grouped(self.integers);
+        let chart = |(platform, machine, name): (Platform, &str, &'static str)| {
+            let is_on_it = |row: &&StrongRow| row.platform == platform;
+            let rows: Vec<StrongRow> = rows.iter().filter(is_on_it).cloned().collect();
+            let efficiency =
+                |row: &StrongRow| Some((row.outcome.cores as f64, 100.0 * row.outcome.efficiency));
+            let published = SUM_EULER_STRONG.iter().filter(|it| it.machine == platform.name());
+            let reference = |it: &Published| {
+                let cores = f64::from(it.point.cores);
+                let bound = if it.point.bound == Bound::Below { "below " } else { "" };
+                let name = format!("{}: {bound}{} times as fast", it.label(), it.point.value);
+                Series::new(&name, vec![(cores, 100.0 * it.point.value / cores)])
             };
-            let speedup = |row: &StrongRow| Some((row.outcome.cores as f64, row.speedup.max(0.01)));
-            let series = series(&rows, |row| row.outcome.series.clone(), speedup);
-            let ideal = series.iter().flat_map(|series| &series.points).map(|point| point.0);
-            let mut ideal: Vec<f64> = ideal.collect();
-            ideal.sort_by(f64::total_cmp);
-            ideal.dedup();
-            let ideal = ideal.into_iter().map(|cores| (cores, cores)).collect();
             let chart = Chart {
-                title: title.to_owned(),
+                title: format!("Sum Euler over {integers} integers on {machine}"),
                 x: Axis::log2("cores"),
-                y: Axis::log2("speedup"),
-                series,
-                references: references
-                    .map(reference)
-                    .chain([Series::new("ideal", ideal)])
-                    .collect(),
+                y: Axis::percent("speedup / cores, %"),
+                series: series(&rows, |row| row.outcome.series.clone(), efficiency),
+                references: published.map(reference).collect(),
                 goals: Vec::new(),
             };
             (name, chart)
         };
-        let hector = "Sum Euler, strong scaling: 96,000 integers on a machine like HECToR";
-        let beowulf = "Sum Euler, strong scaling: 96,000 integers on a Beowulf cluster";
-        let mut charts = vec![
-            (Platform::Hector, chart(Platform::Hector, hector, "strong-hector")),
-            (Platform::Beowulf, chart(Platform::Beowulf, beowulf, "strong-beowulf")),
-        ];
-        charts.retain(|(platform, _)| rows.iter().any(|row| row.platform == *platform));
-        charts.into_iter().map(|(_, chart)| chart).collect()
+        let has_rows = |it: &(Platform, _, _)| rows.iter().any(|row| row.platform == it.0);
+        charts.into_iter().filter(has_rows).map(chart).collect()
     }
 }

@@ -71,8 +71,9 @@ pub struct MapWorkload {
     stolen_within: Distance,
 }
 
-/// A task computes this many spawned tasks' worth at a time: others may go on meanwhile.
-const SPAWNED_AT_ONCE: usize = 1024;
+/// A task spawns this many tasks at a time, once it has taken as long as all of them cost. Others
+/// may go on meanwhile.
+const SPAWNED_AT_ONCE: u64 = 128;
 
 const ITEM: u8 = 0;
 const COORDINATOR: u8 = 1;
@@ -206,6 +207,8 @@ impl Activity for ItemTask {
 /// It spawns tasks, awaits them, and sums up their values.
 struct Spawner<F> {
     next: u64,
+    /// The tasks below this one have been paid for, and are spawned in the next step.
+    paid: u64,
     count: u64,
     ahead_ns: u64,
     after_ns: u64,
@@ -225,7 +228,8 @@ impl<F> Spawner<F> {
         result: Option<usize>,
         child: F,
     ) -> Self {
-        Spawner { next: 0, count, ahead_ns, after_ns, spawn_ns, result, child, is_awaited: false }
+        let (next, paid, is_awaited) = (0, 0, false);
+        Spawner { next, paid, count, ahead_ns, after_ns, spawn_ns, result, child, is_awaited }
     }
 }
 
@@ -238,14 +242,14 @@ where
         if ahead > 0 {
             return Step::Overhead(ahead);
         }
-        if self.next < self.count {
-            let end = self.count.min(self.next + SPAWNED_AT_ONCE as u64);
-            for number in self.next..end {
-                let (body, mode) = (self.child)(number, cx);
-                cx.spawn(body, mode);
-            }
-            let spawned = end - std::mem::replace(&mut self.next, end);
-            return Step::Overhead(spawned * self.spawn_ns);
+        for number in self.next..self.paid {
+            let (body, mode) = (self.child)(number, cx);
+            cx.spawn(body, mode);
+        }
+        self.next = self.paid;
+        if self.paid < self.count {
+            self.paid = self.count.min(self.next + SPAWNED_AT_ONCE);
+            return Step::Overhead((self.paid - self.next) * self.spawn_ns);
         }
         if !std::mem::replace(&mut self.is_awaited, true) {
             return Step::Await;

@@ -26,7 +26,7 @@ pub struct SearchWorkload {
 
 impl SearchWorkload {
     fn task(&self, nodes: &[Node]) -> (Bytes, SpawnMode) {
-        let body: Vec<u8> = nodes.iter().flat_map(|node| node.to_bytes()).collect();
+        let body: Vec<u8> = nodes.iter().flat_map(Node::to_bytes).collect();
         let place = SpawnPlace::Within(Distance::ONE);
         (body.into(), SpawnMode { is_supervised: self.is_supervised, place })
     }
