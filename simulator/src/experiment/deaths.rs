@@ -150,11 +150,12 @@ impl Experiment for Deaths {
 
     fn run(&self, each: &mut Each<'_, DeathsRow>) -> Result<(), ExperimentError> {
         for base in self.setup.bases(&[2048, 4096], 16, Preset::Gemini)? {
+            let count = death_count(base.machine.pes(), self.percent)?;
             for skeleton in &self.skeleton {
                 let job = self.sums.on(&base, *skeleton, true);
                 let undisturbed = Outcome::of(skeleton.name(), &base, job, Vec::new())?;
                 let end_ns = (undisturbed.seconds * 1e9) as u64;
-                let faults = random_deaths(base.machine.pes(), self.percent, end_ns, base.seed)?;
+                let faults = random_deaths(base.machine.pes(), count, end_ns, base.seed);
                 let what = (&base, *skeleton, &self.sums);
                 each(DeathsRow::of(what, &undisturbed, None, faults)?)?;
             }
@@ -229,27 +230,27 @@ fn empty_chart(title: String, x: Axis) -> Chart {
     Chart { title, x, y, series: Vec::new(), references: Vec::new(), goals: Vec::new() }
 }
 
-/// So many PEs, but never the root, each at a moment of its own.
-fn random_deaths(
-    pes: u32,
-    percent: f64,
-    end_ns: u64,
-    seed: u64,
-) -> Result<Vec<(u64, InjectedFault)>, ExperimentError> {
+/// How many PEs are this part of all; one at least.
+fn death_count(pes: u32, percent: f64) -> Result<u32, ExperimentError> {
     let count = ((f64::from(pes) * percent / 100.0).round() as u32).max(1);
-    if count >= pes {
-        return Err(ExperimentError::Refused {
-            what: format!("{count} of {pes} PEs cannot die"),
-            allowed: "the root survives: at most all others may die".to_owned(),
-        });
+    if count < pes {
+        return Ok(count);
     }
+    Err(ExperimentError::Refused {
+        what: format!("{count} of {pes} PEs cannot die"),
+        allowed: "the root survives: at most all others may die".to_owned(),
+    })
+}
+
+/// So many PEs, but never the root, each at a moment of its own.
+fn random_deaths(pes: u32, count: u32, end_ns: u64, seed: u64) -> Vec<(u64, InjectedFault)> {
     let mut dice = Dice::new(seed ^ 0xdead);
     let mut when = BTreeMap::new();
     while when.len() < count as usize {
         let pe = dice.within(1..=u64::from(pes) - 1) as u32;
         when.entry(pe).or_insert_with(|| dice.within(end_ns / 20..=end_ns * 19 / 20));
     }
-    Ok(when.into_iter().map(|(pe, at)| (at, InjectedFault::Death(Pe::new(pe)))).collect())
+    when.into_iter().map(|(pe, at)| (at, InjectedFault::Death(Pe::new(pe)))).collect()
 }
 
 /// The PEs of the last rack, which is not the root's.
@@ -275,13 +276,22 @@ mod tests {
 
     #[test]
     fn the_root_never_dies() {
-        let deaths = random_deaths(100, 99.0, 1_000, 1).expect("possible");
+        let deaths = random_deaths(100, 99, 1_000, 1);
         assert_eq!(deaths.len(), 99);
-        let is_root =
-            |fault: &InjectedFault| matches!(fault, InjectedFault::Death(pe) if *pe == Pe::ROOT);
-        assert!(deaths.iter().all(|(at, fault)| !is_root(fault) && (50..=950).contains(at)));
-        assert_eq!(random_deaths(20, 1.0, 1_000, 1).expect("possible").len(), 1);
-        assert!(random_deaths(1, 1.0, 1_000, 1).is_err());
+        for (at, fault) in deaths {
+            assert!((50..=950).contains(&at));
+            assert!(matches!(fault, InjectedFault::Death(pe) if pe != Pe::ROOT), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn one_dies_at_least_and_one_lives() {
+        let count = |pes, percent| death_count(pes, percent).ok();
+        assert_eq!(
+            (count(20, 1.0), count(300, 1.0), count(8192, 1.0)),
+            (Some(1), Some(3), Some(82))
+        );
+        assert_eq!((count(1, 1.0), count(20, 100.0), count(20, 90.0)), (None, None, Some(18)));
     }
 
     #[test]
