@@ -152,6 +152,7 @@ fn supervision_is_on_and_off() {
 #[test]
 fn jobs_survive_deaths() {
     let rows = rows("deaths --cores 256 --workers 4 --percent 5 --tasks-per-core 10");
+    assert_eq!(rows.len(), 2, "two skeletons");
     check(&rows[0]);
     assert_eq!(number(&rows[0], "deaths"), 3.0);
     assert!(number(&rows[0], "replicas") > 0.0, "{}", rows[0]);

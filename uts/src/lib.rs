@@ -1,6 +1,7 @@
-//! The trees of the Unbalanced Tree Search benchmark (Olivier et al., LCPC 2006): the number of children of a node is drawn from its digest, and the digest of a child
-//! is the SHA-1 of its parent's digest and its number among the siblings. So a few parameters
-//! determine a tree, which is the same on every machine.
+//! The trees of the Unbalanced Tree Search benchmark (Olivier et al., LCPC 2006): the number of
+//! children of a node is drawn from its digest, and the digest of a child is the SHA-1 of its
+//! parent's digest and its number among the siblings. So a few parameters determine a tree, which
+//! is the same on every machine.
 //!
 //! This module follows the reference program exactly (its functions `uts_numChildren` and
 //! `rng_spawn`, with the generator that it calls BRG), and so yields the published node counts.

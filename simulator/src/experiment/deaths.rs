@@ -28,7 +28,8 @@ pub struct Deaths {
     pub percent: f64,
 
     /// The skeleton
-    #[arg(long, value_name = "NAME", default_value = "par_map_2level_relaxed")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(default_values = ["par_map", "par_map_2level_relaxed"])]
     pub skeleton: Vec<Skeleton>,
 }
 
@@ -48,7 +49,8 @@ pub struct Rack {
     pub at: Vec<f64>,
 
     /// The skeleton
-    #[arg(long, value_name = "NAME", default_value = "par_map_2level_relaxed")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(default_values = ["par_map", "par_map_2level_relaxed"])]
     pub skeleton: Vec<Skeleton>,
 }
 

@@ -27,7 +27,7 @@ pub struct Noop {
     pub task_ns: u64,
 
     /// The skeleton; all four unless given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub skeleton: Vec<Skeleton>,
 
     /// Double the cores from 16 up to this number
@@ -114,7 +114,7 @@ pub struct LiouvilleSum {
     pub chunk: u64,
 
     /// The skeleton; `par_map` and `par_map_placed` unless given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub skeleton: Vec<Skeleton>,
 
     /// Double the cores from 32 up to this number

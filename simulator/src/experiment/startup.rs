@@ -28,7 +28,7 @@ pub struct Startup {
     pub task_ms: u64,
 
     /// The skeleton; `par_map`, `par_map_placed` and `par_map_2level_relaxed` unless given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub skeleton: Vec<Skeleton>,
 
     /// Double the cores from 32 up to this number

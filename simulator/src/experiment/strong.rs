@@ -21,11 +21,11 @@ pub struct Strong {
     pub setup: Setup,
 
     /// One of the two machines; both unless given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub platform: Vec<Platform>,
 
     /// The skeleton; all four unless given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub skeleton: Vec<Skeleton>,
 
     /// How many integers there are

@@ -23,7 +23,7 @@ pub struct Supervision {
     pub(super) sums: EulerSums,
 
     /// The skeleton; all four unless given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub skeleton: Vec<Skeleton>,
 
     /// How many pairs, each with the next seed; the times are their means

@@ -15,7 +15,8 @@ pub enum Spread {
     Stolen,
     /// `par_map_placed`: they are placed on all PEs in turn.
     InTurn,
-    /// `par_map_2level`: coordinators get shares at once. Only PEs near a coordinator steal from it.
+    /// `par_map_2level`: coordinators get shares at once. Only PEs near a coordinator steal from
+    /// it.
     TwoLevel,
     /// `par_map_2level_relaxed`: the same, but all PEs may steal.
     TwoLevelRelaxed,

@@ -1,8 +1,8 @@
 //! What the tasks of a simulated job do. A workload must never know which PE runs a task, but for
 //! what its tasks can see of that.
 //!
-//! A task is a few bytes, as in the runtime: all that it does follows from them. Once started, it is
-//! an [`Activity`], which says step by step what it does: compute, spawn tasks, wait for their
+//! A task is a few bytes, as in the runtime: all that it does follows from them. Once started, it
+//! is an [`Activity`], which says step by step what it does: compute, spawn tasks, wait for their
 //! values, end.
 
 pub mod costs;
