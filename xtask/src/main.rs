@@ -18,6 +18,7 @@ mod mpi;
 mod process;
 mod report;
 mod requirement;
+mod scaling;
 mod setup;
 mod simulate;
 mod smoke;
@@ -63,6 +64,12 @@ enum Chore {
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Run the experiments of docs/SCALING.md again, and put their results in the page
+    Scaling {
+        /// Which experiments; all unless given
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Disturb real jobs (killed processes, cut networks, …); check results, hangs, leftovers
     Chaos(chaos::Arguments),
 }
@@ -76,6 +83,7 @@ fn main() -> ExitCode {
         Chore::Deny => deny::run(),
         Chore::Bench { arguments } => bench::run(&arguments),
         Chore::Simulate { arguments } => simulate::run(&arguments),
+        Chore::Scaling { names } => scaling::run(&names),
         Chore::Chaos(arguments) => chaos::run(&arguments),
     };
     done.unwrap_or_else(|failure| {

@@ -1,5 +1,6 @@
 //! `cargo xtask simulate NAME…`: the simulator, built for speed. It needs neither MPI nor hwloc.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use crate::process::{self, Result};
@@ -9,11 +10,16 @@ const PACKAGE: &str = "ultramarine-simulator";
 /// Builds the simulator, and hands it these arguments; it ends as the simulator does.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     process::run(&mut build())?;
-    let program = process::target_root().join("release").join(PACKAGE);
-    process::status_of(Command::new(program).args(arguments)).map(process::exit_code)
+    process::status_of(Command::new(program()).args(arguments)).map(process::exit_code)
 }
 
-fn build() -> Command {
+/// Where the program is, once it is built.
+pub(crate) fn program() -> PathBuf {
+    process::target_root().join("release").join(PACKAGE)
+}
+
+/// What builds it.
+pub(crate) fn build() -> Command {
     let mut build = process::cargo();
     build.args(["build", "--quiet", "--release", "--package", PACKAGE, "--no-default-features"]);
     build

@@ -228,7 +228,8 @@ fn at_best(base: &Base, end_ns: f64, deaths: &[(u64, InjectedFault)]) -> f64 {
 }
 
 fn empty_chart(title: String, x: Axis) -> Chart {
-    let y = Axis::linear("longer than without deaths, %");
+    let name = "longer than without deaths, %".to_owned();
+    let y = Axis { name, at_least: Some((0.0, 10.0)), ..Axis::linear("") };
     Chart { title, x, y, series: Vec::new(), references: Vec::new(), goals: Vec::new() }
 }
 
