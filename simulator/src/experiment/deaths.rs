@@ -168,10 +168,11 @@ impl Experiment for Deaths {
     fn charts(&self, rows: &[DeathsRow]) -> Vec<(&'static str, Chart)> {
         let title = format!("{} % of the PEs die on the way", self.percent);
         let overhead = |row: &DeathsRow| Some((row.outcome.cores as f64, row.overhead_percent()));
-        let mut lines = series(rows, |row| row.outcome.series.clone(), overhead);
+        let lines = series(rows, |row| row.outcome.series.clone(), overhead);
         let best = |row: &DeathsRow| Some((row.outcome.cores as f64, row.at_best_percent));
-        lines.extend(series(rows, |row| format!("{}{AT_BEST}", row.outcome.series), best));
-        vec![("deaths", Chart { series: lines, ..empty_chart(title, Axis::log2("cores")) })]
+        let references = series(of_first(rows), |_| AT_BEST.to_owned(), best);
+        let x = Axis::log2("cores");
+        vec![("deaths", Chart { series: lines, references, ..empty_chart(title, x) })]
     }
 }
 
@@ -202,16 +203,25 @@ impl Experiment for Rack {
     fn charts(&self, rows: &[DeathsRow]) -> Vec<(&'static str, Chart)> {
         let overhead = |row: &DeathsRow| Some((row.at_percent?, row.overhead_percent()));
         let name = |row: &DeathsRow| format!("{}, {} cores", row.outcome.series, row.outcome.cores);
-        let mut lines = series(rows, name, overhead);
+        let lines = series(rows, name, overhead);
         let best = |row: &DeathsRow| Some((row.at_percent?, row.at_best_percent));
-        lines.extend(series(rows, |row| name(row) + AT_BEST, best));
+        let best_name = |row: &DeathsRow| format!("{AT_BEST}, {} cores", row.outcome.cores);
+        let references = series(of_first(rows), best_name, best);
         let x = Axis::percent("when it dies, % of the time without deaths");
-        vec![("rack", Chart { series: lines, ..empty_chart("A rack dies".to_owned(), x) })]
+        let title = "A rack dies".to_owned();
+        vec![("rack", Chart { series: lines, references, ..empty_chart(title, x) })]
     }
 }
 
 /// What is said of the time that a job would take if the deaths cost nothing but cores.
-const AT_BEST: &str = ": if no work were lost";
+const AT_BEST: &str = "if no work were lost";
+
+/// The rows of the first skeleton: what others would take at best is the same, but for the moments
+/// of the deaths.
+fn of_first(rows: &[DeathsRow]) -> Vec<&DeathsRow> {
+    let first = rows.first().map(|row| &row.outcome.series);
+    rows.iter().filter(|row| Some(&row.outcome.series) == first).collect()
+}
 
 /// How many times as long as without deaths the job takes if no work is lost: all cores have as
 /// much time together as they had without.

@@ -75,8 +75,8 @@ pub fn show<E: Experiment>(
 }
 
 /// The rows as series of a chart: one for each name, in the order in which they come.
-pub(super) fn series<R>(
-    rows: &[R],
+pub(super) fn series<'a, R: 'a>(
+    rows: impl IntoIterator<Item = &'a R>,
     name: impl Fn(&R) -> String,
     point: impl Fn(&R) -> Option<(f64, f64)>,
 ) -> Vec<Series> {

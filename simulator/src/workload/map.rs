@@ -150,7 +150,8 @@ impl Workload for Arc<MapWorkload> {
             costs.spawn_ns,
             None,
             move |number, cx: &TaskContext<'_>| {
-                // The caller's own part comes last, so that it does not start before the others are sent.
+                // The caller's own part comes last, so that it does not start before the others
+                // are sent.
                 let last = all.shares.len().wrapping_sub(1);
                 match all.spread {
                     Spread::TwoLevel | Spread::TwoLevelRelaxed => {
