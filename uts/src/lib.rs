@@ -1,7 +1,8 @@
-//! The trees of the Unbalanced Tree Search benchmark (Olivier et al., LCPC 2006): the number of
-//! children of a node is drawn from its digest, and the digest of a child is the SHA-1 of its
-//! parent's digest and its number among the siblings. So a few parameters determine a tree, which
-//! is the same on every machine.
+//! The trees of the Unbalanced Tree Search benchmark (Olivier et al., LCPC 2006).
+//!
+//! The number of children of a node is drawn from its digest, and the digest of a child is the
+//! SHA-1 of its parent's digest and its number among the siblings. So a few parameters determine a
+//! tree, which is the same on every machine.
 //!
 //! This module follows the reference program exactly (its functions `uts_numChildren` and
 //! `rng_spawn`, with the generator that it calls BRG), and so yields the published node counts.
@@ -134,8 +135,7 @@ impl Node {
 
     /// The node in bytes.
     pub fn to_bytes(&self) -> [u8; Node::BYTES] {
-        let [a, b, c, d, e] = self.digest;
-        let words = [a, b, c, d, e, self.depth, self.children];
+        let words = self.digest.into_iter().chain([self.depth, self.children]);
         let mut bytes = [0; Node::BYTES];
         for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_be_bytes());

@@ -48,9 +48,10 @@ impl MembershipCase {
         vec![
             ("two of four crash", MembershipCase::new(4, 2)),
             (
-                "two of five crash, perhaps the root",
-                MembershipCase { crashes: 2, ..MembershipCase::new(5, 0).root_may_crash() },
+                "two of four crash, perhaps the root",
+                MembershipCase { crashes: 2, ..four.clone().root_may_crash() },
             ),
+            ("one of five crashes, perhaps the root", MembershipCase::new(5, 1).root_may_crash()),
             (
                 "one of everything",
                 MembershipCase {
@@ -62,7 +63,6 @@ impl MembershipCase {
                 },
             ),
             ("one path breaks", MembershipCase { cuts: 1, lost: 1, ..four.clone() }),
-            ("two paths break", MembershipCase { cuts: 2, ..four.clone() }),
             (
                 "one path breaks, and one crashes",
                 MembershipCase { cuts: 1, crashes: 1, ..four.clone() },
@@ -79,7 +79,12 @@ impl MembershipCase {
     pub fn large() -> Vec<(&'static str, MembershipCase)> {
         let four = MembershipCase::new(4, 0);
         vec![
-            ("three of six crash", MembershipCase::new(6, 3)),
+            ("three of five crash", MembershipCase::new(5, 3)),
+            (
+                "two of five crash, perhaps the root",
+                MembershipCase { crashes: 2, ..MembershipCase::new(5, 0).root_may_crash() },
+            ),
+            ("two paths break", MembershipCase { cuts: 2, ..four.clone() }),
             (
                 "one of everything, with four",
                 MembershipCase {

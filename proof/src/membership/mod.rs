@@ -14,6 +14,7 @@
 //! - **Errors**: a PE [suspects](MembershipCase::doubts) another for a while, as under overload, or
 //!   [loses](MembershipCase::slandered) it, although it has contact with it.
 //! - **Repetition**: a PE may repeat an accusation whenever that would make the root act.
+//! - **Pauses**: the root announces deaths that follow another after any time.
 
 mod case;
 
@@ -73,6 +74,8 @@ pub enum Action {
     },
     /// A PE repeats its accusations.
     Repeat(Pe),
+    /// The root announces the deaths that it has kept for a while.
+    Announce,
     /// A PE that must leave does so.
     Leave(Pe),
     /// A PE crashes.
@@ -95,6 +98,9 @@ pub enum Observation {
 /// The main property: in every state in which nothing can happen but further faults, all living PEs
 /// have the same list of the dead, and it has every PE that does not live.
 pub const ALL_AGREE_IN_THE_END: &str = "all living PEs agree in the end";
+
+/// Of any two lists of the dead, one is a beginning of the other.
+pub const LISTS_BEGIN_ALIKE: &str = "lists begin alike, and never hold the root";
 
 /// Each broken path, and each PE that is wrongly lost, costs at most one living PE.
 pub const FEW_INNOCENTS: &str = "a broken path costs one PE at most";
@@ -186,6 +192,9 @@ impl MembershipCase {
             return;
         }
         let accuses = me != Pe::ROOT && member.due().is_some();
+        if me == Pe::ROOT && member.has_to_announce() {
+            acts.push(Action::Announce);
+        }
         if accuses && Self::would_help_to_repeat(state, me) {
             acts.push(Action::Repeat(me));
         }
@@ -357,6 +366,9 @@ impl Model for MembershipCase {
                     member.tick(NOW, out);
                 })?;
             }
+            Action::Announce => {
+                Self::step(&mut state, Pe::ROOT, |root, out| root.announce(NOW, out))?;
+            }
             Action::Cut(one, other) => {
                 state.cuts.insert((one, other));
                 state.flying.retain(|(from, to, _)| {
@@ -377,7 +389,7 @@ impl Model for MembershipCase {
             Property::always(ALL_AGREE_IN_THE_END, |case: &MembershipCase, state: &State| {
                 case.is_agreed(state) || case.can_go_on(state)
             }),
-            Property::always("lists begin alike, and never hold the root", |_, state: &State| {
+            Property::always(LISTS_BEGIN_ALIKE, |_, state: &State| {
                 let mut lists: Vec<_> =
                     MembershipCase::living(state).map(|(_, member)| member.dead()).collect();
                 lists.sort_by_key(|list| list.len());

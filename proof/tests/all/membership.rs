@@ -3,7 +3,7 @@
 //! A search prints how many states it has visited.
 
 use ultramarine_proof::membership::{
-    ALL_AGREE_IN_THE_END, FEW_INNOCENTS, MembershipCase, NONE_IS_MISLED,
+    ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, MembershipCase, NONE_IS_MISLED,
 };
 use ultramarine_proof::search::{all, first_fault};
 use ultramarine_runtime::protocol::membership::MembershipMutant;
@@ -41,6 +41,8 @@ fn each_rule_is_needed() {
             MembershipCase { cuts: 1, ..MembershipCase::new(3, 0) },
             FEW_INNOCENTS,
         ),
+        (MembershipMutant::OverlooksGaps, MembershipCase::new(4, 2), LISTS_BEGIN_ALIKE),
+        (MembershipMutant::NeverAnnouncesLater, MembershipCase::new(4, 2), ALL_AGREE_IN_THE_END),
     ] {
         let search = first_fault(MembershipCase { mutant: Some(mutant), ..case });
         println!("{mutant:?}: {search}");

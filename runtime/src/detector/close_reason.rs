@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CloseReason {
+pub enum CloseReason {
     /// It is not needed any more.
     NotNeeded,
     /// The other end closed it, between two frames.

@@ -22,9 +22,9 @@ pub(super) struct SealedConnection {
     pub(super) stream: TcpStream,
     /// The PE that is, or should be, at the other end; `None` while it is unknown.
     pub(super) peer: Option<Pe>,
-    pub(super) is_dialled: bool,
-    /// When it was begun, or last carried anything but a heartbeat.
-    pub(super) used: Duration,
+    /// This PE dialled.
+    is_dialled: bool,
+    pub(super) begun: Duration,
     /// The system has made the connection.
     is_connected: bool,
     session: SessionState,
@@ -96,7 +96,7 @@ impl SealedConnection {
             stream,
             peer: None,
             is_dialled: false,
-            used: now,
+            begun: now,
             is_connected: false,
             session: SessionState::Greeting(handshake),
             reader: NoticeReader::new(pes),

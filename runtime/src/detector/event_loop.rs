@@ -1,18 +1,15 @@
-//! The detector's thread: sleeps until something arrives or is due, reads, assesses the PEs that it
-//! watches, and sleeps again.
+//! The detector's thread: sleeps until something arrives or is due, hands what has arrived to the
+//! [watch](super::watch), does what that wants, and sleeps again.
 
 use super::clock::RunningClock;
 use super::close_reason::CloseReason;
 use super::connection::{Received, SealedConnection};
 use super::counters::{DetectorCounters, count};
 use super::event::FailureEvent;
-use super::peer::{DialRole, PeerView};
-use super::reachability::{ContactLimits, DialPace, LossReason};
-use super::rings::HostRings;
 use super::settings::DetectorSettings;
+use super::watch::{ConnectionNumber, Effect, Effects, HostRings, Watch};
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
-use crate::protocol::{Membership, MembershipStatus};
 use crate::transport::listener::Listener;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -44,10 +41,6 @@ const STRANGERS_MAX: usize = 256;
 /// How long the handshake of an accepted connection may take.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a PE that has never been heard is not suspected, from the detector's start on: its
-/// process may still be starting.
-const START_GRACE: Duration = Duration::from_secs(5);
-
 /// How long a goodbye may take.
 const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
@@ -71,24 +64,16 @@ pub(super) struct JobInfo {
 }
 
 pub(super) struct EventLoop {
-    pub(super) job: JobInfo,
-    pub(super) hosts: HostRings,
-    pub(super) membership: Membership,
-    pub(super) peers: BTreeMap<Pe, PeerView>,
-    pub(super) connections: BTreeMap<usize, SealedConnection>,
-    /// The number of dead PEs that have been reported.
-    pub(super) reported: usize,
-    /// The last event has been reported.
-    pub(super) has_reported_last: bool,
-    /// Why this PE has lost the root.
-    pub(super) root_loss: Option<LossReason>,
-    /// Until when to say goodbye, once the PE has asked for that.
-    pub(super) leaving_until: Option<Duration>,
-    pub(super) counters: Arc<DetectorCounters>,
-    pub(super) report: Box<dyn Fn(FailureEvent) + Send>,
-    pub(super) clock: RunningClock,
+    job: JobInfo,
+    watch: Watch,
+    /// What the watch wants and is still to be done.
+    effects: Effects,
+    connections: BTreeMap<usize, SealedConnection>,
+    counters: Arc<DetectorCounters>,
+    report: Box<dyn Fn(FailureEvent) + Send>,
+    clock: RunningClock,
     /// Connections that have ended and are still to be removed, and why they ended.
-    pub(super) ended: Vec<(usize, CloseReason)>,
+    ended: BTreeMap<usize, CloseReason>,
     poll: Poll,
     listener: Listener,
     /// Accepted connections in their handshake, the oldest first.
@@ -96,7 +81,6 @@ pub(super) struct EventLoop {
     /// Connections that one round has not read to the end.
     unread: BTreeSet<usize>,
     next_connection: usize,
-    next_heartbeat: Duration,
     commands: mpsc::Receiver<DetectorCommand>,
     scratch: Box<[u8]>,
 }
@@ -111,25 +95,20 @@ impl EventLoop {
         report: Box<dyn Fn(FailureEvent) + Send>,
     ) -> io::Result<Self> {
         let listener = Listener::new(listener, poll.registry(), LISTENER)?;
+        let hosts = Arc::new(HostRings::new(&job.topology));
         Ok(EventLoop {
-            hosts: HostRings::new(&job.topology),
-            membership: Membership::new(job.me, job.topology.pes(), job.settings.dead_after),
-            peers: BTreeMap::new(),
+            watch: Watch::new(job.me, hosts, job.settings, Arc::clone(&counters)),
+            effects: Effects::new(),
             connections: BTreeMap::new(),
-            reported: 0,
-            has_reported_last: false,
-            root_loss: None,
-            leaving_until: None,
             counters,
             report,
             clock: RunningClock::new(job.settings.heartbeat / 2, Instant::now()),
-            ended: Vec::new(),
+            ended: BTreeMap::new(),
             poll,
             listener,
             strangers: BTreeSet::new(),
             unread: BTreeSet::new(),
             next_connection: CONNECTION_MIN,
-            next_heartbeat: Duration::ZERO,
             commands,
             scratch: vec![0; READ_BYTES].into(),
             job,
@@ -138,12 +117,12 @@ impl EventLoop {
 
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        self.update_partners();
         loop {
-            self.dial_due();
-            self.send_heartbeats();
+            self.watch.tick(self.clock.now(), &mut self.effects);
+            self.perform();
+            self.end_late_handshakes();
             self.settle_ended();
-            if self.is_done() {
+            if self.watch.is_done(self.clock.now()) {
                 return;
             }
             let asked = self.sleep();
@@ -162,14 +141,49 @@ impl EventLoop {
                 return;
             }
             if is_all && self.unread.is_empty() {
-                self.assess_all();
+                self.watch.assess(self.clock.now(), &mut self.effects);
+                self.perform();
             }
-            self.clean_up();
         }
     }
 
-    pub(super) fn now(&self) -> Duration {
-        self.clock.now()
+    /// Does what the watch wants, in its order, and what it wants then.
+    fn perform(&mut self) {
+        let now = self.clock.now();
+        while let Some(effect) = self.effects.pop_front() {
+            match effect {
+                Effect::Dial(pe) => self.dial(pe),
+                Effect::Send { connection: ConnectionNumber(number), notice } => {
+                    let Some(connection) = self.connections.get_mut(&number) else { continue };
+                    let result = connection.send(&notice);
+                    if let Err(end) = result {
+                        self.ended.insert(number, end);
+                        if let Some(pe) = connection.peer {
+                            self.watch.not_sent(now, pe, ConnectionNumber(number), notice);
+                        }
+                    }
+                    self.note_backlog(number);
+                }
+                Effect::EndSending(ConnectionNumber(number)) => {
+                    if let Some(connection) = self.connections.get_mut(&number) {
+                        connection.end_sending();
+                    }
+                }
+                Effect::Close(ConnectionNumber(number)) => {
+                    self.ended.insert(number, CloseReason::NotNeeded);
+                }
+                Effect::Report(event) => (self.report)(event),
+            }
+        }
+    }
+
+    /// Tells the watch whether a connection holds what the system has not taken.
+    fn note_backlog(&mut self, number: usize) {
+        if let Some(connection) = self.connections.get(&number)
+            && let Some(pe) = connection.peer
+        {
+            self.watch.set_backlog(pe, ConnectionNumber(number), !connection.is_flushed());
+        }
     }
 
     /// Reads what has arrived and accepts calls.
@@ -193,7 +207,7 @@ impl EventLoop {
     /// Reads a connection that has an event, or that has not been read to the end.
     fn read_connection(&mut self, number: usize, event: Option<&Event>) {
         // `settle_ended` reads what an ended connection still holds.
-        if self.ended.iter().any(|(ended, _)| *ended == number) {
+        if self.ended.contains_key(&number) {
             return;
         }
         let Some(connection) = self.connections.get_mut(&number) else { return };
@@ -206,31 +220,37 @@ impl EventLoop {
             self.unread.insert(number);
         }
         if heard.is_answered
-            && let Some(peer) = connection.peer.and_then(|pe| self.peers.get_mut(&pe))
+            && let Some(pe) = connection.peer
         {
-            peer.note_answer(self.clock.now(), connection.used);
+            self.watch.answered(self.clock.now(), pe, ConnectionNumber(number));
         }
         self.handle_received(number, heard);
+        self.note_backlog(number);
         if let Err(end) = result {
-            self.ended.push((number, end));
+            self.ended.insert(number, end);
         }
     }
 
-    /// Acts on what was received, also if the connection has ended since.
+    /// Hands over what was received, also if the connection has ended since.
     fn handle_received(&mut self, number: usize, heard: Received) {
+        let (now, connection) = (self.clock.now(), ConnectionNumber(number));
         if let Some(pe) = heard.opened {
             self.strangers.remove(&number);
-            self.connection_opened(number, pe);
+            self.watch.opened(now, pe, connection, &mut self.effects);
+            self.perform();
         }
         let peer = self.connections.get(&number).and_then(|connection| connection.peer);
         if let Some(pe) = peer {
-            heard.notices.into_iter().for_each(|notice| self.handle_notice(number, pe, notice));
+            for notice in heard.notices {
+                self.watch.notice(now, pe, connection, notice, &mut self.effects);
+                self.perform();
+            }
         }
     }
 
-    /// Removes the connections that have ended, and acts on their ends.
-    pub(super) fn settle_ended(&mut self) {
-        while let Some((number, end)) = self.ended.pop() {
+    /// Removes the connections that have ended, and tells the watch.
+    fn settle_ended(&mut self) {
+        while let Some((number, end)) = self.ended.pop_last() {
             let Some(connection) = self.connections.get_mut(&number) else { continue };
             // If writing failed, there may still be something to read.
             let mut heard = Received::default();
@@ -243,7 +263,13 @@ impl EventLoop {
             // An accepted connection that ends in its handshake was a stranger's.
             let is_stranger = self.strangers.remove(&number) && end == CloseReason::Broken;
             let end = if is_stranger { CloseReason::Stranger } else { end };
-            self.connection_lost(number, &connection, end);
+            let Some(pe) = connection.peer else {
+                end.count(&self.counters);
+                continue;
+            };
+            let (now, number) = (self.clock.now(), ConnectionNumber(number));
+            self.watch.closed(now, pe, number, end, &mut self.effects);
+            self.perform();
         }
     }
 
@@ -259,7 +285,7 @@ impl EventLoop {
             };
             let JobInfo { me, key, .. } = self.job;
             let pes = self.job.topology.pes();
-            let connection = SealedConnection::accepted(stream, key, me, pes, self.now());
+            let connection = SealedConnection::accepted(stream, key, me, pes, self.clock.now());
             if let Some(number) = self.keep(connection) {
                 self.strangers.insert(number);
             } else {
@@ -268,7 +294,7 @@ impl EventLoop {
         }
         while self.strangers.len() > STRANGERS_MAX {
             let Some(oldest) = self.strangers.pop_first() else { break };
-            self.ended.push((oldest, CloseReason::Stranger));
+            self.ended.insert(oldest, CloseReason::Stranger);
         }
     }
 
@@ -282,119 +308,42 @@ impl EventLoop {
         Some(number)
     }
 
-    /// Dials the PEs that are due.
-    fn dial_due(&mut self) {
-        let (now, settings) = (self.now(), self.job.settings);
-        let is_due = |(pe, peer): &(&Pe, &PeerView)| {
-            peer.is_to_be_dialled(now, &DialPace::towards(**pe, &settings))
-        };
-        let due: Vec<Pe> = self.peers.iter().filter(is_due).map(|(pe, _)| *pe).collect();
-        for pe in due {
-            let JobInfo { me, key, .. } = self.job;
-            let pes = self.job.topology.pes();
-            let address = self.job.addresses.of(pe);
-            let made = SealedConnection::dial(key, me, pe, address, pes, now)
-                .and_then(|connection| self.keep(connection).ok_or(CloseReason::LocalFailure));
-            let Some(peer) = self.peers.get_mut(&pe) else { continue };
-            peer.note_dial(now);
-            if peer.failures > 0 {
-                count(&self.counters.redials);
+    /// Dials a PE, and tells the watch how that went.
+    fn dial(&mut self, pe: Pe) {
+        let JobInfo { me, key, .. } = self.job;
+        let (now, pes) = (self.clock.now(), self.job.topology.pes());
+        let address = self.job.addresses.of(pe);
+        let made = SealedConnection::dial(key, me, pe, address, pes, now)
+            .and_then(|connection| self.keep(connection).ok_or(CloseReason::LocalFailure));
+        match made {
+            Ok(number) => {
+                self.watch.dialling(now, pe, ConnectionNumber(number), &mut self.effects);
             }
-            match made {
-                Ok(number) => {
-                    peer.connections.push(number);
-                    self.limit_connections(pe);
-                }
-                Err(end) => self.dial_failed(pe, end),
-            }
+            Err(end) => self.watch.dial_failed(now, pe, end, &mut self.effects),
         }
     }
 
-    /// Assesses all PEs that are watched, and lets membership repeat its accusations.
-    fn assess_all(&mut self) {
-        if self.membership.status() != MembershipStatus::Member || self.leaving_until.is_some() {
-            return;
-        }
-        let now = self.now();
-        let all: Vec<Pe> = self.peers.keys().copied().collect();
-        all.into_iter().for_each(|pe| self.assess(pe));
-        self.with_membership(|membership, out| {
-            membership.tick(now, out);
-        });
-    }
-
-    /// How long a PE that has never been heard is not suspected.
-    pub(super) fn grace(&self) -> Duration {
-        START_GRACE.max(self.job.settings.dead_after)
-    }
-
-    /// Sends one heartbeat to each PE that is watched, when that is due. A PE that only happens to
-    /// have a connection gets none.
-    fn send_heartbeats(&mut self) {
-        let now = self.now();
-        if now < self.next_heartbeat {
-            return;
-        }
-        self.next_heartbeat = now.saturating_add(self.job.settings.heartbeat);
-        let beat = self.membership.heartbeat();
-        for peer in self.peers.values().filter(|peer| peer.is_watched()) {
-            // A connection that has not taken the last heartbeat needs no other.
-            let is_ready = |number: &&usize| {
-                self.connections.get(number).is_some_and(|c| c.is_open() && c.is_flushed())
-            };
-            let Some(number) = peer.connections.iter().rev().find(is_ready) else { continue };
-            let Some(connection) = self.connections.get_mut(number) else { continue };
-            count(&self.counters.heartbeats_sent);
-            if let Err(end) = connection.send(&beat) {
-                self.ended.push((*number, end));
-            }
-        }
-    }
-
-    /// Closes handshakes that take too long and connections that no PE uses, and forgets PEs about
-    /// which there is nothing to remember.
-    fn clean_up(&mut self) {
-        let now = self.now();
-        let is_over = |since: Duration, limit| now.saturating_sub(since) > limit;
+    /// Closes accepted connections whose handshakes take too long.
+    fn end_late_handshakes(&mut self) {
+        let now = self.clock.now();
         let late = self.strangers.iter().filter(|number| {
-            self.connections.get(number).is_some_and(|c| is_over(c.used, HELLO_WITHIN))
+            let connection = self.connections.get(number);
+            connection.is_some_and(|c| now.saturating_sub(c.begun) > HELLO_WITHIN)
         });
         self.ended.extend(late.map(|number| (*number, CloseReason::Stranger)));
-        let idle = self.job.settings.dead_after * 5;
-        let unused = self.connections.iter().filter(|(_, connection)| {
-            let peer = connection.peer.and_then(|pe| self.peers.get(&pe));
-            peer.is_some_and(|peer| !peer.is_wanted()) && is_over(connection.used, idle)
-        });
-        self.ended.extend(unused.map(|(number, _)| (*number, CloseReason::NotNeeded)));
-        self.settle_ended();
-        self.peers.retain(|_, peer| !peer.is_idle());
     }
 
     /// How long there is nothing to do unless something arrives.
     fn sleep(&self) -> Duration {
-        let now = self.now();
+        let now = self.clock.now();
         if !self.unread.is_empty() || self.listener.is_ready() {
             return Duration::ZERO;
         }
-        let settings = self.job.settings;
-        let (heartbeat, grace) = (settings.heartbeat, self.grace());
-        let is_member = self.membership.status() == MembershipStatus::Member;
         let mut wake_at = now + SLEEP_MAX;
-        if self.connections.values().any(SealedConnection::is_open) {
-            wake_at = wake_at.min(self.next_heartbeat);
-        }
         if self.listener.is_called() || !self.strangers.is_empty() {
-            wake_at = wake_at.min(now + heartbeat);
+            wake_at = wake_at.min(now + self.job.settings.heartbeat);
         }
-        for (pe, peer) in &self.peers {
-            let pace = DialPace::towards(*pe, &settings);
-            let limits = ContactLimits::of(self.job.me, *pe, &settings);
-            wake_at = wake_at.min(peer.due(now, &limits, grace, &pace).unwrap_or(wake_at));
-        }
-        if is_member && self.leaving_until.is_none() {
-            wake_at = wake_at.min(self.membership.due().unwrap_or(wake_at));
-        }
-        wake_at = wake_at.min(self.leaving_until.unwrap_or(wake_at));
+        wake_at = wake_at.min(self.watch.due(now).unwrap_or(wake_at));
         wake_at.saturating_sub(now)
     }
 
@@ -402,25 +351,16 @@ impl EventLoop {
     fn run_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
-                Ok(DetectorCommand::Suspect(pe)) => self.probe_for_link(pe),
-                Ok(DetectorCommand::Goodbye) => self.take_leave(GOODBYE_WITHIN),
+                Ok(DetectorCommand::Suspect(pe)) => self.watch.suspect(self.clock.now(), pe),
+                Ok(DetectorCommand::Goodbye) => {
+                    let now = self.clock.now();
+                    self.watch.goodbye(now, GOODBYE_WITHIN, &mut self.effects);
+                    self.perform();
+                }
                 Ok(DetectorCommand::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
                 Err(mpsc::TryRecvError::Empty) => return true,
             }
         }
-    }
-
-    /// Whether goodbye has been said to all, or the time for it is over.
-    fn is_done(&self) -> bool {
-        let Some(until) = self.leaving_until else { return false };
-        let is_waiting = |peer: &PeerView| {
-            let has_news = !peer.outbox.is_empty();
-            !peer.needs_no_goodbye
-                && (has_news || peer.role != DialRole::None && self.is_in_order())
-        };
-        let is_said = !self.peers.values().any(is_waiting)
-            && self.connections.values().all(|c| !c.is_open() || c.is_flushed());
-        is_said || self.now() >= until
     }
 }
 

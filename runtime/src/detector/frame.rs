@@ -110,8 +110,8 @@ mod tests {
             any::<u32>().prop_map(|dead| Notice::Known { dead }),
             (pe.clone(), any::<bool>()).prop_map(|(pe, insists)| Notice::Accuse { pe, insists }),
             pe.clone().prop_map(|pe| Notice::Look { pe }),
-            prop::collection::vec(any::<u32>().prop_map(Pe::new), 0..PES as usize)
-                .prop_map(|dead| Notice::Bulletin { dead }),
+            (any::<u32>(), prop::collection::vec(any::<u32>().prop_map(Pe::new), 0..PES as usize))
+                .prop_map(|(after, dead)| Notice::Bulletin { after, dead }),
             pe.prop_map(|herald| Notice::Orphaned { herald }),
             Just(Notice::Goodbye),
         ]
@@ -202,8 +202,10 @@ mod tests {
     #[test]
     fn the_longest_list_fits_and_one_longer_does_not() {
         let [mine, theirs] = sessions();
-        let all =
-            |pes| Notice::Bulletin { dead: (0..pes).map(|n| Pe::new(u32::MAX - n)).collect() };
+        let all = |pes| {
+            let dead = (0..pes).map(|n| Pe::new(u32::MAX - n)).collect();
+            Notice::Bulletin { after: u32::MAX, dead }
+        };
         assert_eq!(read(&theirs, &seal(&mine, 0, &all(PES)).unwrap()).1, Ok(()));
         let (heard, result) = read(&theirs, &seal(&mine, 0, &all(PES + 10)).unwrap());
         assert_eq!((heard, result), (vec![], Err(CloseReason::Oversized)));

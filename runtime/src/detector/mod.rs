@@ -4,12 +4,12 @@
 //! It has its own TCP port and its own thread, apart from whatever carries the job's messages. So
 //! neither bulk data nor a library that hangs can delay it. It must never know what a task is.
 //!
-//! - **Watching.** Each PE shares connections with a few others (`rings.rs`). Both ends send
+//! - **Watching.** Each PE shares connections with a few others (`watch/rings.rs`). Both ends send
 //!   heartbeats and watch each other. If a process is killed, its system closes the connection. The
 //!   other end dials again at once; if that is refused, the PE is gone. A PE that falls silent is
 //!   dialled again and again. While its host accepts the calls, it has only stalled, and is lost
 //!   after [`stalled_after`](DetectorSettings::stalled_after); if its host does not answer either,
-//!   after [`dead_after`](DetectorSettings::dead_after) (`reachability.rs`).
+//!   after [`dead_after`](DetectorSettings::dead_after) (`watch/reachability.rs`).
 //! - **Agreeing.** A PE that loses another does not decide that it is dead. It tells the root,
 //!   which looks for itself. The rules are those of [membership](crate::protocol::membership); the
 //!   detector carries its notices, on existing connections or on new ones. The resulting
@@ -18,6 +18,9 @@
 //!   While its own thread does not run, because its process is stopped or gets no core, no time
 //!   passes for the others (`clock.rs`). A PE that has never been heard gets more time, since its
 //!   process may still be starting. If this host cannot dial, no other host is blamed.
+//! - **Rules apart from sockets.** A state machine, the [`watch`], decides which PEs to dial, what
+//!   to send, and what each silence means. The thread owns the sockets and the clock
+//!   (`event_loop.rs`). A simulator drives the same watch without them.
 //! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after
 //!   it is sealed (`frame.rs`). Any other connection is closed and counted, and has no effect.
 //!
@@ -50,11 +53,8 @@ mod counters;
 mod event;
 mod event_loop;
 mod frame;
-mod notices;
-mod peer;
-mod reachability;
-mod rings;
 mod settings;
+pub mod watch;
 
 pub use counters::DetectorCounters;
 pub use event::FailureEvent;

@@ -22,8 +22,7 @@ impl Node {
             FishState::Out { until, .. } if now >= until => {
                 self.statistics.fishes_lost += 1;
                 self.fishing.give_up_fish(&self.settings.fishing);
-                self.fishing.giver = None;
-                self.reach_further();
+                self.search_on();
             }
             FishState::BackingOff { until } if now >= until => {
                 self.fishing.fish = FishState::Resting;
@@ -56,7 +55,12 @@ impl Node {
         host.send(victim, Message::Fish(Fish { thief, serial, hops_left, need, queued }));
     }
 
-    /// A random PE in the ball to search next, or in a wider one if all others in it are dead.
+    /// The PE that gave tasks last; else a random PE in the ball to search next, or in a wider one
+    /// if all others in it are dead.
+    ///
+    /// (With random victims only, two in three FISHes of a map over 512 PEs searched where there
+    /// was nothing: tasks that may not leave a rack reached 90 % of its workers after 4 s instead
+    /// of 0.2 s, and four times as many FISHes were cast.)
     fn find_victim(&mut self, host: &mut impl Host) -> Option<Pe> {
         if let Some(giver) = self.fishing.giver.filter(|giver| !self.living.is_dead(*giver)) {
             return Some(giver);
@@ -239,6 +243,14 @@ impl Node {
         }
     }
 
+    /// The last FISH found nothing: lets the next search a wider ball; the nearest one, if the last
+    /// asked the PE that had given tasks before.
+    fn search_on(&mut self) {
+        if self.fishing.giver.take().is_none() {
+            self.reach_further();
+        }
+    }
+
     /// Lets the next FISH search a wider ball, or after the widest the smallest again.
     fn reach_further(&mut self) {
         self.fishing.search_radius = if self.fishing.search_radius + 1 < self.topology.radii().len()
@@ -261,7 +273,6 @@ impl Node {
         if serial != self.fishing.serial || !matches!(self.fishing.fish, FishState::Out { .. }) {
             return;
         }
-        self.fishing.giver = None;
         let (least, most) =
             (self.settings.fishing.min_fish_delay, self.settings.fishing.max_fish_delay);
         let span = self.fishing.delay.saturating_sub(least).as_nanos() as u64;
@@ -269,7 +280,7 @@ impl Node {
         self.fishing.fish = FishState::BackingOff { until: now + wait };
         self.fishing.note_answer(&self.settings.fishing);
         self.fishing.delay = (self.fishing.delay * 2).min(most.max(least));
-        self.reach_further();
+        self.search_on();
     }
 }
 

@@ -2,6 +2,11 @@
 //!
 //! A thief first asks a PE nearby. A FISH that is passed on never comes nearer to the thief again:
 //! it searches one ring around the thief after the other, outwards. Dead PEs are never asked.
+//!
+//! In a large ball a PE asks only some, its *acquaintances*: always the same, so that a PE of 10^5
+//! need not have a connection, or a stream, with each other. They are drawn by a hash, and make a
+//! random graph of degree [`ACQUAINTANCES`] on the ball: after a few hops a FISH may be anywhere
+//! (Hoory, Linial and Wigderson, Expander graphs and their applications, 2006).
 
 use super::membership::Living;
 use std::ops::Range;
@@ -10,6 +15,16 @@ use ultramarine_topology::{Distance, Pe, Topology};
 /// One in this many FISHes skips a ring that it could still search. So the nearest ring is
 /// favoured, but does not keep a FISH for all its hops.
 const SKIP_ONE_IN: u64 = 4;
+
+/// The number of acquaintances of a PE in a ball of more than [`SMALL_BALL`] PEs.
+const ACQUAINTANCES: u64 = 16;
+
+/// In a ball of this many PEs or fewer a PE may ask any.
+const SMALL_BALL: u32 = 64;
+
+/// The number of draws for an acquaintance that lives and is in the ring, before any other PE of
+/// the ring may be asked.
+const DRAWS: u32 = 4;
 
 /// A random living PE other than `me` in the ball around `me`; `None` if there is none.
 pub fn first_victim(
@@ -20,7 +35,7 @@ pub fn first_victim(
     random: &mut dyn FnMut() -> u64,
 ) -> Option<Pe> {
     let ball = topology.ball(me, radius).numbers();
-    pick(ball, me.number()..me.number() + 1, 0..0, living, random)
+    pick(me, ball, me.number()..me.number() + 1, 0..0, living, random)
 }
 
 /// A random living PE `v`, neither `me` nor `thief`, with `d(v, thief) ≥ d(me, thief)`, mostly in
@@ -38,7 +53,7 @@ pub fn next_victim(
         let inner = topology.ball(thief, radii[level - 1]).numbers();
         // In the outer rings `me` is inside the hole already.
         let myself = if inner.contains(&me.number()) { 0..0 } else { me.number()..me.number() + 1 };
-        pick(topology.ball(thief, radii[level]).numbers(), inner, myself, living, random)
+        pick(me, topology.ball(thief, radii[level]).numbers(), inner, myself, living, random)
     };
     let mut found = None;
     for level in nearest.max(1)..radii.len() {
@@ -50,14 +65,25 @@ pub fn next_victim(
     found
 }
 
-/// A random living PE in `all` that is neither in `hole` nor in `other`, which do not overlap.
+/// A random living PE in `all` that is neither in `hole` nor in `other`, which do not overlap. If
+/// `all` is a large ball, an acquaintance of `me`.
 fn pick(
+    me: Pe,
     all: Range<u32>,
     hole: Range<u32>,
     other: Range<u32>,
     living: &Living,
     random: &mut dyn FnMut() -> u64,
 ) -> Option<Pe> {
+    if all.end - all.start > SMALL_BALL {
+        for _ in 0..DRAWS {
+            let drawn = acquaintance(me, &all, random() % ACQUAINTANCES);
+            let number = drawn.number();
+            if !hole.contains(&number) && !other.contains(&number) && living.contains(drawn) {
+                return Some(drawn);
+            }
+        }
+    }
     // In the row of the living PEs, all three are ranges as well.
     let row = |numbers: &Range<u32>| {
         let within = |number: u32| living.count_below(number.clamp(all.start, all.end));
@@ -73,6 +99,17 @@ fn pick(
         if index >= hole.start { index + (hole.end - hole.start) } else { index }
     });
     living.at(index)
+}
+
+/// The acquaintance of `me` with this number in a ball: each PE is as likely as any other
+/// (`splitmix64`, Steele, Lea and Flood 2014).
+fn acquaintance(me: Pe, ball: &Range<u32>, which: u64) -> Pe {
+    let size = u64::from(ball.end - ball.start);
+    let mut mixed = u64::from(me.number()) << 32 ^ size << 8 ^ which;
+    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+        mixed = (mixed ^ mixed >> 30).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(factor);
+    }
+    Pe::new(ball.start + ((mixed >> 32) * size >> 32) as u32)
 }
 
 #[cfg(test)]
@@ -117,7 +154,7 @@ mod tests {
             let candidates: Vec<u32> = all.clone().filter(may).collect();
             let picked = |number| {
                 let (hole, other) = (hole.clone(), other.clone());
-                pick(all.clone(), hole, other, &living, &mut || number).map(Pe::number)
+                pick(Pe::ROOT, all.clone(), hole, other, &living, &mut || number).map(Pe::number)
             };
             let each: Vec<u32> = (0..candidates.len() as u64).filter_map(picked).collect();
             prop_assert_eq!(each, candidates.clone());
@@ -213,5 +250,34 @@ mod tests {
             chosen(|random| first_victim(&topology, &alone, Pe::new(3), Distance::ONE, random))
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn in_a_large_ball_a_pe_asks_its_acquaintances_only_and_they_connect_all() {
+        const PES: u32 = 2000;
+        let topology = Topology::flat(PES);
+        let asked_by = |me, living: &Living| {
+            let choose = |random: &mut dyn FnMut() -> u64| {
+                first_victim(&topology, living, me, Distance::ONE, random)
+            };
+            chosen(choose).into_keys().collect::<Vec<_>>()
+        };
+        let all = all_of(&topology);
+        let (mut reached, mut last) = (vec![false; PES as usize], vec![0]);
+        while let Some(me) = last.pop() {
+            if !std::mem::replace(&mut reached[me as usize], true) {
+                let asked = asked_by(Pe::new(me), &all);
+                assert!((12..=ACQUAINTANCES as usize).contains(&asked.len()), "{asked:?}");
+                last.extend(asked);
+            }
+        }
+        assert!(reached.iter().all(|is_reached| *is_reached), "the graph is connected");
+        let me = Pe::new(7);
+        let friends: Vec<Pe> = asked_by(me, &all).into_iter().map(Pe::new).collect();
+        let some_dead = asked_by(me, &Living::new(PES, &friends[1..]));
+        assert!(some_dead.contains(&friends[0].number()));
+        assert!(friends[1..].iter().all(|dead| !some_dead.contains(&dead.number())));
+        let all_dead = asked_by(me, &Living::new(PES, &friends));
+        assert!(all_dead.len() > 100, "if they are all dead, any other is asked");
     }
 }

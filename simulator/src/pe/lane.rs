@@ -67,10 +67,11 @@ impl LaneEnd {
         }
     }
 
-    /// Takes the frames that the PE has sent, and says whether it has more.
-    pub(crate) fn take_sent(&self) -> (VecDeque<(Pe, Frame)>, bool) {
+    /// Moves the frames that the PE has sent to an empty queue, and says whether it has more.
+    pub(crate) fn take_sent(&self, frames: &mut VecDeque<(Pe, Frame)>) -> bool {
         let mut queues = self.queues();
-        (std::mem::take(&mut queues.sent), std::mem::take(&mut queues.has_refused))
+        std::mem::swap(&mut queues.sent, frames);
+        std::mem::take(&mut queues.has_refused)
     }
 
     /// Whether the PE has gone over to another lane.
@@ -108,9 +109,10 @@ impl Lane for SimulatedLane {
     }
 
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
-        let arrived = std::mem::take(&mut self.0.queues().arrived);
-        arrived.iter().for_each(|(from, frame)| deliver(*from, &frame.0));
-        Ok(arrived.len())
+        let mut queues = self.0.queues();
+        let count = queues.arrived.len();
+        queues.arrived.drain(..).for_each(|(from, frame)| deliver(from, &frame.0));
+        Ok(count)
     }
 
     fn forget(&mut self, pe: Pe) {

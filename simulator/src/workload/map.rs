@@ -37,11 +37,11 @@ pub struct SpreadCosts {
 
 impl Default for SpreadCosts {
     /// Spawning was measured (`bench spawn`: 95 ns for a task whose argument is a few bytes). The
-    /// others are estimates: dealing sorts the items by their places (`skeletons/src/share.rs`),
-    /// about 100 ns an item in long lists; packing is a copy of 8 bytes with a checked length;
-    /// taking a result is a lock that no one else holds, and a move.
+    /// others are estimates, rounded up: dealing gives an item its share (`skeletons/src/share.rs`
+    /// takes 4 ns for that), packing is a copy of 8 bytes with a checked length, and taking a
+    /// result is a move.
     fn default() -> Self {
-        SpreadCosts { deal_ns: 100, pack_ns: 10, spawn_ns: 95, take_ns: 30 }
+        SpreadCosts { deal_ns: 10, pack_ns: 20, spawn_ns: 95, take_ns: 10 }
     }
 }
 
@@ -133,38 +133,30 @@ impl MapWorkload {
 
 impl Workload for Arc<MapWorkload> {
     fn main(&self) -> Box<dyn Activity> {
-        let costs = &self.spread_costs;
-        let SpreadCosts { deal_ns, pack_ns, take_ns, .. } = *costs;
+        let SpreadCosts { deal_ns, pack_ns, spawn_ns, take_ns } = self.spread_costs;
         let all = Arc::clone(self);
         let is_dealt = !self.shares.is_empty();
-        let (spawns, ahead_ns, after_ns) = if is_dealt {
-            let per_item = self.items * (deal_ns + pack_ns);
-            (self.shares.len() as u64, per_item, self.items * (take_ns + pack_ns))
+        let (spawns, each_ns, ahead_ns, after_ns) = if is_dealt {
+            let spawns = self.shares.len() as u64;
+            // The share of each coordinator is packed, and leaves, before the next one's.
+            let each_ns = spawn_ns + self.items * pack_ns / spawns;
+            (spawns, each_ns, self.items * deal_ns, self.items * (take_ns + pack_ns))
         } else {
-            (self.items, 0, self.items * take_ns)
+            (self.items, spawn_ns, 0, self.items * take_ns)
         };
-        Box::new(Spawner::new(
-            spawns,
-            ahead_ns,
-            after_ns,
-            costs.spawn_ns,
-            None,
-            move |number, cx: &TaskContext<'_>| {
-                // The caller's own part comes last, so that it does not start before the others
-                // are sent.
-                let last = all.shares.len().wrapping_sub(1);
-                match all.spread {
-                    Spread::TwoLevel | Spread::TwoLevelRelaxed => {
-                        all.coordinator(last - number as usize)
-                    }
-                    Spread::InTurn => {
-                        let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
-                        all.item(number, SpawnPlace::At(to))
-                    }
-                    Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
-                }
-            },
-        ))
+        let at_once = if is_dealt { 1 } else { SPAWNED_AT_ONCE };
+        // The caller's own part comes last, so that it does not start before the others are sent.
+        let last = self.shares.len().wrapping_sub(1);
+        let child = move |number: u64, cx: &TaskContext<'_>| match all.spread {
+            Spread::TwoLevel | Spread::TwoLevelRelaxed => all.coordinator(last - number as usize),
+            Spread::InTurn => {
+                let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
+                all.item(number, SpawnPlace::At(to))
+            }
+            Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
+        };
+        let overhead_ns = OverheadNs { ahead: ahead_ns, each: each_ns, after: after_ns };
+        Box::new(Spawner { overhead_ns, count: spawns, at_once, ..Spawner::of(child) })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -180,11 +172,12 @@ impl Workload for Arc<MapWorkload> {
                 let SpreadCosts { pack_ns, spawn_ns, take_ns, .. } = self.spread_costs;
                 let result = Some(count as usize * self.item_bytes);
                 let within = SpawnPlace::Within(self.stolen_within);
-                let (ahead, after) = (count * pack_ns, count * (take_ns + pack_ns));
+                let (ahead_ns, after_ns) = (count * pack_ns, count * (take_ns + pack_ns));
                 let item = move |at: u64, _: &TaskContext<'_>| {
                     all.item(u64::from(all.shares[number as usize].1[at as usize]), within)
                 };
-                Some(Box::new(Spawner::new(count, ahead, after, spawn_ns, result, item)))
+                let overhead_ns = OverheadNs { ahead: ahead_ns, each: spawn_ns, after: after_ns };
+                Some(Box::new(Spawner { overhead_ns, count, result, ..Spawner::of(item) }))
             }
             _ => None,
         }
@@ -206,15 +199,23 @@ impl Activity for ItemTask {
     }
 }
 
+/// What a spawner spends beside its tasks, in nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct OverheadNs {
+    ahead: u64,
+    /// For each task that it spawns.
+    each: u64,
+    after: u64,
+}
+
 /// It spawns tasks, awaits them, and sums up their values.
 struct Spawner<F> {
+    overhead_ns: OverheadNs,
     next: u64,
     /// The tasks below this one have been paid for, and are spawned in the next step.
     paid: u64,
     count: u64,
-    ahead_ns: u64,
-    after_ns: u64,
-    spawn_ns: u64,
+    at_once: u64,
     /// The length of its result, if it has an array.
     result: Option<usize>,
     child: F,
@@ -222,16 +223,17 @@ struct Spawner<F> {
 }
 
 impl<F> Spawner<F> {
-    fn new(
-        count: u64,
-        ahead_ns: u64,
-        after_ns: u64,
-        spawn_ns: u64,
-        result: Option<usize>,
-        child: F,
-    ) -> Self {
-        let (next, paid, is_awaited) = (0, 0, false);
-        Spawner { next, paid, count, ahead_ns, after_ns, spawn_ns, result, child, is_awaited }
+    fn of(child: F) -> Self {
+        Spawner {
+            overhead_ns: OverheadNs::default(),
+            next: 0,
+            paid: 0,
+            count: 0,
+            at_once: SPAWNED_AT_ONCE,
+            result: None,
+            child,
+            is_awaited: false,
+        }
     }
 }
 
@@ -240,7 +242,7 @@ where
     F: FnMut(u64, &TaskContext<'_>) -> (Bytes, SpawnMode) + Send,
 {
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        let ahead = std::mem::take(&mut self.ahead_ns);
+        let ahead = std::mem::take(&mut self.overhead_ns.ahead);
         if ahead > 0 {
             return Step::Overhead(ahead);
         }
@@ -250,13 +252,13 @@ where
         }
         self.next = self.paid;
         if self.paid < self.count {
-            self.paid = self.count.min(self.next + SPAWNED_AT_ONCE);
-            return Step::Overhead((self.paid - self.next) * self.spawn_ns);
+            self.paid = self.count.min(self.next + self.at_once);
+            return Step::Overhead((self.paid - self.next) * self.overhead_ns.each);
         }
         if !std::mem::replace(&mut self.is_awaited, true) {
             return Step::Await;
         }
-        let after = std::mem::take(&mut self.after_ns);
+        let after = std::mem::take(&mut self.overhead_ns.after);
         if after > 0 {
             return Step::Overhead(after);
         }

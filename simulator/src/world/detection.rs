@@ -63,7 +63,7 @@ impl Simulation {
             leaver.membership.status(),
             MembershipStatus::Member | MembershipStatus::Over { .. }
         );
-        if is_in_order {
+        if is_in_order && self.job.detection.is_some() {
             let bulletin = leaver.membership.bulletin();
             for to in self.partners(pe) {
                 self.post_notice(pe, to, bulletin.clone());

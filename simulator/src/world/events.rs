@@ -73,16 +73,11 @@ pub(crate) struct EventQueue {
 impl EventQueue {
     /// Schedules an event for the moment `at`, in nanoseconds.
     pub(crate) fn schedule(&mut self, at: u64, event: Event) {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.events[place as usize] = Some(event);
-                place
-            }
-            None => {
-                self.events.push(Some(event));
-                self.events.len() as u32 - 1
-            }
-        };
+        let place = self.free.pop().unwrap_or(self.events.len() as u32);
+        match self.events.get_mut(place as usize) {
+            Some(free) => *free = Some(event),
+            None => self.events.push(Some(event)),
+        }
         self.count += 1;
         self.order.push(Reverse((at, self.count, place)));
     }

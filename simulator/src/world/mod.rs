@@ -19,7 +19,7 @@ use crate::traffic::Traffic;
 use crate::transit::Channel;
 use broken_paths::BrokenPaths;
 use events::{Event, EventQueue};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
@@ -33,6 +33,8 @@ pub(crate) struct Simulation {
     pub(crate) job: SimulatedJob,
     pub(crate) now: u64,
     events: EventQueue,
+    /// An empty queue, with room for the frames of a turn.
+    frames: VecDeque<(Pe, Frame)>,
     /// By PE; `None`: it is gone.
     pub(crate) pes: Vec<Option<Box<SimulatedPe>>>,
     /// How many are there.
@@ -88,6 +90,7 @@ impl Simulation {
             most_workers: job.speeds.iter().map(|speed| speed.threads as u64).sum::<u64>() * 9 / 10,
             now: 0,
             events: EventQueue::default(),
+            frames: VecDeque::new(),
             cuts: BTreeMap::new(),
             broken_paths: BrokenPaths::default(),
             watching: BTreeSet::new(),
@@ -218,19 +221,20 @@ impl Simulation {
         if is_cut {
             return;
         }
-        let mut ready = self.now;
-        if let Some((_, _, transfer)) = transfer(&self.job.traffic, from, to, frame.bytes()) {
-            let begins = ready.max(pe.transit.receives_until);
-            pe.transit.receives_until = begins + transfer.receiver_port_ns;
-            ready = begins + transfer.receive_overhead_ns;
-        }
         pe.lanes[usize::from(lane)].deliver(from, frame);
         // A PE does not wait for frames of the fallback lane, but looks at it from time to time.
         let is_awaited = lane == 0 || pe.lanes[0].is_left();
         let need = pe.site.workers().need();
-        let noticed = pe.pace.notices_at(ready, need, to == Pe::ROOT);
+        let noticed = pe.pace.notices_at(self.now, need, to == Pe::ROOT);
         let at = if is_awaited { noticed } else { self.now + FALLBACK_NS };
-        self.want_turn(to, at);
+        if at > self.now {
+            self.want_turn(to, at);
+        } else if self.now >= pe.stopped_until {
+            self.turn(to);
+        } else {
+            let later = pe.stopped_until;
+            self.want_turn(to, later);
+        }
     }
 
     /// Lets a PE do what there is to do, and sends what it says.
@@ -317,15 +321,17 @@ impl Simulation {
     fn send_frames(&mut self, from: Pe) {
         for lane in [0, 1] {
             let Some(pe) = &self.pes[from.index()] else { return };
-            let (frames, has_more) = pe.lanes[usize::from(lane)].take_sent();
+            let mut frames = std::mem::take(&mut self.frames);
+            let has_more = pe.lanes[usize::from(lane)].take_sent(&mut frames);
             if has_more {
                 self.want_turn(from, self.now + TURN_NS);
             }
-            for (to, frame) in frames {
+            for (to, frame) in frames.drain(..) {
                 if let Some(at) = self.frame_arrival(from, to, lane, frame.bytes()) {
                     self.schedule(at, Event::Arrive { lane, from, to, frame });
                 }
             }
+            self.frames = frames;
         }
     }
 
@@ -348,7 +354,13 @@ impl Simulation {
                 // Jitter at the sender, so that what it sends arrives in order.
                 let begins = self.now.max(transit.sends_until) + jitter;
                 transit.sends_until = begins + transfer.sender_port_ns;
-                Some(begins + transfer.last_byte_ns)
+                let arrives = begins + transfer.last_byte_ns;
+                // What several PEs send is taken in in the order of its sending: by arrival would
+                // cost an event more for each message.
+                let receiver = &mut self.pes[to.index()].as_mut()?.transit;
+                let taken_in = arrives.max(receiver.receives_until);
+                receiver.receives_until = taken_in + transfer.receiver_port_ns;
+                Some(taken_in + transfer.receive_overhead_ns)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Decides which PE runs which task of a map. It must never know what a task does.
 
 use super::operation::SharedHandle;
-use crate::share::shares;
+use crate::share::Deal;
 use std::vec;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
@@ -55,36 +55,33 @@ impl Spread {
                 futures.map(|(n, unit)| spawn(cx, self.place(cx, n), given.clone(), unit));
             return OrderedResults::of(futures.collect()).all().await;
         };
-        let mut units: Vec<Option<U>> = units.into_iter().map(Some).collect();
         let basis = cx.equidistant_basis(dealt);
         let weights: Vec<u64> = basis.iter().map(|(_, power)| *power).collect();
-        let shares = shares(units.len(), &weights);
+        let deal = Deal::new(units.len(), &weights);
         let coordinate = move |cx: Context, both| async move {
             let (given, (stolen, units)) = C::unbundle::<(Distance, Vec<U>)>(both);
             let spawn = |unit| spawn(&cx, Placement::Within(stolen), given.clone(), unit);
             OrderedResults::of(units.into_iter().map(spawn).collect()).all().await
         };
         let (mut parts, mut numbers) = (Vec::new(), Vec::new());
+        let shares = basis.into_iter().zip(deal.split(units)).enumerate();
         // The caller's own part comes last, so that it does not start before the others are sent.
-        for ((coordinator, _), share) in basis.into_iter().zip(shares).rev() {
-            if !share.is_empty() {
-                let own: Vec<U> = share.iter().filter_map(|unit| units[*unit].take()).collect();
+        for (number, ((coordinator, _), own)) in shares.rev() {
+            if !own.is_empty() {
                 let argument = given.clone().bundle((stolen, own));
                 parts.push(cx.spawn_at(coordinator, coordinate, argument));
-                numbers.push(share);
+                numbers.push(number);
             }
         }
-        let mut results: Vec<Option<V>> = units.iter().map(|_| None).collect();
+        let mut results: Vec<Vec<V>> = weights.iter().map(|_| Vec::new()).collect();
         let mut parts = OrderedResults::of(parts);
-        for share in numbers {
+        for number in numbers {
             if let Some(part) = parts.next().await {
-                for (unit, result) in share.into_iter().zip(part??) {
-                    results[unit] = Some(result);
-                }
+                results[number] = part??;
             }
         }
         // Each unit is in exactly one share, so no result is missing.
-        Ok(results.into_iter().flatten().collect())
+        Ok(deal.join(results))
     }
 }
 

@@ -50,18 +50,6 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
         Frontier { levels: VecDeque::from([first]) }
     }
 
-    /// The next node in depth-first order.
-    #[inline]
-    pub fn next(&mut self) -> Option<N> {
-        while let Some(level) = self.levels.back_mut() {
-            if let Some(node) = level.next() {
-                return Some(node);
-            }
-            self.levels.pop_back();
-        }
-        None
-    }
-
     /// Continues with the children of the last node.
     #[inline]
     pub fn descend(&mut self, children: I) {
@@ -119,6 +107,22 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
             self.levels.pop_front();
         }
         Vec::new()
+    }
+}
+
+impl<I: Iterator<Item = N>, N> Iterator for Frontier<I, N> {
+    type Item = N;
+
+    /// The next node in depth-first order.
+    #[inline]
+    fn next(&mut self) -> Option<N> {
+        while let Some(level) = self.levels.back_mut() {
+            if let Some(node) = level.next() {
+                return Some(node);
+            }
+            self.levels.pop_back();
+        }
+        None
     }
 }
 

@@ -116,6 +116,7 @@ impl<S: EngineSite> Engine<S> {
             // The port is not asked then: that looks at each peer.
             return;
         }
+        port.hasten(now);
         let is_sent = state.send_queue.is_empty();
         let is_idle = is_sent && port.is_idle();
         let has_reached = |pes| is_sent && port.has_reached(pes);

@@ -36,9 +36,13 @@ impl Living {
     /// These die, too.
     pub fn remove(&mut self, dead: &[Pe]) {
         self.dead.extend(dead.iter().map(|pe| pe.number()).filter(|number| *number < self.pes));
-        // Mostly a long sorted part and a short one, for which this sort is linear.
-        self.dead.sort();
+        self.dead.sort_unstable();
         self.dead.dedup();
+    }
+
+    /// The number of PEs that the job began with.
+    pub(super) fn pes(&self) -> u32 {
+        self.pes
     }
 
     /// The number of living PEs.
@@ -180,8 +184,10 @@ mod tests {
             let mut one_by_one = Living::new(pes, &[]);
             dead.iter().for_each(|pe| one_by_one.remove(&[*pe]));
             prop_assert_eq!(&one_by_one, &living);
-            for (start, end) in (0..pes + 3).flat_map(|start| (0..pes + 3).map(move |n| (start, n))) {
-                let within: Vec<_> = (start..end).map(Pe::new).filter(|pe| row.contains(pe)).collect();
+            let ends = |start| (0..pes + 3).map(move |end| (start, end));
+            for (start, end) in (0..pes + 3).flat_map(ends) {
+                let within = (start..end).map(Pe::new).filter(|pe| row.contains(pe));
+                let within: Vec<_> = within.collect();
                 prop_assert_eq!(living.count_in(start..end), within.len() as u32);
                 prop_assert_eq!(living.first_in(start..end), within.first().copied());
             }

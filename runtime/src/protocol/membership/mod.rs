@@ -6,9 +6,9 @@
 //!    | ACCUSE p --------->| looks at p itself
 //!    |                    |   LOOK p -> a witness, which does the same
 //!    |                    | loses sight of p, too: p is dead
-//!    |                    |-- BULLETIN …, p -------------> child -> its children …
-//!    |<-- BULLETIN …, p --|                                (each that learns something from it)
-//!    |                    |-- BULLETIN …, p -> p           which leaves if it lives after all
+//!    |                    |-- BULLETIN p ---------------> child -> its children …
+//!    |<---- BULLETIN p ---|                               (each that learns something from it)
+//!    |                    |-- BULLETIN p -> p             which leaves if it lives after all
 //! ```
 //!
 //! The root is the only judge: a job lives and dies with its root anyway (`SymGridPar2` §5.1), and
@@ -31,24 +31,29 @@
 //! - A PE that **suspects** another accuses it at the root, and again from time to time until a
 //!   bulletin names it or contact is back. It **insists** once it has lost the other for good.
 //! - The root **looks** at the accused, and asks a witness to look at both. It adds a PE to its
-//!   list if it has lost it itself. It sends the whole list down the tree, to the accusers and to
-//!   the accused.
+//!   list if it has lost it itself.
+//! - The root **announces** what is new in its list, down the tree, to the accusers and to the
+//!   accused: the first death at once, those that follow it closely together (`announcing.rs`). A
+//!   bulletin says how many deaths come before the first that it names. So each death travels over
+//!   each edge of the tree once, however many there are.
 //! - If the root reaches the accused, and the accuser still insists, the path between the two is
 //!   broken. The job needs all paths, so **one of the two leaves**: the one that has lost contact
 //!   with more PEs, else the one with the greater number. The root must reach the accused *after*
 //!   it has heard the accuser insist: what it saw before may be outdated.
-//! - A PE that **learns** something from a bulletin passes its list on down the tree that follows
-//!   from that list. A bulletin with nothing new ends there. Bulletins may overtake each other,
-//!   because each holds the whole list.
-//! - A notice **from a dead PE** is dropped and answered with the list. A PE that finds itself in
-//!   the list is [`Expelled`](MembershipStatus::Expelled) and sends nothing more.
+//! - A PE that **learns** something from a bulletin passes on what it has learnt, down the tree
+//!   that follows from its new list. A bulletin with nothing new ends there. One that has overtaken
+//!   another leaves a gap: its receiver takes nothing from it, and answers with its heartbeat, to
+//!   which the sender answers with all that the receiver lacks.
+//! - A notice **from a dead PE** is dropped and answered with a bulletin that names it. A PE that
+//!   finds itself in a bulletin, with or without a gap, is
+//!   [`Expelled`](MembershipStatus::Expelled) and sends nothing more.
 //! - A PE that suspects **the root** is a *herald*: it sends ORPHANED down a tree that begins with
 //!   itself. Each PE that hears it looks at the root, and leaves only when it has lost the root
 //!   itself. With several heralds at once, each PE passes on the first that it hears, and after
 //!   that only those with smaller numbers: so the tree of the smallest is complete. (If each PE
 //!   passed on only the first, a PE could be left out of all the trees.)
 //! - A **heartbeat** is [`Notice::Known`]: how many dead PEs the sender knows of. A PE that hears
-//!   from a PE that knows less sends it the list.
+//!   from a PE that knows less sends it what it lacks (the root: as far as it is announced).
 //! - A PE that leaves in order says GOODBYE, and a PE that hears it knows that the job is over.
 //!   (The root knows that by itself, and judges until its own end.)
 //!
@@ -59,22 +64,33 @@
 //! costs at most one PE, and a PE that no other has lost for good never leaves. A PE leaves because
 //! of the root only if it has lost the root itself.
 //!
+//! # Each list is a beginning of the root's
+//!
+//! The root only appends to its list, and sends parts of it with their true positions. All others
+//! send parts of their own lists with their positions. A PE appends to its list only what a part
+//! says that begins within the list or at its end, so behind the last death that it knows it puts
+//! the one that follows in the root's list. So each list is a beginning of the root's at all times,
+//! whatever is lost, doubled or overtaken.
+//!
 //! # No two living PEs disagree for ever
 //!
 //! The trees are there for speed; a PE in a tree can die before it passes the news on. The rings
 //! make sure: the PEs that a PE does not know to be dead form rings (the PEs of a host, and the
 //! hosts), in which PEs watch each other and exchange heartbeats. Say that no more PEs are declared
 //! dead, no more paths break, messages between two living PEs whose path is whole arrive when they
-//! are sent often enough, the root lives, and X lives and is a member. Let Y be the next PE in X's
-//! ring, as X sees it.
+//! are sent often enough, the root lives and has announced its whole list (it waits for
+//! `ANNOUNCE_EVERY` at most), and X lives and is a member. Let Y be the next PE in X's ring, as X
+//! sees it.
 //!
 //! 1. If Y is dead, X loses it sooner or later, and accuses it until it has a list that names Y:
-//!    the root looks, and loses Y as well. That happens at most once for each PE, so after some
-//!    time each such Y is alive. If Y lives and the path is broken, the root reaches Y and X
-//!    insists, so one of the two leaves. After some time all paths between neighbours are whole.
-//! 2. X and Y then tell each other how much they know, and the one that knows more sends its list.
-//!    So after some time they know the same. (If one knows the other to be dead, it answers so, and
-//!    the other leaves: it was not a member that stays.)
+//!    the root looks, loses Y as well, and answers with the part of its list that begins with Y,
+//!    or with what comes before, too, if X says that it lacks it. That happens at most once for
+//!    each PE, so after some time each such Y is alive. If Y lives and the path is broken, the root
+//!    reaches Y and X insists, so one of the two leaves. After some time all paths between
+//!    neighbours are whole.
+//! 2. X and Y then tell each other how much they know, and the one that knows more sends what the
+//!    other lacks. So after some time they know the same. (If one knows the other to be dead, it
+//!    answers so, and the other leaves: it was not a member that stays.)
 //! 3. X and Y have the same list, hence the same rings. So what holds for X holds for Y and on
 //!    along the rings, for all PEs that X does not know to be dead, and the root is one of them.
 //!    They all have the root's list.
@@ -104,11 +120,14 @@
 //! sent.clear();
 //! root.lose(now, two, &mut |to, notice| sent.push((to, notice)));
 //! assert_eq!(root.dead(), [two]);
-//! let bulletin = Notice::Bulletin { dead: vec![two] };
+//! let bulletin = Notice::Bulletin { after: 0, dead: vec![two] };
 //! assert_eq!(sent, [(one, bulletin.clone()), (two, bulletin)]);
 //! ```
 
 mod accusations;
+mod announcing;
+mod death_list;
+mod judging;
 mod living;
 mod mutant;
 mod notice;
@@ -120,7 +139,9 @@ pub use mutant::MembershipMutant;
 pub use notice::{MembershipStatus, Notice};
 
 use accusations::{Accusation, AccusationTable};
-use std::collections::{BTreeMap, BTreeSet};
+use announcing::Announcements;
+use death_list::{Addition, DeathList};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -131,8 +152,9 @@ pub struct Membership {
     pes: u32,
     patience: Duration,
     status: MembershipStatus,
-    /// In the order of declaration: a beginning of the root's list.
-    dead: Vec<Pe>,
+    dead: DeathList,
+    /// On the root: what it has announced.
+    announcements: Announcements,
     /// This PE's accusations without an answer, by the accused. Empty on the root, and unless this
     /// PE is a member.
     accusations: BTreeMap<Pe, Accusation>,
@@ -161,7 +183,8 @@ impl Membership {
             pes,
             patience,
             status: MembershipStatus::Member,
-            dead: Vec::new(),
+            dead: DeathList::new(pes),
+            announcements: Announcements::default(),
             accusations: BTreeMap::new(),
             heard_accusations: AccusationTable::default(),
             herald: None,
@@ -173,12 +196,12 @@ impl Membership {
     /// All PEs that this one knows to be dead, in the order in which the root declared them. The
     /// list only grows; the root is never in it.
     pub fn dead(&self) -> &[Pe] {
-        &self.dead
+        self.dead.order()
     }
 
     /// Whether this PE knows that `pe` is dead.
     pub fn is_dead(&self, pe: Pe) -> bool {
-        self.dead.contains(&pe)
+        self.dead.contains(pe)
     }
 
     /// Whether this PE is a member, or why it is not any more.
@@ -186,9 +209,9 @@ impl Membership {
         self.status
     }
 
-    /// The PEs that this one does not know to be dead.
-    pub fn living(&self) -> Living {
-        Living::new(self.pes, &self.dead)
+    /// The PEs that this one does not know to be dead, in a row.
+    pub fn living(&self) -> &Living {
+        self.dead.living()
     }
 
     /// This PE's heartbeat.
@@ -198,7 +221,15 @@ impl Membership {
 
     /// The whole list of the dead, as a notice.
     pub fn bulletin(&self) -> Notice {
-        Notice::Bulletin { dead: self.dead.clone() }
+        self.dead.bulletin(0)
+    }
+
+    /// Tells a PE that is in the list that it is.
+    pub fn bulletin_about(&self, pe: Pe) -> Notice {
+        match self.dead.position(pe) {
+            Some(at) => self.dead.bulletin_to(at, at + 1),
+            None => self.dead.bulletin(self.dead.len()),
+        }
     }
 
     /// The owner has no contact with `pe` at the moment. It may come back.
@@ -222,7 +253,7 @@ impl Membership {
         }
         let insists = self.accusations.get(&pe).is_some_and(|former| former.insists);
         if self.me == Pe::ROOT {
-            self.declare_dead(pe, out);
+            self.declare_dead(now, pe, out);
         } else if pe == Pe::ROOT {
             self.lose_root(out);
         } else if !insists {
@@ -278,12 +309,12 @@ impl Membership {
             MembershipStatus::Expelled | MembershipStatus::Over { .. } => return,
         }
         if self.is_dead(from) {
-            return out(from, self.bulletin());
+            return out(from, self.bulletin_about(from));
         }
         match notice {
             Notice::Known { dead } => {
-                if (dead as usize) < self.dead.len() {
-                    out(from, self.bulletin());
+                if (dead as usize) < self.told() {
+                    out(from, self.dead.bulletin_to(dead as usize, self.told()));
                 }
             }
             Notice::Accuse { pe, insists } => {
@@ -294,7 +325,7 @@ impl Membership {
                     out(self.me, Notice::Look { pe });
                 }
             }
-            Notice::Bulletin { dead } => self.learn(dead, out),
+            Notice::Bulletin { after, dead } => self.learn(from, after, &dead, out),
             Notice::Orphaned { herald } => self.handle_herald(herald, out),
             // The root itself knows whether the job is over, and judges until its own end.
             Notice::Goodbye if self.me == Pe::ROOT => {}
@@ -305,7 +336,8 @@ impl Membership {
         }
     }
 
-    /// Repeats and forgets accusations. Returns when this is [`due`](Self::due) again.
+    /// Repeats and forgets accusations, and announces deaths. Returns when this is
+    /// [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
         for (pe, accusation) in &mut self.accusations {
             if now >= accusation.again_at {
@@ -314,94 +346,42 @@ impl Membership {
             }
         }
         self.heard_accusations.forget(now);
+        if self.announcements.due(self.dead.len()).is_some_and(|due| due <= now) {
+            self.announce(now, out);
+        }
         self.due()
     }
 
     /// When to call [`tick`](Self::tick) at the latest, if there is a reason to.
     pub fn due(&self) -> Option<Duration> {
         let again_at = self.accusations.values().map(|accusation| accusation.again_at);
-        again_at.chain(self.heard_accusations.due()).min()
+        let announce_at = self.announcements.due(self.dead.len()).filter(|_| self.me == Pe::ROOT);
+        again_at.chain(self.heard_accusations.due()).chain(announce_at).min()
     }
 
-    /// A living PE accuses `pe`.
-    fn handle_accusation(
-        &mut self,
-        now: Duration,
-        accuser: Pe,
-        (pe, insists): (Pe, bool),
-        out: &mut dyn FnMut(Pe, Notice),
-    ) {
-        let makes_sense = pe != accuser && pe != Pe::ROOT && pe.number() < self.pes;
-        if self.me != Pe::ROOT || !makes_sense {
+    /// Takes over what a bulletin adds to this PE's list, and passes it on.
+    fn learn(&mut self, from: Pe, after: u32, dead: &[Pe], out: &mut dyn FnMut(Pe, Notice)) {
+        if self.me == Pe::ROOT {
             return;
         }
-        if self.is_dead(pe) {
-            return out(accuser, self.bulletin());
-        }
-        if self.is_mutant(MembershipMutant::BelievesAccusers) {
-            return self.declare_dead(pe, out);
-        }
-        let until = now.saturating_add(self.patience);
-        let trusts_old = self.is_mutant(MembershipMutant::TrustsOldSights);
-        let outcome = self.heard_accusations.add(accuser, (pe, insists), until, trusts_old);
-        if outcome.is_first
-            && let Some(witness) = self.witness(accuser, pe)
-        {
-            for at in [accuser, pe] {
-                out(witness, Notice::Look { pe: at });
+        let former = self.dead.len();
+        match self.dead.addition(after, dead) {
+            Addition::Nothing => return,
+            // It need not know who died before it.
+            Addition::Gap if dead.contains(&self.me) => {}
+            Addition::Gap if self.is_mutant(MembershipMutant::OverlooksGaps) => {
+                self.dead.append(dead);
             }
+            Addition::Gap => return out(from, self.heartbeat()),
+            Addition::New(new) => self.dead.append(&new),
         }
-        if outcome.is_path_broken {
-            let leaves = self.heard_accusations.who_leaves(accuser, pe);
-            let stays = if leaves == pe { accuser } else { pe };
-            self.declare_dead(leaves, out);
-            if self.is_mutant(MembershipMutant::ExpelsBoth) {
-                self.declare_dead(stays, out);
-            }
-        } else {
-            out(self.me, Notice::Look { pe });
-        }
-    }
-
-    /// The next PE in the row that is neither the root nor one of these two.
-    fn witness(&self, accuser: Pe, accused: Pe) -> Option<Pe> {
-        let living = self.living();
-        let place = living.index_of(accused)?;
-        let next = |step| living.at((place + step) % living.count());
-        let is_free = |pe: &Pe| ![Pe::ROOT, accuser, accused].contains(pe);
-        (1..living.count().min(4)).filter_map(next).find(is_free)
-    }
-
-    /// On the root: declares a PE dead.
-    fn declare_dead(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        self.dead.push(pe);
-        let living = self.living();
-        let mut told: BTreeSet<Pe> = living.children(self.me).collect();
-        let accusers = self.heard_accusations.close(pe);
-        told.extend(accusers.into_iter().filter(|accuser| living.contains(*accuser)));
-        told.insert(pe);
-        told.into_iter().for_each(|to| out(to, self.bulletin()));
-    }
-
-    /// Takes over a list if it continues this PE's own, and passes it on.
-    fn learn(&mut self, dead: Vec<Pe>, out: &mut dyn FnMut(Pe, Notice)) {
-        let goes_on = dead.len() > self.dead.len() && dead.starts_with(&self.dead);
-        let exists = |pe: &Pe| *pe != Pe::ROOT && pe.number() < self.pes;
-        let is_list = dead.iter().all(exists) && {
-            let each: BTreeSet<_> = dead.iter().collect();
-            each.len() == dead.len()
-        };
-        if self.me == Pe::ROOT || !goes_on || !is_list {
-            return;
-        }
-        self.dead = dead;
-        if self.is_dead(self.me) {
+        if dead.contains(&self.me) {
             self.status = MembershipStatus::Expelled;
             self.accusations.clear();
             return;
         }
-        self.accusations.retain(|pe, _| !self.dead.contains(pe));
-        self.living().children(self.me).for_each(|child| out(child, self.bulletin()));
+        self.accusations.retain(|pe, _| !self.dead.contains(*pe));
+        self.living().children(self.me).for_each(|child| out(child, self.dead.bulletin(former)));
     }
 
     /// A herald says that the root does not answer it.
@@ -426,7 +406,7 @@ impl Membership {
 
     /// Passes a herald's news on, unless this PE has done so for a herald as small.
     fn pass_on(&mut self, herald: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        let living = self.living();
+        let living = self.dead.living();
         if self.herald.is_some_and(|former| former <= herald) || !living.contains(herald) {
             return;
         }

@@ -11,4 +11,8 @@ pub enum MembershipMutant {
     ExpelsBoth,
     /// A PE leaves when it hears that the root is lost.
     BelievesHeralds,
+    /// A PE takes a bulletin although it misses what comes before.
+    OverlooksGaps,
+    /// The root keeps deaths that follow another to itself.
+    NeverAnnouncesLater,
 }

@@ -23,8 +23,10 @@ pub enum Notice {
         /// The PE to look at.
         pe: Pe,
     },
-    /// All PEs that the sender knows to be dead.
+    /// A part of the root's list of the dead.
     Bulletin {
+        /// The number of deaths before these.
+        after: u32,
         /// The dead, in the order in which the root declared them.
         dead: Vec<Pe>,
     },

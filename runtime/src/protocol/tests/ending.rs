@@ -174,8 +174,7 @@ fn deaths_that_are_heard_of_together_cost_one_new_shutdown_for_each_child() {
     world.end();
     world.flying.clear();
     world.mark_all_dead(0, &[1, 2, 3, 2]);
-    let told = |world: &World| world.flying.iter().map(|letter| letter.to.number()).collect();
-    let told: Vec<u32> = told(&world);
+    let told: Vec<u32> = world.flying.iter().map(|letter| letter.to.number()).collect();
     assert_eq!(told, [4, 5], "the row is 0 4 5 6 7 8");
     world.mark_all_dead(0, &[3, 1]);
     assert_eq!(world.flying.len(), 2, "known already");

@@ -91,8 +91,8 @@ fn a_fish_wanders_outwards_until_its_hops_run_out() {
 }
 
 #[test]
-fn the_next_fish_searches_a_wider_ball_and_success_brings_it_back() {
-    let mut asked = [const { BTreeSet::new() }; 5];
+fn the_next_fish_searches_a_wider_ball_and_after_a_success_asks_the_giver() {
+    let mut asked = [const { BTreeSet::new() }; 6];
     for seed in 0..300 {
         let mut world = World::new(eight(), &settings(), seed);
         for victims in asked.iter_mut().take(4) {
@@ -111,11 +111,17 @@ fn the_next_fish_searches_a_wider_ball_and_success_brings_it_back() {
         world.deliver_only();
         world.run_one(0);
         world.tick(0, true);
-        asked[4].insert(world.catch_fish().0.number());
+        let (giver, fish) = world.catch_fish();
+        asked[4].insert(giver.number());
+        // It has nothing left, and the search begins anew.
+        world.handle(0, 7, Message::NoWork { serial: fish.serial });
+        world.now += Duration::from_secs(1);
+        world.tick(0, true);
+        asked[5].insert(world.catch_fish().0.number());
     }
     let sets = asked.map(|set| set.into_iter().collect::<Vec<_>>());
     let all: Vec<u32> = (1..8).collect();
-    assert_eq!(sets, [vec![1], vec![1, 2, 3], all, vec![1], vec![1]]);
+    assert_eq!(sets, [vec![1], vec![1, 2, 3], all, vec![1], vec![7], vec![1]]);
 }
 
 const NANOSECOND: Duration = Duration::from_nanos(1);

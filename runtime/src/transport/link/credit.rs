@@ -29,6 +29,11 @@ pub(super) struct Loan {
 }
 
 impl Loan {
+    /// Whether a peer whose stream has arrived up to `position` has borrowed nothing.
+    pub(super) fn is_over(&self, position: u64) -> bool {
+        self.lent == 0 && !self.is_borrower && self.credit(position) == 0
+    }
+
     /// How many bytes the peer may send beyond `position`, apart from the one frame.
     pub(super) fn credit(&self, position: u64) -> u32 {
         self.limit.saturating_sub(position).try_into().unwrap_or(u32::MAX)

@@ -31,6 +31,16 @@ impl Inbound {
         Inbound { position: 0, records: Records::new(handoff) }
     }
 
+    /// A stream that goes on from this position, where no record had begun.
+    pub(super) fn resume(position: u64, handoff: Option<Arc<ArrayHandoff>>) -> Self {
+        Inbound { position, records: Records::new(handoff) }
+    }
+
+    /// Whether no record has begun and not ended.
+    pub(super) fn is_resting(&self) -> bool {
+        self.records.is_resting()
+    }
+
     #[cfg(test)]
     pub(super) fn buffer_bytes(&self) -> usize {
         self.records.buffer_bytes()

@@ -273,7 +273,8 @@ impl Port {
     ///
     /// The lane's frames have room for nothing but a frame's header (32 bytes).
     pub fn switch_lane(&mut self, lane: Box<dyn Lane>) {
-        self.limits = limits(&*lane, &self.settings);
+        let is_ending = self.limits.is_ending;
+        self.limits = StreamLimits { is_ending, ..limits(&*lane, &self.settings) };
         self.handoff = lane.handoff();
         self.lane = lane;
         self.silences = SilenceMonitor::default();
@@ -306,6 +307,19 @@ impl Port {
     /// Whether these PEs have acknowledged everything that was sent to them.
     pub fn has_reached(&self, pes: impl IntoIterator<Item = Pe>) -> bool {
         pes.into_iter().filter_map(|pe| self.peers.get(pe)).all(|peer| peer.outbound.is_empty())
+    }
+
+    /// From now on acknowledgements are urgent: the job ends, and all PEs wait for them before they
+    /// leave. (Otherwise they wait up to 100 ms for a frame in the same direction.)
+    pub fn hasten(&mut self, now: Duration) {
+        if !std::mem::replace(&mut self.limits.is_ending, true) {
+            for pe in &self.timed {
+                if let Some(peer) = self.peers.get_mut(*pe) {
+                    peer.acknowledge_soon(now);
+                }
+            }
+            self.due = self.due.min(now);
+        }
     }
 
     /// Large arrays that have been sent. The caller drops them where no message waits for that.
@@ -385,5 +399,5 @@ fn limits(lane: &dyn Lane, settings: &PortSettings) -> StreamLimits {
     let window_bytes = frame_bytes.saturating_mul(settings.window_frames as usize);
     let resend_after = if lane.is_lossless() { Duration::MAX } else { settings.resend_after };
     let message_bytes_max = settings.message_bytes_max;
-    StreamLimits { frame_bytes, window_bytes, message_bytes_max, resend_after }
+    StreamLimits { frame_bytes, window_bytes, message_bytes_max, resend_after, is_ending: false }
 }

@@ -143,6 +143,29 @@ impl Outbound {
         Outbound { segments, frame_bytes, window_bytes, ..Outbound::default() }
     }
 
+    /// A stream that goes on where it [rested](Self::resting_at).
+    pub(super) fn resume(at: u64, flow: (usize, usize)) -> Self {
+        Outbound {
+            acknowledged: at,
+            sent: at,
+            sent_max: at,
+            appended: at,
+            last_piece_end: at,
+            ..Outbound::new(flow)
+        }
+    }
+
+    /// The position of the stream, if the peer has all of it, has lent nothing for more, and has
+    /// been offered no arrays.
+    pub(super) fn resting_at(&self) -> Option<u64> {
+        let is_resting = self.is_empty()
+            && self.offers.is_none()
+            && self.silent_since.is_none()
+            && self.sent_max == self.appended
+            && self.limit <= self.appended + self.frame_bytes as u64;
+        is_resting.then_some(self.appended)
+    }
+
     /// Bytes not yet acknowledged.
     pub(super) fn backlog_bytes(&self) -> usize {
         let offered = self.offers.as_ref().map_or(0, |offers| offers.bytes());

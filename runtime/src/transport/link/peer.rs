@@ -14,8 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How long an acknowledgement may wait for a frame in the same direction.
-const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(1);
+/// How long an acknowledgement may wait for a frame in the same direction, or for further frames
+/// that it acknowledges as well. A PE that fishes speaks to hundreds of others, once to most: after
+/// 1 ms, every other frame was an acknowledgement.
+const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(100);
+
+/// The same when the job ends, and all PEs wait for acknowledgements.
+const ACKNOWLEDGE_SOON_AFTER: Duration = Duration::from_millis(1);
+
+/// Acknowledgements that wait fall due at multiples of this: many at the same moment, as each
+/// moment costs a look at each peer.
+const ACKNOWLEDGE_EVERY: Duration = Duration::from_millis(16);
 
 /// The least number of acknowledgements that a sender gets while it uses up its credit, so that a
 /// steady flow never waits for one: if it has more to send, and if it has not.
@@ -30,9 +39,23 @@ pub(super) struct StreamLimits {
     pub(super) window_bytes: usize,
     pub(super) message_bytes_max: usize,
     pub(super) resend_after: Duration,
+    /// Whether acknowledgements are urgent.
+    pub(super) is_ending: bool,
 }
 
 impl StreamLimits {
+    /// When an acknowledgement must be sent, at the latest.
+    fn acknowledge_by(&self, now: Duration) -> Duration {
+        if self.is_ending {
+            return now + ACKNOWLEDGE_SOON_AFTER;
+        }
+        // The sender must not send its bytes again, or suspect this PE.
+        let by = now + ACKNOWLEDGE_AFTER.min(self.resend_after / 4);
+        let every = ACKNOWLEDGE_EVERY.min(self.resend_after / 8).max(Duration::from_nanos(1));
+        let count = by.as_nanos().div_ceil(every.as_nanos());
+        Duration::from_nanos((count * every.as_nanos()) as u64)
+    }
+
     fn flow(&self) -> (usize, usize) {
         (self.frame_bytes, self.window_bytes)
     }
@@ -69,6 +92,13 @@ pub(super) struct PeerStreams {
     pub(super) is_timed: bool,
 }
 
+/// What is left of the streams of a pair between which nothing is on its way: their positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RestingStreams {
+    sent: u64,
+    received: u64,
+}
+
 /// What became of a frame.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum FrameOutcome {
@@ -100,6 +130,35 @@ impl PeerStreams {
             is_ready: false,
             is_timed: false,
         }
+    }
+
+    /// Streams that go on where they rested.
+    pub(super) fn resume(
+        RestingStreams { sent, received }: RestingStreams,
+        limits: &StreamLimits,
+        handoff: Option<Arc<ArrayHandoff>>,
+    ) -> Self {
+        PeerStreams {
+            outbound: Outbound::resume(sent, limits.flow()),
+            inbound: Inbound::resume(received, handoff.clone()),
+            acknowledged: received,
+            ..PeerStreams::new(limits, handoff)
+        }
+    }
+
+    /// The positions of the streams, if nothing is on its way between the two, nothing is lent, and
+    /// no list of the port has the peer.
+    pub(super) fn resting(&self) -> Option<RestingStreams> {
+        let is_listed = self.is_ready || self.is_timed || self.fetches.is_some();
+        let received = self.inbound.position();
+        let is_resting = self.acknowledge_by.is_none()
+            && self.acknowledged == received
+            && self.inbound.is_resting()
+            && self.loan.is_over(received)
+            && !self.is_closed
+            && !is_listed;
+        let sent = self.outbound.resting_at().filter(|_| is_resting)?;
+        Some(RestingStreams { sent, received })
     }
 
     /// Takes a frame of this peer.
@@ -191,7 +250,7 @@ impl PeerStreams {
         if owed_bytes >= may_bytes / ACKNOWLEDGEMENTS_PER_WINDOW[usize::from(waiting == 0)] {
             self.acknowledge_by = Some(now);
         } else {
-            self.acknowledge_by.get_or_insert(now + ACKNOWLEDGE_AFTER);
+            self.acknowledge_by.get_or_insert_with(|| limits.acknowledge_by(now));
         }
     }
 
@@ -231,6 +290,11 @@ impl PeerStreams {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         }
+    }
+
+    /// The acknowledgement that it may owe becomes urgent.
+    pub(super) fn acknowledge_soon(&mut self, now: Duration) {
+        self.acknowledge_by = self.acknowledge_by.map(|by| by.min(now));
     }
 
     /// Whether nothing is on its way in either direction.

@@ -8,7 +8,7 @@
 //! The hash has no random key: no stranger chooses the numbers of PEs, and a simulation must run
 //! alike each time.
 
-use super::peer::{PeerStreams, StreamLimits};
+use super::peer::{PeerStreams, RestingStreams, StreamLimits};
 use crate::transport::handoff::ArrayHandoff;
 use std::sync::Arc;
 use ultramarine_topology::Pe;
@@ -26,8 +26,15 @@ pub(super) struct Peers {
 }
 
 struct Slot {
-    streams: Box<PeerStreams>,
     pe: Pe,
+    streams: SlotStreams,
+}
+
+enum SlotStreams {
+    Open(Box<PeerStreams>),
+    /// Nothing is on its way, and nothing else needs to be known: 24 bytes instead of 360. A PE
+    /// that fishes speaks to hundreds of others, and to most of them only once.
+    Resting(RestingStreams),
 }
 
 /// The number of slots of the smallest table.
@@ -46,12 +53,27 @@ impl Peers {
 
     pub(super) fn get(&self, pe: Pe) -> Option<&PeerStreams> {
         let place = self.find(pe).ok()?;
-        self.slots[place].as_ref().map(|slot| &*slot.streams)
+        match &self.slots[place].as_ref()?.streams {
+            SlotStreams::Open(streams) => Some(streams),
+            SlotStreams::Resting(_) => None,
+        }
     }
 
     pub(super) fn get_mut(&mut self, pe: Pe) -> Option<&mut PeerStreams> {
         let place = self.find(pe).ok()?;
-        self.slots[place].as_mut().map(|slot| &mut *slot.streams)
+        match &mut self.slots[place].as_mut()?.streams {
+            SlotStreams::Open(streams) => Some(streams),
+            SlotStreams::Resting(_) => None,
+        }
+    }
+
+    /// Keeps of a peer's streams only what a [resting](PeerStreams::resting) pair needs, if it
+    /// rests.
+    pub(super) fn rest(&mut self, pe: Pe) {
+        let resting = self.get(pe).and_then(PeerStreams::resting);
+        if let (Some(resting), Ok(place)) = (resting, self.find(pe)) {
+            self.slots[place] = Some(Slot { pe, streams: SlotStreams::Resting(resting) });
+        }
     }
 
     /// The streams of a peer, made if need be; `None` if the peer is closed.
@@ -66,10 +88,18 @@ impl Peers {
             Err(_) if self.closed.binary_search(&pe).is_ok() => return None,
             Err(_) => {
                 let streams = Box::new(PeerStreams::new(limits, handoff.cloned()));
-                self.insert(Slot { streams, pe })
+                self.insert(Slot { pe, streams: SlotStreams::Open(streams) })
             }
         };
-        self.slots[place].as_mut().map(|slot| &mut *slot.streams)
+        let streams = &mut self.slots[place].as_mut()?.streams;
+        if let SlotStreams::Resting(resting) = streams {
+            let resumed = PeerStreams::resume(*resting, limits, handoff.cloned());
+            *streams = SlotStreams::Open(Box::new(resumed));
+        }
+        match streams {
+            SlotStreams::Open(streams) => Some(streams),
+            SlotStreams::Resting(_) => None,
+        }
     }
 
     /// Closes a peer for good, and returns its streams if it had any.
@@ -92,12 +122,17 @@ impl Peers {
                 gap = at;
             }
         }
-        removed.map(|slot| slot.streams)
+        match removed?.streams {
+            SlotStreams::Open(streams) => Some(streams),
+            SlotStreams::Resting(_) => None,
+        }
     }
 
-    /// The peers that have streams, by number.
+    /// The peers that have streams and do not rest, by number.
     pub(super) fn opened(&self) -> Vec<Pe> {
-        let mut opened: Vec<Pe> = self.slots.iter().flatten().map(|slot| slot.pe).collect();
+        let is_open = |slot: &&Slot| matches!(slot.streams, SlotStreams::Open(_));
+        let opened = self.slots.iter().flatten().filter(is_open).map(|slot| slot.pe);
+        let mut opened: Vec<Pe> = opened.collect();
         opened.sort_unstable();
         opened
     }
@@ -150,6 +185,7 @@ mod tests {
         window_bytes: 1000,
         message_bytes_max: 1000,
         resend_after: Duration::MAX,
+        is_ending: false,
     };
 
     #[test]

@@ -6,6 +6,9 @@ use super::records::Malformed;
 use super::{Deliver, LinkError, Port};
 use std::time::Duration;
 
+/// A peer for which nothing is due any more is looked at after this time, to let it rest.
+const REST_AFTER: Duration = Duration::from_millis(500);
+
 impl Port {
     pub(super) fn receive(
         &mut self,
@@ -69,6 +72,8 @@ impl Port {
             } else if let Some(deadline) = peer.deadline(limits.resend_after) {
                 *due = deadline.min(*due);
                 peer.enlist_timed(from, timed);
+            } else if peer.is_timed {
+                *due = (*due).min(now + REST_AFTER);
             }
         })?;
         failure.map_or(Ok(()), Err)

@@ -31,8 +31,12 @@ impl Port {
                 peer.deadline(limits.resend_after)
             };
             *due = deadline.map_or(*due, |deadline| deadline.min(*due));
-            peer.is_timed = deadline.is_some();
-            peer.is_timed
+            let is_timed = deadline.is_some();
+            peer.is_timed = is_timed;
+            if !is_timed {
+                peers.rest(pe);
+            }
+            is_timed
         });
     }
 
@@ -105,6 +109,7 @@ impl Port {
             peer.enlist_timed(to, &mut self.timed);
         }
         peer.is_ready = !is_done;
+        self.peers.rest(to);
         Ok(is_done)
     }
 }

@@ -28,11 +28,11 @@ fn one_that_falls_silent_while_its_host_answers_has_stalled_and_is_dead_later() 
     println!("dead after {:?} of silence", silent.elapsed());
     assert!(silent.elapsed() > SETTINGS.stalled_after.mul_f64(0.8));
     // It is told so.
-    assert_eq!(called.hear(), Some(Notice::Bulletin { dead: vec![TWO] }));
-    assert_eq!(caller.hear(), Some(Notice::Bulletin { dead: vec![TWO] }));
+    assert_eq!(called.hear(), Some(Notice::Bulletin { after: 0, dead: vec![TWO] }));
+    assert_eq!(caller.hear(), Some(Notice::Bulletin { after: 0, dead: vec![TWO] }));
     // It has come back to life, and is told again.
     let mut again = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
-    assert_eq!(again.hear(), Some(Notice::Bulletin { dead: vec![TWO] }));
+    assert_eq!(again.hear(), Some(Notice::Bulletin { after: 0, dead: vec![TWO] }));
     job.watchers.into_iter().for_each(|watcher| drop(watcher.detector.goodbye()));
 }
 
@@ -178,7 +178,7 @@ fn a_pe_that_leaves_first_sends_the_list_of_the_dead() {
     called.say(&Notice::Known { dead: 1 });
     let leaver = job.watchers.pop().expect("two");
     let leaving = std::thread::spawn(move || drop(leaver.detector.goodbye()));
-    let bulletin = Some(Notice::Bulletin { dead: vec![Pe::new(3)] });
+    let bulletin = Some(Notice::Bulletin { after: 0, dead: vec![Pe::new(3)] });
     assert_eq!([called.hear(), called.hear()], [bulletin, Some(Notice::Goodbye)]);
     leaving.join().expect("it leaves");
 }

@@ -163,7 +163,7 @@ fn senseless_notices_have_no_effect() {
         Notice::Accuse { pe: Pe::new(u32::MAX), insists: true },
         Notice::Accuse { pe: Pe::ROOT, insists: true },
         Notice::Accuse { pe: TWO, insists: true },
-        Notice::Bulletin { dead: vec![ONE] },
+        Notice::Bulletin { after: 0, dead: vec![ONE] },
         Notice::Orphaned { herald: ONE },
         Notice::Known { dead: u32::MAX },
     ] {

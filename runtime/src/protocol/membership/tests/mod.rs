@@ -2,6 +2,7 @@
 
 mod faults;
 
+use super::announcing::ANNOUNCE_EVERY;
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -15,8 +16,17 @@ fn pes(numbers: &[u32]) -> Vec<Pe> {
     numbers.iter().copied().map(Pe::new).collect()
 }
 
+/// A bulletin from the beginning of the list on.
 fn bulletin(dead: &[u32]) -> Notice {
-    Notice::Bulletin { dead: pes(dead) }
+    bulletin_after(0, dead)
+}
+
+fn bulletin_after(after: u32, dead: &[u32]) -> Notice {
+    Notice::Bulletin { after, dead: pes(dead) }
+}
+
+fn known(dead: u32) -> Notice {
+    Notice::Known { dead }
 }
 
 fn accuse(number: u32) -> Notice {
@@ -50,6 +60,7 @@ impl Played {
         let mut played = Played::new(me, pes);
         if me == 0 {
             dead.iter().for_each(|number| drop(played.lose(*number)));
+            played.announce();
         } else {
             played.hear(0, bulletin(dead));
         }
@@ -72,6 +83,12 @@ impl Played {
     fn lose(&mut self, whom: u32) -> Sent {
         let mut sent = Vec::new();
         self.0.lose(ZERO, pe(whom), &mut |to, notice| sent.push((to.number(), notice)));
+        sent
+    }
+
+    fn announce(&mut self) -> Sent {
+        let mut sent = Vec::new();
+        self.0.announce(ZERO, &mut |to, notice| sent.push((to.number(), notice)));
         sent
     }
 
@@ -111,13 +128,69 @@ fn an_accusation_makes_the_root_look_and_a_loss_goes_down_the_tree() {
     assert_eq!(root.hear(6, accuse(3)), [(0, look(3))], "one witness is enough");
     assert_eq!(root.dead(), []);
     // The row is 0 1 2 4 5 6 7: the root's children are 1 and 2.
-    assert_eq!(root.lose(3), [1, 2, 3, 6].map(|to| (to, bulletin(&[3]))));
+    assert_eq!(root.lose(3), [1, 2, 6, 3].map(|to| (to, bulletin(&[3]))));
     let mut one = Played::new(1, 8);
     assert_eq!(one.hear(0, bulletin(&[3])), [4, 5].map(|to| (to, bulletin(&[3]))));
     assert_eq!(one.hear(2, bulletin(&[3])), [], "nothing new");
     assert_eq!(one.dead(), [3]);
     // The root loses a PE that no other PE has accused. The row is 0 1 4 5 6 7.
-    assert_eq!(root.lose(2), [1, 2, 4].map(|to| (to, bulletin(&[3, 2]))));
+    assert_eq!(root.lose(2), [], "it waits for more");
+    assert_eq!(root.announce(), [1, 4, 2].map(|to| (to, bulletin_after(1, &[2]))));
+    assert_eq!(
+        one.hear(0, bulletin_after(1, &[2])),
+        [5, 6].map(|to| (to, bulletin_after(1, &[2])))
+    );
+    assert_eq!(one.dead(), [3, 2]);
+}
+
+#[test]
+fn the_first_death_is_announced_at_once_and_those_that_follow_it_together() {
+    let mut root = Played::new(0, 1000);
+    let lose = |root: &mut Played, now: Duration, whom: u32| {
+        let mut sent = Vec::new();
+        root.0.lose(now, pe(whom), &mut |to, notice| sent.push((to.number(), notice)));
+        sent
+    };
+    let begin = Duration::from_secs(7);
+    assert_eq!(lose(&mut root, begin, 9).len(), 3, "two children and the dead one");
+    root.hear(800, accuse(10));
+    for whom in 10..500 {
+        assert_eq!(lose(&mut root, begin + ANNOUNCE_EVERY / 2, whom), []);
+    }
+    // One that accuses again before that waits, too.
+    assert_eq!(root.hear(801, accuse(11)), []);
+    root.ignores(801, &known(1));
+    assert_eq!(root.hear(802, known(0)), [(802, bulletin(&[9]))], "no more is announced");
+    let announce_at = begin + ANNOUNCE_EVERY;
+    assert_eq!(root.tick(begin + ANNOUNCE_EVERY / 2), (vec![], Some(announce_at)));
+    let (sent, due) = root.tick(announce_at);
+    let all: Vec<u32> = (10..500).collect();
+    let to_living: Vec<u32> = [1, 2, 800, 801].to_vec();
+    let (living, dead) = sent.split_at(4);
+    assert_eq!(
+        living,
+        to_living.iter().map(|to| (*to, bulletin_after(1, &all))).collect::<Vec<_>>()
+    );
+    let names_it = |(at, dead): (u32, u32)| (dead, bulletin_after(at, &[dead]));
+    assert_eq!(dead, (1..).zip(10..500).map(names_it).collect::<Vec<_>>());
+    assert_eq!(due, None);
+    // After a pause a death is announced at once again.
+    assert_eq!(lose(&mut root, announce_at + ANNOUNCE_EVERY, 700).len(), 3);
+    assert_eq!(root.hear(802, known(491)), [(802, bulletin_after(491, &[700]))]);
+}
+
+#[test]
+fn a_death_travels_once_over_each_edge_of_the_tree() {
+    let mut one = Played::new(1, 1000);
+    let bytes = |sent: &Sent| {
+        let named = |notice: &Notice| match notice {
+            Notice::Bulletin { dead, .. } => dead.len(),
+            _ => 0,
+        };
+        sent.iter().map(|(_, notice)| named(notice)).sum::<usize>()
+    };
+    let named = (0..500).map(|n| bytes(&one.hear(0, bulletin_after(n, &[n + 2])))).sum::<usize>();
+    assert_eq!(named, 2 * 500, "not the whole list each time");
 }
 
 #[test]
@@ -180,14 +253,15 @@ fn a_witness_looks_only_for_the_root() {
 }
 
 #[test]
-fn a_pe_that_missed_a_death_gets_the_list_as_the_answer() {
+fn a_pe_that_missed_a_death_gets_what_it_lacks_as_the_answer() {
     let mut root = Played::knowing(0, 8, &[3, 5]);
     assert_eq!(root.hear(6, accuse(3)), [(6, bulletin(&[3, 5]))]);
-    assert_eq!(root.hear(7, Notice::Known { dead: 1 }), [(7, bulletin(&[3, 5]))]);
-    root.ignores(7, &Notice::Known { dead: 2 });
-    root.ignores(7, &Notice::Known { dead: 9 });
+    assert_eq!(root.hear(6, accuse(5)), [(6, bulletin_after(1, &[5]))]);
+    assert_eq!(root.hear(7, known(1)), [(7, bulletin_after(1, &[5]))]);
+    root.ignores(7, &known(2));
+    root.ignores(7, &known(9));
     let mut one = Played::knowing(1, 8, &[3, 5]);
-    assert_eq!(one.hear(7, Notice::Known { dead: 0 }), [(7, bulletin(&[3, 5]))]);
+    assert_eq!(one.hear(7, known(0)), [(7, bulletin(&[3, 5]))]);
 }
 
 #[test]
@@ -212,28 +286,49 @@ fn senseless_bulletins_have_no_effect() {
 }
 
 #[test]
-fn bulletins_can_overtake_each_other() {
-    let mut two = Played::new(2, 6);
-    two.hear(0, bulletin(&[1, 5]));
-    two.ignores(0, &bulletin(&[1]));
-    assert_eq!(two.dead(), [1, 5]);
+fn a_bulletin_that_has_overtaken_another_makes_the_pe_ask_for_what_it_lacks() {
+    let mut two = Played::new(2, 9);
+    two.hear(0, bulletin(&[1]));
+    let before = two.0.clone();
+    assert_eq!(two.hear(4, bulletin_after(2, &[7])), [(4, known(1))]);
+    assert_eq!(two.0, before);
+    // The row is 0 2 3 4 6 8.
+    let learnt = bulletin_after(1, &[5, 7]);
+    assert_eq!(two.hear(4, learnt.clone()), [4, 6].map(|to| (to, learnt.clone())));
+    assert_eq!(two.dead(), [1, 5, 7]);
+    for late in [bulletin(&[1]), bulletin_after(1, &[5]), bulletin_after(2, &[7])] {
+        two.ignores(0, &late);
+    }
+    // Only what is new is passed on.
+    let sent = two.hear(0, bulletin_after(2, &[7, 8]));
+    assert_eq!(sent, [4, 6].map(|to| (to, bulletin_after(3, &[8]))));
+    for wrong in [bulletin_after(2, &[8, 6]), bulletin_after(9, &[6, 6]), bulletin_after(9, &[0])] {
+        two.ignores(0, &wrong);
+    }
 }
 
 #[test]
-fn the_dead_get_nothing_but_the_list() {
+fn a_pe_that_a_bulletin_names_leaves_whatever_came_before() {
+    let mut four = Played::new(4, 6);
+    assert_eq!(four.hear(0, bulletin_after(3, &[5, 4])), []);
+    assert_eq!((four.status(), four.dead()), (MembershipStatus::Expelled, vec![]));
+}
+
+#[test]
+fn the_dead_get_nothing_but_their_place_in_the_list() {
     for me in [0, 1] {
-        let mut played = Played::knowing(me, 6, &[4]);
+        let mut played = Played::knowing(me, 6, &[5, 4]);
         for notice in [
             accuse(2),
             look(2),
-            bulletin(&[4, 2]),
+            bulletin(&[5, 4, 2]),
             orphaned(2),
             Notice::Goodbye,
             Notice::Known { dead: 0 },
             Notice::Known { dead: 1 },
         ] {
             let before = played.0.clone();
-            assert_eq!(played.hear(4, notice), [(4, bulletin(&[4]))]);
+            assert_eq!(played.hear(4, notice), [(4, bulletin_after(1, &[4]))]);
             assert_eq!(played.0, before);
         }
     }

@@ -185,6 +185,14 @@ impl Records {
         Records { handoff, ..Records::default() }
     }
 
+    /// Whether nothing has arrived in part or is still to be handled.
+    pub(super) fn is_resting(&self) -> bool {
+        self.is_between()
+            && self.piece_bytes == 0
+            && self.incoming.is_none()
+            && self.to_copy.is_empty()
+    }
+
     /// Whether the bytes so far end with a whole record (or within a piece).
     pub(super) fn is_between(&self) -> bool {
         self.partial.is_empty()

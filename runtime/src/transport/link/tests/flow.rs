@@ -128,3 +128,22 @@ fn an_array_arrives_although_messages_come_faster_than_the_lane_takes_them() {
     assert_eq!(arrived, Some(array));
     assert!(!sender.is_idle(), "messages still wait");
 }
+
+#[test]
+fn at_the_end_acknowledgements_come_at_once() {
+    let patient = PortSettings { resend_after: Duration::from_secs(1), ..settings() };
+    let ([mut sender, mut receiver], _) = two(patient);
+    for (hastens, at) in [(false, 2 * MS), (true, 3 * MS)] {
+        sender.send(Pe::new(1), b"message", None).unwrap();
+        sender.flush(at).unwrap();
+        let mut messages = 0;
+        while messages == 0 {
+            receiver.poll(at, &mut |_, _, _| messages += 1).unwrap();
+        }
+        let due = receiver.next_deadline().expect("an acknowledgement is owed");
+        assert!(if hastens { due <= at + MS } else { due > 50 * MS }, "{due:?}");
+        receiver.hasten(at);
+        receiver.poll(at, &mut nothing).unwrap();
+        assert_eq!(receiver.is_idle(), !hastens, "what is owed already goes out at once");
+    }
+}

@@ -1,10 +1,15 @@
-//! What one detector knows about one other PE, and what it does next about it.
+//! What one watch knows about one other PE, and what it does next about it.
 
+mod connection;
 #[cfg(test)]
 mod tests;
 
+pub(super) use connection::{ConnectionState, PeerConnection};
+
+use super::ConnectionNumber;
 use super::reachability::{ContactLimits, DialPace, LastContact, LossReason, Reachability};
 use crate::protocol::Notice;
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// How long to wait before dialling again after a failed attempt; doubles with each, up to a
@@ -34,7 +39,7 @@ pub(super) enum ConnectionPurpose {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PeerView {
     pub(super) role: DialRole,
     /// When the PE was last heard and when its host last answered, or since when that is awaited.
@@ -60,10 +65,11 @@ pub(super) struct PeerView {
     answer_time: Duration,
     /// The number of connections in a row that failed.
     pub(super) failures: u32,
-    /// Notices that wait for a connection: at most one bulletin, and none twice.
+    /// Notices that wait for a connection: at most one bulletin, the last, and none twice. (The PE
+    /// gets what came before it as the answer to its heartbeat when the connection begins.)
     pub(super) outbox: Vec<Notice>,
-    /// The numbers of all connections with the PE, open or not yet.
-    pub(super) connections: Vec<usize>,
+    /// The connections with the PE, open or not yet, the oldest first. Mostly there is one.
+    pub(super) connections: SmallVec<[PeerConnection; 1]>,
     /// The PE has been told goodbye, or is gone.
     pub(super) needs_no_goodbye: bool,
 }
@@ -85,9 +91,22 @@ impl PeerView {
             answer_time: Duration::ZERO,
             failures: 0,
             outbox: Vec::new(),
-            connections: Vec::new(),
+            connections: SmallVec::new(),
             needs_no_goodbye: false,
         }
+    }
+
+    /// Whether there is an open connection.
+    pub(super) fn has_open(&self) -> bool {
+        self.connections.iter().any(PeerConnection::is_open)
+    }
+
+    /// The connection of this number.
+    pub(super) fn connection_mut(
+        &mut self,
+        number: ConnectionNumber,
+    ) -> Option<&mut PeerConnection> {
+        self.connections.iter_mut().find(|connection| connection.number == number)
     }
 
     /// Whether an answer of the PE matters.
@@ -205,6 +224,32 @@ impl PeerView {
         [self.dial_due(pace), limit].into_iter().flatten().min()
     }
 
+    /// When its connections have been unused for this long, if nothing is wanted of it.
+    pub(super) fn unused_at(&self, limit: Duration) -> Option<Duration> {
+        let is_kept = |connection: &&PeerConnection| connection.state != ConnectionState::Closing;
+        let kept = self.connections.iter().filter(is_kept).filter(|_| !self.is_wanted());
+        kept.map(|connection| connection.used.saturating_add(limit)).min()
+    }
+
+    /// The connections to close, since they have been unused for this long.
+    pub(super) fn close_unused(
+        &mut self,
+        now: Duration,
+        limit: Duration,
+    ) -> SmallVec<[ConnectionNumber; 2]> {
+        let mut unused = SmallVec::new();
+        if self.unused_at(limit).is_some_and(|at| at <= now) {
+            for connection in &mut self.connections {
+                let is_unused = connection.used.saturating_add(limit) <= now;
+                if is_unused && connection.state != ConnectionState::Closing {
+                    connection.state = ConnectionState::Closing;
+                    unused.push(connection.number);
+                }
+            }
+        }
+        unused
+    }
+
     /// The PE is in the list of the dead: all that matters is that it hears so.
     pub(super) fn mark_dead(&mut self) {
         self.role = DialRole::None;
@@ -255,9 +300,14 @@ impl PeerView {
         self.probed_since = self.probed_since.map(|_| now);
     }
 
-    /// A connection with the PE has ended.
-    pub(super) fn note_closed(&mut self, connection: usize, now: Duration, heartbeat: Duration) {
-        self.connections.retain(|other| *other != connection);
+    /// A connection with the PE has ended; `None`: it could not even be begun.
+    pub(super) fn note_closed(
+        &mut self,
+        connection: Option<ConnectionNumber>,
+        now: Duration,
+        heartbeat: Duration,
+    ) {
+        self.connections.retain(|other| Some(other.number) != connection);
         if self.connections.is_empty() && self.is_wanted() {
             let doubled = REDIAL_AFTER_MIN.saturating_mul(1 << self.failures.min(16));
             let delay = if self.failures == 0 { Duration::ZERO } else { doubled.min(heartbeat) };

@@ -11,6 +11,13 @@ const SETTINGS: DetectorSettings = DetectorSettings {
     root_after: Duration::from_secs(3),
 };
 
+const CONNECTION: ConnectionNumber = ConnectionNumber(7);
+
+/// The PE has a connection, and nothing is due about it.
+fn connect(peer: &mut PeerView) {
+    peer.connections.push(PeerConnection::open(CONNECTION, Duration::ZERO));
+}
+
 fn limits(me: u32, pe: u32) -> ContactLimits {
     ContactLimits::of(Pe::new(me), Pe::new(pe), &SETTINGS)
 }
@@ -40,7 +47,7 @@ fn one_that_falls_silent_is_suspected_and_then_lost() {
 fn one_whose_host_answers_has_stalled_and_is_no_more_than_suspected_for_long() {
     let mut peer = PeerView::new(MS);
     peer.watch(DialRole::Dialler, MS, MS * 200);
-    peer.connections.push(7);
+    connect(&mut peer);
     peer.dial_at = None;
     peer.note_heard(MS * 10);
     let mut seen = Vec::new();
@@ -112,7 +119,7 @@ fn a_look_ends_with_contact_after_it_and_not_with_what_was_seen_before() {
 fn a_silent_one_is_dialled_over_and_over_but_ever_later() {
     let mut peer = PeerView::new(MS);
     peer.watch(DialRole::Acceptor, MS, MS * 200);
-    peer.connections.push(7);
+    connect(&mut peer);
     peer.dial_at = None;
     peer.note_heard(MS * 10);
     let pace = DialPace::towards(Pe::new(2), &SETTINGS);
@@ -140,15 +147,15 @@ fn the_first_redial_is_at_once_and_then_ever_later() {
     peer.watch(DialRole::Dialler, MS, MS * 10);
     let delays: Vec<_> = (0..20)
         .map(|_| {
-            peer.connections.push(7);
-            peer.note_closed(7, MS, MS * 5);
+            connect(&mut peer);
+            peer.note_closed(Some(CONNECTION), MS, MS * 5);
             peer.dial_at.unwrap().saturating_sub(MS)
         })
         .collect();
     assert_eq!(delays[..5], [Duration::ZERO, MS * 2, MS * 4, MS * 5, MS * 5]);
     peer.note_heard(MS);
-    peer.connections.push(8);
-    peer.note_closed(8, MS, MS * 5);
+    connect(&mut peer);
+    peer.note_closed(Some(CONNECTION), MS, MS * 5);
     assert_eq!(peer.dial_at, Some(MS));
 }
 
@@ -159,8 +166,8 @@ fn news_for_one_whose_last_connection_came_to_nothing_is_still_dialled() {
     peer.queue(Notice::Goodbye, MS * 2);
     assert_eq!(peer.dial_at, Some(MS * 2));
     // But not at once if it is to be dialled later anyway.
-    peer.connections.push(7);
-    peer.note_closed(7, MS * 3, MS * 50);
+    connect(&mut peer);
+    peer.note_closed(Some(CONNECTION), MS * 3, MS * 50);
     let later = peer.dial_at;
     assert!(later > Some(MS * 3));
     peer.queue(Notice::Known { dead: 0 }, MS * 3);
@@ -170,8 +177,10 @@ fn news_for_one_whose_last_connection_came_to_nothing_is_still_dialled() {
 #[test]
 fn the_outbox_holds_the_last_bulletin_and_nothing_twice() {
     let mut peer = PeerView::new(MS);
-    let bulletin =
-        |dead: &[u32]| Notice::Bulletin { dead: dead.iter().copied().map(Pe::new).collect() };
+    let bulletin = |dead: &[u32]| Notice::Bulletin {
+        after: 0,
+        dead: dead.iter().copied().map(Pe::new).collect(),
+    };
     let accusation = Notice::Accuse { pe: Pe::new(3), insists: false };
     for notice in [bulletin(&[1]), accusation.clone(), accusation.clone(), bulletin(&[1, 2])] {
         peer.queue(notice, MS * 4);

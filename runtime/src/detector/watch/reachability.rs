@@ -20,7 +20,7 @@
 //! PE for all of `stalled_after`, or three on an old system. If there are more, its host falls
 //! silent earlier.
 
-use super::settings::DetectorSettings;
+use crate::detector::DetectorSettings;
 use std::fmt;
 use std::time::Duration;
 use ultramarine_topology::Pe;

@@ -1,0 +1,198 @@
+//! What a watch does about notices, how it sends them, and what it reports.
+
+use super::connections::OPEN_MAX;
+use super::peer::{ConnectionPurpose, ConnectionState, DialRole};
+use super::rings::Partners;
+use super::{ConnectionNumber, Effect, Effects, Watch};
+use crate::detector::FailureEvent;
+use crate::detector::counters::{add, count};
+use crate::protocol::{Membership, MembershipStatus, Notice};
+use smallvec::SmallVec;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+impl Watch {
+    /// A notice of `pe` has arrived.
+    pub fn notice(
+        &mut self,
+        now: Duration,
+        pe: Pe,
+        connection: ConnectionNumber,
+        notice: Notice,
+        effects: &mut Effects,
+    ) {
+        let is_beat = matches!(notice, Notice::Known { .. });
+        if let Some(peer) = self.peers.get_mut(pe) {
+            if std::mem::take(&mut peer.is_stalled) {
+                let silence = now.saturating_sub(peer.contact.heard);
+                tracing::info!("{pe} goes on after it had stalled for {silence:?}");
+            }
+            peer.note_heard(now);
+            if notice == Notice::Goodbye {
+                (peer.purpose, peer.needs_no_goodbye) = (ConnectionPurpose::None, true);
+            }
+            if !is_beat && let Some(connection) = peer.connection_mut(connection) {
+                connection.used = now;
+            }
+        }
+        count(if is_beat {
+            &self.counters.heartbeats_received
+        } else {
+            &self.counters.notices_received
+        });
+        let is_farewell = notice == Notice::Goodbye;
+        self.with_membership(now, effects, |membership, out| {
+            membership.handle(now, pe, notice, out);
+        });
+        // The root goes on as the judge, but its PE should know.
+        if is_farewell
+            && self.me == Pe::ROOT
+            && !std::mem::replace(&mut self.has_reported_last, true)
+        {
+            effects.push_back(Effect::Report(FailureEvent::JobOver { by: pe }));
+        }
+    }
+
+    /// Runs `act` on the membership, sends its notices, and reports what has changed.
+    pub(super) fn with_membership(
+        &mut self,
+        now: Duration,
+        effects: &mut Effects,
+        act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice)),
+    ) {
+        let mut notices = Vec::new();
+        act(&mut self.membership, &mut |to, notice| notices.push((to, notice)));
+        for (to, notice) in notices {
+            match notice {
+                Notice::Look { pe } if to == self.me => self.probe_for_membership(now, pe),
+                notice => self.send_or_queue(now, to, notice, effects),
+            }
+        }
+        self.report_changes(now, effects);
+    }
+
+    /// Sends a notice now, or as soon as there is a connection.
+    fn send_or_queue(&mut self, now: Duration, to: Pe, notice: Notice, effects: &mut Effects) {
+        let peer = self.peers.get_or_insert(to, now);
+        // A dead PE that has a connection was told on it that it is dead.
+        let is_dismissed = self.membership.is_dead(to) && !peer.connections.is_empty();
+        if peer.has_open() {
+            self.send(now, to, notice, effects);
+        } else if peer.purpose != ConnectionPurpose::None && !is_dismissed {
+            peer.queue(notice, now);
+        }
+    }
+
+    /// Sends a notice on every open connection with a PE. Mostly there is one; of several, one may
+    /// be broken already. To hear a notice twice does no harm.
+    pub(super) fn send(&mut self, now: Duration, to: Pe, notice: Notice, effects: &mut Effects) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let is_beat = matches!(notice, Notice::Known { .. });
+        let mut open = SmallVec::<[ConnectionNumber; OPEN_MAX]>::new();
+        for connection in peer.connections.iter_mut().filter(|connection| connection.is_open()) {
+            open.push(connection.number);
+            if is_beat {
+                count(&self.counters.heartbeats_sent);
+            } else {
+                count(&self.counters.notices_sent);
+                connection.used = now;
+            }
+        }
+        if let Some((last, others)) = open.split_last() {
+            effects.extend(others.iter().map(|connection| {
+                let notice = notice.clone();
+                Effect::Send { connection: *connection, notice }
+            }));
+            effects.push_back(Effect::Send { connection: *last, notice });
+        } else if !is_beat {
+            peer.queue(notice, now);
+        }
+    }
+
+    /// Reports what has changed in the membership since the last time, and acts on it.
+    fn report_changes(&mut self, now: Duration, effects: &mut Effects) {
+        let newly: Vec<Pe> = self.membership.dead()[self.reported..].to_vec();
+        let status = self.membership.status();
+        if !newly.is_empty() {
+            self.reported += newly.len();
+            for pe in &newly {
+                self.notify_dead(*pe, effects);
+            }
+            if newly.iter().any(|pe| self.hosts.may_change(&self.partners, *pe)) {
+                self.update_partners(now);
+            }
+            if status != MembershipStatus::Expelled {
+                add(&self.counters.dead, newly.len());
+                effects.push_back(Effect::Report(FailureEvent::Dead(newly)));
+            }
+        }
+        if self.has_reported_last {
+            return;
+        }
+        let event = match status {
+            MembershipStatus::Member => return,
+            MembershipStatus::Expelled => FailureEvent::Expelled,
+            MembershipStatus::RootLost => {
+                let reason = self.root_loss.map_or_else(String::new, |loss| loss.to_string());
+                FailureEvent::RootLost { reason: format!("{} is lost: {reason}", Pe::ROOT) }
+            }
+            MembershipStatus::Over { by } => FailureEvent::JobOver { by },
+        };
+        self.has_reported_last = true;
+        self.update_partners(now);
+        effects.push_back(Effect::Report(event));
+        if let MembershipStatus::Over { .. } = status {
+            let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
+            let gone = refused.map(|(pe, _)| pe).filter(|pe| !self.membership.is_dead(*pe));
+            effects.extend(gone.map(|pe| Effect::Report(FailureEvent::Dead(vec![pe]))));
+        }
+    }
+
+    /// Tells a PE that is in the list of the dead that it is, in case that it lives after all, and
+    /// sends it nothing more.
+    pub(super) fn notify_dead(&mut self, pe: Pe, effects: &mut Effects) {
+        let Some(peer) = self.peers.get_mut(pe) else { return };
+        peer.mark_dead();
+        for connection in &mut peer.connections {
+            match connection.state {
+                ConnectionState::Open => {
+                    let (number, notice) = (connection.number, self.membership.bulletin_about(pe));
+                    effects.push_back(Effect::Send { connection: number, notice });
+                    effects.push_back(Effect::EndSending(number));
+                    connection.state = ConnectionState::Ending;
+                }
+                // A new dial carries the list; these only hold descriptors.
+                ConnectionState::Dialling | ConnectionState::Ending => {
+                    effects.push_back(Effect::Close(connection.number));
+                    connection.state = ConnectionState::Closing;
+                }
+                ConnectionState::Closing => {}
+            }
+        }
+    }
+
+    /// Finds out with which PEs to share connections from now on. With none, once this PE cannot go
+    /// on.
+    pub(super) fn update_partners(&mut self, now: Duration) {
+        let dead_after = self.settings.dead_after;
+        let partners = if self.is_in_order() {
+            self.hosts.partners(self.me, self.membership.living())
+        } else {
+            Partners::default()
+        };
+        if partners == self.partners {
+            return;
+        }
+        let former = std::mem::replace(&mut self.partners, partners.clone());
+        for pe in former.iter().filter(|pe| !partners.contains(*pe)) {
+            if let Some(peer) = self.peers.get_mut(pe) {
+                peer.role = DialRole::None;
+            }
+        }
+        let Partners { calls, called_by, .. } = partners;
+        let roles = calls.into_iter().map(|pe| (pe, DialRole::Dialler));
+        for (pe, role) in roles.chain(called_by.into_iter().map(|pe| (pe, DialRole::Acceptor))) {
+            self.peers.get_or_insert(pe, now).watch(role, now, dead_after);
+        }
+    }
+}
