@@ -1,65 +1,41 @@
 //! Runs simulations; `cargo xtask simulate` calls it.
+//!
+//! It ends with 0 if all was as it must be, with 1 if not, and with 2 if the command line cannot be
+//! meant.
 
 #![forbid(unsafe_code)]
 
-use clap::{Parser, Subcommand};
+use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
-use ultramarine_simulator::faults;
-use ultramarine_simulator::report::RunTotals;
-
-/// Simulates jobs of up to 10^5 PEs.
-#[derive(Parser)]
-struct Arguments {
-    #[command(subcommand)]
-    experiment: Experiment,
-}
-
-#[derive(Subcommand)]
-enum Experiment {
-    /// Random jobs with random faults: each must end, with the right result
-    Faults {
-        /// The seed of the first job; each further job has the next seed
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// The number of jobs
-        #[arg(long, default_value_t = 1000)]
-        runs: u64,
-        /// Print every event
-        #[arg(long)]
-        tell: bool,
-    },
-    /// Trial
-    Trial {
-        /// The machine: RACKSxHOSTSxPESxWORKERS
-        machine: String,
-        /// Items for each worker
-        items: u64,
-        /// Cost of an item, in µs
-        us: u64,
-        /// Spread
-        spread: String,
-    },
-}
+use ultramarine_simulator::experiment::Command;
 
 fn main() -> ExitCode {
-    let is_good = match Arguments::parse().experiment {
-        Experiment::Faults { seed, runs, tell } => simulate_faults(seed, runs, tell),
-        Experiment::Trial { machine, items, us, spread } => {
-            ultramarine_simulator::experiment::trial(&machine, items, us, &spread)
-        }
+    end_quietly_when_unread();
+    let command = match Command::read(std::env::args_os()) {
+        Ok(command) => command,
+        Err(error) => error.exit(),
     };
-    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    match command.show(&mut std::io::stdout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn simulate_faults(seed: u64, runs: u64, tell: bool) -> bool {
-    let mut total = RunTotals::default();
-    for seed in seed..seed.saturating_add(runs) {
-        let run = faults::run(seed, tell);
-        if tell || run.fault.is_some() {
-            println!("{run}");
+/// Events are printed with `println!`, which panics when their reader has gone (`--tell | head`).
+fn end_quietly_when_unread() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
+        let is_unread = info.payload_as_str().is_some_and(|text| {
+            text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
+        });
+        if is_unread {
+            std::process::exit(0);
         }
-        total.add(&run);
-    }
-    println!("{total}");
-    total.faults == 0
+        usual(info);
+    }));
 }

@@ -104,6 +104,8 @@ pub struct RunTotals {
     pub runs: u64,
     /// How many of them were not as they must be.
     pub faults: u64,
+    /// How many of these did not end, or without a result.
+    pub hung: u64,
     /// How many PEs there were.
     pub pes: u64,
     /// How many tasks were started.
@@ -132,12 +134,17 @@ pub struct RunTotals {
     pub events: u64,
 }
 
+/// The faults of a run that hangs (`world/mod.rs`).
+const HANGS: [&str; 2] = ["it does not end", "there is no result"];
+
 impl RunTotals {
     /// Counts one more run.
     pub fn add(&mut self, run: &SimulatedRun) {
         let report = &run.report;
         self.runs += 1;
         self.faults += u64::from(run.fault.is_some());
+        let is_hung = |fault: &String| HANGS.contains(&fault.as_str());
+        self.hung += u64::from(run.fault.as_ref().is_some_and(is_hung));
         self.pes += u64::from(report.pes);
         self.tasks += report.tasks;
         self.deaths += u64::from(report.deaths);

@@ -65,6 +65,8 @@ pub struct Column<R> {
     head: String,
     key: &'static str,
     cell: Box<dyn Fn(&R) -> Cell>,
+    is_in_text: bool,
+    is_in_json: bool,
 }
 
 impl<R> Column<R> {
@@ -77,7 +79,19 @@ impl<R> Column<R> {
         cell: impl Fn(&R) -> Cell + 'static,
     ) -> Self {
         let head = format!("{name} {unit}").trim_end().to_owned();
-        Column { head, key, cell: Box::new(cell) }
+        Column { head, key, cell: Box::new(cell), is_in_text: true, is_in_json: true }
+    }
+
+    /// The same column, for people alone: programs have another with the value in its basic unit.
+    #[must_use]
+    pub fn only_in_text(self) -> Self {
+        Column { is_in_json: false, ..self }
+    }
+
+    /// The same column, for programs alone.
+    #[must_use]
+    pub fn only_in_json(self) -> Self {
+        Column { is_in_text: false, ..self }
     }
 }
 
@@ -105,7 +119,8 @@ impl<R> Table<R> {
             };
             lines.iter().map(align).collect::<Vec<_>>()
         };
-        let columns: Vec<Vec<String>> = self.columns.iter().map(of_column).collect();
+        let shown = self.columns.iter().filter(|column| column.is_in_text);
+        let columns: Vec<Vec<String>> = shown.map(of_column).collect();
         let line = |row: usize| {
             let cells: Vec<&str> = columns.iter().map(|column| column[row].as_str()).collect();
             format!("{}\n", cells.join("  ").trim_end())
@@ -119,7 +134,8 @@ impl<R> Table<R> {
         let member = |column: &Column<R>| {
             format!("{}:{}", Value::from(column.key), (column.cell)(row).json())
         };
-        let members: Vec<String> = self.columns.iter().map(member).collect();
+        let shown = self.columns.iter().filter(|column| column.is_in_json);
+        let members: Vec<String> = shown.map(member).collect();
         format!("{{{}}}", members.join(","))
     }
 }
@@ -147,6 +163,16 @@ hdr                 -
 ";
         assert_eq!(table().text(&rows), expected);
         assert_eq!(table().text(&[]), "network  efficiency %\n");
+    }
+
+    #[test]
+    fn people_and_programs_may_see_different_columns() {
+        let table = Table::new(vec![
+            Column::new("memory", "MB", "", |bytes: &u64| Cell::Count(bytes >> 20)).only_in_text(),
+            Column::new("", "", "rss_bytes", |bytes: &u64| Cell::Count(*bytes)).only_in_json(),
+        ]);
+        assert_eq!(table.text(&[5 << 20]), "memory MB\n        5\n");
+        assert_eq!(table.json(&(5 << 20)), r#"{"rss_bytes":5242880}"#);
     }
 
     #[test]

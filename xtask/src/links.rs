@@ -14,7 +14,8 @@ use crate::messages;
 use crate::source::Source;
 
 /// The chores of `cargo xtask`, and the subcommands of `ultramarine`.
-const CHORES: [&str; 7] = ["setup", "demo", "test", "tidy", "deny", "bench", "chaos"];
+const CHORES: [&str; 9] =
+    ["setup", "demo", "test", "tidy", "deny", "bench", "simulate", "scaling", "chaos"];
 const COMMANDS: [&str; 6] = ["run", "doctor", "topo", "completions", "man", "help"];
 
 /// What stands for a program of the reader's own in `target/release/…`.

@@ -18,7 +18,9 @@ mod mpi;
 mod process;
 mod report;
 mod requirement;
+mod scaling;
 mod setup;
+mod simulate;
 mod smoke;
 mod source;
 mod step;
@@ -55,6 +57,19 @@ enum Chore {
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Simulate jobs of up to 10^5 PEs; what follows is passed on to the simulator
+    #[command(disable_help_flag = true)]
+    Simulate {
+        /// Which experiment, and its options; `list` names them
+        #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run the experiments of docs/SCALING.md again, and put their results in the page
+    Scaling {
+        /// Which experiments; all unless given
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Disturb real jobs (killed processes, cut networks, …); check results, hangs, leftovers
     Chaos(chaos::Arguments),
 }
@@ -67,6 +82,8 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Deny => deny::run(),
         Chore::Bench { arguments } => bench::run(&arguments),
+        Chore::Simulate { arguments } => simulate::run(&arguments),
+        Chore::Scaling { names } => scaling::run(&names),
         Chore::Chaos(arguments) => chaos::run(&arguments),
     };
     done.unwrap_or_else(|failure| {

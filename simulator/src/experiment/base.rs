@@ -36,13 +36,15 @@ pub struct Base {
     pub protocol: ProtocolSettings,
     /// All chance comes from it.
     pub seed: u64,
+    /// Whether every event is printed.
+    pub is_verbose: bool,
 }
 
 impl Base {
     /// A machine with the runtime's default settings.
     pub fn new(machine: Machine, network: Network, seed: u64) -> Self {
         let protocol = ProtocolSettings::new(FishingSettings::for_threads(1));
-        Base { machine, network, protocol, seed }
+        Base { machine, network, protocol, seed, is_verbose: false }
     }
 
     /// Runs a job without faults.
@@ -56,7 +58,7 @@ impl Base {
         workload: Arc<dyn Workload>,
         faults: Vec<(u64, InjectedFault)>,
     ) -> SimulatedRun {
-        crate::world::Simulation::new(self.job(workload, faults), false).run()
+        crate::world::Simulation::new(self.job(workload, faults), self.is_verbose).run()
     }
 
     fn job(&self, workload: Arc<dyn Workload>, faults: Vec<(u64, InjectedFault)>) -> SimulatedJob {

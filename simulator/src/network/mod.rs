@@ -82,6 +82,19 @@ impl Network {
         self
     }
 
+    /// The same network with this latency between hosts, in nanoseconds; what it has in jitter
+    /// grows along.
+    #[must_use]
+    pub fn with_latency_ns(mut self, latency_ns: u64) -> Self {
+        for tier in [Tier::Rack, Tier::Machine] {
+            let costs = &mut self.costs[tier as usize];
+            let jitter = costs.jitter_ns as f64 / costs.latency_ns.max(1) as f64;
+            costs.jitter_ns = (latency_ns as f64 * jitter).round() as u64;
+            costs.latency_ns = latency_ns;
+        }
+        self
+    }
+
     /// Its name: that of the preset, or `measured`.
     pub fn name(&self) -> &str {
         &self.name
@@ -137,6 +150,9 @@ mod tests {
         assert_eq!(network.costs(Tier::Machine).jitter_ns, 930);
         assert_eq!(network.jitter_ns(Tier::Machine, 0), 0);
         assert!(network.jitter_ns(Tier::Machine, u64::MAX) > 4_000);
+        let slow = network.clone().with_latency_ns(18_600);
+        assert_eq!(slow.costs(Tier::Machine).jitter_ns, 9_300);
+        assert_eq!(slow.costs(Tier::Host), network.costs(Tier::Host));
         let none = network.with_jitter(0.0);
         assert_eq!(none.jitter_ns(Tier::Machine, u64::MAX), 0);
         assert_eq!(Network::of(Preset::Hdr).with_jitter(-1.0).costs(Tier::Rack).jitter_ns, 0);

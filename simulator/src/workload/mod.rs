@@ -5,6 +5,7 @@
 //! is an [`Activity`], which says step by step what it does: compute, spawn tasks, wait for their
 //! values, end.
 
+pub mod costs;
 pub mod map;
 pub mod random_tree;
 pub mod search;

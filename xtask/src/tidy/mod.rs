@@ -362,6 +362,6 @@ mod tests {
 
     #[test]
     fn a_new_crate_needs_a_place() {
-        wrong("simulator/Cargo.toml", "[package]", "simulator/Cargo.toml: a crate without a place");
+        wrong("planner/Cargo.toml", "[package]", "planner/Cargo.toml: a crate without a place");
     }
 }

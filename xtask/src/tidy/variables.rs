@@ -11,7 +11,7 @@ const TABLE: &str = "environment/src/variables.rs";
 const SETTINGS: &str = "runtime/src/settings/mod.rs";
 
 /// Variables of tests alone.
-const OF_TESTS: &str = "PROOF_";
+const OF_TESTS: &str = "SIMULATOR_";
 
 /// Names of variables that do not exist, one line each. Tests misspell some on purpose.
 pub(super) fn breaches(tree: &[Source]) -> Vec<String> {
@@ -58,7 +58,7 @@ mod tests {
                 file("a/tests/b.rs", &format!("{PREFIX}NONE")),
             ])
         };
-        for name in ["PES=4", "MAX_HOPS", "", "PROOF_SEED"] {
+        for name in ["PES=4", "MAX_HOPS", "", "SIMULATOR_SEED"] {
             assert_eq!(named(name), [""; 0]);
         }
         let start = format!("a.md:2: {PREFIX}MAX_HOP is no variable");

@@ -1,0 +1,119 @@
+//! The command line: a name for each experiment.
+
+use super::output::{Experiment, Output, show};
+use super::{
+    Deaths, ExperimentError, Faults, FibonacciTree, LiouvilleSum, Noop, QueensTree, Rack, Startup,
+    Strong, Supervision, UnbalancedSearch, Weak,
+};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+use std::io::Write;
+
+/// Simulates jobs of up to 10^5 PEs: the runtime's own code on a modelled machine.
+#[derive(Parser)]
+#[command(name = "cargo xtask simulate", bin_name = "cargo xtask simulate")]
+#[command(disable_help_subcommand = true)]
+pub struct Command {
+    #[command(subcommand)]
+    experiment: Named,
+}
+
+#[derive(Subcommand)]
+enum Named {
+    /// Random jobs with random faults: each must end, with the right result
+    Faults(Faults),
+    /// Sum Euler on 32 to 131,072 cores, twice the integers on twice the cores (figure 12)
+    Weak(Shown<Weak>),
+    /// Sum Euler over 96,000 integers on 8 to 256 cores, four skeletons (figures 10 and 11)
+    Strong(Shown<Strong>),
+    /// UTS trees by stealing alone, on 128 to 32,768 cores
+    Uts(Shown<UnbalancedSearch>),
+    /// Queens by stealing alone, on 128 to 32,768 cores
+    Queens(Shown<QueensTree>),
+    /// Fibonacci numbers by stealing alone
+    Fibonacci(Shown<FibonacciTree>),
+    /// Flat tasks that do nothing: tasks a second
+    Noop(Shown<Noop>),
+    /// The summatory Liouville function
+    Liouville(Shown<LiouvilleSum>),
+    /// Supervision on and off: overhead, messages
+    Supervision(Shown<Supervision>),
+    /// 1 % of the PEs die on the way
+    Deaths(Shown<Deaths>),
+    /// A rack dies
+    Rack(Shown<Rack>),
+    /// Start-up and end of a job
+    #[command(visible_alias = "end")]
+    Startup(Shown<Startup>),
+    /// List the experiments
+    List,
+}
+
+/// An experiment, and how its results are shown.
+#[derive(clap::Args)]
+struct Shown<E: clap::Args> {
+    #[command(flatten)]
+    experiment: E,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl<E: clap::Args + Experiment> Shown<E> {
+    fn show(&self, out: &mut dyn Write) -> Result<bool, ExperimentError> {
+        show(&self.experiment, &self.output, out).map(|_| true)
+    }
+}
+
+impl Command {
+    /// Reads a command line, whose first word is the program.
+    ///
+    /// # Errors
+    /// If it cannot be meant; and if it asks for help, which is no mistake.
+    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Command::try_parse_from(words).map_err(|error| {
+            let name = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+                (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) => name.clone(),
+                _ => return error,
+            };
+            let known: Vec<String> = names().into_iter().map(|(name, _)| name).collect();
+            let text = format!("there is no experiment `{name}`; known are {}\n", known.join(", "));
+            Command::command().error(ErrorKind::InvalidSubcommand, text)
+        })
+    }
+
+    /// Runs the experiment, and shows its results. Returns whether all was as it must be.
+    ///
+    /// # Errors
+    /// If the experiment is impossible or goes wrong, or if its results cannot be written.
+    pub fn show(&self, out: &mut (dyn Write + Send)) -> Result<bool, ExperimentError> {
+        match &self.experiment {
+            Named::Faults(it) => it.show(out),
+            Named::Weak(it) => it.show(out),
+            Named::Strong(it) => it.show(out),
+            Named::Uts(it) => it.show(out),
+            Named::Queens(it) => it.show(out),
+            Named::Fibonacci(it) => it.show(out),
+            Named::Noop(it) => it.show(out),
+            Named::Liouville(it) => it.show(out),
+            Named::Supervision(it) => it.show(out),
+            Named::Deaths(it) => it.show(out),
+            Named::Rack(it) => it.show(out),
+            Named::Startup(it) => it.show(out),
+            Named::List => {
+                for (name, what) in names() {
+                    writeln!(out, "{name:<12} {what}")?;
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// The experiments, each with what it is for.
+fn names() -> Vec<(String, String)> {
+    let command = Command::command();
+    let all = command.get_subcommands().filter(|it| it.get_name() != "list");
+    let about = |it: &clap::Command| it.get_about().map(ToString::to_string).unwrap_or_default();
+    all.map(|it| (it.get_name().to_owned(), about(it))).collect()
+}

@@ -1,0 +1,81 @@
+//! Why an experiment gives no result, worded for the person who started it.
+
+use crate::chart::ChartError;
+use crate::machine::MachineError;
+use crate::network::MeasuredError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why an experiment ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    /// There is no such machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+
+    /// The measured network cannot be used.
+    #[error("{}: {cause}", path.display())]
+    Measured {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: MeasuredError,
+    },
+
+    /// A file cannot be read.
+    #[error("cannot read {}: {cause}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+
+    /// A folder for charts cannot be made.
+    #[error("cannot make the folder {}: {cause}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+
+    /// A chart cannot be drawn or written.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+
+    /// Numbers that each are allowed are not allowed together.
+    #[error("{what}; {allowed}")]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// What is allowed.
+        allowed: String,
+    },
+
+    /// A simulated job did not come to its end, or not to the right result.
+    #[error(
+        "the job of {what} is not as it must be: {fault}; --tell prints all its events, --seed \
+         {seed} repeats it"
+    )]
+    Fault {
+        /// Which job.
+        what: String,
+        /// What is wrong with it.
+        fault: String,
+        /// Its seed.
+        seed: u64,
+    },
+}
+
+impl ExperimentError {
+    /// Whether the reader of the output has gone, which is no one's mistake (`… | head`).
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,119 @@
+//! Thousands of random jobs with random faults: each must end, with the right result.
+
+use super::ExperimentError;
+use crate::report::RunTotals;
+use crate::table::{Cell, Column, Table};
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The options of random jobs.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Faults {
+    /// The seed of the first job; each further job has the next seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// The number of jobs
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: u64,
+
+    /// How many jobs are simulated at the same time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+
+    /// Print every event
+    #[arg(long, conflicts_with_all = ["threads", "json"])]
+    pub tell: bool,
+
+    /// Print the totals as a JSON object in a line; wrong jobs are told on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How often it says how far it is.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+impl Faults {
+    /// Runs the jobs. Returns whether all were as they must be.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn show(&self, out: &mut (dyn Write + Send)) -> Result<bool, ExperimentError> {
+        let begun = Instant::now();
+        let end = self.seed.saturating_add(self.runs);
+        let (next, is_over) = (AtomicU64::new(self.seed), AtomicBool::new(false));
+        let shared = Mutex::new((RunTotals::default(), out, Ok::<(), std::io::Error>(()), begun));
+        let simulate = || {
+            while !is_over.load(Ordering::Relaxed) {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= end {
+                    return;
+                }
+                let run = crate::faults::run(seed, self.tell);
+                // A thread that has panicked leaves totals that are whole.
+                let mut shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let (totals, out, written, told) = &mut *shared;
+                totals.add(&run);
+                if run.fault.is_some() && self.json {
+                    eprintln!("{run}");
+                } else if run.fault.is_some() || self.tell {
+                    *written = writeln!(out, "{run}");
+                }
+                if told.elapsed() > PROGRESS {
+                    *told = Instant::now();
+                    let _ = writeln!(std::io::stderr(), "{} jobs …", totals.runs);
+                }
+                if written.is_err() {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads {
+                scope.spawn(simulate);
+            }
+            simulate();
+        });
+        let shared = shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (totals, out, written, _) = shared;
+        written?;
+        let seconds = begun.elapsed().as_secs_f64();
+        if self.json {
+            writeln!(out, "{}", table(seconds).json(&totals))?;
+        } else {
+            let RunTotals { runs, faults, hung, .. } = totals;
+            writeln!(out, "{runs} jobs in {seconds:.0} s, {faults} wrong, {hung} hung\n{totals}")?;
+        }
+        Ok(totals.faults == 0)
+    }
+}
+
+/// The totals, after so many seconds, in JSON.
+fn table(seconds: f64) -> Table<RunTotals> {
+    type Counter = (&'static str, fn(&RunTotals) -> u64);
+    let counters: [Counter; 15] = [
+        ("jobs", |totals| totals.runs),
+        ("wrong", |totals| totals.faults),
+        ("hung", |totals| totals.hung),
+        ("pes", |totals| totals.pes),
+        ("tasks", |totals| totals.tasks),
+        ("deaths", |totals| totals.deaths),
+        ("expelled", |totals| totals.expelled),
+        ("replicas", |totals| totals.replicas),
+        ("orphans", |totals| totals.orphans),
+        ("poisons", |totals| totals.poisons),
+        ("lanes_left", |totals| totals.lanes_left),
+        ("bytes_resent", |totals| totals.bytes_resent),
+        ("late", |totals| totals.late),
+        ("unheard", |totals| totals.unheard),
+        ("events", |totals| totals.events),
+    ];
+    let counters = counters
+        .map(|(key, count)| Column::new("", "", key, move |totals| Cell::Count(count(totals))));
+    let time = Column::new("", "", "wall_seconds", move |_| Cell::Real(seconds, 3));
+    Table::new(counters.into_iter().chain([time]).collect())
+}

@@ -1,0 +1,108 @@
+//! How an experiment shows its results: a table for people, JSON for programs, charts.
+
+use super::ExperimentError;
+use crate::chart::{Chart, Series};
+use crate::table::{Column, Table};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// How the results are shown.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Output {
+    /// Print one JSON object a line instead of the table, each as soon as it is known
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write the charts into this folder, as SVG
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+}
+
+/// What runs one by one, and is shown in rows.
+pub trait Experiment {
+    /// What a run, or a pair of them, came to.
+    type Row;
+
+    /// The columns of its table.
+    fn columns(&self) -> Vec<Column<Self::Row>>;
+
+    /// Runs it; each row is handed over as soon as it is known.
+    ///
+    /// # Errors
+    /// If a job cannot be simulated, or does not end as it must, or if `each` fails.
+    fn run(&self, each: &mut Each<'_, Self::Row>) -> Result<(), ExperimentError>;
+
+    /// Its charts, with the names of their files, without the ending.
+    fn charts(&self, rows: &[Self::Row]) -> Vec<(&'static str, Chart)>;
+}
+
+/// What takes rows.
+pub type Each<'a, R> = dyn FnMut(R) -> Result<(), ExperimentError> + 'a;
+
+/// Runs an experiment, and shows what comes of it.
+///
+/// # Errors
+/// Those of the experiment, and if something cannot be written.
+pub fn show<E: Experiment>(
+    experiment: &E,
+    output: &Output,
+    out: &mut dyn Write,
+) -> Result<Vec<E::Row>, ExperimentError> {
+    if let Some(path) = &output.svg {
+        // At once, so that a long series does not run in vain.
+        let failed = |cause| ExperimentError::Folder { path: path.clone(), cause };
+        std::fs::create_dir_all(path).map_err(failed)?;
+    }
+    let table = Table::new(experiment.columns());
+    let mut rows = Vec::new();
+    experiment.run(&mut |row| {
+        if output.json {
+            writeln!(out, "{}", table.json(&row))?;
+            out.flush()?;
+        }
+        rows.push(row);
+        Ok(())
+    })?;
+    if !output.json {
+        out.write_all(table.text(&rows).as_bytes())?;
+    }
+    if let Some(folder) = &output.svg {
+        for (name, chart) in experiment.charts(&rows) {
+            chart.write(&folder.join(format!("{name}.svg")))?;
+        }
+    }
+    Ok(rows)
+}
+
+/// The rows as series of a chart: one for each name, in the order in which they come.
+pub(super) fn series<'a, R: 'a>(
+    rows: impl IntoIterator<Item = &'a R>,
+    name: impl Fn(&R) -> String,
+    point: impl Fn(&R) -> Option<(f64, f64)>,
+) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    for row in rows {
+        let name = name(row);
+        let place = all.iter().position(|series| series.name == name).unwrap_or_else(|| {
+            all.push(Series::new(&name, Vec::new()));
+            all.len() - 1
+        });
+        all[place].points.extend(point(row));
+    }
+    all.retain(|series| !series.points.is_empty());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_one_name_are_one_series() {
+        let rows = [("a", 1.0), ("b", 2.0), ("a", 3.0), ("c", f64::NAN)];
+        let point = |row: &(&str, f64)| (!row.1.is_nan()).then_some((row.1, 10.0 * row.1));
+        let expected =
+            [Series::new("a", vec![(1.0, 10.0), (3.0, 30.0)]), Series::new("b", vec![(2.0, 20.0)])];
+        assert_eq!(series(&rows, |row| row.0.to_owned(), point), expected);
+    }
+}

@@ -1,0 +1,97 @@
+//! Start-up and end of a job: how long it takes until nine of ten workers compute, and how long the
+//! last PE is there after the main task has ended.
+//!
+//! The processes are there already, and connected: launching them is not part of the model.
+
+use super::output::{Each, series};
+use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
+use crate::chart::{Axis, Chart};
+use crate::network::Preset;
+use crate::table::{Cell, Column};
+use crate::workload::costs::Flat;
+
+/// The options of start-up and end.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Startup {
+    /// What it runs on.
+    #[command(flatten)]
+    pub setup: Setup,
+
+    /// Tasks for each core
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub tasks_per_core: u64,
+
+    /// What each computes, in milliseconds
+    #[arg(long, value_name = "ms", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub task_ms: u64,
+
+    /// The skeleton; `par_map`, `par_map_placed` and `par_map_2level_relaxed` unless given
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub skeleton: Vec<Skeleton>,
+
+    /// Double the cores from 32 up to this number
+    #[arg(long, value_name = "N", default_value_t = 131_072, conflicts_with = "cores")]
+    #[arg(value_parser = clap::value_parser!(u64).range(32..))]
+    pub most_cores: u64,
+}
+
+impl Experiment for Startup {
+    type Row = Outcome;
+
+    fn columns(&self) -> Vec<Column<Outcome>> {
+        let own: fn(&Outcome) -> &Outcome = |row| row;
+        let mut columns = outcome::head("skeleton", own);
+        columns.extend(outcome::times(own));
+        columns.extend([
+            Column::new("90 % compute after", "ms", "", |row: &Outcome| {
+                Cell::real(row.full_seconds().map(|seconds| 1e3 * seconds), 3)
+            })
+            .only_in_text(),
+            Column::new("last PE gone after", "ms", "", |row: &Outcome| {
+                Cell::Real(1e3 * row.gone_seconds(), 3)
+            })
+            .only_in_text(),
+        ]);
+        columns.extend(outcome::counts(own));
+        columns
+    }
+
+    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+        let usual = [Skeleton::Stolen, Skeleton::Placed, Skeleton::Relaxed];
+        let skeletons = if self.skeleton.is_empty() { &usual[..] } else { &self.skeleton };
+        for base in self.setup.bases(&doublings(32, self.most_cores), 16, Preset::Gemini)? {
+            for skeleton in skeletons {
+                let costs = Flat { ns: self.task_ms * 1_000_000 };
+                let tasks = self.tasks_per_core * base.machine.cores();
+                let workload = skeleton.over(tasks, costs, false, &base);
+                each(Outcome::of(skeleton.name(), &base, workload, Vec::new())?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
+        let chart = |title: &str, y: &str, ms: fn(&Outcome) -> Option<f64>| Chart {
+            title: title.to_owned(),
+            x: Axis::log2("cores"),
+            y: Axis::log10(y),
+            series: series(
+                rows,
+                |row| row.series.clone(),
+                |row| ms(row).filter(|ms| *ms > 0.0).map(|ms| (row.cores as f64, ms)),
+            ),
+            references: Vec::new(),
+            goals: Vec::new(),
+        };
+        let full = |row: &Outcome| row.full_seconds().map(|seconds| 1e3 * seconds);
+        let gone = |row: &Outcome| Some(1e3 * row.gone_seconds());
+        let mut charts = vec![
+            ("startup", chart("Until nine of ten workers compute", "after the start, ms", full)),
+            ("end", chart("Until the last PE is gone", "after the end of the main task, ms", gone)),
+        ];
+        charts.retain(|(_, chart)| !chart.series.is_empty());
+        charts
+    }
+}

@@ -1,0 +1,109 @@
+//! `cargo xtask scaling [NAME…]`: runs the experiments of `docs/SCALING.md` again, and puts their
+//! results in the page, tables and charts.
+//!
+//! A block of text in the page that begins with `$ cargo xtask simulate …` is what that command
+//! prints. Charts go where the command says, with `--svg`.
+
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
+
+use crate::process::{self, Failure, Result};
+use crate::simulate;
+
+const PAGE: &str = "docs/SCALING.md";
+const PROMPT: &str = "$ cargo xtask simulate ";
+const FENCE: &str = "```";
+
+/// Runs the experiments of these names, or all without any.
+pub(crate) fn run(names: &[String]) -> Result<ExitCode> {
+    let path = process::root().join(PAGE);
+    let read = || fs::read_to_string(&path).map_err(|error| failure("read", &error));
+    let wanted: Vec<String> = commands(&read()?)
+        .filter(|words| names.is_empty() || names.iter().any(|name| is_of(words, name)))
+        .map(str::to_owned)
+        .collect();
+    if wanted.is_empty() {
+        let page = read()?;
+        let known: Vec<&str> = commands(&page).filter_map(|it| it.split(' ').next()).collect();
+        return Err(Failure(format!("{PAGE} has none of these; it has {}", known.join(", "))));
+    }
+    process::run(&mut simulate::build())?;
+    for words in wanted {
+        println!("{PROMPT}{words}");
+        let printed = output_of(&words)?;
+        // Read anew: a series may take hours, and the page may change meanwhile.
+        let page = replaced(&read()?, &words, &printed);
+        fs::write(&path, page).map_err(|error| failure("write", &error))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn failure(what: &str, error: &std::io::Error) -> Failure {
+    Failure(format!("cannot {what} {PAGE}: {error}"))
+}
+
+/// What the simulator prints; its progress is shown.
+fn output_of(words: &str) -> Result<String> {
+    let mut command = Command::new(simulate::program());
+    command.args(words.split_whitespace()).current_dir(process::root());
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| process::cannot_start(&command, &error))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(Failure(format!("`{}` failed ({})", process::shown(&command), output.status)))
+    }
+}
+
+/// The arguments of all commands in the page.
+fn commands(page: &str) -> impl Iterator<Item = &str> {
+    page.lines().filter_map(|line| line.strip_prefix(PROMPT))
+}
+
+fn is_of(words: &str, name: &str) -> bool {
+    words.split(' ').next() == Some(name)
+}
+
+/// The page with this text below the command, to the end of the block.
+fn replaced(page: &str, words: &str, printed: &str) -> String {
+    let mut text = String::new();
+    let mut is_old = false;
+    for line in page.lines() {
+        is_old &= line != FENCE;
+        if !is_old {
+            text.push_str(line);
+            text.push('\n');
+        }
+        if line.strip_prefix(PROMPT) == Some(words) {
+            is_old = true;
+            text.push_str(printed.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = "Prose.\n```text\n$ cargo xtask simulate weak --cores 32\nold\nolder\n\
+                           ```\nMore.\n```text\n$ cargo xtask simulate rack\nkept\n```\n";
+
+    #[test]
+    fn commands_are_found() {
+        let found: Vec<&str> = commands(EXAMPLE).collect();
+        assert_eq!(found, ["weak --cores 32", "rack"]);
+        assert!(is_of(found[0], "weak") && !is_of(found[0], "we") && !is_of(found[1], "weak"));
+    }
+
+    #[test]
+    fn only_what_was_printed_is_replaced() {
+        let expected = EXAMPLE.replace("old\nolder", "new\nnewer");
+        assert_eq!(replaced(EXAMPLE, "weak --cores 32", "new\nnewer\n"), expected);
+        assert_eq!(replaced(EXAMPLE, "uts", "new"), EXAMPLE);
+    }
+}
