@@ -51,12 +51,13 @@ pub(crate) struct Pace {
     /// When the driver takes its next turn.
     driver_at: u64,
     driver_pause: u64,
+    is_resting: bool,
 }
 
 impl Pace {
     pub(crate) fn new(settings: Option<PaceSettings>) -> Self {
         let driver_pause = settings.map_or(0, |settings| settings.driver_min);
-        Pace { settings, last_turn: 0, last_news: 0, driver_at: 0, driver_pause }
+        Pace { settings, last_turn: 0, last_news: 0, driver_at: 0, driver_pause, is_resting: true }
     }
 
     /// When the PE notices something that comes at `now`.
@@ -90,6 +91,18 @@ impl Pace {
     pub(crate) fn after_task(&self, now: u64) -> u64 {
         let Some(settings) = self.settings else { return now };
         now.max(self.last_turn + settings.worker_every)
+    }
+
+    /// Says how much the PE needs work now. When its last worker has run out of work, the driver's
+    /// pauses begin anew.
+    pub(crate) fn note_need(&mut self, now: u64, need: Need) {
+        let Some(settings) = self.settings else { return };
+        if need == Need::Idle && !std::mem::replace(&mut self.is_resting, need == Need::Idle) {
+            self.last_news = self.last_news.max(now);
+            self.driver_pause = settings.driver_min;
+            self.driver_at = now + settings.spin;
+        }
+        self.is_resting = need == Need::Idle;
     }
 
     /// A turn was taken.

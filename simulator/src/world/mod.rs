@@ -253,7 +253,10 @@ impl Simulation {
             }
         };
         pe.pace.note_turn(self.now, turn.something_happened, turn.work_came);
-        let is_ending = pe.site.workers().is_ending;
+        let workers = pe.site.workers();
+        let (need, is_ending) = (workers.need(), workers.is_ending);
+        drop(workers);
+        pe.pace.note_need(self.now, need);
         let polls = (self.job.has_fallback, FALLBACK_NS);
         let ending = (is_ending, POLL_NS);
         let polls = [polls, ending].into_iter().filter(|(is_needed, _)| *is_needed);

@@ -76,6 +76,7 @@ impl Processor {
     /// driver has taken over.
     pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
+        let mut was_busy = false;
         let mut blocked = BlockedCheck::new(self.settings.threads);
         while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
             let turn = self.turn();
@@ -103,6 +104,10 @@ impl Processor {
             let busy = self.are_working() || !self.queues.is_empty();
             if !busy {
                 self.tidy_guests();
+            }
+            if std::mem::replace(&mut was_busy, busy) && !busy {
+                // While workers were busy the pauses have grown: they begin anew.
+                interval = POLL_INTERVAL_MIN;
             }
             let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
             if let (false, Some(sleeper)) = (busy, sleeper) {
