@@ -4,6 +4,7 @@ use crate::pe::SimulatedPe;
 use std::fmt::{self, Display};
 use std::time::Duration;
 use ultramarine_runtime::protocol::Statistics;
+use ultramarine_topology::Pe;
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +19,10 @@ pub struct RunReport {
     pub slandered: u32,
     /// How many PEs left since the others held them for dead.
     pub expelled: u32,
-    /// How many were expelled while they lived.
+    /// How many were expelled while they lived, though no partition had parted them from the root.
     pub innocents: u32,
+    /// How many were expelled while they lived, after a partition had parted them from the root.
+    pub parted: u32,
     /// How many left since they had lost the root.
     pub roots_lost: u32,
     /// How many of these had a root that they reached.
@@ -56,9 +59,54 @@ pub struct RunReport {
     pub statistics: Statistics,
     /// How many events there were.
     pub events: u64,
+    /// What the failure detectors did.
+    pub detection: DetectionReport,
+}
+
+/// What the failure detectors of a run did.
+#[derive(Clone, Debug, Default)]
+pub struct DetectionReport {
+    /// How many heartbeats all PEs sent.
+    pub heartbeats: u64,
+    /// How many other notices all PEs sent.
+    pub notices: u64,
+    /// How many of both the PE sent that sent most.
+    pub messages_max: u64,
+    /// How often a PE dialled another.
+    pub dials: u64,
+    /// The deaths that living PEs were told of, by PE.
+    pub told: Vec<Told>,
+}
+
+/// How one death became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The PE that died.
+    pub pe: Pe,
+    /// How many living PEs were told of it.
+    pub pes: u32,
+    /// The time from its death until the last of them was told.
+    pub after: Duration,
+}
+
+impl DetectionReport {
+    /// The longest time from a death until the last living PE was told.
+    pub fn told_within(&self) -> Option<Duration> {
+        self.told.iter().map(|told| told.after).max()
+    }
+
+    /// How many messages all PEs sent.
+    pub fn messages(&self) -> u64 {
+        self.heartbeats + self.notices
+    }
 }
 
 impl RunReport {
+    /// How many living PEs were declared dead.
+    pub fn false_verdicts(&self) -> u32 {
+        self.innocents + self.parted
+    }
+
     pub(crate) fn add(&mut self, pe: &SimulatedPe) {
         let (statistics, workers) = (pe.engine.statistics(), pe.site.workers());
         let counts = workers.counts;
