@@ -145,6 +145,9 @@ impl Display for SimulatedRun {
     }
 }
 
+/// The greatest number of PEs of each class of jobs in [`RunTotals`].
+pub const SIZES: [u32; 4] = [30, 100, 300, 1000];
+
 /// What many runs came to.
 #[derive(Clone, Debug, Default)]
 pub struct RunTotals {
@@ -154,12 +157,26 @@ pub struct RunTotals {
     pub faults: u64,
     /// How many PEs there were.
     pub pes: u64,
+    /// The same, and the number of runs, by size of the job ([`SIZES`]).
+    pub sizes: [(u64, u64); SIZES.len()],
     /// How many tasks were started.
     pub tasks: u64,
     /// How many PEs died.
     pub deaths: u64,
     /// How many left since the others held them for dead.
     pub expelled: u64,
+    /// How many were declared dead while they lived, since they had been parted from the root.
+    pub partitioned: u64,
+    /// How many others were declared dead while they lived.
+    pub innocents: u64,
+    /// How many messages the failure detectors sent.
+    pub detector_messages: u64,
+    /// How often they dialled.
+    pub dials: u64,
+    /// How many deaths some PE was told of.
+    pub told: u64,
+    /// The longest time from a death until the last living PE was told.
+    pub told_within: Option<Duration>,
     /// How many copies of lost tasks were made.
     pub replicas: u64,
     /// How many tasks were dropped, since their supervisor had died.
@@ -187,6 +204,16 @@ impl RunTotals {
         self.runs += 1;
         self.faults += u64::from(run.fault.is_some());
         self.pes += u64::from(report.pes);
+        let size = SIZES.iter().position(|most| report.pes <= *most).unwrap_or(SIZES.len() - 1);
+        let (runs, pes) = &mut self.sizes[size];
+        (*runs, *pes) = (*runs + 1, *pes + u64::from(report.pes));
+        self.partitioned += u64::from(report.parted);
+        self.innocents += u64::from(report.innocents);
+        let detection = &report.detection;
+        self.detector_messages += detection.messages();
+        self.dials += detection.dials;
+        self.told += detection.told.len() as u64;
+        self.told_within = self.told_within.max(detection.told_within());
         self.tasks += report.tasks;
         self.deaths += u64::from(report.deaths);
         self.expelled += u64::from(report.expelled);
@@ -207,6 +234,20 @@ impl Display for RunTotals {
         let RunTotals { runs, faults, pes, deaths, expelled, .. } = self;
         writeln!(f, "{runs} runs, {faults} faults, {} events", self.events)?;
         writeln!(f, "{pes} PEs: {deaths} died, {expelled} were expelled")?;
+        for ((runs, pes), most) in self.sizes.iter().zip(SIZES).filter(|((runs, _), _)| *runs > 0) {
+            writeln!(f, "  {pes} PEs in {runs} jobs of up to {most}")?;
+        }
+        let RunTotals { innocents, partitioned, told, detector_messages, dials, .. } = self;
+        writeln!(
+            f,
+            "{innocents} PEs were declared dead while they lived, and {partitioned} after a partition"
+        )?;
+        writeln!(
+            f,
+            "{told} deaths became known, within {:?}; {detector_messages} messages of detectors, \
+             {dials} dials",
+            self.told_within.unwrap_or_default()
+        )?;
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
         writeln!(f, "{poisons} poison tasks given up, and {wronged} others when no PE was left")?;

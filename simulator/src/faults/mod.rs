@@ -12,6 +12,7 @@
 //! some of these are placed. A lost task that is not supervised is spawned again by its parent.
 //! Poison tasks kill the PE that runs them, and must be given up without harm to others.
 
+mod layout;
 mod scenario;
 
 use crate::report::SimulatedRun;

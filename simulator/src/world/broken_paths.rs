@@ -59,9 +59,8 @@ impl BrokenPaths {
 
     /// How many paths were ever cut, apart from partitions.
     pub(crate) fn count(&self) -> u32 {
-        let is_first = |(one, other): &&(Pe, Pe)| {
-            one < other || !self.cuts.contains_key(&(*other, *one))
-        };
+        let is_first =
+            |(one, other): &&(Pe, Pe)| one < other || !self.cuts.contains_key(&(*other, *one));
         self.cuts.keys().filter(is_first).count() as u32
     }
 }

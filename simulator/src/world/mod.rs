@@ -17,7 +17,7 @@ use crate::pe::workers::{Effect, Outbox, Workers};
 use crate::report::{RunReport, SimulatedRun};
 use crate::traffic::{RandomTraffic, Traffic};
 use broken_paths::BrokenPaths;
-use detection::Detectors;
+use detection::{Command, Detectors};
 use events::{Event, EventQueue};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -247,7 +247,7 @@ impl Simulation {
         }
         self.send_frames(at);
         for whom in suspects {
-            self.suspect(at, whom);
+            self.command(at, Command::Suspect(whom));
         }
         self.handle_effects(at, effects);
         let Some(pe) = &mut self.pes[at.index()] else { return };
@@ -318,11 +318,14 @@ impl Simulation {
 
     /// When a frame arrives that is sent now; `None`: never.
     fn frame_arrival(&mut self, from: Pe, to: Pe, lane: u8, bytes: usize) -> Option<u64> {
+        // What is held up comes when the path is whole again, and else never.
+        let open = self.broken_paths.opens(from, to, self.now)?;
         match &self.job.traffic {
             Traffic::Random(random) => {
                 let is_lost = random.lost_one_in.is_some_and(|n| self.dice.one_in(n));
-                // What is held up comes when the path is whole again, and else never.
-                let open = self.broken_paths.opens(from, to, self.now).filter(|_| !is_lost)?;
+                if is_lost {
+                    return None;
+                }
                 let random = random.clone();
                 let at = self.arrival(&random, from, to, lane).max(open);
                 self.note_arrival(from, to, lane, at);
@@ -333,7 +336,7 @@ impl Simulation {
                 let jitter = network.jitter_ns(tier, self.dice.next());
                 let transit = &mut self.pes[from.index()].as_mut()?.transit;
                 // Jitter at the sender, so that what it sends arrives in order.
-                let begins = self.now.max(transit.sends_until) + jitter;
+                let begins = open.max(transit.sends_until) + jitter;
                 transit.sends_until = begins + transfer.sender_port_ns;
                 Some(begins + transfer.last_byte_ns)
             }
@@ -351,7 +354,8 @@ impl Simulation {
         if self.dice.one_in(random.late_one_in) {
             latency += self.dice.within(0..=random.late_ns);
         }
-        let last = self.pes[from.index()].as_ref().map_or(0, |pe| pe.transit.last_arrival(to, lane));
+        let last =
+            self.pes[from.index()].as_ref().map_or(0, |pe| pe.transit.last_arrival(to, lane));
         let at = (self.now + latency).max(last + 1);
         self.note_arrival(from, to, lane, at);
         at

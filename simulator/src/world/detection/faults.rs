@@ -1,7 +1,7 @@
 //! What goes wrong, and how processes end: by dying, with their host or without, or in order.
 
 use super::packets::Packet;
-use super::{GOODBYE_WITHIN, Process};
+use super::{Command, Process};
 use crate::fault::InjectedFault;
 use crate::world::Simulation;
 use crate::world::events::Event;
@@ -39,6 +39,19 @@ impl Simulation {
         if let Some(pe) = &mut self.pes[at.index()] {
             pe.stopped_until = until.max(pe.stopped_until);
         }
+        self.stop_detector(at, until);
+    }
+
+    /// A detector gets no core for a while, unless that is so already. Its host answers.
+    pub(super) fn stall(&mut self, at: Pe) {
+        let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
+        let ns = self.dice.within(0..=dead_after.unwrap_or_default().as_nanos() as u64);
+        if self.now >= self.detectors.all[at.index()].stopped_until {
+            self.stop_detector(at, self.now + ns);
+        }
+    }
+
+    fn stop_detector(&mut self, at: Pe, until: u64) {
         if let Some(detector) = self.detectors.all.get_mut(at.index()) {
             let since = detector.stopped_until.max(self.now);
             detector.behind += until.saturating_sub(since);
@@ -54,6 +67,7 @@ impl Simulation {
             for (number, packet) in std::mem::take(&mut detector.unread) {
                 self.read_packet(number, at, packet);
             }
+            self.run_commands(at);
             self.take_turn(at);
         }
     }
@@ -137,10 +151,7 @@ impl Simulation {
     fn go(&mut self, pe: Pe) {
         self.report.gone = Duration::from_nanos(self.now);
         self.remove(pe);
-        if !self.detectors.all.is_empty() {
-            self.tell(pe, |watch, now, effects| watch.goodbye(now, GOODBYE_WITHIN, effects));
-            self.take_turn(pe);
-        }
+        self.command(pe, Command::Goodbye);
     }
 
     fn remove(&mut self, pe: Pe) {

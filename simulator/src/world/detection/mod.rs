@@ -77,6 +77,15 @@ enum Process {
     HostGone,
 }
 
+/// What an engine wants of its detector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Command {
+    /// The link has had no answer from this PE for a while.
+    Suspect(Pe),
+    /// The PE leaves.
+    Goodbye,
+}
+
 struct SimulatedDetector {
     watch: Watch,
     counters: Arc<DetectorCounters>,
@@ -87,6 +96,7 @@ struct SimulatedDetector {
     behind: u64,
     /// What has arrived while it was stopped.
     unread: Vec<(ConnectionNumber, Packet)>,
+    commands: Vec<Command>,
     /// When its next turn is scheduled.
     wakes_at: u64,
     /// Its ends of connections.
@@ -98,7 +108,7 @@ struct SimulatedDetector {
 impl SimulatedDetector {
     /// Its own time, now that it is `now` in the world.
     fn now(&self, now: u64) -> Duration {
-        Duration::from_nanos(now.saturating_sub(self.behind))
+        Duration::from_nanos(now.max(self.stopped_until) - self.behind)
     }
 }
 
@@ -115,6 +125,7 @@ impl Detectors {
                 stopped_until: 0,
                 behind: 0,
                 unread: Vec::new(),
+                commands: Vec::new(),
                 wakes_at: u64::MAX,
                 ends: BTreeSet::new(),
                 checked: 0,
@@ -235,11 +246,25 @@ impl Simulation {
         self.detectors.effects = effects;
     }
 
-    /// The link of a PE has had no answer from another for a while.
-    pub(crate) fn suspect(&mut self, by: Pe, whom: Pe) {
-        if !self.detectors.all.is_empty() {
-            self.tell(by, |watch, now, _| watch.suspect(now, whom));
-            self.take_turn(by);
+    /// The engine of a PE has a command for its detector.
+    pub(crate) fn command(&mut self, at: Pe, command: Command) {
+        let Some(detector) = self.detectors.all.get_mut(at.index()) else { return };
+        if detector.process != Process::Running {
+            return;
+        }
+        detector.commands.push(command);
+        if self.now >= detector.stopped_until {
+            self.run_commands(at);
+            self.take_turn(at);
+        }
+    }
+
+    fn run_commands(&mut self, at: Pe) {
+        for command in std::mem::take(&mut self.detectors.all[at.index()].commands) {
+            self.tell(at, |watch, now, effects| match command {
+                Command::Suspect(pe) => watch.suspect(now, pe),
+                Command::Goodbye => watch.goodbye(now, GOODBYE_WITHIN, effects),
+            });
         }
     }
 

@@ -13,7 +13,7 @@
 //! Packets of a connection arrive in order. A path that is cut holds them up: TCP sends them again
 //! when the path is whole. On a path that is cut for ever they never arrive.
 
-use super::{Process, Simulation, SimulatedDetector};
+use super::{Process, SimulatedDetector, Simulation};
 use crate::traffic::Traffic;
 use crate::world::events::Event;
 use crate::world::transfer;
@@ -23,6 +23,9 @@ use ultramarine_topology::Pe;
 
 /// The length of a packet without a list of PEs, in bytes.
 const PACKET_BYTES: usize = 64;
+
+/// While everything is overloaded, one packet in this many finds a thread that gets no core.
+const OVERLOAD_STALLS_ONE_IN: u64 = 4;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -51,11 +54,6 @@ impl Packet {
             }
             _ => PACKET_BYTES,
         }
-    }
-
-    /// Whether the system answers by itself, however busy the process is.
-    fn is_of_the_system(&self) -> bool {
-        matches!(self, Packet::Call | Packet::Answer | Packet::End(CloseReason::Refused))
     }
 }
 
@@ -93,9 +91,6 @@ impl Simulation {
                 if self.dice.one_in(random.late_one_in) {
                     latency += self.dice.within(0..=random.late_ns.min(dead_after / 8));
                 }
-                if self.now < self.overloaded_until && !packet.is_of_the_system() {
-                    latency += self.dice.within(0..=dead_after);
-                }
                 latency
             }
         };
@@ -105,6 +100,9 @@ impl Simulation {
     /// A packet has come to the host of a PE.
     pub(super) fn packet_arrives(&mut self, number: ConnectionNumber, to: Pe, packet: Packet) {
         let now = self.now;
+        if now < self.overloaded_until && self.dice.one_in(OVERLOAD_STALLS_ONE_IN) {
+            self.stall(to);
+        }
         let detector = &mut self.detectors.all[to.index()];
         match (detector.process, &packet) {
             (Process::HostGone, _) => {}
