@@ -8,8 +8,9 @@
 //! without; in some runs a whole host dies, or a whole rack. PEs are stopped for a while, or
 //! slandered (lost by another PE for no reason). Paths between them are cut in one direction or
 //! both, and racks are parted from all others, for a while or for ever; for a while everything is
-//! overloaded. At most one living PE is expelled for each broken path and each slander, and of a
-//! parted machine at most the side without the root. No PE leaves a root that it reaches. All PEs
+//! overloaded. At most one living PE is expelled for each broken path and each slander. A partition
+//! costs at most the side without the root; one that ends may cost PEs of both sides, but no more
+//! of them than that side has. No PE leaves a root that it reaches. All PEs
 //! hear of the same deaths in the same order. In the end no process is left.
 //!
 //! Most jobs have 3 to 30 PEs, one in 250 up to 1,000.

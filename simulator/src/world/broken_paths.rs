@@ -57,6 +57,15 @@ impl BrokenPaths {
         self.partitions.iter().any(|parted| parted.separates(one, other))
     }
 
+    /// How many of these PEs were parted from the root for a while.
+    pub(crate) fn rejoined(&self, pes: u32) -> u32 {
+        let healed = self.partitions.iter().filter(|parted| parted.until < u64::MAX);
+        let healed: Vec<_> = healed.collect();
+        let is_rejoined =
+            |pe: &u32| healed.iter().any(|parted| parted.separates(Pe::ROOT, Pe::new(*pe)));
+        (0..pes).filter(is_rejoined).count() as u32
+    }
+
     /// How many paths were ever cut, apart from partitions.
     pub(crate) fn count(&self) -> u32 {
         let is_first =

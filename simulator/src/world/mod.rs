@@ -398,8 +398,10 @@ impl Simulation {
             None if !report.has_root_died => Some("there is no result".to_owned()),
             _ => None,
         });
-        // A partition costs no more than the side without the root: those are not counted here.
-        let at_most = broken_paths.count() + report.slandered;
+        // A partition costs the side without the root at most. If it ends before the root has
+        // judged, there are pairs of PEs that have lost each other, and one of each leaves.
+        let rejoined = broken_paths.rejoined(report.pes).saturating_sub(report.parted);
+        let at_most = broken_paths.count() + report.slandered + rejoined;
         let fault = fault.or_else(|| {
             (report.innocents > at_most)
                 .then(|| format!("{} innocent PEs were expelled", report.innocents))
