@@ -240,7 +240,7 @@ impl Display for RunTotals {
         let RunTotals { innocents, partitioned, told, detector_messages, dials, .. } = self;
         writeln!(
             f,
-            "{innocents} PEs were declared dead while they lived, and {partitioned} after a partition"
+            "{innocents} living PEs were declared dead, and {partitioned} that a partition had cut off"
         )?;
         writeln!(
             f,

@@ -1,6 +1,7 @@
 //! Whole jobs, simulated.
 //!
-//! `ULTRAMARINE_SIMULATOR_SEED=N` and `ULTRAMARINE_SIMULATOR_RUNS=N` choose others than the usual ones.
+//! `ULTRAMARINE_SIMULATOR_SEED=N` and `ULTRAMARINE_SIMULATOR_RUNS=N` choose others than the usual
+//! ones.
 
 use std::env;
 use ultramarine_runtime::protocol::supervision::SupervisionMutant;

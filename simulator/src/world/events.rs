@@ -78,15 +78,12 @@ pub(crate) struct EventQueue {
 impl EventQueue {
     /// Schedules an event for the moment `at`, in nanoseconds.
     pub(crate) fn schedule(&mut self, at: u64, event: Event) {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.events[place as usize] = Some(event);
-                place
-            }
-            None => {
-                self.events.push(Some(event));
-                self.events.len() as u32 - 1
-            }
+        let place = if let Some(place) = self.free.pop() {
+            self.events[place as usize] = Some(event);
+            place
+        } else {
+            self.events.push(Some(event));
+            self.events.len() as u32 - 1
         };
         self.count += 1;
         self.order.push(Reverse((at, self.count, place)));

@@ -368,11 +368,6 @@ impl Simulation {
         }
     }
 
-    /// Something is wrong with this run.
-    pub(crate) fn find_fault(&mut self, fault: String) {
-        self.fault.get_or_insert(fault);
-    }
-
     /// What a PE has sent may arrive in part.
     fn cut_off(&mut self, dead: Pe) {
         let Some(pe) = &self.pes[dead.index()] else { return };
