@@ -240,7 +240,7 @@ impl Display for RunTotals {
         let RunTotals { innocents, partitioned, told, detector_messages, dials, .. } = self;
         writeln!(
             f,
-            "{innocents} living PEs were declared dead, and {partitioned} that a partition had cut off"
+            "{innocents} living PEs were declared dead, and {partitioned} behind a partition"
         )?;
         writeln!(
             f,
