@@ -11,6 +11,13 @@ pub enum InjectedFault {
     Stop(Pe, u64),
     /// A PE dies with its host: nothing answers any more.
     SilentDeath(Pe),
+    /// All these PEs die with their hosts: those of a host, or of a rack.
+    HostDeaths {
+        /// The first of the PEs,
+        first: Pe,
+        /// and the last.
+        last: Pe,
+    },
     /// A PE has no contact with another from now on, for no reason.
     Slander {
         /// The PE that sees nothing of the other.
@@ -25,6 +32,15 @@ pub enum InjectedFault {
         /// does not arrive here,
         to: Pe,
         /// for this long, in nanoseconds.
+        ns: u64,
+    },
+    /// Nothing gets through between these PEs and all others, in neither direction.
+    Partition {
+        /// The first of the PEs,
+        first: Pe,
+        /// and the last.
+        last: Pe,
+        /// For this long, in nanoseconds.
         ns: u64,
     },
     /// All messages are late, and PEs that live do not answer for a while; this long, in

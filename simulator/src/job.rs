@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_runtime::detector::DetectorSettings;
 use ultramarine_runtime::protocol::ProtocolSettings;
 use ultramarine_runtime::transport::PortSettings;
 use ultramarine_topology::Topology;
@@ -42,8 +43,25 @@ pub(crate) struct SimulatedJob {
 pub(crate) struct Detection {
     pub(crate) heartbeat: Duration,
     pub(crate) dead_after: Duration,
-    /// How long it takes until a neighbour sees that a PE is gone, in nanoseconds.
+    /// How long it takes until the system closes what a PE had that has died, in nanoseconds. Only
+    /// then do others see that it is gone.
     pub(crate) sees_after_ns: RangeInclusive<u64>,
+}
+
+impl Detection {
+    /// The settings of all detectors. Patience with a PE that is stopped, and with the root, is as
+    /// many times `dead_after` as by default.
+    pub(crate) fn settings(&self) -> DetectorSettings {
+        let Detection { heartbeat, dead_after, .. } = *self;
+        let defaults = DetectorSettings::default();
+        let stretch = dead_after.div_duration_f64(defaults.dead_after);
+        DetectorSettings {
+            heartbeat,
+            dead_after,
+            stalled_after: defaults.stalled_after.mul_f64(stretch),
+            root_after: defaults.root_after.mul_f64(stretch),
+        }
+    }
 }
 
 impl fmt::Debug for SimulatedJob {

@@ -2,8 +2,9 @@
 //! follows from its seed, so any run can be repeated.
 //!
 //! Each PE is the runtime's own [`Engine`], with its protocol, its port, its queue of messages and
-//! its fail-over, and the runtime's own [`Membership`]: what is simulated is what runs. This crate
-//! only stands for what is around them, in a small file each, and must never do any of their work.
+//! its fail-over, and the rules of the runtime's own failure detector, [`Watch`]: what is simulated
+//! is what runs. This crate only stands for what is around them, in a small file each, and must
+//! never do any of their work.
 //!
 //! | module | what |
 //! |---|---|
@@ -20,7 +21,7 @@
 //! | [`published`] | figures of others to compare with |
 //!
 //! [`Engine`]: ultramarine_runtime::executor::engine::Engine
-//! [`Membership`]: ultramarine_runtime::protocol::Membership
+//! [`Watch`]: ultramarine_runtime::detector::watch::Watch
 #![forbid(unsafe_code)]
 
 pub mod chart;

@@ -4,6 +4,7 @@ use crate::pe::SimulatedPe;
 use std::fmt::{self, Display};
 use std::time::Duration;
 use ultramarine_runtime::protocol::Statistics;
+use ultramarine_topology::Pe;
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +19,10 @@ pub struct RunReport {
     pub slandered: u32,
     /// How many PEs left since the others held them for dead.
     pub expelled: u32,
-    /// How many were expelled while they lived.
+    /// How many were expelled while they lived, though no partition had parted them from the root.
     pub innocents: u32,
+    /// How many were expelled while they lived, after a partition had parted them from the root.
+    pub parted: u32,
     /// How many left since they had lost the root.
     pub roots_lost: u32,
     /// How many of these had a root that they reached.
@@ -56,9 +59,54 @@ pub struct RunReport {
     pub statistics: Statistics,
     /// How many events there were.
     pub events: u64,
+    /// What the failure detectors did.
+    pub detection: DetectionReport,
+}
+
+/// What the failure detectors of a run did.
+#[derive(Clone, Debug, Default)]
+pub struct DetectionReport {
+    /// How many heartbeats all PEs sent.
+    pub heartbeats: u64,
+    /// How many other notices all PEs sent.
+    pub notices: u64,
+    /// How many of both the PE sent that sent most.
+    pub messages_max: u64,
+    /// How often a PE dialled another.
+    pub dials: u64,
+    /// The deaths that living PEs were told of, by PE.
+    pub told: Vec<Told>,
+}
+
+/// How one death became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The PE that died.
+    pub pe: Pe,
+    /// How many living PEs were told of it.
+    pub pes: u32,
+    /// The time from its death until the last of them was told.
+    pub after: Duration,
+}
+
+impl DetectionReport {
+    /// The longest time from a death until the last living PE was told.
+    pub fn told_within(&self) -> Option<Duration> {
+        self.told.iter().map(|told| told.after).max()
+    }
+
+    /// How many messages all PEs sent.
+    pub fn messages(&self) -> u64 {
+        self.heartbeats + self.notices
+    }
 }
 
 impl RunReport {
+    /// How many living PEs were declared dead.
+    pub fn false_verdicts(&self) -> u32 {
+        self.innocents + self.parted
+    }
+
     pub(crate) fn add(&mut self, pe: &SimulatedPe) {
         let (statistics, workers) = (pe.engine.statistics(), pe.site.workers());
         let counts = workers.counts;
@@ -97,6 +145,9 @@ impl Display for SimulatedRun {
     }
 }
 
+/// The greatest number of PEs of each class of jobs in [`RunTotals`].
+pub const SIZES: [u32; 4] = [30, 100, 300, 1000];
+
 /// What many runs came to.
 #[derive(Clone, Debug, Default)]
 pub struct RunTotals {
@@ -108,12 +159,26 @@ pub struct RunTotals {
     pub hung: u64,
     /// How many PEs there were.
     pub pes: u64,
+    /// The same, and the number of runs, by size of the job ([`SIZES`]).
+    pub sizes: [(u64, u64); SIZES.len()],
     /// How many tasks were started.
     pub tasks: u64,
     /// How many PEs died.
     pub deaths: u64,
     /// How many left since the others held them for dead.
     pub expelled: u64,
+    /// How many were declared dead while they lived, since they had been parted from the root.
+    pub partitioned: u64,
+    /// How many others were declared dead while they lived.
+    pub innocents: u64,
+    /// How many messages the failure detectors sent.
+    pub detector_messages: u64,
+    /// How often they dialled.
+    pub dials: u64,
+    /// How many deaths some PE was told of.
+    pub told: u64,
+    /// The longest time from a death until the last living PE was told.
+    pub told_within: Option<Duration>,
     /// How many copies of lost tasks were made.
     pub replicas: u64,
     /// How many tasks were dropped, since their supervisor had died.
@@ -146,6 +211,16 @@ impl RunTotals {
         let is_hung = |fault: &String| HANGS.contains(&fault.as_str());
         self.hung += u64::from(run.fault.as_ref().is_some_and(is_hung));
         self.pes += u64::from(report.pes);
+        let size = SIZES.iter().position(|most| report.pes <= *most).unwrap_or(SIZES.len() - 1);
+        let (runs, pes) = &mut self.sizes[size];
+        (*runs, *pes) = (*runs + 1, *pes + u64::from(report.pes));
+        self.partitioned += u64::from(report.parted);
+        self.innocents += u64::from(report.innocents);
+        let detection = &report.detection;
+        self.detector_messages += detection.messages();
+        self.dials += detection.dials;
+        self.told += detection.told.len() as u64;
+        self.told_within = self.told_within.max(detection.told_within());
         self.tasks += report.tasks;
         self.deaths += u64::from(report.deaths);
         self.expelled += u64::from(report.expelled);
@@ -166,6 +241,20 @@ impl Display for RunTotals {
         let RunTotals { runs, faults, pes, deaths, expelled, .. } = self;
         writeln!(f, "{runs} runs, {faults} faults, {} events", self.events)?;
         writeln!(f, "{pes} PEs: {deaths} died, {expelled} were expelled")?;
+        for ((runs, pes), most) in self.sizes.iter().zip(SIZES).filter(|((runs, _), _)| *runs > 0) {
+            writeln!(f, "  {pes} PEs in {runs} jobs of up to {most}")?;
+        }
+        let RunTotals { innocents, partitioned, told, detector_messages, dials, .. } = self;
+        writeln!(
+            f,
+            "{innocents} living PEs were declared dead, and {partitioned} behind a partition"
+        )?;
+        writeln!(
+            f,
+            "{told} deaths became known, within {:?}; {detector_messages} messages of detectors, \
+             {dials} dials",
+            self.told_within.unwrap_or_default()
+        )?;
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
         writeln!(f, "{poisons} poison tasks given up, and {wronged} others when no PE was left")?;

@@ -45,7 +45,7 @@ fn everything_happens_in_some_run() {
     let mut total = RunTotals::default();
     (1..300).for_each(|seed| total.add(&run(seed, false)));
     let RunTotals { deaths, expelled, replicas, orphans, poisons, .. } = total;
-    let RunTotals { lanes_left, bytes_resent, .. } = total;
+    let RunTotals { lanes_left, bytes_resent, innocents, partitioned, told, dials, .. } = total;
     for (what, how_often) in [
         ("deaths", deaths),
         ("expulsions", expelled),
@@ -54,6 +54,11 @@ fn everything_happens_in_some_run() {
         ("poison tasks given up", poisons),
         ("changes of lane", lanes_left),
         ("bytes sent again", bytes_resent),
+        ("living PEs declared dead", innocents),
+        ("PEs lost by a partition", partitioned),
+        ("deaths that became known", told),
+        ("dials", dials),
+        ("large jobs", total.sizes[1..].iter().map(|(runs, _)| runs).sum()),
     ] {
         assert!(how_often > 0, "no {what}: {total}");
     }

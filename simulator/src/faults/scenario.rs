@@ -1,5 +1,6 @@
 //! A job drawn from a seed: the machine, the program, the network, and what goes wrong.
 
+use super::layout::{Block, Layout, blocks};
 use crate::dice::Dice;
 use crate::fault::InjectedFault;
 use crate::job::{Detection, SimulatedJob};
@@ -7,23 +8,45 @@ use crate::pe::workers::PeSpeed;
 use crate::traffic::{RandomTraffic, Traffic};
 use crate::workload::random_tree::{Program, RandomTree, TaskKind, TaskSpec, radii};
 use crate::workload::{SpawnMode, SpawnPlace};
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
 use ultramarine_runtime::transport::PortSettings;
-use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
+use ultramarine_topology::Pe;
 
 const MICROSECOND: u64 = 1000;
 const MILLISECOND: u64 = 1000 * MICROSECOND;
 
-/// No run takes this many events unless it never ends.
+/// No run takes this many events unless it never ends, for each hundred PEs.
 const EVENTS_MAX: u64 = 5_000_000;
+
+/// How long the end of a job waits. Longer than detectors have patience with a PE that has never
+/// been heard, which is 5 s.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+
+/// A shorter silence says nothing, for messages may take some milliseconds.
+const DEAD_AFTER_MIN: Duration = Duration::from_millis(50);
+
+/// One job in this many is larger than the others.
+const LARGE_ONE_IN: u64 = 250;
+
+/// The number of PEs of most jobs, and of large ones.
+const PES: [RangeInclusive<u64>; 2] = [3..=30, 31..=1000];
+
+fn pes(dice: &mut Dice) -> u32 {
+    let [usual, large] = PES;
+    let pes = if dice.one_in(LARGE_ONE_IN) { dice.skewed(large) } else { dice.within(usual) };
+    pes as u32
+}
 
 /// The job of this seed.
 pub(super) fn job(seed: u64) -> SimulatedJob {
     let mut dice = Dice::new(seed);
-    let pes = dice.within(3..=30) as u32;
-    let topology = machine(pes, &mut dice);
+    let pes = pes(&mut dice);
+    let layout = Layout::random(pes, &mut dice);
+    let topology = layout.topology();
     let threads = dice.within(1..=3) as usize;
     let program = Program {
         compute_ns: MICROSECOND..=dice.skewed(10 * MICROSECOND..=100 * MILLISECOND),
@@ -37,7 +60,10 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     let deaths = if dice.one_in(8) { 0 } else { dice.skewed(1..=u64::from(pes) - 1) };
     let slanders = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
     let cuts = if dice.one_in(4) { cuts(pes, &mut dice) } else { Vec::new() };
-    let losses = deaths + slanders + cuts.len() as u64;
+    let root_dies = dice.one_in(12);
+    let blocks = blocks(&layout, root_dies, &mut dice);
+    let block_pes: u64 = blocks.iter().map(|block| block.pes(pes)).sum();
+    let losses = deaths + slanders + cuts.len() as u64 + block_pes;
     let mut max_replicas = 2 * losses as u32 + 4;
     // Poison needs enough PEs that die of it, and one that lives.
     let poisons = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
@@ -51,13 +77,13 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     } else {
         max_replicas += 4;
     }
-    let root_dies = dice.one_in(12);
     let (_, compute_ns) = extent(&main, &program);
     let span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
-    let heartbeat = Duration::from_millis(dice.within(5..=200));
-    let dead_after = heartbeat * dice.within(2..=10) as u32;
-    let plan = FaultPlan { pes, deaths, slanders, cuts, root_dies, span, dead_after };
-    let protocol = settings(threads, max_replicas, &mut dice);
+    // Seldom in a large job, or most of its events are heartbeats.
+    let heartbeat = Duration::from_millis(dice.within(5..=200) + u64::from(pes / 5));
+    let dead_after = (heartbeat * dice.within(2..=10) as u32).max(DEAD_AFTER_MIN);
+    let plan = FaultPlan { pes, deaths, slanders, cuts, blocks, root_dies, span, dead_after };
+    let protocol = settings(threads, max_replicas, pes, &mut dice);
     let faults = injected_faults(&plan, &mut dice);
     let latency_ns = MICROSECOND..=dice.skewed(5 * MICROSECOND..=MILLISECOND);
     let late_one_in = dice.skewed(10..=10_000);
@@ -82,8 +108,8 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
         has_fallback,
         faults,
         detection: Some(Detection { heartbeat, dead_after, sees_after_ns }),
-        shutdown_grace: Duration::from_secs(5),
-        events_max: EVENTS_MAX,
+        shutdown_grace: SHUTDOWN_GRACE,
+        events_max: EVENTS_MAX * u64::from(1 + pes / 100),
     }
 }
 
@@ -112,21 +138,6 @@ fn cuts(pes: u32, dice: &mut Dice) -> Vec<(Pe, Pe, u64)> {
     cuts
 }
 
-/// Racks of hosts of PEs, of any size.
-fn machine(pes: u32, dice: &mut Dice) -> Topology {
-    let per_host = dice.within(1..=u64::from(pes)) as u32;
-    let per_rack = per_host * dice.within(1..=4) as u32;
-    let position = |n: u32| {
-        Place::new(vec![
-            Label::new(LevelKind::Switch, format!("r{}", n / per_rack)),
-            Label::new(LevelKind::Host, format!("h{}", n / per_host)),
-        ])
-    };
-    let positions: Vec<_> = (0..pes).map(position).collect();
-    let topology = Topology::new(&positions, &vec![1; pes as usize]);
-    topology.expect("places of the same depth")
-}
-
 /// The children of the main task: not too many, and not too few.
 fn program_of(program: &Program, dice: &mut Dice) -> Vec<(TaskSpec, SpawnMode)> {
     let wanted = dice.skewed(1..=300);
@@ -150,8 +161,11 @@ fn extent(main: &[(TaskSpec, SpawnMode)], program: &Program) -> (u64, u64) {
     all.fold((0, 0), |(tasks, ns), (more, longer)| (tasks + more, ns + longer))
 }
 
-fn settings(threads: usize, max_replicas: u32, dice: &mut Dice) -> ProtocolSettings {
+fn settings(threads: usize, max_replicas: u32, pes: u32, dice: &mut Dice) -> ProtocolSettings {
     let mut fishing = FishingSettings::for_threads(threads);
+    // In a large job most PEs have no work at all, and would fish most of the time.
+    fishing.min_fish_delay *= 1 + pes / 31;
+    fishing.max_fish_delay *= 1 + pes / 31;
     fishing.max_fish = dice.within(0..=3) as usize;
     fishing.min_sched = dice.within(0..=3) as usize;
     fishing.max_hops = dice.within(0..=8) as u8;
@@ -167,6 +181,7 @@ struct FaultPlan {
     deaths: u64,
     slanders: u64,
     cuts: Vec<(Pe, Pe, u64)>,
+    blocks: Vec<Block>,
     root_dies: bool,
     /// About how long the program takes, in nanoseconds.
     span: u64,
@@ -174,7 +189,7 @@ struct FaultPlan {
 }
 
 fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
-    let FaultPlan { pes, deaths, slanders, ref cuts, root_dies, span, dead_after } = *plan;
+    let FaultPlan { pes, deaths, slanders, root_dies, span, dead_after, .. } = *plan;
     let mut mortals: Vec<u32> = (1..pes).collect();
     let mut injected_faults = Vec::new();
     // Some die together.
@@ -197,16 +212,24 @@ fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault
     for (by, whom) in slandered.into_iter().filter(|(by, whom)| by != whom) {
         injected_faults.push((dice.within(0..=2 * span), InjectedFault::Slander { by, whom }));
     }
+    // Each at most once: two stops in a row may be longer than a stall may last.
+    let mut stopped = BTreeSet::new();
     while dice.one_in(2) {
         let pe = Pe::new(dice.next() as u32 % pes);
+        if !stopped.insert(pe) {
+            continue;
+        }
         // Longer than any silence that means death, but shorter than a stall may last.
         let longest = dead_after.as_nanos() as u64 * 6;
         let ns = dice.skewed(MILLISECOND..=longest);
         injected_faults.push((dice.within(0..=span), InjectedFault::Stop(pe, ns)));
     }
-    for (from, to, ns) in cuts {
+    for (from, to, ns) in &plan.cuts {
         injected_faults
             .push((dice.within(0..=span), InjectedFault::Cut { from: *from, to: *to, ns: *ns }));
+    }
+    for block in &plan.blocks {
+        injected_faults.push((dice.within(0..=2 * span), block.fault()));
     }
     if dice.one_in(6) {
         let ns = dead_after.as_nanos() as u64 * dice.within(1..=5);

@@ -1,4 +1,5 @@
-//! A simulated PE: the runtime's own engine and membership, and what stands for the rest.
+//! A simulated PE: the runtime's own engine, and what stands for the rest. (Its failure detector is
+//! in `world/detection`.)
 //!
 //! | file | what it stands for |
 //! |---|---|
@@ -19,28 +20,21 @@ use crate::transit::Transit;
 use lane::LaneEnd;
 use pace::Pace;
 use site::SimulatedSite;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::{Effort, Engine, EngineSite, Turn};
-use ultramarine_runtime::protocol::{Membership, MembershipStatus};
-use ultramarine_topology::Pe;
 use workers::Effect;
 
 /// A PE, as long as it is there.
 pub(crate) struct SimulatedPe {
     pub(crate) engine: Engine<SimulatedSite>,
     pub(crate) site: Arc<SimulatedSite>,
-    pub(crate) membership: Membership,
     /// The first lane, and the fallback.
     pub(crate) lanes: [LaneEnd; 2],
     /// What it has sent that has not arrived.
     pub(crate) transit: Transit,
     pub(crate) pace: Pace,
-    /// How many of the dead the membership has told the engine.
-    pub(crate) reported: usize,
-    pub(crate) is_settled: bool,
     /// When its next turn is due, in nanoseconds.
     pub(crate) turn_at: u64,
     /// When the first event comes that lets it take a turn, if that is due then.
@@ -54,19 +48,15 @@ impl SimulatedPe {
     pub(crate) fn new(
         engine: Engine<SimulatedSite>,
         site: Arc<SimulatedSite>,
-        membership: Membership,
         lanes: [LaneEnd; 2],
         pace: Pace,
     ) -> Self {
         SimulatedPe {
             engine,
             site,
-            membership,
             lanes,
             transit: Transit::default(),
             pace,
-            reported: 0,
-            is_settled: false,
             turn_at: u64::MAX,
             turn_scheduled: u64::MAX,
             is_ending: false,
@@ -100,17 +90,5 @@ impl SimulatedPe {
                 return Ok((Turn { due: turn.due, ..all }, effects));
             }
         }
-    }
-
-    /// The PE's neighbours in the ring in which PEs watch each other, as it sees it.
-    pub(crate) fn neighbours(&self, me: Pe) -> BTreeSet<Pe> {
-        if self.membership.status() != MembershipStatus::Member {
-            return BTreeSet::new();
-        }
-        let living: Vec<Pe> = self.membership.living().iter().collect();
-        let place = living.iter().position(|pe| *pe == me);
-        let around = place.map(|place| [place + 1, place + living.len() - 1]);
-        let around = around.into_iter().flatten().map(|place| living[place % living.len()]);
-        around.filter(|pe| *pe != me).collect()
     }
 }

@@ -1,42 +1,75 @@
-//! The paths between PEs, some of which are cut in one direction, for a while or for ever.
+//! The paths between PEs, some of which are cut in one direction, for a while or for ever; and
+//! parts of the machine that are cut off from the rest.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use ultramarine_topology::Pe;
 
-/// What is cut: from, to; from when, and until when, in nanoseconds.
+/// What is cut, and what was.
 #[derive(Debug, Default)]
-pub(crate) struct BrokenPaths(BTreeMap<(Pe, Pe), (u64, u64)>);
+pub(crate) struct BrokenPaths {
+    /// From, to; from when, and until when, in nanoseconds.
+    cuts: BTreeMap<(Pe, Pe), (u64, u64)>,
+    partitions: Vec<Partition>,
+}
+
+/// Nothing passes between these PEs and all others, in neither direction.
+#[derive(Debug)]
+struct Partition {
+    pes: RangeInclusive<Pe>,
+    since: u64,
+    until: u64,
+}
+
+impl Partition {
+    fn separates(&self, one: Pe, other: Pe) -> bool {
+        self.pes.contains(&one) != self.pes.contains(&other)
+    }
+}
 
 impl BrokenPaths {
     pub(crate) fn cut(&mut self, from: Pe, to: Pe, since: u64, until: u64) {
-        self.0.insert((from, to), (since, until));
+        self.cuts.insert((from, to), (since, until));
+    }
+
+    pub(crate) fn part(&mut self, pes: RangeInclusive<Pe>, since: u64, until: u64) {
+        self.partitions.push(Partition { pes, since, until });
     }
 
     /// When something sent now gets through; `None`: never.
     pub(crate) fn opens(&self, from: Pe, to: Pe, now: u64) -> Option<u64> {
-        match self.0.get(&(from, to)) {
-            Some((since, until)) if (*since..*until).contains(&now) => {
-                (*until < u64::MAX).then_some(*until)
-            }
-            _ => Some(now),
-        }
-    }
-
-    /// Whether two PEs reach each other: that takes both directions.
-    pub(crate) fn is_whole(&self, one: Pe, other: Pe, now: u64) -> bool {
-        [(one, other), (other, one)].iter().all(|(a, b)| self.opens(*a, *b, now) == Some(now))
+        let parted = self.partitions.iter().filter(|parted| parted.separates(from, to));
+        let parted = parted.map(|parted| (parted.since, parted.until));
+        let closed = self.cuts.get(&(from, to)).copied().into_iter().chain(parted);
+        let closed = closed.filter(|(since, until)| (*since..*until).contains(&now));
+        let opens = closed.map(|(_, until)| until).max().unwrap_or(now);
+        (opens < u64::MAX).then_some(opens)
     }
 
     /// Whether the path between these two was ever cut.
     pub(crate) fn is_ever_cut(&self, one: Pe, other: Pe) -> bool {
-        [(one, other), (other, one)].iter().any(|path| self.0.contains_key(path))
+        [(one, other), (other, one)].iter().any(|path| self.cuts.contains_key(path))
+            || self.is_ever_parted(one, other)
     }
 
-    /// How many paths were ever cut.
+    /// Whether these two were ever on different sides of a partition.
+    pub(crate) fn is_ever_parted(&self, one: Pe, other: Pe) -> bool {
+        self.partitions.iter().any(|parted| parted.separates(one, other))
+    }
+
+    /// How many of these PEs were parted from the root for a while.
+    pub(crate) fn rejoined(&self, pes: u32) -> u32 {
+        let healed = self.partitions.iter().filter(|parted| parted.until < u64::MAX);
+        let healed: Vec<_> = healed.collect();
+        let is_rejoined =
+            |pe: &u32| healed.iter().any(|parted| parted.separates(Pe::ROOT, Pe::new(*pe)));
+        (0..pes).filter(is_rejoined).count() as u32
+    }
+
+    /// How many paths were ever cut, apart from partitions.
     pub(crate) fn count(&self) -> u32 {
-        self.0
-            .keys()
-            .filter(|(one, other)| one < other || !self.0.contains_key(&(*other, *one)))
-            .count() as u32
+        let is_first =
+            |(one, other): &&(Pe, Pe)| one < other || !self.cuts.contains_key(&(*other, *one));
+        self.cuts.keys().filter(is_first).count() as u32
     }
 }

@@ -1,10 +1,12 @@
 //! What happens in a simulation, in the order of time.
 
+use super::detection::packets::Packet;
 use crate::fault::InjectedFault;
 use crate::pe::futures::LocalTask;
 use crate::pe::lane::Frame;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use ultramarine_runtime::detector::watch::ConnectionNumber;
 use ultramarine_runtime::protocol::{Fish, Notice};
 use ultramarine_topology::Pe;
 
@@ -21,40 +23,43 @@ pub(crate) enum Event {
     Turn(Pe),
     /// The end of the job has been waited for long enough.
     Grace(Pe),
-    /// A notice arrives.
-    Notice { from: Pe, to: Pe, notice: Notice },
-    /// A PE has been without contact with another since then, and looks whether it still is.
-    See { by: Pe, whom: Pe, since: u64 },
-    /// A PE's heartbeats go out.
-    Beat(Pe),
-    /// The membership waits for an answer.
-    Patience(Pe),
+    /// Something arrives at a PE's host, on this connection between detectors.
+    Packet { number: ConnectionNumber, to: Pe, packet: Packet },
+    /// A PE's detector sleeps no longer.
+    Wake(Pe),
+    /// A PE that was stopped goes on.
+    Resume(Pe),
+    /// The system closes what a process had that has died.
+    Cleared(Pe),
     /// Something goes wrong.
     Fault(InjectedFault),
 }
 
 impl Event {
-    /// The PE that must not be stopped for it to happen. (Frames arrive at a PE that is stopped,
-    /// which reads them later.)
+    /// The PE that must be there, and not stopped, for it to happen. (Frames arrive at a PE that is
+    /// stopped, which reads them later. A detector is there for longer than its PE.)
     pub(crate) fn place(&self) -> Option<Pe> {
         match self {
-            Event::Notice { to: at, .. }
-            | Event::Computed { at, .. }
+            Event::Computed { at, .. }
             | Event::Packed { at, .. }
             | Event::Turn(at)
-            | Event::Grace(at)
-            | Event::Beat(at)
-            | Event::Patience(at)
-            | Event::See { by: at, .. } => Some(*at),
-            Event::Arrive { .. } | Event::Fault(_) => None,
+            | Event::Grace(at) => Some(*at),
+            Event::Arrive { .. }
+            | Event::Packet { .. }
+            | Event::Wake(_)
+            | Event::Resume(_)
+            | Event::Cleared(_)
+            | Event::Fault(_) => None,
         }
     }
 
     /// Whether there are too many of them to be told.
     pub(crate) fn is_routine(&self) -> bool {
         match self {
-            Event::Beat(_) | Event::Turn(_) | Event::See { .. } => true,
-            Event::Notice { notice, .. } => matches!(notice, Notice::Known { .. }),
+            Event::Wake(_) | Event::Turn(_) => true,
+            Event::Packet { packet, .. } => {
+                matches!(packet, Packet::Notice(Notice::Known { .. }))
+            }
             _ => false,
         }
     }

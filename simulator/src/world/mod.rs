@@ -1,7 +1,7 @@
 //! A job in the middle of its run: time goes from event to event.
 
 pub(crate) mod broken_paths;
-mod detection;
+pub(crate) mod detection;
 pub(crate) mod events;
 
 use crate::dice::Dice;
@@ -15,16 +15,16 @@ use crate::pe::shelf::SharedShelf;
 use crate::pe::site::SimulatedSite;
 use crate::pe::workers::{Effect, Outbox, Workers};
 use crate::report::{RunReport, SimulatedRun};
-use crate::traffic::Traffic;
-use crate::transit::Channel;
+use crate::traffic::{RandomTraffic, Traffic};
 use broken_paths::BrokenPaths;
+use detection::{Command, Detectors};
 use events::{Event, EventQueue};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::Engine;
-use ultramarine_runtime::protocol::{Membership, Node, Pool, Radii};
+use ultramarine_runtime::protocol::{Node, Pool, Radii};
 use ultramarine_runtime::transport::Port;
 use ultramarine_topology::Pe;
 
@@ -47,12 +47,7 @@ pub(crate) struct Simulation {
     cuts: BTreeMap<(Pe, Pe), u64>,
     /// What is cut between PEs that live.
     pub(crate) broken_paths: BrokenPaths,
-    /// Pairs: the first checks whether it still reaches the second.
-    pub(crate) watching: BTreeSet<(Pe, Pe)>,
-    /// Pairs: the first cannot see the second, for no reason (slander).
-    pub(crate) blind: BTreeSet<(Pe, Pe)>,
-    /// Those whose host has gone with them.
-    pub(crate) silent: BTreeSet<Pe>,
+    pub(crate) detectors: Detectors,
     /// Until then everything is slow.
     pub(crate) overloaded_until: u64,
     pub(crate) dice: Dice,
@@ -72,9 +67,6 @@ const TURN_NS: u64 = 1_000;
 /// How often a PE looks whether others have gone over to the fallback lane, in nanoseconds.
 const FALLBACK_NS: u64 = 100_000_000;
 
-/// The length of a notice, in bytes.
-const NOTICE_BYTES: usize = 64;
-
 /// The longest that a thread takes to pack a task, in nanoseconds.
 const PACK_NS_MAX: u64 = 2_000_000;
 
@@ -93,9 +85,7 @@ impl Simulation {
             frames: VecDeque::new(),
             cuts: BTreeMap::new(),
             broken_paths: BrokenPaths::default(),
-            watching: BTreeSet::new(),
-            blind: BTreeSet::new(),
-            silent: BTreeSet::new(),
+            detectors: Detectors::new(&job),
             overloaded_until: 0,
             dice,
             report: RunReport { pes: count, ..RunReport::default() },
@@ -114,14 +104,11 @@ impl Simulation {
         if let Some(root) = &mut self.pes[0] {
             root.site.workers().begin();
         }
-        for pe in (0..self.report.pes).map(Pe::new) {
-            if self.job.detection.is_some() {
-                let first_beat = self.dice.within(0..=1_000_000);
-                self.schedule(first_beat, Event::Beat(pe));
-            }
-            self.want_turn(pe, 0);
+        for (at, event) in self.detectors.starts(&mut self.dice) {
+            self.schedule(at, event);
         }
-        while self.present > 0 && self.fault.is_none() {
+        (0..self.report.pes).for_each(|pe| self.want_turn(Pe::new(pe), 0));
+        while (self.present > 0 || self.detectors.are_running()) && self.fault.is_none() {
             let Some((at, event)) = self.events.next() else { break };
             self.now = at;
             self.report.events += 1;
@@ -162,7 +149,7 @@ impl Simulation {
                 self.leave(at);
             }
             Event::Fault(fault) => self.inject(fault),
-            event => self.watch(event),
+            event => self.detect(event),
         }
     }
 
@@ -267,7 +254,7 @@ impl Simulation {
         }
         self.send_frames(at);
         for whom in suspects {
-            self.begin_to_watch(at, whom, self.now);
+            self.command(at, Command::Suspect(whom));
         }
         self.handle_effects(at, effects);
         let Some(pe) = &mut self.pes[at.index()] else { return };
@@ -340,14 +327,17 @@ impl Simulation {
 
     /// When a frame arrives that is sent now; `None`: never.
     fn frame_arrival(&mut self, from: Pe, to: Pe, lane: u8, bytes: usize) -> Option<u64> {
+        // What is held up comes when the path is whole again, and else never.
+        let open = self.broken_paths.opens(from, to, self.now)?;
         match &self.job.traffic {
             Traffic::Random(random) => {
                 let is_lost = random.lost_one_in.is_some_and(|n| self.dice.one_in(n));
-                // What is held up comes when the path is whole again, and else never.
-                let open = self.broken_paths.opens(from, to, self.now).filter(|_| !is_lost)?;
-                let channel = Channel::Lane(lane);
-                let at = self.arrival(from, to, channel).max(open);
-                self.note_arrival(from, to, channel, at);
+                if is_lost {
+                    return None;
+                }
+                let random = random.clone();
+                let at = self.arrival(&random, from, to, lane).max(open);
+                self.note_arrival(from, to, lane, at);
                 Some(at)
             }
             Traffic::Modelled(..) => {
@@ -355,7 +345,7 @@ impl Simulation {
                 let jitter = network.jitter_ns(tier, self.dice.next());
                 let transit = &mut self.pes[from.index()].as_mut()?.transit;
                 // Jitter at the sender, so that what it sends arrives in order.
-                let begins = self.now.max(transit.sends_until) + jitter;
+                let begins = open.max(transit.sends_until) + jitter;
                 transit.sends_until = begins + transfer.sender_port_ns;
                 let arrives = begins + transfer.last_byte_ns;
                 // What several PEs send is taken in in the order of its sending: by arrival would
@@ -368,38 +358,29 @@ impl Simulation {
         }
     }
 
-    /// When something sent now arrives: after what was sent before.
-    pub(crate) fn arrival(&mut self, from: Pe, to: Pe, channel: Channel) -> u64 {
-        let latency = match &self.job.traffic {
-            Traffic::Modelled(..) => transfer(&self.job.traffic, from, to, NOTICE_BYTES)
-                .map_or(0, |(_, _, transfer)| transfer.last_byte_ns),
-            Traffic::Random(random) => {
-                let mut latency = self.dice.within(random.latency_ns.clone());
-                if self.now < self.overloaded_until {
-                    let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
-                    let most = dead_after.unwrap_or_default().as_nanos() as u64;
-                    latency += self.dice.within(0..=most);
-                }
-                if self.dice.one_in(random.late_one_in) {
-                    latency += self.dice.within(0..=random.late_ns);
-                }
-                latency
-            }
-        };
-        let at = (self.now + latency).max(self.last_arrival(from, to, channel) + 1);
-        self.note_arrival(from, to, channel, at);
+    /// When a frame sent now arrives: after what was sent before.
+    fn arrival(&mut self, random: &RandomTraffic, from: Pe, to: Pe, lane: u8) -> u64 {
+        let mut latency = self.dice.within(random.latency_ns.clone());
+        if self.now < self.overloaded_until {
+            let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
+            let most = dead_after.unwrap_or_default().as_nanos() as u64;
+            latency += self.dice.within(0..=most);
+        }
+        if self.dice.one_in(random.late_one_in) {
+            latency += self.dice.within(0..=random.late_ns);
+        }
+        let last =
+            self.pes[from.index()].as_ref().map_or(0, |pe| pe.transit.last_arrival(to, lane));
+        let at = (self.now + latency).max(last + 1);
+        self.note_arrival(from, to, lane, at);
         at
     }
 
-    fn note_arrival(&mut self, from: Pe, to: Pe, channel: Channel, at: u64) {
+    fn note_arrival(&mut self, from: Pe, to: Pe, lane: u8, at: u64) {
         let now = self.now;
         if let Some(pe) = &mut self.pes[from.index()] {
-            pe.transit.note(now, to, channel, at);
+            pe.transit.note(now, to, lane, at);
         }
-    }
-
-    pub(crate) fn last_arrival(&self, from: Pe, to: Pe, channel: Channel) -> u64 {
-        self.pes[from.index()].as_ref().map_or(0, |pe| pe.transit.last_arrival(to, channel))
     }
 
     /// What a PE has sent may arrive in part.
@@ -413,7 +394,12 @@ impl Simulation {
     }
 
     fn judge(self) -> SimulatedRun {
-        let Simulation { job, value, report, fault, broken_paths, .. } = self;
+        let Simulation { job, value, mut report, fault, broken_paths, .. } = self;
+        self.detectors.complete(&mut report.detection);
+        let is_there = self.present > 0 || self.detectors.are_running();
+        let fault = fault.or_else(|| {
+            is_there.then(|| format!("{} PEs wait, and nothing comes any more", self.present))
+        });
         let fault = fault.or_else(|| match value {
             Some(value) if value != job.workload.expected() => {
                 let expected = job.workload.expected();
@@ -422,7 +408,10 @@ impl Simulation {
             None if !report.has_root_died => Some("there is no result".to_owned()),
             _ => None,
         });
-        let at_most = broken_paths.count() + report.slandered;
+        // A partition costs the side without the root at most. If it ends before the root has
+        // judged, there are pairs of PEs that have lost each other, and one of each leaves.
+        let rejoined = broken_paths.rejoined(report.pes).saturating_sub(report.parted);
+        let at_most = broken_paths.count() + report.slandered + rejoined;
         let fault = fault.or_else(|| {
             (report.innocents > at_most)
                 .then(|| format!("{} innocent PEs were expelled", report.innocents))
@@ -435,7 +424,7 @@ impl Simulation {
 }
 
 /// What a message costs in a modelled network.
-fn transfer(
+pub(crate) fn transfer(
     traffic: &Traffic,
     from: Pe,
     to: Pe,
@@ -456,8 +445,6 @@ fn simulated_pe(me: Pe, job: &SimulatedJob, dice: &mut Dice) -> SimulatedPe {
         (protocol.fishing.max_fish, protocol.fishing.min_sched) = (speed.threads, speed.threads);
     }
     let node = Node::new(me, topology.clone(), protocol);
-    let dead_after = job.detection.as_ref().map_or(Duration::from_secs(2), |it| it.dead_after);
-    let membership = Membership::new(me, count, dead_after);
     let lanes = job.frame_bytes_max.map(|bytes| LaneEnd::new(me, bytes));
     let [first, fallback] = lanes.each_ref().map(LaneEnd::lane);
     let patience = job.port.resend_after * job.port.resends_max;
@@ -471,5 +458,5 @@ fn simulated_pe(me: Pe, job: &SimulatedJob, dice: &mut Dice) -> SimulatedPe {
     let workers = Workers::new(me, topology, speed, job.workload.clone(), sides);
     let site = Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, patience));
     let engine = Engine::new(me, node, port, fallback, pool, dice.next());
-    SimulatedPe::new(engine, site, membership, lanes, Pace::new(job.pace))
+    SimulatedPe::new(engine, site, lanes, Pace::new(job.pace))
 }
