@@ -16,7 +16,7 @@
 use super::{Process, SimulatedDetector, Simulation};
 use crate::traffic::Traffic;
 use crate::world::events::Event;
-use crate::world::transfer;
+use crate::world::frames::transfer;
 use ultramarine_runtime::detector::watch::{CloseReason, ConnectionNumber};
 use ultramarine_runtime::protocol::Notice;
 use ultramarine_topology::Pe;

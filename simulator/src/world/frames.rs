@@ -1,0 +1,135 @@
+//! Frames on their way from PE to PE.
+
+use super::events::Event;
+use super::{Simulation, TURN_NS};
+use crate::machine::Tier;
+use crate::network::{Network, Transfer};
+use crate::pe::lane::Frame;
+use crate::traffic::{RandomTraffic, Traffic};
+use ultramarine_topology::Pe;
+
+/// How often a PE looks whether others have gone over to the fallback lane, in nanoseconds.
+pub(super) const FALLBACK_NS: u64 = 100_000_000;
+
+impl Simulation {
+    /// A frame arrives at a PE.
+    pub(super) fn arrive(&mut self, lane: u8, from: Pe, to: Pe, frame: Frame) {
+        let is_cut = self.cuts.get(&(from, to)).is_some_and(|cut| *cut < self.now);
+        let Some(pe) = &mut self.pes[to.index()] else { return };
+        if is_cut {
+            return;
+        }
+        pe.lanes[usize::from(lane)].deliver(from, frame);
+        // A PE does not wait for frames of the fallback lane, but looks at it from time to time.
+        let is_awaited = lane == 0 || pe.lanes[0].is_left();
+        let need = pe.site.workers().need();
+        let noticed = pe.pace.notices_at(self.now, need, to == Pe::ROOT);
+        let at = if is_awaited { noticed } else { self.now + FALLBACK_NS };
+        if at > self.now {
+            self.want_turn(to, at);
+        } else if self.now >= pe.stopped_until {
+            self.turn(to);
+        } else {
+            let later = pe.stopped_until;
+            self.want_turn(to, later);
+        }
+    }
+
+    /// Sends what a PE has handed to its lanes.
+    pub(super) fn send_frames(&mut self, from: Pe) {
+        for lane in [0, 1] {
+            let Some(pe) = &self.pes[from.index()] else { return };
+            let mut frames = std::mem::take(&mut self.frames);
+            let has_more = pe.lanes[usize::from(lane)].take_sent(&mut frames);
+            if has_more {
+                self.want_turn(from, self.now + TURN_NS);
+            }
+            for (to, frame) in frames.drain(..) {
+                if let Some(at) = self.frame_arrival(from, to, lane, frame.bytes()) {
+                    self.schedule(at, Event::Arrive { lane, from, to, frame });
+                }
+            }
+            self.frames = frames;
+        }
+    }
+
+    /// When a frame arrives that is sent now; `None`: never.
+    fn frame_arrival(&mut self, from: Pe, to: Pe, lane: u8, bytes: usize) -> Option<u64> {
+        // What is held up comes when the path is whole again, and else never.
+        let open = self.broken_paths.opens(from, to, self.now)?;
+        match &self.job.traffic {
+            Traffic::Random(random) => {
+                let is_lost = random.lost_one_in.is_some_and(|n| self.dice.one_in(n));
+                if is_lost {
+                    return None;
+                }
+                let random = random.clone();
+                let at = self.arrival(&random, from, to, lane).max(open);
+                self.note_arrival(from, to, lane, at);
+                Some(at)
+            }
+            Traffic::Modelled(..) => {
+                let (network, tier, transfer) = transfer(&self.job.traffic, from, to, bytes)?;
+                let jitter = network.jitter_ns(tier, self.dice.next());
+                let transit = &mut self.pes[from.index()].as_mut()?.transit;
+                // Jitter at the sender, so that what it sends arrives in order.
+                let begins = open.max(transit.sends_until) + jitter;
+                transit.sends_until = begins + transfer.sender_port_ns;
+                let arrives = begins + transfer.last_byte_ns;
+                // What several PEs send is taken in in the order of its sending: by arrival would
+                // cost an event more for each message.
+                let receiver = &mut self.pes[to.index()].as_mut()?.transit;
+                let taken_in = arrives.max(receiver.receives_until);
+                receiver.receives_until = taken_in + transfer.receiver_port_ns;
+                Some(taken_in + transfer.receive_overhead_ns)
+            }
+        }
+    }
+
+    /// When a frame sent now arrives: after what was sent before.
+    fn arrival(&mut self, random: &RandomTraffic, from: Pe, to: Pe, lane: u8) -> u64 {
+        let mut latency = self.dice.within(random.latency_ns.clone());
+        if self.now < self.overloaded_until {
+            let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
+            let most = dead_after.unwrap_or_default().as_nanos() as u64;
+            latency += self.dice.within(0..=most);
+        }
+        if self.dice.one_in(random.late_one_in) {
+            latency += self.dice.within(0..=random.late_ns);
+        }
+        let last =
+            self.pes[from.index()].as_ref().map_or(0, |pe| pe.transit.last_arrival(to, lane));
+        let at = (self.now + latency).max(last + 1);
+        self.note_arrival(from, to, lane, at);
+        at
+    }
+
+    fn note_arrival(&mut self, from: Pe, to: Pe, lane: u8, at: u64) {
+        let now = self.now;
+        if let Some(pe) = &mut self.pes[from.index()] {
+            pe.transit.note(now, to, lane, at);
+        }
+    }
+
+    /// What a PE has sent may arrive in part.
+    pub(super) fn cut_off(&mut self, dead: Pe) {
+        let Some(pe) = &self.pes[dead.index()] else { return };
+        for (to, last) in pe.transit.frames_under_way() {
+            let cut = self.now + self.dice.next() % (last.saturating_sub(self.now) + 2);
+            let earlier = self.cuts.entry((dead, to)).or_insert(cut);
+            *earlier = cut.min(*earlier);
+        }
+    }
+}
+
+/// What a message costs in a modelled network.
+pub(crate) fn transfer(
+    traffic: &Traffic,
+    from: Pe,
+    to: Pe,
+    bytes: usize,
+) -> Option<(&Network, Tier, Transfer)> {
+    let Traffic::Modelled(machine, network) = traffic else { return None };
+    let tier = machine.tier(from, to)?;
+    Some((network, tier, network.costs(tier).transfer(bytes as u64)))
+}
