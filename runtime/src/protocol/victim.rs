@@ -109,7 +109,7 @@ fn acquaintance(me: Pe, ball: &Range<u32>, which: u64) -> Pe {
     for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
         mixed = (mixed ^ mixed >> 30).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(factor);
     }
-    Pe::new(ball.start + ((mixed >> 32) * size >> 32) as u32)
+    Pe::new(ball.start + (((mixed >> 32) * size) >> 32) as u32)
 }
 
 #[cfg(test)]
