@@ -7,6 +7,7 @@ mod input;
 mod map_skeleton;
 mod picture;
 mod random;
+mod recording;
 mod report;
 mod splitting;
 
@@ -15,6 +16,7 @@ pub use input::read_text;
 pub use map_skeleton::MapSkeleton;
 pub use picture::Picture;
 pub use random::random;
+pub use recording::{MapFlags, MapRun};
 pub use report::{Report, print};
 pub use splitting::splitting;
 

@@ -87,6 +87,11 @@ impl Report {
         self
     }
 
+    /// The counters of the job.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
     /// The duration of the computation.
     pub fn elapsed(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)

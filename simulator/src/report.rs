@@ -49,6 +49,8 @@ pub struct RunReport {
     pub bytes_resent: u64,
     /// When the main task ended.
     pub took: Duration,
+    /// What tasks had noted, in this order: when, and the counters of their PE.
+    pub marks: Vec<(Duration, Statistics)>,
     /// When the last PE left.
     pub gone: Duration,
     /// How long all workers computed, together.

@@ -26,6 +26,7 @@ mod source;
 mod step;
 mod test;
 mod tidy;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -82,6 +83,9 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Deny => deny::run(),
         Chore::Bench { arguments } => bench::run(&arguments),
+        Chore::Simulate { arguments } if validate::is_meant(&arguments) => {
+            validate::run(&arguments[1..])
+        }
         Chore::Simulate { arguments } => simulate::run(&arguments),
         Chore::Scaling { names } => scaling::run(&names),
         Chore::Chaos(arguments) => chaos::run(&arguments),

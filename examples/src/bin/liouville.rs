@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, MapSkeleton, Report, TASKS_MAX};
+use ultramarine_examples::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX};
 
 /// Sum Liouville's function over 1, 2, …, N.
 #[derive(Parser)]
@@ -26,9 +26,8 @@ struct Arguments {
     #[arg(long, value_name = "K", default_value_t = 100, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
-    skeleton: MapSkeleton,
+    #[command(flatten)]
+    map: MapFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -45,15 +44,18 @@ fn main() -> Result<()> {
 }
 
 async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { upto, tasks, skeleton, job } = arguments;
+    let Arguments { upto, tasks, map, job } = arguments;
     let cx = job.begin(cx)?;
     let ranges = chunks(1..upto + 1, tasks as usize);
+    let mut run = MapRun::begin(&map, &cx).await?;
     let start = Instant::now();
-    let total = job.progress.then(|| skeleton.tasks(&cx, ranges.len()));
-    let work = skeleton.map(&cx, sum_liouville, ranges);
+    let total = job.progress.then(|| map.skeleton.tasks(&cx, ranges.len()));
+    let work = run.map(&cx, sum_liouville, ranges);
     let sums = job.progress(&cx, total, work).await?;
     let sum: i64 = sums.iter().sum();
-    Report::gather(&cx, "liouville", (skeleton, &job), start, sum).await?.print(&job)
+    let report = Report::gather(&cx, "liouville", (map.skeleton, &job), start, sum).await?;
+    run.finish(&report)?;
+    report.print(&job)
 }
 
 /// The sum of `λ` over the range, which is not empty and starts at 1 or later.

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, MapSkeleton, Report, TASKS_MAX, random};
+use ultramarine_examples::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX, random};
 
 /// Sort random numbers, and print a digest of the sorted sequence.
 #[derive(Parser)]
@@ -29,9 +29,8 @@ struct Arguments {
     /// The seed of the random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
-    skeleton: MapSkeleton,
+    #[command(flatten)]
+    map: MapFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -45,23 +44,26 @@ fn main() -> Result<()> {
 }
 
 async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { numbers, tasks, seed, skeleton, job } = arguments;
+    let Arguments { numbers, tasks, seed, map, job } = arguments;
     let cx = job.begin(cx)?;
     let mut random = random(seed);
     let parts: Vec<Vec<u64>> = chunks(0..numbers as u64, tasks as usize)
         .into_iter()
         .map(|part| part.map(|_| random()).collect())
         .collect();
+    let mut run = MapRun::begin(&map, &cx).await?;
     let start = Instant::now();
-    let total = job.progress.then(|| skeleton.tasks(&cx, parts.len()));
-    let work = skeleton.map(&cx, SortedRun::of, parts);
+    let total = job.progress.then(|| map.skeleton.tasks(&cx, parts.len()));
+    let work = run.map(&cx, SortedRun::of, parts);
     let runs = job.progress(&cx, total, work).await?;
     let whole = |runs: &[SortedRun]| runs.iter().all(SortedRun::is_whole);
     if !whole(&runs) || runs.iter().map(|run| run.numbers.len()).sum::<usize>() != numbers {
         return Err(Error::other("some numbers are not what was sent"));
     }
     let digest = digest(merge(&runs)).cast_signed();
-    Report::gather(&cx, "merge_sort", (skeleton, &job), start, digest).await?.print(&job)
+    let report = Report::gather(&cx, "merge_sort", (map.skeleton, &job), start, digest).await?;
+    run.finish(&report)?;
+    report.print(&job)
 }
 
 /// Sorted numbers.

@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, shutdown_requested};
-use ultramarine_examples::{JobFlags, MapSkeleton, Report, TASKS_MAX, print};
+use ultramarine_examples::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX, print};
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Parser)]
@@ -26,15 +26,14 @@ struct Arguments {
     #[arg(long, value_name = "K", default_value_t = 400, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
     tasks: u32,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
-    skeleton: MapSkeleton,
+    #[command(flatten)]
+    map: MapFlags,
     /// Also compute the sum sequentially, and print the efficiency.
     #[arg(long)]
     efficiency: bool,
     /// On SIGTERM or Ctrl-C, end with the sum of the ranges done so far. (The work is then spread
     /// by `par_map_stream`, and --skeleton is ignored.)
-    #[arg(long, conflicts_with = "efficiency")]
+    #[arg(long, conflicts_with_all = ["efficiency", "record"])]
     partial: bool,
     #[command(flatten)]
     job: JobFlags,
@@ -78,25 +77,27 @@ async fn sums_in_time(
 async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     let cx = arguments.job.begin(cx)?;
     let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
+    let mut run = MapRun::begin(&arguments.map, &cx).await?;
     let start = Instant::now();
     let count = ranges.len() as u64;
     let total = if arguments.partial {
         Some(count)
     } else {
-        arguments.job.progress.then(|| arguments.skeleton.tasks(&cx, ranges.len()))
+        arguments.job.progress.then(|| arguments.map.skeleton.tasks(&cx, ranges.len()))
     };
     let work = async {
         if arguments.partial {
             sums_in_time(&cx, ranges).await
         } else {
-            arguments.skeleton.map(&cx, sum_totient, ranges).await
+            run.map(&cx, sum_totient, ranges).await
         }
     };
     let sums = arguments.job.progress(&cx, total, work).await?;
     let sum: u64 = sums.iter().sum();
 
-    let mut report =
-        Report::gather(&cx, "sum_euler", (arguments.skeleton, &arguments.job), start, sum).await?;
+    let flags = (arguments.map.skeleton, &arguments.job);
+    let mut report = Report::gather(&cx, "sum_euler", flags, start, sum).await?;
+    run.finish(&report)?;
     if arguments.partial {
         report = report.with("ranges", sums.len()).with("of", count);
     }

@@ -19,6 +19,7 @@ mod output;
 mod progress;
 mod quadrature;
 mod queens;
+mod recording;
 mod stencil;
 mod sum_euler;
 mod sweep;

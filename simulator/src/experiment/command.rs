@@ -3,7 +3,7 @@
 use super::output::{Experiment, Output, show};
 use super::{
     Deaths, ExperimentError, Faults, FibonacciTree, LiouvilleSum, Noop, QueensTree, Rack, Startup,
-    Strong, Supervision, UnbalancedSearch, Weak,
+    Strong, Supervision, UnbalancedSearch, Validate, Weak,
 };
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -46,6 +46,8 @@ enum Named {
     /// Start-up and end of a job
     #[command(visible_alias = "end")]
     Startup(Shown<Startup>),
+    /// Recorded real jobs beside simulated ones
+    Validate(Validate),
     /// List the experiments
     List,
 }
@@ -100,6 +102,7 @@ impl Command {
             Named::Deaths(it) => it.show(out),
             Named::Rack(it) => it.show(out),
             Named::Startup(it) => it.show(out),
+            Named::Validate(it) => Ok(it.show(out).map(|()| true)?),
             Named::List => {
                 for (name, what) in names() {
                     writeln!(out, "{name:<12} {what}")?;

@@ -1,5 +1,6 @@
 //! Why an experiment gives no result, worded for the person who started it.
 
+use super::ValidateError;
 use crate::chart::ChartError;
 use crate::machine::MachineError;
 use crate::network::MeasuredError;
@@ -58,6 +59,10 @@ pub enum ExperimentError {
         allowed: String,
     },
 
+    /// Real and simulated jobs cannot be compared.
+    #[error(transparent)]
+    Validate(ValidateError),
+
     /// A simulated job did not come to its end, or not to the right result.
     #[error(
         "the job of {what} is not as it must be: {fault}; --tell prints all its events, --seed \
@@ -71,6 +76,15 @@ pub enum ExperimentError {
         /// Its seed.
         seed: u64,
     },
+}
+
+impl From<ValidateError> for ExperimentError {
+    fn from(error: ValidateError) -> Self {
+        match error {
+            ValidateError::Output(cause) => Self::Output(cause),
+            error => Self::Validate(error),
+        }
+    }
 }
 
 impl ExperimentError {

@@ -8,6 +8,7 @@
 //! | `supervision` | jobs with supervision and without |
 //! | `deaths` | jobs in which PEs die, or a rack |
 //! | `startup` | the beginning and the end of a job |
+//! | `validate`, `replay` | real jobs beside simulated ones |
 //! | `faults` | thousands of random jobs with random faults |
 //! | `command` | their names, and what each is for |
 //! | `setup`, `skeleton` | what an experiment runs on, and how it spreads its tasks |
@@ -32,6 +33,7 @@ mod faults;
 mod flat;
 mod outcome;
 mod output;
+mod replay;
 mod setup;
 mod skeleton;
 mod spawning;
@@ -39,6 +41,7 @@ mod startup;
 mod strong;
 mod supervision;
 mod uts;
+mod validate;
 mod weak;
 
 pub use base::Base;
@@ -49,6 +52,7 @@ pub use faults::Faults;
 pub use flat::{LiouvilleSum, Noop};
 pub use outcome::Outcome;
 pub use output::{Each, Experiment, Output, show};
+pub use replay::{ReplayError, replay};
 pub use setup::Setup;
 pub use skeleton::Skeleton;
 pub use spawning::{FibonacciTree, QueensTree};
@@ -56,6 +60,7 @@ pub use startup::Startup;
 pub use strong::{Platform, Strong, StrongRow};
 pub use supervision::{Supervision, SupervisionRow};
 pub use uts::{PublishedTree, UnbalancedSearch};
+pub use validate::{Validate, ValidateError};
 pub use weak::Weak;
 
 use setup::doublings;

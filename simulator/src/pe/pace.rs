@@ -46,7 +46,7 @@ pub(crate) struct Pace {
     /// `None`: it takes a turn as soon as there is a reason to.
     settings: Option<PaceSettings>,
     last_turn: u64,
-    /// When something last happened.
+    /// When something last happened, or a worker last ran out of work.
     last_news: u64,
     /// When the driver takes its next turn.
     driver_at: u64,
@@ -103,6 +103,11 @@ impl Pace {
             self.driver_at = now + settings.spin;
         }
         self.is_resting = need == Need::Idle;
+    }
+
+    /// A worker has run out of work, and begins to poll.
+    pub(crate) fn note_idle(&mut self, now: u64) {
+        self.last_news = now;
     }
 
     /// A turn was taken.

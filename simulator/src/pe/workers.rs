@@ -51,10 +51,14 @@ struct Running {
 pub(crate) enum Effect {
     /// Another thread packs a task for the thief that sent this FISH.
     Pack(Fish, LocalTask),
-    /// A worker, or the main task's own thread, will have computed for this time, in nanoseconds.
+    /// A worker, or the main task's standby thread, will have computed for this time, in nanoseconds.
     Compute(u64, u64),
     /// The main task has ended with this value.
     MainEnded(u64),
+    /// A task sleeps for this time, in nanoseconds.
+    Sleep(u64, u64),
+    /// The time and the counters are noted.
+    Mark,
     /// The process ends at once.
     Die,
     /// Something is not as it must be.
@@ -100,6 +104,8 @@ pub(crate) struct Workers {
     own: Weak<Mutex<Workers>>,
     speed: PeSpeed,
     busy: usize,
+    /// Whether the main task keeps a worker at the moment.
+    is_main_on_worker: bool,
     ready: VecDeque<WorkerItem>,
     pool: Pool<SharedShelf>,
     running: BTreeMap<u64, Running>,
@@ -132,6 +138,7 @@ impl Workers {
                 own: own.clone(),
                 speed,
                 busy: 0,
+                is_main_on_worker: false,
                 ready: VecDeque::new(),
                 pool: Pool::new(shelves.iter().cloned()),
                 running: BTreeMap::new(),
@@ -148,7 +155,7 @@ impl Workers {
     pub(crate) fn begin(&mut self) {
         let activity = self.workload.main();
         self.running.insert(MAIN, Running::new(TaskOrigin::Main, activity));
-        self.go_on(MAIN);
+        self.resume(MAIN);
     }
 
     pub(crate) fn need(&self) -> Need {
@@ -157,6 +164,11 @@ impl Workers {
             busy if busy < self.speed.threads => Need::Starving,
             _ => Need::Ahead,
         }
+    }
+
+    /// How many workers have something to do.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy
     }
 
     /// Whether a worker has nothing to do.
@@ -202,6 +214,11 @@ impl Workers {
         Some(self.last_running)
     }
 
+    /// A task has slept.
+    pub(crate) fn slept(&mut self, number: u64) {
+        self.resume(number);
+    }
+
     /// A worker has computed.
     pub(crate) fn computed(&mut self, number: u64) {
         self.go_on(number);
@@ -234,6 +251,11 @@ impl Workers {
                     return self.compute(number, ns);
                 }
                 Step::Overhead(ns) => return self.compute(number, ns),
+                Step::Sleep(ns) => {
+                    self.release(number);
+                    return self.effects.push(Effect::Sleep(number, ns));
+                }
+                Step::Mark => self.effects.push(Effect::Mark),
                 Step::Await if self.wait(number) => return self.release(number),
                 Step::Await => {}
                 Step::End(value, array) => {
@@ -258,13 +280,18 @@ impl Workers {
         running.is_waiting
     }
 
-    /// The worker that ran a task is free. (The main task has none: it has its own thread.)
+    /// The worker that ran a task is free. (The main task may have none.)
     fn release(&mut self, number: u64) {
-        self.busy -= usize::from(number != MAIN);
+        let has_worker = number != MAIN || std::mem::take(&mut self.is_main_on_worker);
+        self.busy -= usize::from(has_worker);
     }
 
+    /// The main task goes on at once: on a worker if one is free, else on a thread of its own
+    /// (`executor/pe/standby.rs`). Others wait for a worker.
     fn resume(&mut self, number: u64) {
         if number == MAIN {
+            self.is_main_on_worker = self.has_free();
+            self.busy += usize::from(self.is_main_on_worker);
             self.go_on(MAIN);
         } else {
             self.ready.push_back(WorkerItem::Resume(number));

@@ -8,6 +8,7 @@
 pub mod costs;
 pub mod map;
 pub mod random_tree;
+pub mod recorded;
 pub mod search;
 pub mod spawn_tree;
 
@@ -26,6 +27,10 @@ pub enum Step {
     /// It spreads tasks or gathers results for this time, in nanoseconds, which does not count as
     /// work.
     Overhead(u64),
+    /// It sleeps for this time, in nanoseconds, and keeps no worker.
+    Sleep(u64),
+    /// It notes the time and the counters of its PE, in the report of the run.
+    Mark,
     /// It waits for the values of all tasks that it has spawned.
     Await,
     /// It ends with this value.

@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Arrive { lane: u8, from: Pe, to: Pe, frame: Frame },
     /// A worker has computed.
     Computed { at: Pe, task: u64 },
+    /// A task has slept.
+    Slept { at: Pe, task: u64 },
     /// A task has been packed for the thief that sent the FISH.
     Packed { at: Pe, packed: Box<(Fish, LocalTask)> },
     /// A PE takes a turn, if one is due.
@@ -41,6 +43,7 @@ impl Event {
     pub(crate) fn place(&self) -> Option<Pe> {
         match self {
             Event::Computed { at, .. }
+            | Event::Slept { at, .. }
             | Event::Packed { at, .. }
             | Event::Turn(at)
             | Event::Grace(at) => Some(*at),

@@ -134,6 +134,12 @@ impl Simulation {
         match event {
             Event::Arrive { lane, from, to, frame } => self.arrive(lane, from, to, frame),
             Event::Computed { at, task } => self.computed(at, task),
+            Event::Slept { at, task } => {
+                if let Some(pe) = &self.pes[at.index()] {
+                    pe.site.workers().slept(task);
+                    self.turn(at);
+                }
+            }
             Event::Packed { at, packed } => {
                 if let Some(pe) = &self.pes[at.index()] {
                     pe.site.workers().packed(packed.0, packed.1);
@@ -185,10 +191,13 @@ impl Simulation {
         self.note_computing(-1);
         let Some(pe) = &mut self.pes[at.index()] else { return };
         let mut workers = pe.site.workers();
-        let before = workers.need();
+        let (before, busy) = (workers.need(), workers.busy());
         workers.computed(task);
         workers.dispatch(|other| pe.site.liveness.is_dead(other));
         let is_idle = workers.need() < before || workers.has_free();
+        if workers.busy() < busy {
+            pe.pace.note_idle(self.now);
+        }
         drop(workers);
         let turn_at = if is_idle { self.now } else { pe.pace.after_task(self.now) };
         if turn_at <= self.now {
@@ -260,6 +269,15 @@ impl Simulation {
                     let duration = self.dice.within(0..=PACK_NS_MAX);
                     let packed = Box::new((fish, task));
                     self.schedule(self.now + duration, Event::Packed { at, packed });
+                }
+                Effect::Sleep(task, duration) => {
+                    self.schedule(self.now + duration, Event::Slept { at, task });
+                }
+                Effect::Mark => {
+                    if let Some(pe) = &self.pes[at.index()] {
+                        let counters = pe.engine.statistics().clone();
+                        self.report.marks.push((Duration::from_nanos(self.now), counters));
+                    }
                 }
                 Effect::MainEnded(value) => {
                     self.value = Some(value);

@@ -1,0 +1,167 @@
+//! The flag `--record` of the examples that map: how long the function took for each item, and what
+//! the job came to, as one JSON object.
+//!
+//! `cargo xtask simulate validate` simulates the same job from such a file. Its reader is
+//! `simulator/src/workload/recorded.rs`.
+
+use crate::{MapSkeleton, Report};
+use std::fs::Permissions;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
+use ultramarine::prelude::*;
+use ultramarine::{Error, Portable, Result, Stateless, Statistics, Traffic};
+
+/// The skeleton of a map, and whether it is recorded.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MapFlags {
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
+    pub skeleton: MapSkeleton,
+    /// Write the time of each item and the counters of the job to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// A recorded map begins after this pause: by then all PEs have started, and those without work
+/// have slowed down (five times the longest delay between two FISHes).
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A map that is recorded, if the flags say so.
+#[derive(Debug)]
+pub struct MapRun {
+    skeleton: MapSkeleton,
+    file: Option<RecordFile>,
+    /// The counters of the job when the map begins.
+    before: Statistics,
+    task_ns: Vec<u64>,
+}
+
+impl MapRun {
+    /// If there is to be a recording: checks that the file can be written (a job must not compute
+    /// for hours in vain), and waits until all PEs have started and wait for work.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or a PE gives no answer.
+    pub async fn begin(flags: &MapFlags, cx: &Context) -> Result<MapRun> {
+        let file = flags.record.as_deref().map(RecordFile::begin).transpose()?;
+        let mut before = Statistics::default();
+        if file.is_some() {
+            // Each PE answers, once it has started.
+            cx.statistics().await?;
+            cx.sleep(PAUSE).await;
+            before = cx.statistics().await?;
+        }
+        Ok(MapRun { skeleton: flags.skeleton, file, before, task_ns: Vec::new() })
+    }
+
+    /// Applies `f` to each item; the results are in the order of the items.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result.
+    pub async fn map<F, A, R>(
+        &mut self,
+        cx: &Context,
+        f: F,
+        items: Vec<A>,
+    ) -> Result<Vec<R>, TaskError>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        if self.file.is_none() {
+            return self.skeleton.map(cx, f, items).await;
+        }
+        let timed = move |item: A| {
+            let start = Instant::now();
+            let result = f(item);
+            (nanos(start.elapsed()), result)
+        };
+        let both = self.skeleton.map(cx, timed, items).await?;
+        let (times, results) = both.into_iter().unzip();
+        self.task_ns = times;
+        Ok(results)
+    }
+
+    /// Writes the recording, if there is to be one. `report` was gathered when the map had ended.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn finish(self, report: &Report) -> Result<()> {
+        let Some(file) = self.file else { return Ok(()) };
+        let after = report.statistics();
+        let grown = |of: fn(&Statistics) -> u64| of(after).saturating_sub(of(&self.before));
+        let mut recording = serde_json::to_value(report)?;
+        recording["items"] = self.task_ns.len().into();
+        recording["makespan_ns"] = nanos(report.elapsed()).into();
+        recording["fishes"] = grown(|it| sum(it, |row| row.fishes)).into();
+        recording["forwards"] = grown(|it| sum(it, |row| row.forwards)).into();
+        recording["schedules"] = grown(|it| sum(it, |row| row.schedules)).into();
+        recording["stolen"] = grown(|it| sum(it, |row| row.steals)).into();
+        recording["no_works"] = grown(|it| sum(it, |row| row.no_works)).into();
+        recording["notifies"] = grown(|it| it.notifies).into();
+        recording["acks"] = grown(|it| it.acks).into();
+        recording["task_ns"] = self.task_ns.into();
+        file.finish(&recording.to_string())
+    }
+}
+
+/// A counter that is kept by distance, over all distances.
+fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
+    statistics.by_distance.iter().map(of).sum()
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A file that comes to be as a whole or not at all.
+#[derive(Debug)]
+struct RecordFile(PathBuf);
+
+impl RecordFile {
+    /// Checks that the file can be written, and leaves none behind.
+    fn begin(path: &Path) -> Result<RecordFile> {
+        if path.metadata().is_ok_and(|there| !there.is_file()) || path.file_name().is_none() {
+            return Err(refused(path, "something else than a file is there"));
+        }
+        let file = RecordFile(path.to_owned());
+        file.draft()?;
+        Ok(file)
+    }
+
+    fn draft(&self) -> Result<NamedTempFile> {
+        let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // The permissions of any new file; by default temporary files belong to the owner alone.
+        tempfile::Builder::new()
+            .prefix(".recording")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            .map_err(|error| refused(&self.0, error))
+    }
+
+    fn finish(self, json: &str) -> Result<()> {
+        let mut file = self.draft()?;
+        let written = writeln!(file, "{json}").and_then(|()| file.as_file().sync_all());
+        written.map_err(|error| refused(&self.0, error))?;
+        file.persist(&self.0).map_err(|failure| refused(&self.0, failure.error))?;
+        Ok(())
+    }
+}
+
+fn refused(path: &Path, reason: impl std::fmt::Display) -> Error {
+    let reason = reason.to_string();
+    // What the temporary file was to be called is of no interest.
+    let reason = reason.split(" at path ").next().unwrap_or_default();
+    Error::other(format!(
+        "cannot write the recording {}: {reason}; give a file in a folder that exists and that you \
+         may write to",
+        path.display()
+    ))
+}

@@ -1,0 +1,171 @@
+//! A recorded job, simulated.
+
+use super::Base;
+use crate::dice::Dice;
+use crate::machine::{Machine, Shape, Variation};
+use crate::network::Network;
+use crate::workload::map::{MapWorkload, SpreadCosts};
+use crate::workload::recorded::{Outcome, Recording};
+use crate::workload::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_runtime::protocol::{Statistics, Traffic};
+use ultramarine_topology::Pe;
+
+/// Why a recorded job cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+#[error("a recorded job cannot be simulated: {0}")]
+pub struct ReplayError(String);
+
+/// Simulates a recorded job once.
+///
+/// # Errors
+/// If it does not end, or not with the right result.
+pub fn replay(
+    recording: &Arc<Recording>,
+    network: &Network,
+    seed: u64,
+) -> Result<Outcome, ReplayError> {
+    let wrong = |cause: &dyn std::fmt::Display| ReplayError(cause.to_string());
+    let shape: Shape = format!("{}x{}", recording.pes, recording.threads)
+        .parse()
+        .map_err(|error| wrong(&error))?;
+    let machine = Machine::new(&shape, &Variation::default()).map_err(|error| wrong(&error))?;
+    let topology = machine.topology().clone();
+    let mut dice = Dice::new(seed);
+    let mut random = || dice.next();
+    let map = MapWorkload::new(
+        recording.tasks(),
+        recording.clone(),
+        recording.spread,
+        SpreadCosts::default(),
+        recording.is_supervised,
+        (&*topology, &mut random),
+    );
+    let recorded = RecordedMap(Arc::new(map));
+    let run = Base::new(machine, network.clone(), seed).run(Arc::new(recorded));
+    if let Some(fault) = run.fault {
+        return Err(ReplayError(fault));
+    }
+    let outcome = outcome(&run.report.marks, recording.pes as usize);
+    outcome.ok_or_else(|| ReplayError("its map did not begin and end once".to_owned()))
+}
+
+/// What the marks say: those of all PEs before the map, that of the root when it begins, and those
+/// of all PEs after it, of which the root's is the first.
+fn outcome(marks: &[(Duration, Statistics)], pes: usize) -> Option<Outcome> {
+    let (before, rest) = marks.split_at_checked(pes)?;
+    let ((began, _), after) = rest.split_first()?;
+    let (ended, _) = after.first().filter(|_| after.len() == pes)?;
+    let total = |marks: &[(Duration, Statistics)]| {
+        let mut total = Statistics::default();
+        marks.iter().for_each(|(_, statistics)| total.merge(statistics));
+        total
+    };
+    let (before, after) = (total(before), total(after));
+    let grown = |of: fn(&Statistics) -> u64| of(&after) - of(&before);
+    Some(Outcome {
+        makespan_ns: ended.saturating_sub(*began).as_nanos() as u64,
+        fishes: grown(|it| sum(it, |row| row.fishes)),
+        forwards: grown(|it| sum(it, |row| row.forwards)),
+        schedules: grown(|it| sum(it, |row| row.schedules)),
+        steals: grown(|it| sum(it, |row| row.steals)),
+        no_works: grown(|it| sum(it, |row| row.no_works)),
+        notifies: grown(|it| it.notifies),
+        acks: grown(|it| it.acks),
+    })
+}
+
+/// A counter that is kept by distance, over all distances.
+fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
+    statistics.by_distance.iter().map(of).sum()
+}
+
+/// A recorded map begins this long after its job (`PAUSE` in `examples/src/recording.rs`), in
+/// nanoseconds.
+const PAUSE_NS: u64 = 100_000_000;
+
+/// A map as it is recorded: after a pause, and between two gatherings of the counters of all PEs.
+/// (PEs that have just answered look for messages more often for some milliseconds; while they are
+/// asked at the end, they go on fishing.)
+struct RecordedMap(Arc<MapWorkload>);
+
+/// Its main task.
+struct Recorder {
+    /// What it does before and after the map. It awaits what all PEs say.
+    before: VecDeque<Step>,
+    map: Box<dyn Activity>,
+    after: VecDeque<Step>,
+}
+
+/// The first byte of a task that asks a range of PEs, of which its own is the first.
+const ASKED: u8 = 0xff;
+
+impl Workload for RecordedMap {
+    fn main(&self) -> Box<dyn Activity> {
+        let before = [Step::Sleep(PAUSE_NS), Step::Mark, Step::Await, Step::Mark].into();
+        Box::new(Recorder { before, map: self.0.main(), after: VecDeque::new() })
+    }
+
+    fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
+        match body.few.split_first() {
+            Some((&ASKED, range)) => {
+                let (first, end) = range.split_at_checked(4)?;
+                let number = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));
+                let below = number(first)?..number(end)?;
+                Some(Box::new(Answer([Step::Mark, Step::Await].into(), below)))
+            }
+            _ => self.0.start(body),
+        }
+    }
+
+    fn expected(&self) -> u64 {
+        self.0.expected()
+    }
+}
+
+impl Activity for Recorder {
+    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
+        let Some(step) = self.before.pop_front().or_else(|| self.after.pop_front()) else {
+            return match self.map.step(cx) {
+                end @ Step::End(..) => {
+                    self.after = [Step::Await, end].into();
+                    Step::Mark
+                }
+                step => step,
+            };
+        };
+        if let Step::Await = step {
+            ask(0..cx.topology.pes(), cx);
+        }
+        step
+    }
+}
+
+/// Asks these PEs but the first, which is the caller: as `Context::statistics` does, over the tree
+/// of the hierarchy.
+fn ask(pes: Range<u32>, cx: &mut TaskContext<'_>) {
+    for branch in cx.topology.branches(cx.pe, pes) {
+        let mut body = vec![ASKED];
+        body.extend(branch.start.to_le_bytes());
+        body.extend(branch.end.to_le_bytes());
+        let place = SpawnPlace::At(Pe::new(branch.start));
+        cx.spawn(body.into(), SpawnMode { is_supervised: false, place });
+    }
+}
+
+/// A task that counts for its PE, asks those below it, and answers.
+struct Answer(VecDeque<Step>, Range<u32>);
+
+impl Activity for Answer {
+    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
+        let step = self.0.pop_front().unwrap_or(Step::End(0, None));
+        if let Step::Await = step {
+            ask(self.1.clone(), cx);
+        }
+        step
+    }
+}

@@ -1,0 +1,329 @@
+//! Task times recorded from a real run: what the examples that map write with `--record FILE`
+//! (`examples/src/recording.rs`), as a workload.
+//!
+//! A recording is one JSON object. It has the skeleton, the time of each item in nanoseconds, and
+//! what the job came to, to compare a simulated run with:
+//!
+//! ```
+//! use ultramarine_simulator::workload::recorded::Recording;
+//! let recording = Recording::read(r#"{"program": "naps", "skeleton": "par-map",
+//!     "supervised": false, "pes": 2, "threads": 1, "items": 3, "dead": 0,
+//!     "makespan_ns": 2100000, "fishes": 2, "forwards": 0, "schedules": 1, "stolen": 1,
+//!     "no_works": 1, "notifies": 0, "acks": 0, "task_ns": [1000000, 1100000, 950000]}"#)?;
+//! assert_eq!(recording.task_ns, [1_000_000, 1_100_000, 950_000]);
+//! # Ok::<(), ultramarine_simulator::workload::recorded::RecordingError>(())
+//! ```
+
+use super::map::{ItemCosts, Spread};
+use crate::machine::{PES_MAX, WORKERS_MAX};
+use serde_json::Value;
+
+/// The longest time of an item that is believed: a day.
+const TASK_NS_MAX: u64 = 86_400_000_000_000;
+
+/// Skeletons that group items make tasks of this many (`examples/src/map_skeleton.rs`).
+const GROUP: usize = 4;
+
+/// The skeletons that can be simulated, as the examples name them.
+const SKELETONS: [(&str, Spread, Grouping); 8] = [
+    ("par-map", Spread::Stolen, Grouping::None),
+    ("par-map-chunked", Spread::Stolen, Grouping::Chunks),
+    ("par-map-sliced", Spread::Stolen, Grouping::Slices),
+    ("push-map", Spread::InTurn, Grouping::None),
+    ("push-map-chunked", Spread::InTurn, Grouping::Chunks),
+    ("push-map-sliced", Spread::InTurn, Grouping::Slices),
+    ("par-map-2level", Spread::TwoLevel, Grouping::None),
+    ("par-map-2level-relaxed", Spread::TwoLevelRelaxed, Grouping::None),
+];
+
+/// Which items make up a task.
+#[derive(Clone, Copy)]
+enum Grouping {
+    None,
+    Chunks,
+    Slices,
+}
+
+/// What a real job did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// The program.
+    pub program: String,
+    /// The skeleton, as the program names it.
+    pub skeleton: String,
+    /// The same, as a simulated map has it.
+    pub spread: Spread,
+    /// Whether its tasks were supervised.
+    pub is_supervised: bool,
+    /// The number of PEs.
+    pub pes: u32,
+    /// The number of worker threads of each.
+    pub threads: u32,
+    /// How long each task computed, in nanoseconds. A task of several items has their sum.
+    pub task_ns: Vec<u64>,
+    /// What it came to.
+    pub outcome: Outcome,
+}
+
+/// What a job came to. The counters are the sums over all PEs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The duration of the map, in nanoseconds.
+    pub makespan_ns: u64,
+    /// FISHes cast.
+    pub fishes: u64,
+    /// FISHes passed on.
+    pub forwards: u64,
+    /// SCHEDULEs received.
+    pub schedules: u64,
+    /// Tasks received in them.
+    pub steals: u64,
+    /// NOWORKs received.
+    pub no_works: u64,
+    /// NOTIFYs sent.
+    pub notifies: u64,
+    /// ACKs sent.
+    pub acks: u64,
+}
+
+/// Why a recording cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// The text is not JSON, or not all of it is there.
+    #[error(
+        "the recording is no whole JSON object: {cause}; give a file that an example wrote with \
+         --record FILE, unchanged"
+    )]
+    NotJson {
+        /// Where it is wrong.
+        cause: serde_json::Error,
+    },
+
+    /// Something is missing, or is not what it must be.
+    #[error("the recording has no usable `{key}`: {allowed}")]
+    Field {
+        /// The key in the object.
+        key: &'static str,
+        /// What is allowed.
+        allowed: String,
+    },
+
+    /// There is not one time for each item.
+    #[error(
+        "the recording has {times} task times for {items} items: there must be one in `task_ns` \
+         for each item; was the file cut off?"
+    )]
+    Truncated {
+        /// How many items there are to be.
+        items: u64,
+        /// How many times are there.
+        times: usize,
+    },
+
+    /// A time cannot be meant.
+    #[error(
+        "`{time}`, the time of item {item} of the recording, is not believable: whole nanoseconds \
+         from 0 to {TASK_NS_MAX} (a day) are allowed"
+    )]
+    Time {
+        /// The number of the item, from 0.
+        item: usize,
+        /// Its time as JSON.
+        time: String,
+    },
+}
+
+impl Recording {
+    /// Reads a recording: the content of the file.
+    ///
+    /// # Errors
+    /// If it is not a whole recording, or has something in it that cannot be meant.
+    pub fn read(json: &str) -> Result<Recording, RecordingError> {
+        let object: Value =
+            serde_json::from_str(json).map_err(|cause| RecordingError::NotJson { cause })?;
+        let fields = Fields(&object);
+        let skeleton = fields.text("skeleton")?;
+        let known = SKELETONS.iter().find(|(name, _, _)| *name == skeleton);
+        let names = || SKELETONS.map(|(name, _, _)| name).join(", ");
+        let (_, spread, grouping) = known.ok_or_else(|| RecordingError::Field {
+            key: "skeleton",
+            allowed: format!("`{skeleton}` cannot be simulated, but {} can", names()),
+        })?;
+        if fields.number("dead", 0, u64::MAX)? > 0 {
+            let allowed = "PEs died in that job, and only jobs without deaths can be compared";
+            return Err(RecordingError::Field { key: "dead", allowed: allowed.to_owned() });
+        }
+        let items = fields.number("items", 1, u32::MAX.into())?;
+        let count = |key| fields.number(key, 0, u64::MAX);
+        Ok(Recording {
+            program: fields.text("program")?.to_owned(),
+            skeleton: skeleton.to_owned(),
+            spread: *spread,
+            is_supervised: fields.flag("supervised")?,
+            pes: fields.number("pes", 1, PES_MAX.into())? as u32,
+            threads: fields.number("threads", 1, WORKERS_MAX.into())? as u32,
+            task_ns: grouping.tasks(&fields.times(items)?),
+            outcome: Outcome {
+                makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?,
+                fishes: count("fishes")?,
+                forwards: count("forwards")?,
+                schedules: count("schedules")?,
+                steals: count("stolen")?,
+                no_works: count("no_works")?,
+                notifies: count("notifies")?,
+                acks: count("acks")?,
+            },
+        })
+    }
+
+    /// The number of tasks.
+    pub fn tasks(&self) -> u64 {
+        self.task_ns.len() as u64
+    }
+}
+
+impl ItemCosts for Recording {
+    fn item_ns(&self, item: u64) -> u64 {
+        self.task_ns[item as usize]
+    }
+}
+
+impl Grouping {
+    /// The times of the tasks, by those of the items.
+    fn tasks(self, items: &[u64]) -> Vec<u64> {
+        match self {
+            Grouping::None => items.to_vec(),
+            Grouping::Chunks => items.chunks(GROUP).map(|chunk| chunk.iter().sum()).collect(),
+            Grouping::Slices => {
+                let slices = items.len().div_ceil(GROUP);
+                let slice = |first| items.iter().skip(first).step_by(slices).sum();
+                (0..slices).map(slice).collect()
+            }
+        }
+    }
+}
+
+/// The object that is read.
+struct Fields<'a>(&'a Value);
+
+impl Fields<'_> {
+    fn text(&self, key: &'static str) -> Result<&str, RecordingError> {
+        let text = self.0.get(key).and_then(Value::as_str);
+        text.ok_or_else(|| RecordingError::Field { key, allowed: "a text is required".to_owned() })
+    }
+
+    fn flag(&self, key: &'static str) -> Result<bool, RecordingError> {
+        let flag = self.0.get(key).and_then(Value::as_bool);
+        let allowed = || "true or false is required".to_owned();
+        flag.ok_or_else(|| RecordingError::Field { key, allowed: allowed() })
+    }
+
+    fn number(&self, key: &'static str, least: u64, most: u64) -> Result<u64, RecordingError> {
+        let number = self.0.get(key).and_then(Value::as_u64);
+        let allowed = || match most {
+            u64::MAX => format!("a whole number of {least} or more is required"),
+            _ => format!("a whole number from {least} to {most} is required"),
+        };
+        let number = number.filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| RecordingError::Field { key, allowed: allowed() })
+    }
+
+    fn times(&self, items: u64) -> Result<Vec<u64>, RecordingError> {
+        let times = self.0.get("task_ns").and_then(Value::as_array);
+        let allowed = || "a list of nanoseconds, one for each item, is required".to_owned();
+        let times =
+            times.ok_or_else(|| RecordingError::Field { key: "task_ns", allowed: allowed() })?;
+        if times.len() as u64 != items {
+            return Err(RecordingError::Truncated { items, times: times.len() });
+        }
+        let time = |(item, time): (usize, &Value)| {
+            let believed = time.as_u64().filter(|ns| *ns <= TASK_NS_MAX);
+            believed.ok_or_else(|| RecordingError::Time { item, time: time.to_string() })
+        };
+        times.iter().enumerate().map(time).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"{"program":"naps","skeleton":"par-map","supervised":true,"pes":4,
+        "threads":1,"items":5,"dead":0,"makespan_ns":9,"fishes":1,"forwards":2,"schedules":3,
+        "stolen":4,"no_works":5,"notifies":6,"acks":7,"task_ns":[10,20,30,40,50]}"#;
+
+    fn refusal(from: &str, to: &str) -> String {
+        assert!(WHOLE.contains(from), "{from}");
+        Recording::read(&WHOLE.replacen(from, to, 1)).expect_err(to).to_string()
+    }
+
+    #[test]
+    fn a_recording_is_read() {
+        let recording = Recording::read(WHOLE).expect("it is whole");
+        let outcome = Outcome {
+            makespan_ns: 9,
+            fishes: 1,
+            forwards: 2,
+            schedules: 3,
+            steals: 4,
+            no_works: 5,
+            notifies: 6,
+            acks: 7,
+        };
+        assert_eq!(recording.outcome, outcome);
+        assert_eq!((recording.pes, recording.threads, recording.is_supervised), (4, 1, true));
+        assert_eq!((recording.tasks(), recording.item_ns(4)), (5, 50));
+    }
+
+    #[test]
+    fn tasks_of_several_items_take_as_long_as_these() {
+        let tasks = |skeleton: &str| {
+            let json = WHOLE.replace("par-map", skeleton);
+            Recording::read(&json).expect("it is whole").task_ns
+        };
+        assert_eq!(tasks("push-map-chunked"), [100, 50]);
+        assert_eq!(tasks("par-map-sliced"), [10 + 30 + 50, 20 + 40]);
+    }
+
+    #[test]
+    fn what_is_cut_off_says_what_is_allowed() {
+        for length in [0, 1, 40, WHOLE.len() - 1] {
+            let text = Recording::read(&WHOLE[..length]).expect_err("it is cut off").to_string();
+            assert!(text.starts_with("the recording is no whole JSON object: EOF"), "{text}");
+            assert!(text.ends_with("with --record FILE, unchanged"), "{text}");
+        }
+        assert_eq!(
+            refusal(",40,50", ""),
+            "the recording has 3 task times for 5 items: there must be one in `task_ns` for each \
+             item; was the file cut off?"
+        );
+        assert!(refusal("50]", "50,60]").contains("6 task times for 5 items"));
+    }
+
+    #[test]
+    fn times_that_cannot_be_meant_are_refused() {
+        for time in ["-30", "3.5", "\"30\"", "null", "86400000000001", "1e300"] {
+            let text = refusal("30", time);
+            assert!(text.contains("the time of item 2 of the recording, is not"), "{text}");
+            assert!(text.ends_with("nanoseconds from 0 to 86400000000000 (a day) are allowed"));
+        }
+    }
+
+    #[test]
+    fn fields_that_cannot_be_meant_say_what_is_allowed() {
+        assert_eq!(
+            refusal("\"items\":5", "\"items\":0"),
+            "the recording has no usable `items`: a whole number from 1 to 4294967295 is required"
+        );
+        assert!(refusal("\"pes\":4", "\"pes\":0").contains("from 1 to 4194304"));
+        assert!(refusal("\"threads\"", "\"thread\"").contains("no usable `threads`"));
+        assert!(refusal("true", "1").contains("true or false is required"));
+        assert!(refusal("\"acks\":7", "\"acks\":-7").ends_with("of 0 or more is required"));
+        assert!(refusal("\"dead\":0", "\"dead\":1").contains("only jobs without deaths"));
+        let text = refusal("par-map", "rayon");
+        assert!(text.contains("`rayon` cannot be simulated, but par-map, par-map-chunked"));
+        assert!(refusal("[10,20,30,40,50]", "5").contains("a list of nanoseconds"));
+        assert!(Recording::read("[]").expect_err("a list").to_string().contains("`skeleton`"));
+    }
+}
