@@ -51,7 +51,8 @@ struct Running {
 pub(crate) enum Effect {
     /// Another thread packs a task for the thief that sent this FISH.
     Pack(Fish, LocalTask),
-    /// A worker, or the main task's standby thread, will have computed for this time, in nanoseconds.
+    /// A worker, or the main task's standby thread, will have computed for this time, in
+    /// nanoseconds.
     Compute(u64, u64),
     /// The main task has ended with this value.
     MainEnded(u64),

@@ -277,7 +277,10 @@ impl Simulation {
         if let FailureEvent::Dead(dead) = &event {
             self.detectors.tally.note_told(self.now, dead);
             if at == Pe::ROOT {
-                let innocents = dead.iter().filter(|pe| self.pes[pe.index()].is_some());
+                // For a PE that is leaving the job is over: to be taken for dead does it no harm.
+                let is_innocent =
+                    |pe: &&Pe| self.pes[pe.index()].as_ref().is_some_and(|pe| !pe.is_ending);
+                let innocents = dead.iter().filter(is_innocent);
                 let is_parted = |pe: &&Pe| self.broken_paths.is_ever_parted(Pe::ROOT, **pe);
                 let (parted, others): (Vec<&Pe>, Vec<&Pe>) = innocents.partition(is_parted);
                 self.report.parted += parted.len() as u32;
