@@ -16,7 +16,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn jobs_end_with_the_right_result_though_pes_die() {
     let first = number("ULTRAMARINE_SIMULATOR_SEED", 1);
-    let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 2000);
+    let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 500);
     let mut total = RunTotals::default();
     for seed in first..first + runs {
         let run = run(seed, false);
@@ -72,11 +72,14 @@ fn everything_happens_in_some_run() {
     panic!("no {}: {total}", missing(&total).unwrap_or_default());
 }
 
-/// The other mutant needs more chance than a test has time for; the search finds it.
+/// One run in some thousand needs the rule that it leaves out, so the search begins near one that
+/// does. (If none of these does any more, `cargo xtask simulate faults` has to be tried with the
+/// mutant to find another place.) The other mutant needs still more chance; the model check finds
+/// it.
 #[test]
 fn a_mutant_fails_in_some_run() {
     let mutant = SupervisionMutant::ForgetsTheDead;
-    let failed = (1..10_000).find(|seed| run_mutant(*seed, Some(mutant), false).fault.is_some());
+    let failed = (4_840..5_840).find(|seed| run_mutant(*seed, Some(mutant), false).fault.is_some());
     println!("{mutant:?} fails with seed {failed:?}");
     assert!(failed.is_some());
 }
