@@ -5,7 +5,7 @@
 //!
 //! In a large ball a PE asks only some, its *acquaintances*: always the same, so that a PE of 10^5
 //! need not have a connection, or a stream, with each other. They are drawn by a hash, and make a
-//! random graph of degree [`ACQUAINTANCES`] on the ball: after a few hops a FISH may be anywhere
+//! random graph of degree 16 on the ball: after a few hops a FISH may be anywhere
 //! (Hoory, Linial and Wigderson, Expander graphs and their applications, 2006).
 
 use super::membership::Living;
