@@ -69,7 +69,7 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
 
     /// Takes out every other node, from the highest level down, because the largest subtrees are at
     /// the top. Both halves have about the same number of nodes, unless the limit
-    /// [`HANDED_OVER_MAX`] is reached.
+    /// 256 is reached.
     pub fn split(&mut self) -> Vec<N> {
         let (mut parted, mut levels) = (Vec::new(), Vec::new());
         let mut goes = false;
@@ -96,7 +96,7 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
         parted
     }
 
-    /// Takes out the nodes of the highest level that has any, at most [`HANDED_OVER_MAX`]. Further
+    /// Takes out the nodes of the highest level that has any, at most 256. Further
     /// nodes stay.
     pub fn take_highest(&mut self) -> Vec<N> {
         while let Some(level) = self.levels.front_mut() {
