@@ -13,7 +13,7 @@ const HANDED_OVER_MAX: usize = 256;
 /// only when its turn comes.
 ///
 /// ```
-/// use ultramarine::prelude::*;
+/// use ultramarine_skeletons::Frontier;
 ///
 /// // Node `n` has the children `0..n`.
 /// let mut frontier = Frontier::new(vec![3]);
