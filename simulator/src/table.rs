@@ -28,7 +28,7 @@ pub enum Cell {
     Text(String),
     /// A whole number.
     Count(u64),
-    /// A number, written with so many digits after the point; whole in JSON.
+    /// A number, and how many digits are written after the point; whole in JSON.
     Real(f64, usize),
     /// Not known: `-`, and `null` in JSON.
     Missing,

@@ -255,7 +255,7 @@ fn death_count(pes: u32, percent: f64) -> Result<u32, ExperimentError> {
     })
 }
 
-/// So many PEs, but never the root, each at a moment of its own.
+/// Deaths of this number of PEs, never of the root, each at a moment of its own.
 fn random_deaths(pes: u32, count: u32, end_ns: u64, seed: u64) -> Vec<(u64, InjectedFault)> {
     let mut dice = Dice::new(seed ^ 0xdead);
     let mut when = BTreeMap::new();

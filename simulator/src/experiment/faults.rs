@@ -92,7 +92,7 @@ impl Faults {
     }
 }
 
-/// The totals, after so many seconds, in JSON.
+/// The totals and the time that the jobs took, in seconds, as JSON.
 fn table(seconds: f64) -> Table<RunTotals> {
     type Counter = (&'static str, fn(&RunTotals) -> u64);
     let counters: [Counter; 15] = [

@@ -41,7 +41,7 @@ impl Skeleton {
         }
     }
 
-    /// A map over so many items, for a job on this machine.
+    /// A map over this number of items, for a job on this machine.
     pub fn over(
         self,
         items: u64,

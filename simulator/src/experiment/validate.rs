@@ -84,7 +84,7 @@ pub enum ValidateError {
         cause: MeasuredError,
     },
 
-    /// There is a recording of so many PEs, but no network.
+    /// There is a recording of this number of PEs, but no network measured with as many.
     #[error(
         "there is a recording of {pes} PEs, but the networks are of {known}: give also what \
          `mpiexec -n {pes} ultramarine topo --json` prints, by --network FILE"
@@ -284,8 +284,8 @@ mod tests {
         r#"{"latency":[{"share":"numa","p50_us":4.0,"p99_us":20.0}],"pes":[1,2]}"#;
     const RECORDING: &str = r#"{"program":"naps","skeleton":"push-map","supervised":true,"pes":2,
         "threads":1,"items":8,"dead":0,"makespan_ns":42000000,"fishes":0,"forwards":0,"schedules":0,
-        "stolen":0,"no_works":0,"notifies":9,"acks":0,"task_ns":[10000000,10000000,10000000,10000000,
-        10000000,10000000,10000000,10000000]}"#;
+        "stolen":0,"no_works":0,"notifies":9,"acks":0,"task_ns":[10000000,10000000,10000000,
+        10000000,10000000,10000000,10000000,10000000]}"#;
 
     /// What comes of files with these contents.
     fn shown(name: &str, network: &str, recording: &str, json: bool) -> Result<String, String> {

@@ -6,7 +6,7 @@
 //! {"latency": [{"distance": "1/2", "share": "host", "p50_us": 21.0, "p99_us": 23.0}]}
 //! ```
 //!
-//! A round trip is two messages, the task and its result, and so many runs of the runtime's own
+//! A round trip is two messages, the task and its result, and for each of them the runtime's own
 //! code at both ends: encoding, queues, waking a worker. Half of it is split as MPI's half round
 //! trips are ([`Preset`](super::Preset)): a fifth for the sender, two fifths on the way, two fifths
 //! for the receiver. The gap is the sender's overhead. A simulation that adds the runtime's own

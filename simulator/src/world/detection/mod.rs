@@ -4,7 +4,7 @@
 //!
 //! | file | what it stands for |
 //! |---|---|
-//! | this one | the thread: it hands over what arrives, takes turns, and does what the watch wants |
+//! | this one | the thread: it hands over what arrives, takes turns, and does what a watch wants |
 //! | `wires` | the connections |
 //! | `packets` | what is sent on them, and when it arrives |
 //! | `faults` | what goes wrong, and how processes end |
