@@ -335,3 +335,36 @@ impl PeerStreams {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_rests_only_while_nothing_is_owed_lent_or_listed() {
+        let limits = StreamLimits {
+            frame_bytes: 100,
+            window_bytes: 1000,
+            message_bytes_max: 1000,
+            resend_after: Duration::MAX,
+            is_ending: false,
+        };
+        let rested = RestingStreams { sent: 7, received: 9 };
+        let resumed = || PeerStreams::resume(rested, &limits, None);
+        assert_eq!(resumed().resting(), Some(rested));
+        let mut budget = Budget::new(10_000);
+        let disturbances: [&mut dyn FnMut(&mut PeerStreams); 6] = [
+            &mut |peer| peer.acknowledge_by = Some(Duration::ZERO),
+            &mut |peer| peer.acknowledged = 8,
+            &mut |peer| budget.renew(&mut peer.loan, 9, 5000, limits.flow()),
+            &mut |peer| peer.outbound.push(b"more", None, &mut Buffers::default()),
+            &mut |peer| peer.is_timed = true,
+            &mut |peer| peer.is_ready = true,
+        ];
+        for (number, disturb) in disturbances.into_iter().enumerate() {
+            let mut peer = resumed();
+            disturb(&mut peer);
+            assert_eq!(peer.resting(), None, "number {number}");
+        }
+    }
+}
