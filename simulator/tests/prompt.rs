@@ -7,11 +7,12 @@ use ultramarine_simulator::network::{Network, Preset};
 use ultramarine_simulator::report::SimulatedRun;
 use ultramarine_simulator::workload::spawn_tree::{Queens, SpawnTree};
 
-/// Queens on this number of PEs, each with one worker, and the efficiency of the run.
-fn queens(pes: u64) -> (SimulatedRun, f64) {
+/// Queens on a board of this size on this number of PEs, each with one worker, and the efficiency
+/// of the run.
+fn queens(size: u32, pes: u64) -> (SimulatedRun, f64) {
     let machine = Machine::of_cores(pes, 1, &Variation::default()).expect("a machine");
     let base = Base::new(machine, Network::of(Preset::Gemini), 1);
-    let tree = SpawnTree { whole: Queens::empty(12, 4), step_ns: 100.0, is_supervised: false };
+    let tree = SpawnTree { whole: Queens::empty(size, 5), step_ns: 100.0, is_supervised: false };
     let run = base.run(Arc::new(tree));
     assert_eq!(run.fault, None);
     let efficiency = base.efficiency(&run);
@@ -21,7 +22,7 @@ fn queens(pes: u64) -> (SimulatedRun, f64) {
 /// Acknowledgements wait for company, but not when all PEs wait for them.
 #[test]
 fn the_end_of_a_job_waits_for_no_acknowledgement() {
-    let (run, _) = queens(32);
+    let (run, _) = queens(12, 32);
     let end = run.report.gone - run.report.took;
     assert!(end.as_millis() < 50, "{end:?}");
 }
@@ -29,6 +30,6 @@ fn the_end_of_a_job_waits_for_no_acknowledgement() {
 /// Results go home level by level, mostly to PEs that have nothing else to do.
 #[test]
 fn a_tree_of_tasks_does_not_wait_at_each_level() {
-    let (run, efficiency) = queens(32);
+    let (run, efficiency) = queens(14, 128);
     assert!(efficiency > 0.8, "{efficiency}, {:?}", run.report);
 }
