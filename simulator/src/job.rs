@@ -12,7 +12,7 @@ use std::time::Duration;
 use ultramarine_runtime::detector::DetectorSettings;
 use ultramarine_runtime::protocol::ProtocolSettings;
 use ultramarine_runtime::transport::PortSettings;
-use ultramarine_topology::Topology;
+use ultramarine_topology::{Pe, Topology};
 
 /// See the [module](self).
 pub(crate) struct SimulatedJob {
@@ -22,6 +22,9 @@ pub(crate) struct SimulatedJob {
     pub(crate) speeds: Vec<PeSpeed>,
     pub(crate) workload: Arc<dyn Workload>,
     pub(crate) protocol: ProtocolSettings,
+    /// Whether a PE's `max_fish` and `min_sched` are the number of its workers, as by default in a
+    /// real job.
+    pub(crate) fishes_by_workers: bool,
     /// `None`: a PE takes a turn as soon as there is a reason to.
     pub(crate) pace: Option<PaceSettings>,
     pub(crate) traffic: Traffic,
@@ -61,6 +64,18 @@ impl Detection {
             stalled_after: defaults.stalled_after.mul_f64(stretch),
             root_after: defaults.root_after.mul_f64(stretch),
         }
+    }
+}
+
+impl SimulatedJob {
+    /// The settings of a PE.
+    pub(crate) fn protocol_of(&self, pe: Pe) -> ProtocolSettings {
+        let mut protocol = self.protocol.clone();
+        if self.fishes_by_workers {
+            let threads = self.speeds[pe.index()].threads;
+            (protocol.fishing.max_fish, protocol.fishing.min_sched) = (threads, threads);
+        }
+        protocol
     }
 }
 

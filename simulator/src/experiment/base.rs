@@ -79,6 +79,7 @@ impl Base {
             topology: self.machine.topology().clone(),
             speeds: (0..self.machine.pes()).map(|pe| speed(Pe::new(pe))).collect(),
             protocol: self.protocol.clone(),
+            fishes_by_workers: true,
             pace: Some(PaceSettings { tasks_poll: workload.polls(), ..PaceSettings::default() }),
             traffic: Traffic::Modelled(self.machine.clone(), self.network.clone()),
             port: PortSettings { single_copy: false, ..PortSettings::default() },

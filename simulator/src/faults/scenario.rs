@@ -101,6 +101,7 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
         workload: Arc::new(RandomTree { program: Arc::new(program), main }),
         topology: Arc::new(topology),
         protocol,
+        fishes_by_workers: false,
         pace: None,
         traffic: Traffic::Random(RandomTraffic { latency_ns, late_one_in, late_ns, lost_one_in }),
         port,

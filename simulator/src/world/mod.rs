@@ -14,7 +14,6 @@ use crate::pe::shelf::SharedShelf;
 use crate::pe::site::SimulatedSite;
 use crate::pe::workers::{Effect, Outbox, Workers};
 use crate::report::{RunReport, SimulatedRun};
-use crate::traffic::Traffic;
 use broken_paths::BrokenPaths;
 use detection::{Command, Detectors};
 use events::{Event, EventQueue};
@@ -334,12 +333,7 @@ impl Simulation {
 fn simulated_pe(me: Pe, job: &SimulatedJob, dice: &mut Dice) -> SimulatedPe {
     let (topology, count) = (&job.topology, job.topology.pes());
     let speed = job.speeds[me.index()];
-    let mut protocol = job.protocol.clone();
-    if let Traffic::Modelled(..) = job.traffic {
-        // As the settings of a real PE.
-        (protocol.fishing.max_fish, protocol.fishing.min_sched) = (speed.threads, speed.threads);
-    }
-    let node = Node::new(me, topology.clone(), protocol);
+    let node = Node::new(me, topology.clone(), job.protocol_of(me));
     let lanes = job.frame_bytes_max.map(|bytes| LaneEnd::new(me, bytes));
     let [first, fallback] = lanes.each_ref().map(LaneEnd::lane);
     let patience = job.port.resend_after * job.port.resends_max;
