@@ -27,61 +27,77 @@ impl Debug for Frame {
     }
 }
 
-/// One PE's end of a lane, as the network sees it.
-#[derive(Clone)]
-pub(crate) struct LaneEnd {
-    pe: Pe,
-    frame_bytes_max: usize,
-    queues: Arc<Mutex<LaneQueues>>,
-}
+/// Frames that a PE has handed to its lanes, until the network takes them after the PE's turn. All
+/// PEs of a simulation share the one queue: it is in the processor's cache.
+#[derive(Clone, Default)]
+pub(crate) struct SentFrames(Arc<Mutex<SentQueue>>);
 
 #[derive(Default)]
-struct LaneQueues {
-    arrived: VecDeque<(Pe, Frame)>,
-    sent: VecDeque<(Pe, Frame)>,
+struct SentQueue {
+    frames: VecDeque<SentFrame>,
     /// Whether a frame was refused because too many had been sent.
     has_refused: bool,
+}
+
+/// A frame for a PE, and the lane over which it goes.
+pub(crate) struct SentFrame {
+    pub(crate) to: Pe,
+    pub(crate) lane: u8,
+    pub(crate) frame: Frame,
+}
+
+impl SentFrames {
+    fn queue(&self) -> MutexGuard<'_, SentQueue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the frames to an empty queue, and says whether the PE has more.
+    pub(crate) fn take(&self, frames: &mut VecDeque<SentFrame>) -> bool {
+        let mut queue = self.queue();
+        std::mem::swap(&mut queue.frames, frames);
+        std::mem::take(&mut queue.has_refused)
+    }
+}
+
+/// One PE's end of a lane, as the network sees it.
+#[derive(Clone, Default)]
+pub(crate) struct LaneEnd(Arc<Mutex<Arrivals>>);
+
+#[derive(Default)]
+struct Arrivals {
+    frames: VecDeque<(Pe, Frame)>,
     /// Whether the PE has gone over to another lane.
     is_left: bool,
 }
 
 impl LaneEnd {
-    pub(crate) fn new(pe: Pe, frame_bytes_max: usize) -> Self {
-        LaneEnd { pe, frame_bytes_max, queues: Arc::default() }
-    }
-
-    fn queues(&self) -> MutexGuard<'_, LaneQueues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The PE's own view of it.
-    pub(crate) fn lane(&self) -> Box<dyn Lane> {
-        Box::new(SimulatedLane(self.clone()))
+    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A frame arrives. It is lost if the PE has left the lane.
     pub(crate) fn deliver(&self, from: Pe, frame: Frame) {
-        let mut queues = self.queues();
-        if !queues.is_left {
-            queues.arrived.push_back((from, frame));
+        let mut arrivals = self.arrivals();
+        if !arrivals.is_left {
+            arrivals.frames.push_back((from, frame));
         }
-    }
-
-    /// Moves the frames that the PE has sent to an empty queue, and says whether it has more.
-    pub(crate) fn take_sent(&self, frames: &mut VecDeque<(Pe, Frame)>) -> bool {
-        let mut queues = self.queues();
-        std::mem::swap(&mut queues.sent, frames);
-        std::mem::take(&mut queues.has_refused)
     }
 
     /// Whether the PE has gone over to another lane.
     pub(crate) fn is_left(&self) -> bool {
-        self.queues().is_left
+        self.arrivals().is_left
     }
 }
 
 /// The lane that a port uses.
-struct SimulatedLane(LaneEnd);
+pub(crate) struct SimulatedLane {
+    pub(crate) pe: Pe,
+    /// Which of the PE's lanes it is.
+    pub(crate) number: u8,
+    pub(crate) frame_bytes_max: usize,
+    pub(crate) end: LaneEnd,
+    pub(crate) sent: SentFrames,
+}
 
 impl Lane for SimulatedLane {
     fn name(&self) -> &'static str {
@@ -89,38 +105,39 @@ impl Lane for SimulatedLane {
     }
 
     fn frame_bytes_max(&self) -> usize {
-        self.0.frame_bytes_max
+        self.frame_bytes_max
     }
 
     fn has_room(&self, _: Pe) -> bool {
-        let mut queues = self.0.queues();
-        let has_room = queues.sent.len() < SENT_FRAMES_MAX;
-        queues.has_refused |= !has_room;
+        let mut queue = self.sent.queue();
+        let has_room = queue.frames.len() < SENT_FRAMES_MAX;
+        queue.has_refused |= !has_room;
         has_room
     }
 
     fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
-        assert!(to != self.0.pe && frame.len() <= self.0.frame_bytes_max, "no port does that");
+        assert!(to != self.pe && frame.len() <= self.frame_bytes_max, "no port does that");
         if !self.has_room(to) {
             return Ok(false);
         }
-        self.0.queues().sent.push_back((to, Frame(std::mem::take(frame))));
+        let frame = Frame(std::mem::take(frame));
+        self.sent.queue().frames.push_back(SentFrame { to, lane: self.number, frame });
         Ok(true)
     }
 
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
-        let mut queues = self.0.queues();
-        let count = queues.arrived.len();
-        queues.arrived.drain(..).for_each(|(from, frame)| deliver(from, &frame.0));
+        let mut arrivals = self.end.arrivals();
+        let count = arrivals.frames.len();
+        arrivals.frames.drain(..).for_each(|(from, frame)| deliver(from, &frame.0));
         Ok(count)
     }
 
     fn forget(&mut self, pe: Pe) {
-        self.0.queues().sent.retain(|(to, _)| *to != pe);
+        self.sent.queue().frames.retain(|frame| frame.lane != self.number || frame.to != pe);
     }
 
     fn is_flushed(&mut self) -> bool {
-        self.0.queues().sent.is_empty()
+        self.sent.queue().frames.is_empty()
     }
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {
@@ -130,10 +147,10 @@ impl Lane for SimulatedLane {
 
 impl Drop for SimulatedLane {
     fn drop(&mut self) {
-        let mut queues = self.0.queues();
-        queues.is_left = true;
-        queues.arrived.clear();
-        queues.sent.clear();
+        let mut arrivals = self.end.arrivals();
+        arrivals.is_left = true;
+        arrivals.frames.clear();
+        self.sent.queue().frames.retain(|frame| frame.lane != self.number);
     }
 }
 

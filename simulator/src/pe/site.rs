@@ -17,8 +17,6 @@ pub(crate) struct SimulatedSite {
     topology: Arc<Topology>,
     outbox: Arc<Outbox>,
     pub(crate) liveness: Liveness,
-    /// The PEs that the engine has not heard of for a while.
-    suspects: Suspects,
     workers: Arc<Mutex<Workers>>,
     patience: Duration,
     /// How often it has left a lane.
@@ -30,20 +28,16 @@ impl SimulatedSite {
         topology: Arc<Topology>,
         outbox: Arc<Outbox>,
         workers: Arc<Mutex<Workers>>,
-        patience: Duration,
+        (suspicions, patience): (&Suspicions, Duration),
     ) -> Self {
-        let (suspects, liveness) = (Suspects::default(), Liveness::new(topology.pes()));
-        liveness.set_detector(Box::new(suspects.clone()));
+        let liveness = Liveness::new(topology.pes());
+        liveness.set_detector(Box::new(suspicions.clone()));
         let lanes_left = AtomicU32::new(0);
-        SimulatedSite { topology, outbox, liveness, suspects, workers, patience, lanes_left }
+        SimulatedSite { topology, outbox, liveness, workers, patience, lanes_left }
     }
 
     pub(crate) fn workers(&self) -> MutexGuard<'_, Workers> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn take_suspects(&self) -> Vec<Pe> {
-        std::mem::take(&mut self.suspects.list())
     }
 
     pub(crate) fn lanes_left(&self) -> u32 {
@@ -149,17 +143,22 @@ impl EngineSite for SimulatedSite {
     }
 }
 
-/// Takes suspicions for the simulated failure detector, which looks at them after the turn.
+/// The PEs that an engine has not heard of for a while. The simulated failure detector looks at
+/// them after the turn, so all PEs of a simulation share the list.
 #[derive(Clone, Default)]
-struct Suspects(Arc<Mutex<Vec<Pe>>>);
+pub(crate) struct Suspicions(Arc<Mutex<Vec<Pe>>>);
 
-impl Suspects {
+impl Suspicions {
     fn list(&self) -> MutexGuard<'_, Vec<Pe>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    pub(crate) fn take(&self) -> Vec<Pe> {
+        std::mem::take(&mut self.list())
+    }
 }
 
-impl FailureDetector for Suspects {
+impl FailureDetector for Suspicions {
     fn suspect(&self, pe: Pe) {
         self.list().push(pe);
     }

@@ -4,7 +4,7 @@ use super::events::Event;
 use super::{Simulation, TURN_NS};
 use crate::machine::Tier;
 use crate::network::{Network, Transfer};
-use crate::pe::lane::Frame;
+use crate::pe::lane::{Frame, SentFrame};
 use crate::traffic::{RandomTraffic, Traffic};
 use ultramarine_topology::Pe;
 
@@ -37,20 +37,16 @@ impl Simulation {
 
     /// Sends what a PE has handed to its lanes.
     pub(super) fn send_frames(&mut self, from: Pe) {
-        for lane in [0, 1] {
-            let Some(pe) = &self.pes[from.index()] else { return };
-            let mut frames = std::mem::take(&mut self.frames);
-            let has_more = pe.lanes[usize::from(lane)].take_sent(&mut frames);
-            if has_more {
-                self.want_turn(from, self.now + TURN_NS);
-            }
-            for (to, frame) in frames.drain(..) {
-                if let Some(at) = self.frame_arrival(from, to, lane, frame.bytes()) {
-                    self.schedule(at, Event::Arrive { lane, from, to, frame });
-                }
-            }
-            self.frames = frames;
+        let mut frames = std::mem::take(&mut self.frames);
+        if self.sent.take(&mut frames) {
+            self.want_turn(from, self.now + TURN_NS);
         }
+        for SentFrame { to, lane, frame } in frames.drain(..) {
+            if let Some(at) = self.frame_arrival(from, to, lane, frame.bytes()) {
+                self.schedule(at, Event::Arrive { lane, from, to, frame });
+            }
+        }
+        self.frames = frames;
     }
 
     /// When a frame arrives that is sent now; `None`: never.

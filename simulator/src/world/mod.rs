@@ -8,10 +8,10 @@ pub(crate) mod frames;
 use crate::dice::Dice;
 use crate::job::SimulatedJob;
 use crate::pe::SimulatedPe;
-use crate::pe::lane::{Frame, LaneEnd};
+use crate::pe::lane::{LaneEnd, SentFrame, SentFrames, SimulatedLane};
 use crate::pe::pace::Pace;
 use crate::pe::shelf::SharedShelf;
-use crate::pe::site::SimulatedSite;
+use crate::pe::site::{SimulatedSite, Suspicions};
 use crate::pe::workers::{Effect, Outbox, Workers};
 use crate::report::{RunReport, SimulatedRun};
 use broken_paths::BrokenPaths;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::Engine;
 use ultramarine_runtime::protocol::{Node, Pool, Radii};
-use ultramarine_runtime::transport::Port;
+use ultramarine_runtime::transport::{Lane, Port};
 use ultramarine_topology::Pe;
 
 /// A job in the middle of its run.
@@ -33,7 +33,10 @@ pub(crate) struct Simulation {
     pub(crate) now: u64,
     events: EventQueue,
     /// An empty queue, with room for the frames of a turn.
-    frames: VecDeque<(Pe, Frame)>,
+    frames: VecDeque<SentFrame>,
+    /// What the PE whose turn it is has sent, and whom its engine has not heard of for a while.
+    sent: SentFrames,
+    suspicions: Suspicions,
     /// By PE; `None`: it is gone.
     pub(crate) pes: Vec<Option<Box<SimulatedPe>>>,
     /// How many are there.
@@ -70,15 +73,21 @@ impl Simulation {
     pub(crate) fn new(job: SimulatedJob, is_verbose: bool) -> Simulation {
         let mut dice = Dice::new(!job.seed);
         let count = job.topology.pes();
-        let pes = (0..count).map(|pe| Some(Box::new(simulated_pe(Pe::new(pe), &job, &mut dice))));
+        let turns = (SentFrames::default(), Suspicions::default());
+        let pes = (0..count).map(Pe::new);
+        let pes = pes.map(|pe| Some(Box::new(simulated_pe(pe, &job, &turns, &mut dice))));
+        let pes = pes.collect();
+        let (sent, suspicions) = turns;
         Simulation {
-            pes: pes.collect(),
+            pes,
             present: count,
             computing: 0,
             most_workers: job.speeds.iter().map(|speed| speed.threads as u64).sum::<u64>() * 9 / 10,
             now: 0,
             events: EventQueue::default(),
             frames: VecDeque::new(),
+            sent,
+            suspicions,
             cuts: BTreeMap::new(),
             broken_paths: BrokenPaths::default(),
             detectors: Detectors::new(&job),
@@ -212,7 +221,7 @@ impl Simulation {
         let Some(pe) = &mut self.pes[at.index()] else { return };
         pe.turn_at = u64::MAX;
         let turn = pe.turn(Duration::from_nanos(self.now));
-        let suspects = pe.site.take_suspects();
+        let suspects = self.suspicions.take();
         let (turn, effects) = match turn {
             Ok(turn) => turn,
             Err(JobError::Expelled { .. }) => return self.leave_expelled(at),
@@ -330,12 +339,22 @@ impl Simulation {
 }
 
 /// A PE at the start of the job.
-fn simulated_pe(me: Pe, job: &SimulatedJob, dice: &mut Dice) -> SimulatedPe {
+fn simulated_pe(
+    me: Pe,
+    job: &SimulatedJob,
+    (sent, suspicions): &(SentFrames, Suspicions),
+    dice: &mut Dice,
+) -> SimulatedPe {
     let (topology, count) = (&job.topology, job.topology.pes());
     let speed = job.speeds[me.index()];
     let node = Node::new(me, topology.clone(), job.protocol_of(me));
-    let lanes = job.frame_bytes_max.map(|bytes| LaneEnd::new(me, bytes));
-    let [first, fallback] = lanes.each_ref().map(LaneEnd::lane);
+    let lanes: [LaneEnd; 2] = Default::default();
+    let [first, fallback] = [0, 1].map(|number: u8| {
+        let at = usize::from(number);
+        let (frame_bytes_max, end) = (job.frame_bytes_max[at], lanes[at].clone());
+        let lane = SimulatedLane { pe: me, number, frame_bytes_max, end, sent: sent.clone() };
+        Box::new(lane) as Box<dyn Lane>
+    });
     let patience = job.port.resend_after * job.port.resends_max;
     let port = Port::new(me, count, first, job.port);
     let fallback = job.has_fallback.then_some(fallback);
@@ -345,7 +364,7 @@ fn simulated_pe(me: Pe, job: &SimulatedJob, dice: &mut Dice) -> SimulatedPe {
     let outbox = Arc::new(Outbox::new());
     let sides = (&*shelves, outbox.clone());
     let workers = Workers::new(me, topology, speed, job.workload.clone(), sides);
-    let site = Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, patience));
+    let site = Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, (suspicions, patience)));
     let engine = Engine::new(me, node, port, fallback, pool, dice.next());
     SimulatedPe::new(engine, site, lanes, Pace::new(job.pace))
 }

@@ -24,7 +24,7 @@ const ACKNOWLEDGE_SOON_AFTER: Duration = Duration::from_millis(1);
 
 /// Acknowledgements that wait fall due at multiples of this: many at the same moment, as each
 /// moment costs a look at each peer.
-const ACKNOWLEDGE_EVERY: Duration = Duration::from_millis(16);
+const ACKNOWLEDGE_EVERY: Duration = Duration::from_millis(50);
 
 /// The least number of acknowledgements that a sender gets while it uses up its credit, so that a
 /// steady flow never waits for one: if it has more to send, and if it has not.
