@@ -113,8 +113,14 @@ impl SupervisionCase {
 
     /// Delivers a FISH. `None` if the thief gets nothing.
     fn fish(&self, state: &mut State, thief: u32, victim: u32) -> Option<()> {
-        let fish =
-            Fish { thief: Pe::new(thief), serial: 0, hops_left: 0, need: Need::Idle, queued: 0 };
+        let fish = Fish {
+            thief: Pe::new(thief),
+            serial: 0,
+            hops_left: 0,
+            need: Need::Idle,
+            queued: 0,
+            patience: Duration::ZERO,
+        };
         let ((), output) = self.turn(state, victim, |node, host| {
             node.handle(Duration::ZERO, fish.thief, Message::Fish(fish), host);
         })?;

@@ -1,6 +1,6 @@
 //! Where a PE's search for work stands.
 
-use super::message::Need;
+use super::message::{Fish, Need};
 use super::settings::FishingSettings;
 use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
@@ -21,7 +21,7 @@ pub(super) struct Fishing {
     /// The PE that answered the last FISH with tasks, unless one has found nothing since. It may
     /// have more.
     pub(super) giver: Option<Pe>,
-    /// The longest wait after the next NOWORK.
+    /// The longest pause between the next FISH and the one after it.
     pub(super) delay: Duration,
     /// How long the answer to the next FISH is awaited.
     pub(super) deadline: Duration,
@@ -35,10 +35,19 @@ pub(super) struct Fishing {
 pub(super) enum FishState {
     /// No FISH is under way.
     Resting,
-    /// A FISH was cast at `at`; its answer is awaited until `until`.
-    Out { at: Duration, until: Duration },
+    /// A FISH was cast at `at`; its answer is awaited until `until`. If it finds nothing, the next
+    /// one is cast at `again` at the earliest.
+    Out { at: Duration, until: Duration, again: Duration },
     /// The last FISH found nothing; the next may be cast at `until`.
     BackingOff { until: Duration },
+}
+
+/// A FISH of another PE that waits here for work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WaitingFish {
+    pub(super) fish: Fish,
+    /// Then the thief hears that there is none.
+    pub(super) until: Duration,
 }
 
 impl Fishing {
@@ -74,7 +83,7 @@ impl Fishing {
     /// slow network with FISHes. (UTS T3L on two PEs: 2.90 s instead of 3.11, and no more FISHes.)
     pub(super) fn note_need(&mut self, need: Need, settings: &FishingSettings) {
         self.need = need;
-        let is_waiting = matches!(self.fish, FishState::BackingOff { .. });
+        let is_waiting = self.fish != FishState::Resting;
         if is_waiting && self.may_ask_anew && need > self.need_sent {
             (self.fish, self.may_ask_anew) = (FishState::Resting, false);
             self.delay = settings.min_fish_delay;

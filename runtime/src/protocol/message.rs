@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 use std::fmt;
 use std::ops::{Deref, Range};
+use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
 /// A message of the protocol.
@@ -93,6 +94,8 @@ pub struct Fish {
     pub need: Need,
     /// The number of tasks that wait in the thief's pool.
     pub queued: u64,
+    /// How long the FISH waits at the last PE for work, if it finds none.
+    pub patience: Duration,
 }
 
 /// How much a PE needs work.

@@ -6,8 +6,8 @@
 //!    |                               | FISH (one hop less) -------->|
 //!    |<----------------------------------------------- SCHEDULE ----|   tasks
 //!    |
-//!    | FISH … after max_hops the last one answers:
-//!    |<------ NOWORK                     the thief waits, longer each time
+//!    | FISH … after max_hops it waits at the last one, longer each time;
+//!    |<------ NOWORK                     if that one has got no work until then
 //! ```
 //!
 //! There are no threads, clocks, sockets, files or global state here. The owner of a [`Node`]

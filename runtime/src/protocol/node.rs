@@ -1,6 +1,6 @@
 //! The state machine of one PE.
 
-use super::fish_state::Fishing;
+use super::fish_state::{Fishing, WaitingFish};
 use super::losses::Losses;
 use super::membership::Living;
 use super::message::{Bytes, Fish, Message, Outcome, Parcel, Version};
@@ -71,6 +71,8 @@ pub struct Node {
     pub(super) settings: ProtocolSettings,
     pub(super) ending: Ending,
     pub(super) fishing: Fishing,
+    /// In the order of their arrival.
+    pub(super) waiting: Vec<WaitingFish>,
     pub(super) supervision: Supervision,
     pub(super) losses: Losses,
     /// The PEs that have not died, as far as this PE was told.
@@ -87,6 +89,7 @@ impl Node {
             me,
             ending: Ending::NOT_YET,
             fishing: Fishing::new(&topology, me, &settings.fishing),
+            waiting: Vec::new(),
             supervision: Supervision::new(me),
             losses: Losses::new(settings.losses_per_turn),
             living: Living::new(topology.pes(), &[]),
@@ -118,11 +121,11 @@ impl Node {
             return;
         }
         match message {
-            Message::Fish(fish) => self.handle_fish(fish, host),
+            Message::Fish(fish) => self.handle_fish(now, fish, host),
             Message::Schedule { serial, tasks } => {
                 self.handle_schedule(now, from, serial, tasks, host);
             }
-            Message::NoWork { serial } => self.handle_no_work(now, from, serial, host),
+            Message::NoWork { serial } => self.handle_no_work(from, serial),
             Message::Place(parcel) => {
                 self.statistics.placed += 1;
                 host.place(parcel);
@@ -243,6 +246,7 @@ impl PartialEq for Node {
         self.me == other.me
             && self.ending == other.ending
             && self.fishing == other.fishing
+            && self.waiting == other.waiting
             && self.supervision == other.supervision
             && self.losses == other.losses
             && self.living == other.living
@@ -254,7 +258,8 @@ impl Eq for Node {}
 
 impl Hash for Node {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Node { me, ending, fishing, supervision, losses, living, has_cancelled, .. } = self;
-        (me, ending, fishing, supervision, losses, living, has_cancelled).hash(state);
+        let Node { me, ending, fishing, waiting, supervision, losses, .. } = self;
+        (me, ending, fishing, waiting, supervision, losses).hash(state);
+        (&self.living, self.has_cancelled).hash(state);
     }
 }

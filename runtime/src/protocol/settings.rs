@@ -50,10 +50,11 @@ pub struct FishingSettings {
     /// a worker that has nothing to do. (Otherwise the last task of a job could bounce between two
     /// PEs, or wait on one while another is idle.) Default: the number of its worker threads.
     pub min_sched: usize,
-    /// The shortest wait after NOWORK. Default 20 µs.
+    /// The shortest time from a FISH that finds nothing to the next one. Default 20 µs. For this
+    /// time the FISH waits at the last PE that it asked, which may get work.
     pub min_fish_delay: Duration,
-    /// The longest wait after NOWORK; not less than `min_fish_delay`. The wait is random, and its
-    /// mean doubles up to this. Default 20 ms: the fishing of idle PEs is then no load.
+    /// The longest such time; not less than `min_fish_delay`. It is random, and its mean doubles up
+    /// to half of this. Default 20 ms: the fishing of idle PEs is then no load.
     pub max_fish_delay: Duration,
     /// How long a PE waits for the answer to a FISH before it casts another: twice as long after
     /// each that is not answered in time, 16 times at most. More than zero; default 250 ms.

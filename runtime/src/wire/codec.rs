@@ -160,6 +160,7 @@ mod tests {
     use super::*;
     use crate::protocol::message::{Bytes, Fish, Message, Need, Parcel, TaskId, Version};
     use proptest::prelude::*;
+    use std::time::Duration;
     use ultramarine_topology::{Distance, Pe};
 
     fn messages() -> impl Strategy<Value = Message> {
@@ -171,6 +172,7 @@ mod tests {
                     hops_left,
                     need: if starving { Need::Idle } else { Need::Ahead },
                     queued: serial,
+                    patience: Duration::from_nanos(serial),
                 })
             },
         );

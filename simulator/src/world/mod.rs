@@ -364,7 +364,8 @@ fn simulated_pe(
     let outbox = Arc::new(Outbox::new());
     let sides = (&*shelves, outbox.clone());
     let workers = Workers::new(me, topology, speed, job.workload.clone(), sides);
-    let site = Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, (suspicions, patience)));
+    let site =
+        Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, (suspicions, patience)));
     let engine = Engine::new(me, node, port, fallback, pool, dice.next());
     SimulatedPe::new(engine, site, lanes, Pace::new(job.pace))
 }

@@ -2,7 +2,7 @@
 
 use super::world::{World, eight, pe, settings};
 use crate::protocol::Need;
-use crate::protocol::{FishingSettings, Message};
+use crate::protocol::{Fish, FishingSettings, Message};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 use ultramarine_topology::{Distance, LevelKind, Place, Topology};
@@ -65,13 +65,9 @@ fn a_fish_wanders_outwards_until_its_hops_run_out() {
         world.tick(0, true);
         let mut hops_left = settings().max_hops;
         let mut distance = Distance::ZERO;
-        loop {
+        while !world.flying.is_empty() {
             let letter = world.deliver_only();
-            let Message::Fish(fish) = letter.message else {
-                assert_eq!(letter.message, Message::NoWork { serial: 1 });
-                assert_eq!(letter.to, pe(0));
-                break;
-            };
+            let Message::Fish(fish) = letter.message else { panic!("{letter:?}") };
             let here = world.topology.distance(letter.to, fish.thief);
             assert!(here >= distance, "nearer to the thief again: {here} after {distance}");
             assert_eq!((fish.thief, fish.hops_left), (pe(0), hops_left));
@@ -80,7 +76,6 @@ fn a_fish_wanders_outwards_until_its_hops_run_out() {
             seen.insert(letter.to.number());
         }
         assert_eq!(hops_left, u8::MAX, "all {} hops were used", settings().max_hops);
-        assert!(world.flying.is_empty());
         let forwards: u64 = (world.nodes.iter())
             .flat_map(|node| &node.statistics().by_distance)
             .map(|row| row.forwards)
@@ -228,6 +223,79 @@ fn a_pe_that_runs_dry_asks_anew_once_for_each_success() {
     assert_eq!(world.catch_fish().0.number(), 1);
 }
 
+/// A job in which the FISH of PE 0 waits at PE 1, and until when.
+fn waiting_fish(settings: &FishingSettings) -> (World, Duration) {
+    let mut world = World::new(Topology::flat(2), settings, 1);
+    // PE 1 has cast a FISH of its own, which is lost.
+    world.tick(1, false);
+    world.flying.clear();
+    world.tick(0, true);
+    world.deliver_only();
+    let until = world.tick(1, false).expect("it must answer then");
+    assert!(world.flying.is_empty(), "no NOWORK yet");
+    (world, until)
+}
+
+#[test]
+fn a_fish_waits_at_the_last_pe_and_gets_what_comes() {
+    let (mut world, until) = waiting_fish(&settings());
+    assert!(until > world.now && until <= world.now + 2 * settings().min_fish_delay);
+    let task = world.spawn(1, Distance::ONE, 0);
+    world.spawn(1, Distance::ONE, 0);
+    world.tick(1, false);
+    let letter = world.deliver_only();
+    assert!(matches!(letter.message, Message::Schedule { serial: 1, .. }), "{letter:?}");
+    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
+    // It has been answered.
+    world.now = until;
+    world.tick(1, false);
+    assert!(world.flying.iter().all(|letter| !matches!(letter.message, Message::NoWork { .. })));
+}
+
+#[test]
+fn a_fish_that_has_waited_for_long_enough_is_answered_with_nowork() {
+    let (mut world, until) = waiting_fish(&settings());
+    world.now = until.saturating_sub(NANOSECOND);
+    world.tick(1, false);
+    assert!(world.flying.is_empty(), "not a moment before");
+    world.now = until;
+    world.tick(1, false);
+    let letter = world.deliver_only();
+    assert_eq!(letter.message, Message::NoWork { serial: 1 });
+    // The thief has paused for as long already.
+    world.tick(0, true);
+    assert_eq!(world.catch_fish().1.serial, 2);
+}
+
+#[test]
+fn the_fish_of_a_dead_thief_gets_nothing() {
+    let (mut world, until) = waiting_fish(&settings());
+    world.mark_dead(1, 0);
+    world.spawn_many(4, 1, Distance::ONE, 0);
+    world.now = until;
+    world.tick(1, false);
+    assert!(world.flying.is_empty() && world.queued(1) == 4);
+}
+
+#[test]
+fn a_fish_does_not_wait_for_longer_than_its_answer_is_awaited() {
+    let long = Duration::from_secs(10);
+    let settings = FishingSettings { min_fish_delay: long, max_fish_delay: long, ..settings() };
+    let (world, until) = waiting_fish(&settings);
+    assert!(until < world.now + settings.fish_deadline);
+}
+
+#[test]
+fn only_some_fishes_wait_at_a_pe() {
+    let mut world = World::new(Topology::flat(100), &settings(), 1);
+    for thief in 1..100 {
+        let (serial, need, patience) = (1, Need::Idle, Duration::from_secs(1));
+        let fish = Fish { thief: pe(thief), serial, hops_left: 0, need, queued: 0, patience };
+        world.handle(0, thief, Message::Fish(fish));
+    }
+    assert!((1..50).contains(&world.flying.len()), "the others hear at once that there is nothing");
+}
+
 #[test]
 fn a_lost_fish_is_given_up_at_its_deadline() {
     let mut world = World::new(Topology::flat(2), &settings(), 1);
@@ -258,8 +326,8 @@ fn a_fish_that_is_not_answered_makes_the_pe_wait_longer_for_the_next_answer() {
         assert_eq!(cast(&mut world).1, factor * deadline);
     }
     let (fish, _) = cast(&mut world);
+    // The pause before the next FISH is over.
     world.handle(0, 1, Message::NoWork { serial: fish.serial });
-    world.now = world.tick(0, true).expect("it waits");
     assert_eq!(cast(&mut world).1, 8 * deadline, "there was an answer");
 }
 
@@ -351,5 +419,5 @@ fn a_fish_reaches_a_ring_of_one() {
     world.tick(0, true);
     assert_eq!(world.deliver_only().to, pe(1));
     assert_eq!(world.deliver_only().to, pe(2));
-    assert_eq!(world.deliver_only().message, Message::NoWork { serial: 1 });
+    assert!(world.flying.is_empty());
 }

@@ -2,10 +2,18 @@
 
 use super::world::{Letter, World, eight, need, pe, settings};
 use crate::protocol::{Fish, FishingSettings, Message, Parcel};
+use std::time::Duration;
 use ultramarine_topology::{Distance, Topology};
 
 fn fish(thief: u32, starving: bool, queued: u64) -> Message {
-    Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need: need(starving), queued })
+    Message::Fish(Fish {
+        thief: pe(thief),
+        serial: 1,
+        hops_left: 0,
+        need: need(starving),
+        queued,
+        patience: Duration::ZERO,
+    })
 }
 
 /// The tasks that the thief gets for this FISH.

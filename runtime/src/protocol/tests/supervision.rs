@@ -4,6 +4,7 @@ use super::world::{World, chooser, pe, settings};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Need, Parcel, Phase, TaskId, Version};
+use std::time::Duration;
 use ultramarine_topology::{Distance, LevelKind, Place, Topology};
 
 fn flat(pes: u32) -> World {
@@ -11,7 +12,14 @@ fn flat(pes: u32) -> World {
 }
 
 fn fish(thief: u32, need: Need) -> Message {
-    Message::Fish(Fish { thief: pe(thief), serial: 1, hops_left: 0, need, queued: 0 })
+    Message::Fish(Fish {
+        thief: pe(thief),
+        serial: 1,
+        hops_left: 0,
+        need,
+        queued: 0,
+        patience: Duration::ZERO,
+    })
 }
 
 /// Removes and returns the messages on their way to a PE.
