@@ -98,9 +98,9 @@ const MEASUREMENTS: u64 = 21;
 const MEASURED_PAUSE_NS: u64 = 200_000;
 
 /// A map as it is recorded: when all PEs have answered once, and after a pause, between two
-/// gatherings of the counters of all PEs. (A PE that has just answered looks for messages more often
-/// for some milliseconds, and may have cast a FISH between two tasks, which counts when it runs out
-/// of work the next time. While the PEs are asked at the end, they go on fishing.)
+/// gatherings of the counters of all PEs. (A PE that has just answered looks for messages more
+/// often for some milliseconds, and may have cast a FISH between two tasks, which counts when it
+/// runs out of work the next time. While the PEs are asked at the end, they go on fishing.)
 struct RecordedMap {
     map: Arc<MapWorkload>,
     /// How long the main task measures before it asks the PEs for the first time, in nanoseconds.

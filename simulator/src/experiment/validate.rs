@@ -1,9 +1,9 @@
 //! Real jobs beside simulated ones: is the model believable?
 //!
 //! A recording has the task times of a real job and its counters. The same job is simulated, with
-//! messages that cost what `ultramarine topo --json` measured. Counters of small jobs are random: so
-//! there are several recordings of each job and several simulated runs, and medians are compared.
-//! `cargo xtask simulate validate` makes the recordings.
+//! messages that cost what `ultramarine topo --json` measured. Counters of small jobs are random:
+//! so there are several recordings of each job and several simulated runs, and medians are
+//! compared. `cargo xtask simulate validate` makes the recordings.
 //!
 //! Where the real runs differ by more than the goal among themselves, their median is as random as
 //! they are, and only chance brings the simulated one near it. So it also counts how often the

@@ -171,9 +171,10 @@ impl Pace {
     }
 
     fn longest(&self, settings: &PaceSettings) -> u64 {
-        match self.driver.is_resting || self.is_root {
-            true => settings.driver_resting_max,
-            false => settings.driver_busy_max,
+        if self.driver.is_resting || self.is_root {
+            settings.driver_resting_max
+        } else {
+            settings.driver_busy_max
         }
     }
 
