@@ -6,9 +6,11 @@
 
 use crate::{MapSkeleton, Report};
 use std::fs::Permissions;
+use std::future::{Future, poll_fn};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 use ultramarine::prelude::*;
@@ -36,6 +38,9 @@ pub struct MapRun {
     file: Option<RecordFile>,
     /// The counters of the job when the map begins.
     before: Statistics,
+    sleep_late: Duration,
+    /// How long the main task took to spread the items, before it waited for the results.
+    spread: Duration,
     task_ns: Vec<u64>,
 }
 
@@ -48,14 +53,22 @@ impl MapRun {
     /// The file cannot be written, or a PE gives no answer.
     pub async fn begin(flags: &MapFlags, cx: &Context) -> Result<MapRun> {
         let file = flags.record.as_deref().map(RecordFile::begin).transpose()?;
-        let mut before = Statistics::default();
+        let (mut before, mut sleep_late) = (Statistics::default(), Duration::ZERO);
         if file.is_some() {
+            sleep_late = measure_sleep_late();
             // Each PE answers, once it has started.
             cx.statistics().await?;
             cx.sleep(PAUSE).await;
             before = cx.statistics().await?;
         }
-        Ok(MapRun { skeleton: flags.skeleton, file, before, task_ns: Vec::new() })
+        Ok(MapRun {
+            skeleton: flags.skeleton,
+            file,
+            before,
+            sleep_late,
+            spread: Duration::ZERO,
+            task_ns: Vec::new(),
+        })
     }
 
     /// Applies `f` to each item; the results are in the order of the items.
@@ -82,7 +95,16 @@ impl MapRun {
             let result = f(item);
             (nanos(start.elapsed()), result)
         };
-        let both = self.skeleton.map(cx, timed, items).await?;
+        let mut map = pin!(self.skeleton.map(cx, timed, items));
+        let mut spread = None;
+        let both = poll_fn(|waker| {
+            let start = Instant::now();
+            let polled = map.as_mut().poll(waker);
+            spread.get_or_insert_with(|| start.elapsed());
+            polled
+        });
+        let both = both.await?;
+        self.spread = spread.unwrap_or_default();
         let (times, results) = both.into_iter().unzip();
         self.task_ns = times;
         Ok(results)
@@ -107,9 +129,26 @@ impl MapRun {
         recording["no_works"] = grown(|it| sum(it, |row| row.no_works)).into();
         recording["notifies"] = grown(|it| it.notifies).into();
         recording["acks"] = grown(|it| it.acks).into();
+        recording["sleep_late_ns"] = nanos(self.sleep_late).into();
+        recording["spread_ns"] = nanos(self.spread).into();
         recording["task_ns"] = self.task_ns.into();
         file.finish(&recording.to_string())
     }
+}
+
+/// How much longer than asked for a short pause takes on this machine: the median of some. The
+/// threads that look for messages make such pauses.
+fn measure_sleep_late() -> Duration {
+    const PAUSES: usize = 21;
+    const PAUSE: Duration = Duration::from_micros(200);
+    let late = |_| {
+        let start = Instant::now();
+        std::thread::sleep(PAUSE);
+        start.elapsed().saturating_sub(PAUSE)
+    };
+    let mut late: Vec<Duration> = (0..PAUSES).map(late).collect();
+    late.sort_unstable();
+    late[PAUSES / 2]
 }
 
 /// A counter that is kept by distance, over all distances.

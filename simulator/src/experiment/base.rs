@@ -34,6 +34,8 @@ pub struct Base {
     pub network: Network,
     /// The settings of the protocol. `max_fish` and `min_sched` of a PE are its workers.
     pub protocol: ProtocolSettings,
+    /// How much later than asked for the system ends the pauses of threads, in nanoseconds.
+    pub sleep_late_ns: u64,
     /// All chance comes from it.
     pub seed: u64,
     /// Whether every event is printed.
@@ -44,7 +46,7 @@ impl Base {
     /// A machine with the runtime's default settings.
     pub fn new(machine: Machine, network: Network, seed: u64) -> Self {
         let protocol = ProtocolSettings::new(FishingSettings::for_threads(1));
-        Base { machine, network, protocol, seed, is_verbose: false }
+        Base { machine, network, protocol, sleep_late_ns: 0, seed, is_verbose: false }
     }
 
     /// Runs a job without faults.
@@ -80,7 +82,11 @@ impl Base {
             speeds: (0..self.machine.pes()).map(|pe| speed(Pe::new(pe))).collect(),
             protocol: self.protocol.clone(),
             fishes_by_workers: true,
-            pace: Some(PaceSettings { tasks_poll: workload.polls(), ..PaceSettings::default() }),
+            pace: Some(PaceSettings {
+                tasks_poll: workload.polls(),
+                sleep_late: self.sleep_late_ns,
+                ..PaceSettings::default()
+            }),
             traffic: Traffic::Modelled(self.machine.clone(), self.network.clone()),
             port: PortSettings { single_copy: false, ..PortSettings::default() },
             frame_bytes_max: FRAME_BYTES_MAX,

@@ -44,9 +44,13 @@ pub fn replay(
         SpreadCosts::default(),
         recording.is_supervised,
         (&*topology, &mut random),
-    );
-    let recorded = RecordedMap(Arc::new(map));
-    let run = Base::new(machine, network.clone(), seed).run(Arc::new(recorded));
+    )
+    .with_main_spread_ns(recording.spread_ns);
+    let base = Base::new(machine, network.clone(), seed);
+    let sleep_late_ns = recording.sleep_late_ns;
+    let measures_ns = MEASUREMENTS * (MEASURED_PAUSE_NS + sleep_late_ns);
+    let recorded = RecordedMap { map: Arc::new(map), measures_ns };
+    let run = Base { sleep_late_ns, ..base }.run(Arc::new(recorded));
     if let Some(fault) = run.fault {
         return Err(ReplayError(fault));
     }
@@ -54,10 +58,11 @@ pub fn replay(
     outcome.ok_or_else(|| ReplayError("its map did not begin and end once".to_owned()))
 }
 
-/// What the marks say: those of all PEs before the map, that of the root when it begins, and those
-/// of all PEs after it, of which the root's is the first.
+/// What the marks say: those of all PEs when they have started, and again before the map, that of
+/// the root when it begins, and those of all PEs after it, of which the root's is the first.
 fn outcome(marks: &[(Duration, Statistics)], pes: usize) -> Option<Outcome> {
-    let (before, rest) = marks.split_at_checked(pes)?;
+    let (_, rest) = marks.split_at_checked(pes)?;
+    let (before, rest) = rest.split_at_checked(pes)?;
     let ((began, _), after) = rest.split_first()?;
     let (ended, _) = after.first().filter(|_| after.len() == pes)?;
     let total = |marks: &[(Duration, Statistics)]| {
@@ -88,10 +93,19 @@ fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
 /// nanoseconds.
 const PAUSE_NS: u64 = 100_000_000;
 
-/// A map as it is recorded: after a pause, and between two gatherings of the counters of all PEs.
-/// (PEs that have just answered look for messages more often for some milliseconds; while they are
-/// asked at the end, they go on fishing.)
-struct RecordedMap(Arc<MapWorkload>);
+/// It measures this often how late pauses end, with pauses of this many nanoseconds.
+const MEASUREMENTS: u64 = 21;
+const MEASURED_PAUSE_NS: u64 = 200_000;
+
+/// A map as it is recorded: when all PEs have answered once, and after a pause, between two
+/// gatherings of the counters of all PEs. (A PE that has just answered looks for messages more
+/// often for some milliseconds, and may have cast a FISH between two tasks, which counts when it
+/// runs out of work the next time. While the PEs are asked at the end, they go on fishing.)
+struct RecordedMap {
+    map: Arc<MapWorkload>,
+    /// How long the main task measures before it asks the PEs for the first time, in nanoseconds.
+    measures_ns: u64,
+}
 
 /// Its main task.
 struct Recorder {
@@ -106,8 +120,11 @@ const ASKED: u8 = 0xff;
 
 impl Workload for RecordedMap {
     fn main(&self) -> Box<dyn Activity> {
-        let before = [Step::Sleep(PAUSE_NS), Step::Mark, Step::Await, Step::Mark].into();
-        Box::new(Recorder { before, map: self.0.main(), after: VecDeque::new() })
+        let gather = || [Step::Mark, Step::Await];
+        let before = [Step::Overhead(self.measures_ns)].into_iter().chain(gather());
+        let before = before.chain([Step::Sleep(PAUSE_NS)]).chain(gather());
+        let before = before.chain([Step::Mark]).collect();
+        Box::new(Recorder { before, map: self.map.main(), after: VecDeque::new() })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -118,12 +135,12 @@ impl Workload for RecordedMap {
                 let below = number(first)?..number(end)?;
                 Some(Box::new(Answer([Step::Mark, Step::Await].into(), below)))
             }
-            _ => self.0.start(body),
+            _ => self.map.start(body),
         }
     }
 
     fn expected(&self) -> u64 {
-        self.0.expected()
+        self.map.expected()
     }
 }
 

@@ -67,8 +67,8 @@ impl SimulatedPe {
     /// Lets this PE do what there is to do now. Returns what the turn did, and what is to be done
     /// elsewhere.
     pub(crate) fn turn(&mut self, now: Duration) -> Result<(Turn, Vec<Effect>), JobError> {
-        let SimulatedPe { engine, site, .. } = self;
-        let mut all = Turn::default();
+        let SimulatedPe { engine, site, pace, .. } = self;
+        let (mut all, mut ran_dry) = (Turn::default(), false);
         loop {
             let need = site.workers().need();
             let turn = engine.turn(site, now, need, Effort::Brief)?;
@@ -77,17 +77,24 @@ impl SimulatedPe {
             }
             drop(engine.take_discarded());
             let mut workers = site.workers();
-            workers.dispatch(|pe| site.liveness.is_dead(pe));
+            let has_taken = workers.dispatch(|pe| site.liveness.is_dead(pe));
+            // What it has taken has ended at once: it takes a turn before it looks for more.
+            let is_between = has_taken && workers.is_between_tasks();
+            let polls = !has_taken && workers.take_ran_dry();
             let has_ended =
                 workers.effects.iter().any(|effect| matches!(effect, Effect::MainEnded(_)));
             all.something_happened |= turn.something_happened;
+            all.is_streaming |= turn.is_streaming;
             all.work_came |= turn.work_came;
+            ran_dry |= polls;
             if has_ended && !workers.is_ending {
                 drop(workers);
                 engine.end(site);
-            } else if site.outbox().is_empty() {
+            } else if site.outbox().is_empty() && !polls && !is_between {
                 let effects = std::mem::take(&mut workers.effects);
-                return Ok((Turn { due: turn.due, ..all }, effects));
+                let turn = Turn { due: turn.due, ..all };
+                pace.note_turn(now.as_nanos() as u64, &turn, workers.need(), ran_dry);
+                return Ok((turn, effects));
             }
         }
     }

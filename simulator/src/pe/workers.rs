@@ -105,6 +105,8 @@ pub(crate) struct Workers {
     own: Weak<Mutex<Workers>>,
     speed: PeSpeed,
     busy: usize,
+    /// How many workers have ended a task, or let one wait, and not yet looked for another.
+    between_tasks: usize,
     /// Whether the main task keeps a worker at the moment.
     is_main_on_worker: bool,
     ready: VecDeque<WorkerItem>,
@@ -139,6 +141,7 @@ impl Workers {
                 own: own.clone(),
                 speed,
                 busy: 0,
+                between_tasks: 0,
                 is_main_on_worker: false,
                 ready: VecDeque::new(),
                 pool: Pool::new(shelves.iter().cloned()),
@@ -159,17 +162,18 @@ impl Workers {
         self.resume(MAIN);
     }
 
+    /// A worker between two tasks counts as busy: it takes its turn before it takes the next task.
     pub(crate) fn need(&self) -> Need {
-        match self.busy {
+        match self.busy + self.between_tasks {
             0 => Need::Idle,
             busy if busy < self.speed.threads => Need::Starving,
             _ => Need::Ahead,
         }
     }
 
-    /// How many workers have something to do.
-    pub(crate) fn busy(&self) -> usize {
-        self.busy
+    /// Whether a worker has ended a task, or let one wait, and not yet looked for another.
+    pub(crate) fn is_between_tasks(&self) -> bool {
+        self.between_tasks > 0
     }
 
     /// Whether a worker has nothing to do.
@@ -177,22 +181,32 @@ impl Workers {
         self.busy < self.speed.threads
     }
 
-    /// Gives work to workers that have none.
-    pub(crate) fn dispatch(&mut self, is_dead: impl Fn(Pe) -> bool) {
-        while self.busy < self.speed.threads && !self.is_ending {
+    /// Gives work to workers that have none. Returns whether one has taken something.
+    pub(crate) fn dispatch(&mut self, is_dead: impl Fn(Pe) -> bool) -> bool {
+        let mut has_taken = false;
+        while self.has_free() && !self.is_ending {
             let work = self.ready.pop_front();
             let work = work.or_else(|| self.pool.select_local().map(WorkerItem::Start));
             let number = match work {
-                None => return,
+                None => break,
                 Some(WorkerItem::Resume(number)) => number,
                 Some(WorkerItem::Start(task)) => match self.start(task, &is_dead) {
                     Some(number) => number,
                     None => continue,
                 },
             };
+            has_taken = true;
+            self.is_main_on_worker |= number == MAIN;
             self.busy += 1;
+            self.between_tasks = self.between_tasks.saturating_sub(1);
             self.go_on(number);
         }
+        has_taken
+    }
+
+    /// After [`dispatch`](Self::dispatch) has found nothing: whether a worker begins to poll.
+    pub(crate) fn take_ran_dry(&mut self) -> bool {
+        std::mem::take(&mut self.between_tasks) > 0
     }
 
     fn start(&mut self, task: QueuedTask, is_dead: impl Fn(Pe) -> bool) -> Option<u64> {
@@ -283,19 +297,19 @@ impl Workers {
 
     /// The worker that ran a task is free. (The main task may have none.)
     fn release(&mut self, number: u64) {
-        let has_worker = number != MAIN || std::mem::take(&mut self.is_main_on_worker);
-        self.busy -= usize::from(has_worker);
+        if number != MAIN || std::mem::take(&mut self.is_main_on_worker) {
+            self.busy -= 1;
+            self.between_tasks += 1;
+        }
     }
 
-    /// The main task goes on at once: on a worker if one is free, else on a thread of its own
-    /// (`executor/pe/standby.rs`). Others wait for a worker.
+    /// The main task goes on before all others: on a worker if one is free, else at once, on a
+    /// thread of its own (`executor/pe/standby.rs`). Others wait for a worker.
     fn resume(&mut self, number: u64) {
-        if number == MAIN {
-            self.is_main_on_worker = self.has_free();
-            self.busy += usize::from(self.is_main_on_worker);
-            self.go_on(MAIN);
-        } else {
-            self.ready.push_back(WorkerItem::Resume(number));
+        match (number, self.has_free()) {
+            (MAIN, true) => self.ready.push_front(WorkerItem::Resume(MAIN)),
+            (MAIN, false) => self.go_on(MAIN),
+            _ => self.ready.push_back(WorkerItem::Resume(number)),
         }
     }
 

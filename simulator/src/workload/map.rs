@@ -66,6 +66,8 @@ pub struct MapWorkload {
     spread: Spread,
     spread_costs: SpreadCosts,
     is_supervised: bool,
+    /// What spreading costs the main task at least, all together, in nanoseconds.
+    main_spread_ns: u64,
     /// The coordinators, with the items of each.
     shares: Arc<Vec<(Pe, Vec<u32>)>>,
     /// How far from its coordinator an item's task may go.
@@ -110,9 +112,19 @@ impl MapWorkload {
             spread,
             spread_costs,
             is_supervised,
+            main_spread_ns: 0,
             shares: Arc::new(shares.collect()),
             stolen_within,
         }
+    }
+
+    /// The same map, where spreading costs the main task this time at least, all together, in
+    /// nanoseconds. What is more than usual comes before the first task: the first map of a job
+    /// runs code that no cache has.
+    #[must_use]
+    pub fn with_main_spread_ns(mut self, ns: u64) -> Self {
+        self.main_spread_ns = ns;
+        self
     }
 
     fn item(&self, item: u64, place: SpawnPlace) -> (Bytes, SpawnMode) {
@@ -144,6 +156,7 @@ impl Workload for Arc<MapWorkload> {
         } else {
             (self.items, spawn_ns, 0, self.items * take_ns)
         };
+        let ahead_ns = ahead_ns.max(self.main_spread_ns.saturating_sub(spawns * each_ns));
         let at_once = if is_dealt { 1 } else { SPAWNED_AT_ONCE };
         // The caller's own part comes last, so that it does not start before the others are sent.
         let last = self.shares.len().wrapping_sub(1);

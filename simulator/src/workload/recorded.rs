@@ -9,7 +9,8 @@
 //! let recording = Recording::read(r#"{"program": "naps", "skeleton": "par-map",
 //!     "supervised": false, "pes": 2, "threads": 1, "items": 3, "dead": 0,
 //!     "makespan_ns": 2100000, "fishes": 2, "forwards": 0, "schedules": 1, "stolen": 1,
-//!     "no_works": 1, "notifies": 0, "acks": 0, "task_ns": [1000000, 1100000, 950000]}"#)?;
+//!     "no_works": 1, "notifies": 0, "acks": 0, "sleep_late_ns": 60000,
+//!     "spread_ns": 40000, "task_ns": [1000000, 1100000, 950000]}"#)?;
 //! assert_eq!(recording.task_ns, [1_000_000, 1_100_000, 950_000]);
 //! # Ok::<(), ultramarine_simulator::workload::recorded::RecordingError>(())
 //! ```
@@ -20,6 +21,9 @@ use serde_json::Value;
 
 /// The longest time of an item that is believed: a day.
 const TASK_NS_MAX: u64 = 86_400_000_000_000;
+
+/// The most that a thread is believed to go on too late: a second.
+const LATE_NS_MAX: u64 = 1_000_000_000;
 
 /// Skeletons that group items make tasks of this many (`examples/src/map_skeleton.rs`).
 const GROUP: usize = 4;
@@ -59,6 +63,10 @@ pub struct Recording {
     pub pes: u32,
     /// The number of worker threads of each.
     pub threads: u32,
+    /// How much longer than asked for a short pause of a thread took, in nanoseconds.
+    pub sleep_late_ns: u64,
+    /// How long the main task took to spread the tasks, before it waited for them, in nanoseconds.
+    pub spread_ns: u64,
     /// How long each task computed, in nanoseconds. A task of several items has their sum.
     pub task_ns: Vec<u64>,
     /// What it came to.
@@ -163,6 +171,8 @@ impl Recording {
             is_supervised: fields.flag("supervised")?,
             pes: fields.number("pes", 1, PES_MAX.into())? as u32,
             threads: fields.number("threads", 1, WORKERS_MAX.into())? as u32,
+            sleep_late_ns: fields.number("sleep_late_ns", 0, LATE_NS_MAX)?,
+            spread_ns: fields.number("spread_ns", 0, u64::MAX)?,
             task_ns: grouping.tasks(&fields.times(items)?),
             outcome: Outcome {
                 makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?,
@@ -251,7 +261,8 @@ mod tests {
 
     const WHOLE: &str = r#"{"program":"naps","skeleton":"par-map","supervised":true,"pes":4,
         "threads":1,"items":5,"dead":0,"makespan_ns":9,"fishes":1,"forwards":2,"schedules":3,
-        "stolen":4,"no_works":5,"notifies":6,"acks":7,"task_ns":[10,20,30,40,50]}"#;
+        "stolen":4,"no_works":5,"notifies":6,"acks":7,"sleep_late_ns":8,
+        "spread_ns":11,"task_ns":[10,20,30,40,50]}"#;
 
     fn refusal(from: &str, to: &str) -> String {
         assert!(WHOLE.contains(from), "{from}");
@@ -274,6 +285,7 @@ mod tests {
         assert_eq!(recording.outcome, outcome);
         assert_eq!((recording.pes, recording.threads, recording.is_supervised), (4, 1, true));
         assert_eq!((recording.tasks(), recording.item_ns(4)), (5, 50));
+        assert_eq!((recording.sleep_late_ns, recording.spread_ns), (8, 11));
     }
 
     #[test]
@@ -320,6 +332,7 @@ mod tests {
         assert!(refusal("\"threads\"", "\"thread\"").contains("no usable `threads`"));
         assert!(refusal("true", "1").contains("true or false is required"));
         assert!(refusal("\"acks\":7", "\"acks\":-7").ends_with("of 0 or more is required"));
+        assert!(refusal("late_ns\":8", "late_ns\":1000000001").contains("from 0 to 1000000000"));
         assert!(refusal("\"dead\":0", "\"dead\":1").contains("only jobs without deaths"));
         let text = refusal("par-map", "rayon");
         assert!(text.contains("`rayon` cannot be simulated, but par-map, par-map-chunked"));

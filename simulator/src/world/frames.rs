@@ -22,8 +22,7 @@ impl Simulation {
         pe.lanes[usize::from(lane)].deliver(from, frame);
         // A PE does not wait for frames of the fallback lane, but looks at it from time to time.
         let is_awaited = lane == 0 || pe.lanes[0].is_left();
-        let need = pe.site.workers().need();
-        let noticed = pe.pace.notices_at(self.now, need, to == Pe::ROOT);
+        let noticed = pe.pace.notices_at(self.now);
         let at = if is_awaited { noticed } else { self.now + FALLBACK_NS };
         if at > self.now {
             self.want_turn(to, at);

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
-use ultramarine_runtime::executor::engine::Engine;
+use ultramarine_runtime::executor::engine::{Engine, EngineSite};
 use ultramarine_runtime::protocol::{Node, Pool, Radii};
 use ultramarine_runtime::transport::{Lane, Port};
 use ultramarine_topology::Pe;
@@ -199,16 +199,22 @@ impl Simulation {
         self.note_computing(-1);
         let Some(pe) = &mut self.pes[at.index()] else { return };
         let mut workers = pe.site.workers();
-        let (before, busy) = (workers.need(), workers.busy());
         workers.computed(task);
-        workers.dispatch(|other| pe.site.liveness.is_dead(other));
-        let is_idle = workers.need() < before || workers.has_free();
-        if workers.busy() < busy {
-            pe.pace.note_idle(self.now);
+        // A worker takes its turn before the next task. One that spawns goes on without.
+        let turn_at = match workers.is_between_tasks() {
+            true => pe.pace.after_task(self.now),
+            false if workers.has_free() || !pe.site.outbox().is_empty() => self.now,
+            false => u64::MAX,
+        };
+        if turn_at > self.now {
+            workers.dispatch(|other| pe.site.liveness.is_dead(other));
+            if workers.take_ran_dry() {
+                pe.pace.note_idle(self.now);
+            }
         }
+        let is_due = turn_at <= self.now || workers.has_free();
         drop(workers);
-        let turn_at = if is_idle { self.now } else { pe.pace.after_task(self.now) };
-        if turn_at <= self.now {
+        if is_due {
             self.turn(at);
         } else {
             self.take_effects(at);
@@ -231,16 +237,13 @@ impl Simulation {
                 return;
             }
         };
-        pe.pace.note_turn(self.now, turn.something_happened, turn.work_came);
-        let workers = pe.site.workers();
-        let (need, is_ending) = (workers.need(), workers.is_ending);
-        drop(workers);
-        pe.pace.note_need(self.now, need);
+        let is_ending = pe.site.workers().is_ending;
         let polls = (self.job.has_fallback, FALLBACK_NS);
         let ending = (is_ending, POLL_NS);
         let polls = [polls, ending].into_iter().filter(|(is_needed, _)| *is_needed);
         let polled = polls.map(|(_, every)| self.now + every).min();
         let due = turn.due.map(|due| (due.as_nanos() as u64).max(self.now + TURN_NS));
+        let due = due.map(|due| pe.pace.does_at(due));
         if let Some(due) = due.into_iter().chain(polled).min() {
             self.want_turn(at, due);
         }
@@ -367,5 +370,5 @@ fn simulated_pe(
     let site =
         Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, (suspicions, patience)));
     let engine = Engine::new(me, node, port, fallback, pool, dice.next());
-    SimulatedPe::new(engine, site, lanes, Pace::new(job.pace))
+    SimulatedPe::new(engine, site, lanes, Pace::new(job.pace, me == Pe::ROOT))
 }
