@@ -70,9 +70,7 @@ fn all_are_told_soon_after_the_time_limit_and_a_pe_sends_few_messages() {
     for (what, fault, limit) in [
         ("a PE", InjectedFault::Death(Pe::new(hosts * per_host + 1)), second),
         ("a host", host, dead_after + second),
-        // No living PE watches the inner hosts of a rack. They are missed when the bulletin with
-        // the first deaths does not reach them, and then get `dead_after` of their own.
-        ("a rack", rack, dead_after * 2 + second),
+        ("a rack", rack, dead_after + second),
     ] {
         let begun = Instant::now();
         let report = run(&shape, vec![(DIES_AT, fault)]);
