@@ -10,7 +10,11 @@ fn rows(machine: &str, seed: u64) -> Vec<DetectorRow> {
     let setup = Setup { machine: Some(machine.parse().unwrap()), seed, ..Setup::default() };
     let mut rows = Vec::new();
     let detector = Detector { setup, ..Detector::default() };
-    detector.run(&mut |row| Ok(rows.push(row))).unwrap();
+    let mut each = |row| {
+        rows.push(row);
+        Ok(())
+    };
+    detector.run(&mut each).unwrap();
     rows
 }
 

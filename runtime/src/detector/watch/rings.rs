@@ -8,8 +8,8 @@
 //!   another host's PEs;
 //! - each PE is watched from another host, if there is one: when a host falls silent, all its PEs
 //!   are missed at the same time;
-//! - the next host is [far away](super::ring_order): when a rack falls silent, living hosts miss all
-//!   its hosts at the same time, too;
+//! - the next host is [far away](super::ring_order): when a rack falls silent, living hosts miss
+//!   all its hosts at the same time, too;
 //! - all living PEs are connected, which [membership](crate::protocol::membership) relies on.
 //!
 //! If two PEs would dial each other, the one with the smaller number does.
