@@ -208,6 +208,27 @@ fn a_task_lost_twice_goes_only_to_an_idle_pe() {
 }
 
 #[test]
+fn a_fish_that_waits_gets_a_task_that_was_lost_once_but_not_twice() {
+    for losses in [1, 2] {
+        let mut world = flat(6);
+        world.spawn_supervised(0, Distance::ONE);
+        for thief in 1..=losses {
+            steal(&mut world, 0, thief);
+            if thief < losses {
+                world.mark_dead(0, thief);
+            }
+        }
+        let Message::Fish(fish) = fish(3, Need::Idle) else { panic!("it is a FISH") };
+        let patience = Duration::from_millis(20);
+        world.handle(0, 3, Message::Fish(Fish { patience, ..fish }));
+        assert!(towards(&mut world, 3).is_empty(), "it waits");
+        world.mark_dead(0, losses);
+        world.tick(0, false);
+        assert_eq!(towards(&mut world, 3).len(), usize::from(losses == 1), "lost {losses} times");
+    }
+}
+
+#[test]
 fn a_lost_task_goes_neither_to_the_root_nor_to_its_supervisor() {
     let mut world = flat(5);
     let task = world.spawn_supervised(2, Distance::ONE);
