@@ -4,6 +4,7 @@ use super::ValidateError;
 use crate::chart::ChartError;
 use crate::machine::MachineError;
 use crate::network::MeasuredError;
+use crate::report::RunFault;
 use std::io;
 use std::path::PathBuf;
 
@@ -72,7 +73,7 @@ pub enum ExperimentError {
         /// Which job.
         what: String,
         /// What is wrong with it.
-        fault: String,
+        fault: RunFault,
         /// Its seed.
         seed: u64,
     },

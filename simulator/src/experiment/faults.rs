@@ -85,10 +85,9 @@ impl Faults {
         if self.json {
             writeln!(out, "{}", table(seconds).json(&totals))?;
         } else {
-            let RunTotals { runs, faults, hung, .. } = totals;
-            writeln!(out, "{runs} jobs in {seconds:.0} s, {faults} wrong, {hung} hung\n{totals}")?;
+            writeln!(out, "{totals}\nsimulated in {seconds:.0} s")?;
         }
-        Ok(totals.faults == 0)
+        Ok(totals.are_good())
     }
 }
 
@@ -97,7 +96,7 @@ fn table(seconds: f64) -> Table<RunTotals> {
     type Counter = (&'static str, fn(&RunTotals) -> u64);
     let counters: [Counter; 15] = [
         ("jobs", |totals| totals.runs),
-        ("wrong", |totals| totals.faults),
+        ("wrong", |totals| totals.wrong),
         ("hung", |totals| totals.hung),
         ("pes", |totals| totals.pes),
         ("tasks", |totals| totals.tasks),
