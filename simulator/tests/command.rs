@@ -209,7 +209,8 @@ fn charts_are_written() {
     simulate(&format!("weak --most-cores 64 --tasks-per-core 5 --svg {path}/new/one"));
     simulate(&format!("strong --cores 8,16 --svg {path}"));
     simulate(&format!("startup --cores 32,64 --svg {path}"));
-    for name in ["new/one/weak", "strong-hector", "strong-beowulf", "startup", "end"] {
+    simulate(&format!("rack --machine 2x4x1x4 --tasks-per-core 5 --at 50 --svg {path}"));
+    for name in ["new/one/weak", "strong-hector", "strong-beowulf", "startup", "end", "rack"] {
         let svg = std::fs::read_to_string(folder.join(format!("{name}.svg"))).expect(name);
         assert!(svg.starts_with("<svg"), "{name}");
     }

@@ -60,8 +60,8 @@ const COMPUTING: &str = "sum_euler --upto 20000 --tasks 400";
 const PROGRAMS: [&str; 5] =
     ["naps", "sum_euler", "ultramarine", "ultramarine-probe", "ultramarine-simulator"];
 
-/// Whether `cargo xtask simulate` with these arguments is to make recordings. With `--measured` they
-/// are there already, and the simulator reads them.
+/// Whether `cargo xtask simulate` with these arguments is to make recordings. With `--measured`
+/// they are there already, and the simulator reads them.
 pub(crate) fn is_meant(arguments: &[String]) -> bool {
     let names_files = |word: &String| word.split('=').next() == Some("--measured");
     arguments.first().is_some_and(|name| name == "validate") && !arguments.iter().any(names_files)

@@ -4,7 +4,7 @@ use super::ExperimentError;
 use crate::chart::{Chart, Series};
 use crate::table::{Column, Table};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// How the results are shown.
@@ -61,11 +61,7 @@ pub fn show<E: Experiment>(
     let table = Table::new(experiment.columns());
     let mut rows = Vec::new();
     experiment.run(&mut |row| {
-        if !output.json && rows.is_empty() {
-            writeln!(out, "{}", table.head(&row))?;
-        }
-        writeln!(out, "{}", if output.json { table.json(&row) } else { table.line(&row) })?;
-        out.flush()?;
+        write_row(&table, &row, (rows.is_empty(), output.json), out)?;
         rows.push(row);
         Ok(())
     })?;
@@ -76,6 +72,24 @@ pub fn show<E: Experiment>(
         }
     }
     Ok(rows)
+}
+
+/// Shows a row at once, the first one below the heads, unless it is to be JSON.
+pub(super) fn write_row<R>(
+    table: &Table<R>,
+    row: &R,
+    (is_first, is_json): (bool, bool),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if is_json {
+        writeln!(out, "{}", table.json(row))?;
+    } else {
+        if is_first {
+            writeln!(out, "{}", table.head(row))?;
+        }
+        writeln!(out, "{}", table.line(row))?;
+    }
+    out.flush()
 }
 
 fn svg_file(folder: &Path, name: &str) -> PathBuf {

@@ -63,8 +63,8 @@ pub struct Setup {
     #[arg(long, value_name = "FRACTION:FACTOR")]
     pub slow_pes: Option<Slow>,
 
-    /// The worker threads of each PE, host by host in turn, on the hosts of --machine or --topology:
-    /// 16,8
+    /// The worker threads of each PE on the hosts of --machine or --topology, which take the
+    /// numbers in turn: 16,8
     #[arg(long, value_name = "A,B,…", conflicts_with_all = ["cores", "workers"])]
     pub unequal: Option<Unequal>,
 

@@ -11,6 +11,7 @@
 
 use super::ExperimentError;
 use super::number::{seeds, whole_number};
+use super::output::write_row;
 use super::replay::{ReplayError, replay};
 use crate::network::{MeasuredError, Network};
 use crate::table::{Cell, Column, Table};
@@ -144,13 +145,9 @@ impl Validate {
         for recordings in jobs.values() {
             let rows = compare(recordings, &networks, &seeds)?;
             for row in rows {
-                if !self.json && all.is_empty() {
-                    writeln!(out, "{}", table.head(&row))?;
-                }
-                writeln!(out, "{}", if self.json { table.json(&row) } else { table.line(&row) })?;
+                write_row(&table, &row, (all.is_empty(), self.json), out)?;
                 all.push(row);
             }
-            out.flush()?;
         }
         if !self.json {
             let count = |is: fn(&Row) -> bool| all.iter().filter(|row| is(row)).count();
@@ -342,7 +339,7 @@ mod tests {
             line.unwrap_or_else(|| panic!("no {figure} in:\n{text}"))
         };
         assert!(line("makespan").ends_with("10  good"), "{text}");
-        assert!(line("NOTIFY").ends_with("-100.0      20  MISSED"), "{text}");
+        assert!(line("NOTIFY").ends_with("-100.0        20  MISSED"), "{text}");
         assert!(!text.contains("steals"), "there are none in either: {text}");
     }
 

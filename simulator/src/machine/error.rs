@@ -59,7 +59,7 @@ pub enum MachineError {
     /// The cores do not make whole PEs.
     #[error(
         "{cores} cores do not make PEs of {workers} worker threads each; give a multiple of \
-         {workers}, or another number of worker threads"
+         {workers}, or another number of workers by --workers"
     )]
     Cores {
         /// The number of cores.

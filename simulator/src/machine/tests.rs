@@ -47,8 +47,8 @@ fn cores_become_hosts_and_racks() {
     assert_eq!(text(48, 16), "48 cores: 3 PEs on 2 hosts in 1 rack");
     assert_eq!(
         text(40, 16),
-        "40 cores do not make PEs of 16 worker threads each; give a multiple of 16, or another number \
-         of worker threads"
+        "40 cores do not make PEs of 16 worker threads each; give a multiple of 16, or another \
+         number of workers by --workers"
     );
     assert!(text(0, 16).contains("give a multiple of 16"));
     assert!(text(16, 0).contains("1 to 65536 are allowed"));

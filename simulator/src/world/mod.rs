@@ -315,7 +315,8 @@ impl Simulation {
         self.fault.get_or_insert(RunFault::Wrong(what));
     }
 
-    fn judge(self) -> SimulatedRun {
+    /// What the run came to. No event is left, or there is a fault already.
+    pub(crate) fn judge(self) -> SimulatedRun {
         let Simulation { job, value, mut report, fault, broken_paths, .. } = self;
         self.detectors.complete(&mut report.detection);
         let is_there = self.present > 0 || self.detectors.are_running();
