@@ -74,6 +74,10 @@ pub struct DetectionReport {
     pub notices: u64,
     /// How many of both the PE sent that sent most.
     pub messages_max: u64,
+    /// How many ends of connections all PEs had when the first fault happened.
+    pub connections: u64,
+    /// The most connections that a PE had at one moment.
+    pub connections_max: u64,
     /// How often a PE dialled another.
     pub dials: u64,
     /// The deaths that living PEs were told of, by PE.

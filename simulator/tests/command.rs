@@ -169,6 +169,28 @@ fn jobs_survive_the_death_of_a_rack() {
 }
 
 #[test]
+fn detectors_are_measured() {
+    let rows = rows("detector --machine 3x4x2x1");
+    let incidents = ["a PE dies", "a host dies", "a rack dies", "stops, late packets"];
+    assert_eq!(rows.iter().map(|row| &row["incident"]).collect::<Vec<_>>(), incidents);
+    assert_eq!(rows.iter().map(|row| number(row, "deaths")).collect::<Vec<_>>(), [1., 2., 8., 0.]);
+    for row in &rows {
+        assert_eq!(row["false_verdicts"], 0, "{row}");
+        assert_eq!(row["known_seconds"].is_null(), number(row, "deaths") == 0.0, "{row}");
+        // Two PEs a host: the other one, and one on each of two other hosts.
+        assert_eq!(row["connections_per_pe"], 3.0, "{row}");
+        assert!(number(row, "connections_max") > 3.0 && number(row, "dials") >= 36.0, "{row}");
+        let (mean, most) = ("messages_per_pe_second", "messages_max_per_second");
+        assert!(number(row, mean) > 5.0 && number(row, most) > number(row, mean), "{row}");
+    }
+    let one = simulate("detector --machine 3x4x2x1 --incident rack-dies");
+    let text = String::from_utf8(one.stdout).expect("text");
+    assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("a rack dies")), "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
+    refuses("detector --machine 1x4x2x1", 2, &["it needs two racks at least"]);
+}
+
+#[test]
 fn jobs_start_and_end() {
     for row in rows("startup --cores 64 --task-ms 10") {
         check(&row);
@@ -210,7 +232,10 @@ fn charts_are_written() {
     simulate(&format!("strong --cores 8,16 --svg {path}"));
     simulate(&format!("startup --cores 32,64 --svg {path}"));
     simulate(&format!("rack --machine 2x4x1x4 --tasks-per-core 5 --at 50 --svg {path}"));
-    for name in ["new/one/weak", "strong-hector", "strong-beowulf", "startup", "end", "rack"] {
+    simulate(&format!("detector --machine 2x2x2x1 --svg {path}"));
+    let strong = ["strong-hector", "strong-beowulf"];
+    let others = ["new/one/weak", "startup", "end", "rack", "detector", "detector-messages"];
+    for name in strong.into_iter().chain(others) {
         let svg = std::fs::read_to_string(folder.join(format!("{name}.svg"))).expect(name);
         assert!(svg.starts_with("<svg"), "{name}");
     }

@@ -1,106 +1,49 @@
 //! How long a death takes until all PEs have been told, and what detection costs, with the default
-//! settings: a PE, a host and a rack die in jobs of some hundred PEs.
-//!
-//! `ULTRAMARINE_SIMULATOR_MACHINE=32x128x4x1` chooses a larger machine; then print what comes out,
-//! with `--nocapture`, and build with `--release`.
+//! settings: a PE, a host and a rack die in a job of 128 PEs, or none does. For larger jobs:
+//! `cargo xtask simulate detector`.
 
-use std::env;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ultramarine_runtime::detector::DetectorSettings;
-use ultramarine_simulator::experiment::Base;
-use ultramarine_simulator::fault::InjectedFault;
-use ultramarine_simulator::machine::{Machine, Shape, Variation};
-use ultramarine_simulator::network::{Network, Preset};
-use ultramarine_simulator::report::RunReport;
-use ultramarine_simulator::workload::map::{MapWorkload, Spread, SpreadCosts};
-use ultramarine_topology::Pe;
+use ultramarine_simulator::experiment::{Detector, DetectorRow, Experiment, Incident, Setup};
 
-const SECOND: u64 = 1_000_000_000;
-
-/// When something dies: after the time in which a PE that was never heard is not suspected.
-const DIES_AT: u64 = 6 * SECOND;
-
-/// The job is to live for longer than it takes until all know.
-const ITEM_NS: u64 = 10 * SECOND;
-
-/// A job in which each worker has an item to compute.
-fn run(shape: &str, faults: Vec<(u64, InjectedFault)>) -> RunReport {
-    let shape: Shape = shape.parse().unwrap();
-    let machine = Machine::new(&shape, &Variation::default()).unwrap();
-    let mut base = Base::new(machine, Network::of(Preset::Gemini), 1);
-    // Those that have nothing to do need not fish all the time.
-    let fishing = &mut base.protocol.fishing;
-    fishing.min_fish_delay = Duration::from_millis(200);
-    fishing.max_fish_delay = Duration::from_secs(1);
-    let topology = base.machine.topology().clone();
-    let spread_costs = SpreadCosts { deal_ns: 10, pack_ns: 20, spawn_ns: 100, take_ns: 30 };
-    let mut place = 0_u64;
-    let mut chance = || {
-        place += 1;
-        place
+fn rows(machine: &str, seed: u64) -> Vec<DetectorRow> {
+    let setup = Setup { machine: Some(machine.parse().unwrap()), seed, ..Setup::default() };
+    let mut rows = Vec::new();
+    let detector = Detector { setup, ..Detector::default() };
+    let mut each = |row| {
+        rows.push(row);
+        Ok(())
     };
-    let items = base.machine.cores();
-    let map = MapWorkload::new(
-        items,
-        Arc::new(|_| ITEM_NS),
-        Spread::InTurn,
-        spread_costs,
-        true,
-        (&topology, &mut chance),
-    );
-    let run = base.run_with(Arc::new(Arc::new(map)), faults);
-    assert_eq!(run.fault, None);
-    run.report
+    detector.run(&mut each).unwrap();
+    rows
 }
 
+/// Four racks, two, and two groups of two.
 #[test]
 fn all_are_told_soon_after_the_time_limit_and_a_pe_sends_few_messages() {
-    let shape = env::var("ULTRAMARINE_SIMULATOR_MACHINE").unwrap_or_else(|_| "4x8x4x1".to_owned());
-    let sizes: Vec<u32> = shape.split('x').map(|size| size.parse().unwrap()).collect();
-    let [.., hosts, per_host, _] = sizes[..] else { panic!("{shape} is no machine") };
-    // The second host of the second rack, and the second rack.
-    let rack = hosts * per_host;
-    let [host, rack] = [(rack + per_host, per_host), (rack, rack)].map(|(first, count)| {
-        let [first, last] = [first, first + count - 1].map(Pe::new);
-        InjectedFault::HostDeaths { first, last }
-    });
     let DetectorSettings { dead_after, heartbeat, .. } = DetectorSettings::default();
     let second = Duration::from_secs(1);
-    for (what, fault, limit) in [
-        ("a PE", InjectedFault::Death(Pe::new(hosts * per_host + 1)), second),
-        ("a host", host, dead_after + second),
-        // No living PE watches the inner hosts of a rack. They are missed when the bulletin with
-        // the first deaths does not reach them, and then get `dead_after` of their own.
-        ("a rack", rack, dead_after * 2 + second),
-    ] {
-        let begun = Instant::now();
-        let report = run(&shape, vec![(DIES_AT, fault)]);
-        let detection = &report.detection;
-        let told_within = detection.told_within().unwrap();
-        let seconds = report.gone.as_secs_f64();
-        let each = detection.messages() as f64 / f64::from(report.pes) / seconds;
-        let most = detection.messages_max as f64 / seconds;
-        println!(
-            "{} PEs, {what} dies ({} deaths): all told after {told_within:?}, false verdicts {}; \
-             messages per PE and second {each:.2}, the most of any PE {most:.1} ({} beats and {} \
-             notices in {seconds:.1} s), {} dials; {} events in {:.1?}",
-            report.pes,
-            report.deaths,
-            report.false_verdicts(),
-            detection.heartbeats,
-            detection.notices,
-            detection.dials,
-            report.events,
-            begun.elapsed(),
-        );
-        assert_eq!(detection.told.len(), report.deaths as usize);
-        let survivors = report.pes - report.deaths;
-        assert!(detection.told.iter().all(|told| told.pes == survivors), "{detection:?}");
-        assert_eq!(report.false_verdicts(), 0);
-        assert!(told_within < limit, "{what}: {told_within:?}");
-        // Four partners.
-        let beats = 4.0 / heartbeat.as_secs_f64();
-        assert!(each < beats * 1.2, "{each} messages per PE and second");
+    for (machine, seed) in [("4x8x4x1", 1), ("2x16x4x1", 2), ("2x2x8x4x1", 3)] {
+        let rows = rows(machine, seed);
+        let deaths: Vec<u32> = rows.iter().map(|row| row.outcome.report.deaths).collect();
+        let rack = if machine.starts_with("2x16") { 64 } else { 32 };
+        assert_eq!(deaths, [1, 4, rack, 0], "{machine}");
+        for row in rows {
+            let incident = row.incident;
+            let limit = match incident {
+                Incident::PeDies => Some(second),
+                Incident::HostDies | Incident::RackDies => Some(dead_after + second),
+                Incident::Trouble => None,
+            };
+            let (known, limit) = (row.known_seconds(), limit.map(|limit| limit.as_secs_f64()));
+            assert_eq!(known.is_some(), limit.is_some(), "{machine}, {incident}");
+            assert!(known <= limit, "{machine}, {incident}: {known:?} s");
+            assert_eq!(row.outcome.report.false_verdicts(), 0, "{machine}, {incident}");
+            // Four partners.
+            let (beats, each) = (4.0 / heartbeat.as_secs_f64(), row.messages_per_pe_second());
+            assert!(each < beats * 1.2, "{machine}, {incident}: {each} messages per PE and second");
+            let connections = row.connections_per_pe();
+            assert!((3.5..4.5).contains(&connections), "{machine}, {incident}: {connections}");
+        }
     }
 }

@@ -18,6 +18,15 @@ use ultramarine_topology::Pe;
 /// The most FISHes that wait at a PE.
 const WAITING_MAX: usize = 64;
 
+/// What became of a FISH at one PE.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    Some,
+    Nothing,
+    /// The next task there may not go to this thief.
+    Unsuitable,
+}
+
 impl Node {
     /// Handles losses, and goes fishing if it is time to. The owner calls this once in each turn;
     /// `need` says how much this PE needs work. Returns when to call again at the latest.
@@ -67,8 +76,7 @@ impl Node {
         let (thief, serial, hops_left) =
             (self.me, self.fishing.serial, self.settings.fishing.max_hops);
         let (need, queued) = (self.fishing.need, host.queued() as u64);
-        // The answer must come in time.
-        let patience = pause.min(self.fishing.deadline / 2);
+        let patience = pause.min(self.longest_patience());
         host.send(victim, Message::Fish(Fish { thief, serial, hops_left, need, queued, patience }));
     }
 
@@ -101,7 +109,10 @@ impl Node {
             return;
         }
         let thief = fish.thief;
-        if self.living.is_dead(thief) || self.share_lost(&fish, host) || self.share(&fish, host) {
+        if self.living.is_dead(thief)
+            || self.share_lost(&fish, true, host)
+            || self.share(&fish, host) == Shared::Some
+        {
             return;
         }
         let next = (fish.hops_left > 0)
@@ -113,24 +124,33 @@ impl Node {
             self.statistics.at(self.topology.distance(self.me, thief)).forwards += 1;
             host.send(next, Message::Fish(Fish { hops_left: fish.hops_left - 1, ..fish }));
         } else if fish.patience > Duration::ZERO && self.waiting.len() < WAITING_MAX {
-            self.waiting.push(WaitingFish { fish, until: now + fish.patience });
+            let patience = fish.patience.min(self.longest_patience());
+            self.waiting.push(WaitingFish { fish, until: now.saturating_add(patience) });
         } else {
             host.send(thief, Message::NoWork { serial: fish.serial });
         }
     }
 
+    /// The longest time that a FISH waits: its answer must come in time.
+    fn longest_patience(&self) -> Duration {
+        self.settings.fishing.fish_deadline / 2
+    }
+
     /// Gives work to the FISHes that wait here, and ends those that have waited for long enough.
-    /// Returns when the next one has.
+    /// Returns when the next one has. They get no task that was lost twice: their thieves may have
+    /// something else to do by now.
     fn serve_waiting(&mut self, now: Duration, host: &mut impl Host) -> Option<Duration> {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain(|WaitingFish { fish, until }| {
-            if self.living.is_dead(fish.thief) || (host.queued() > 0 && self.share(fish, host)) {
+            if self.living.is_dead(fish.thief) || self.share_lost(fish, false, host) {
                 return false;
             }
-            if *until <= now {
+            let shared = if host.queued() > 0 { self.share(fish, host) } else { Shared::Nothing };
+            let is_over = *until <= now || shared == Shared::Unsuitable;
+            if is_over {
                 host.send(fish.thief, Message::NoWork { serial: fish.serial });
             }
-            *until > now
+            !is_over && shared == Shared::Nothing
         });
         self.waiting = waiting;
         self.waiting.iter().map(|waiting| waiting.until).min()
@@ -139,7 +159,7 @@ impl Node {
     /// Gives the thief tasks, if there are any to spare. Several at once, but the
     /// thief must not have more than this PE then, or they would come back at once. Of a problem
     /// that is being divided, only the largest part.
-    fn share(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
+    fn share(&mut self, fish: &Fish, host: &mut impl Host) -> Shared {
         let queued = host.queued();
         let min_sched = self.settings.fishing.min_sched;
         let kept = match self.fishing.need {
@@ -151,7 +171,7 @@ impl Node {
         };
         let wanted = fair(queued, fish).min(queued.saturating_sub(kept));
         let distance = self.topology.distance(self.me, fish.thief);
-        let mut is_enough = false;
+        let (mut is_enough, mut is_unsuitable) = (false, false);
         let given = self.give(fish, wanted, host, |_, host| {
             let parcel = if is_enough { None } else { host.take(distance) }?;
             // If more were given away, the rest here would soon be done, and this PE would fish
@@ -161,11 +181,17 @@ impl Node {
             let spared = [Pe::ROOT, parcel.task.home].contains(&fish.thief);
             if spared && parcel.version.replica > 0 {
                 host.accept(parcel);
+                is_unsuitable = true;
                 return None;
             }
             Some(parcel)
         });
-        host.packs_later(fish) || given > 0
+        match given {
+            _ if host.packs_later(fish) => Shared::Some,
+            0 if is_unsuitable => Shared::Unsuitable,
+            0 => Shared::Nothing,
+            _ => Shared::Some,
+        }
     }
 
     /// Gives the thief a task whose encoding took a while (see [`Host::packs_later`]).
@@ -233,15 +259,16 @@ impl Node {
         row.steals += tasks.len() as u64;
         row.bytes += tasks.iter().map(|task| task.body.len() as u64).sum::<u64>();
         tasks.into_iter().for_each(|task| self.take_in(from, task, host));
+        // Also if it answers an earlier FISH.
+        self.fishing.search_radius = nearest_company(&self.topology, self.me);
+        self.fishing.giver = Some(from);
+        self.fishing.delay = self.settings.fishing.min_fish_delay;
+        self.fishing.may_ask_anew = true;
         if let (true, FishState::Out { at, .. }) =
             (serial == self.fishing.serial, self.fishing.fish)
         {
             self.statistics.steal_latency.record(now.saturating_sub(at));
             self.fishing.fish = FishState::Resting;
-            self.fishing.search_radius = nearest_company(&self.topology, self.me);
-            self.fishing.giver = Some(from);
-            self.fishing.delay = self.settings.fishing.min_fish_delay;
-            self.fishing.may_ask_anew = true;
             self.fishing.note_answer(&self.settings.fishing);
         }
     }

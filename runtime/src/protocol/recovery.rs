@@ -57,14 +57,19 @@ impl Node {
     }
 
     /// Gives the thief lost tasks of this PE. A task that was lost twice goes alone, and only to a
-    /// thief that has nothing else to do.
-    pub(super) fn share_lost(&mut self, fish: &Fish, host: &mut impl Host) -> bool {
+    /// thief that has nothing else to do, as a FISH that has just arrived says.
+    pub(super) fn share_lost(
+        &mut self,
+        fish: &Fish,
+        has_just_arrived: bool,
+        host: &mut impl Host,
+    ) -> bool {
         let waiting = self.supervision.waiting();
         if waiting == 0 || fish.thief == Pe::ROOT {
             return false;
         }
         let radii = self.topology.distance(self.me, fish.thief)..=Distance::ONE;
-        let alone = fish.need == Need::Idle && fish.queued == 0;
+        let alone = has_just_arrived && fish.need == Need::Idle && fish.queued == 0;
         let given = self.give(fish, usize::from(alone), host, |node, _| {
             let mut recover = |suspicion| node.supervision.recover(suspicion, radii.clone());
             recover(Suspicion::Medium).or_else(|| recover(Suspicion::High))

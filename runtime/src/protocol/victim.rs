@@ -22,10 +22,6 @@ const ACQUAINTANCES: u64 = 16;
 /// In a ball of this many PEs or fewer a PE may ask any.
 const SMALL_BALL: u32 = 64;
 
-/// The number of draws for an acquaintance that lives and is in the ring, before any other PE of
-/// the ring may be asked.
-const DRAWS: u32 = 4;
-
 /// A random living PE other than `me` in the ball around `me`; `None` if there is none.
 pub fn first_victim(
     topology: &Topology,
@@ -66,7 +62,7 @@ pub fn next_victim(
 }
 
 /// A random living PE in `all` that is neither in `hole` nor in `other`, which do not overlap. If
-/// `all` is a large ball, an acquaintance of `me`.
+/// `all` is a large ball, an acquaintance of `me`, as long as one is left.
 fn pick(
     me: Pe,
     all: Range<u32>,
@@ -76,8 +72,9 @@ fn pick(
     random: &mut dyn FnMut() -> u64,
 ) -> Option<Pe> {
     if all.end - all.start > SMALL_BALL {
-        for _ in 0..DRAWS {
-            let drawn = acquaintance(me, &all, random() % ACQUAINTANCES);
+        let first = random();
+        for which in (0..ACQUAINTANCES).map(|step| first.wrapping_add(step) % ACQUAINTANCES) {
+            let drawn = acquaintance(me, &all, which);
             let number = drawn.number();
             if !hole.contains(&number) && !other.contains(&number) && living.contains(drawn) {
                 return Some(drawn);
@@ -101,14 +98,15 @@ fn pick(
     living.at(index)
 }
 
-/// The acquaintance of `me` with this number in a ball: each PE is as likely as any other
-/// (`splitmix64`, Steele, Lea and Flood 2014).
+/// The acquaintance of `me` with this number in a ball: each PE is as likely as any other. (Mixed
+/// as by `splitmix64`, Steele, Lea and Flood 2014.)
 fn acquaintance(me: Pe, ball: &Range<u32>, which: u64) -> Pe {
     let size = u64::from(ball.end - ball.start);
-    let mut mixed = u64::from(me.number()) << 32 ^ size << 8 ^ which;
-    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
-        mixed = (mixed ^ mixed >> 30).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(factor);
-    }
+    let seed = u64::from(me.number()) << 32 ^ size << 8 ^ which;
+    let mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let mixed = mixed ^ mixed >> 31;
     Pe::new(ball.start + (((mixed >> 32) * size) >> 32) as u32)
 }
 

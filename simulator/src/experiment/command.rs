@@ -2,8 +2,8 @@
 
 use super::output::{Experiment, Output, show};
 use super::{
-    Deaths, ExperimentError, Faults, FibonacciTree, LiouvilleSum, Noop, QueensTree, Rack, Startup,
-    Strong, Supervision, UnbalancedSearch, Validate, Weak,
+    Deaths, Detector, ExperimentError, Faults, FibonacciTree, LiouvilleSum, Noop, QueensTree, Rack,
+    Startup, Strong, Supervision, UnbalancedSearch, Validate, Weak,
 };
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -43,6 +43,8 @@ enum Named {
     Deaths(Shown<Deaths>),
     /// A rack dies
     Rack(Shown<Rack>),
+    /// The failure detector: messages, time until all know of a death, false verdicts
+    Detector(Shown<Detector>),
     /// Start-up and end of a job
     #[command(visible_alias = "end")]
     Startup(Shown<Startup>),
@@ -104,6 +106,7 @@ impl Command {
             Named::Supervision(it) => it.show(out),
             Named::Deaths(it) => it.show(out),
             Named::Rack(it) => it.show(out),
+            Named::Detector(it) => it.show(out),
             Named::Startup(it) => it.show(out),
             Named::Validate(it) => it.show(out).map(|()| true),
             Named::List => {

@@ -272,7 +272,7 @@ fn random_deaths(pes: u32, count: u32, end_ns: u64, seed: u64) -> Vec<(u64, Inje
 }
 
 /// The PEs of the last rack, which is not the root's.
-fn last_rack(base: &Base) -> Result<Vec<Pe>, ExperimentError> {
+pub(super) fn last_rack(base: &Base) -> Result<Vec<Pe>, ExperimentError> {
     let machine = &base.machine;
     let last = Pe::new(machine.pes() - 1);
     let is_near = |pe: &Pe| machine.tier(last, *pe).is_none_or(|tier| tier <= Tier::Rack);

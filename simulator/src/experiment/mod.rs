@@ -7,6 +7,7 @@
 //! | `flat` | equal tasks: no-ops, and the Liouville function |
 //! | `supervision` | jobs with supervision and without |
 //! | `deaths` | jobs in which PEs die, or a rack |
+//! | `detector` | what the failure detector sends, and how soon it is right |
 //! | `startup` | the beginning and the end of a job |
 //! | `validate`, `replay` | real jobs beside simulated ones |
 //! | `faults` | thousands of random jobs with random faults |
@@ -29,6 +30,7 @@
 mod base;
 mod command;
 mod deaths;
+mod detector;
 mod error;
 mod faults;
 mod flat;
@@ -49,6 +51,7 @@ mod weak;
 pub use base::Base;
 pub use command::Command;
 pub use deaths::{Deaths, DeathsRow, Rack};
+pub use detector::{Detector, DetectorRow, Incident};
 pub use error::ExperimentError;
 pub use faults::Faults;
 pub use flat::{LiouvilleSum, Noop};

@@ -129,7 +129,7 @@ pub(super) fn times<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
 /// What was counted, and what it cost to simulate.
 pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
     let work = |outcome: &Outcome| outcome.report.computed.as_secs_f64();
-    vec![
+    let mut columns = vec![
         Column::new("tasks", "", "tasks", move |row| Cell::Count(of(row).report.tasks)),
         Column::new("migrated", "", "migrations", move |row| Cell::Count(of(row).migrations())),
         Column::new("FISHes", "", "fishes", move |row| Cell::Count(of(row).fishes())),
@@ -138,6 +138,14 @@ pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
             .only_in_json(),
         Column::new("", "", "gone_seconds", move |row| Cell::Real(of(row).gone_seconds(), 4))
             .only_in_json(),
+    ];
+    columns.extend(costs(of));
+    columns
+}
+
+/// What it cost to simulate, and on what network.
+pub(super) fn costs<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
+    vec![
         Column::new("events", "", "events", move |row| Cell::Count(of(row).report.events)).wide(10),
         Column::new("simulated in", "s", "wall_seconds", move |row| {
             Cell::Real(of(row).wall_seconds, 1)

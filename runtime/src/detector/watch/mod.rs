@@ -71,6 +71,7 @@ mod notices;
 mod peer;
 mod peers;
 mod reachability;
+mod ring_order;
 mod rings;
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,13 @@
 //!   another host's PEs;
 //! - each PE is watched from another host, if there is one: when a host falls silent, all its PEs
 //!   are missed at the same time;
+//! - the next host is [far away](super::ring_order): when a rack falls silent, living hosts miss
+//!   all its hosts at the same time, too;
 //! - all living PEs are connected, which [membership](crate::protocol::membership) relies on.
 //!
 //! If two PEs would dial each other, the one with the smaller number does.
 
+use super::ring_order::ring_order;
 use crate::protocol::Living;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -22,7 +25,7 @@ use ultramarine_topology::{Label, LevelKind, Pe, Topology};
 /// It takes memory for each PE of the job, so that all watches of one process should share one.
 #[derive(Debug)]
 pub struct HostRings {
-    /// A row for each host, ordered by its smallest PE; each row is ordered by number.
+    /// A row for each host, in the order of the ring of hosts; each row is ordered by number.
     rows: Vec<Vec<Pe>>,
     /// The row of each PE.
     row_of: Vec<u32>,
@@ -69,7 +72,14 @@ impl HostRings {
             rows[row as usize].push(pe);
             row_of.push(row);
         }
-        HostRings { rows, row_of }
+        // So far rows are ordered by their smallest PE, hence in the order of the hierarchy.
+        let order = ring_order(rows.len());
+        let mut places = vec![0; rows.len()];
+        order.iter().zip(0..).for_each(|(row, place)| places[*row as usize] = place);
+        HostRings {
+            rows: order.iter().map(|row| std::mem::take(&mut rows[*row as usize])).collect(),
+            row_of: row_of.into_iter().map(|row| places[row as usize]).collect(),
+        }
     }
 
     /// The number of PEs in the job.
@@ -210,6 +220,31 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn each_pe_of_a_rack_is_watched_from_outside(
+            racks in prop::collection::vec(prop::collection::vec(1..5_u8, 1..9), 2..9),
+        ) {
+            let mut places = Vec::new();
+            for (rack, hosts) in racks.iter().enumerate() {
+                for (host, pes) in hosts.iter().enumerate() {
+                    let (rack, host) = (rack.to_string(), host.to_string());
+                    let labels = [(LevelKind::Switch, &*rack), (LevelKind::Host, &*host)];
+                    places.extend(vec![Place::from_pairs(labels); usize::from(*pes)]);
+                }
+            }
+            let topology = Topology::new(&places, &vec![1; places.len()]).unwrap();
+            let hosts = HostRings::new(&topology);
+            let living = Living::new(topology.pes(), &[]);
+            let rack = |pe| &topology.place(pe).labels()[0];
+            let host_count = racks.iter().map(Vec::len).sum::<usize>();
+            for me in living.iter() {
+                let own: usize = rack(me).name.parse().unwrap();
+                let partners = hosts.partners(me, &living);
+                let is_watched = partners.iter().any(|pe| rack(pe) != rack(me));
+                prop_assert!(is_watched || racks[own].len() * 3 > host_count, "{me}");
+            }
+        }
+
         #[test]
         fn few_calls_everybody_is_watched_and_all_are_connected(
             host_of in prop::collection::vec(0..8_u8, 1..25),

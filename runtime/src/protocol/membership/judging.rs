@@ -80,8 +80,8 @@ impl Membership {
         for to in told.into_iter().filter(|to| self.living().contains(*to)) {
             out(to, self.dead.bulletin(former));
         }
-        for dead in &self.dead()[former..] {
-            out(*dead, self.bulletin_about(*dead));
+        for (at, dead) in self.dead().iter().enumerate().skip(former) {
+            out(*dead, self.dead.bulletin_to(at, at + 1));
         }
     }
 

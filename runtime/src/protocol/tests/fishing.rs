@@ -2,10 +2,11 @@
 
 use super::world::{World, eight, pe, settings};
 use crate::protocol::Need;
-use crate::protocol::{Fish, FishingSettings, Message};
+use crate::protocol::message::Bytes;
+use crate::protocol::{Fish, FishingSettings, Message, Parcel, TaskId, Version};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
-use ultramarine_topology::{Distance, LevelKind, Place, Topology};
+use ultramarine_topology::{Distance, LevelKind, Pe, Place, Topology};
 
 #[test]
 fn a_fish_is_answered_with_a_task() {
@@ -275,6 +276,76 @@ fn the_fish_of_a_dead_thief_gets_nothing() {
     world.now = until;
     world.tick(1, false);
     assert!(world.flying.is_empty() && world.queued(1) == 4);
+}
+
+#[test]
+fn a_fish_that_may_not_have_the_next_task_does_not_wait_for_it() {
+    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    world.tick(1, false);
+    world.flying.clear();
+    let (serial, need, patience) = (7, Need::Idle, Duration::from_millis(20));
+    let fish = Fish { thief: Pe::ROOT, serial, hops_left: 0, need, queued: 0, patience };
+    world.handle(1, 0, Message::Fish(fish));
+    assert!(world.flying.is_empty());
+    // A task that was lost once is for neither the root nor its own home.
+    let version = Version { replica: 1, age: 0 };
+    let task = TaskId { home: pe(2), future: 1 };
+    let (radius, body) = (Distance::ONE, Bytes::from(vec![]));
+    let parcel = Parcel { task, radius, supervised: true, version, body };
+    for serial in [1, 2] {
+        let tasks = vec![parcel.clone()];
+        world.handle(1, 2, Message::Schedule { serial, tasks });
+    }
+    world.flying.clear();
+    world.tick(1, false);
+    let letter = world.deliver_only();
+    assert_eq!((letter.to, letter.message), (Pe::ROOT, Message::NoWork { serial: 7 }));
+    assert_eq!(world.queued(1), 2);
+}
+
+#[test]
+fn a_patience_without_limit_is_cut_short() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    world.tick(1, false);
+    world.flying.clear();
+    world.now = Duration::from_secs(1);
+    let (serial, need, patience) = (7, Need::Idle, Duration::MAX);
+    let fish = Fish { thief: pe(0), serial, hops_left: 0, need, queued: 0, patience };
+    world.handle(1, 0, Message::Fish(fish));
+    assert!(world.tick(1, false).is_some_and(|due| due <= world.now + settings().fish_deadline));
+}
+
+#[test]
+fn a_dead_giver_is_not_asked() {
+    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    world.tick(0, true);
+    let (_, fish) = world.catch_fish();
+    world.spawn(2, Distance::ONE, 0);
+    world.handle(2, 0, Message::Fish(fish));
+    world.deliver_only();
+    world.run_one(0);
+    world.mark_dead(0, 2);
+    world.tick(0, true);
+    assert_eq!(world.catch_fish().0, pe(1));
+}
+
+#[test]
+fn a_giver_that_does_not_answer_is_not_asked_again() {
+    let mut asked = BTreeSet::new();
+    for seed in 0..20 {
+        let mut world = World::new(Topology::flat(9), &settings(), seed);
+        world.tick(0, true);
+        let (_, fish) = world.catch_fish();
+        world.spawn(5, Distance::ONE, 0);
+        world.handle(5, 0, Message::Fish(fish));
+        world.deliver_only();
+        world.run_one(0);
+        world.now = world.tick(0, true).expect("it waits");
+        assert_eq!(world.catch_fish().0, pe(5));
+        world.tick(0, true);
+        asked.insert(world.catch_fish().0);
+    }
+    assert!(asked.len() > 3, "{asked:?}");
 }
 
 #[test]

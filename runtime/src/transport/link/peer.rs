@@ -353,13 +353,23 @@ mod tests {
         let resumed = || PeerStreams::resume(rested, &limits, None);
         assert_eq!(resumed().resting(), Some(rested));
         let mut budget = Budget::new(10_000);
-        let disturbances: [&mut dyn FnMut(&mut PeerStreams); 6] = [
+        let half = [5_u8, 0, 0, 0, b'h'];
+        let disturbances: [&mut dyn FnMut(&mut PeerStreams); 9] = [
             &mut |peer| peer.acknowledge_by = Some(Duration::ZERO),
             &mut |peer| peer.acknowledged = 8,
             &mut |peer| budget.renew(&mut peer.loan, 9, 5000, limits.flow()),
             &mut |peer| peer.outbound.push(b"more", None, &mut Buffers::default()),
             &mut |peer| peer.is_timed = true,
             &mut |peer| peer.is_ready = true,
+            &mut |peer| peer.is_closed = true,
+            &mut |peer| peer.fetches = Some(Box::default()),
+            &mut |peer| {
+                // The beginning of a message, which is acknowledged.
+                let buffers = &mut Buffers::default();
+                let taken = peer.inbound.take(9, &half, 1000, buffers, &mut |_, _| {});
+                assert!(matches!(taken, Ok(PayloadOutcome::New)));
+                peer.acknowledged = peer.inbound.position();
+            },
         ];
         for (number, disturb) in disturbances.into_iter().enumerate() {
             let mut peer = resumed();

@@ -74,6 +74,8 @@ impl Port {
                 peer.enlist_timed(from, timed);
             } else if peer.is_timed {
                 *due = (*due).min(now + REST_AFTER);
+            } else {
+                peers.rest(from);
             }
         })?;
         failure.map_or(Ok(()), Err)

@@ -11,6 +11,9 @@ use ultramarine_topology::Pe;
 
 impl Simulation {
     pub(crate) fn inject(&mut self, fault: InjectedFault) {
+        if self.report.detection.connections == 0 {
+            self.report.detection.connections = self.detectors.connections();
+        }
         match fault {
             InjectedFault::Death(pe) => self.die(pe),
             InjectedFault::Stop(pe, ns) => self.stop(pe, ns),

@@ -101,6 +101,8 @@ struct SimulatedDetector {
     wakes_at: u64,
     /// Its ends of connections.
     ends: BTreeSet<ConnectionNumber>,
+    /// The most that there were.
+    ends_max: usize,
     /// The number of dead that it knows, when that was last checked.
     checked: usize,
 }
@@ -109,6 +111,11 @@ impl SimulatedDetector {
     /// Its own time, now that it is `now` in the world.
     fn now(&self, now: u64) -> Duration {
         Duration::from_nanos(now.max(self.stopped_until) - self.behind)
+    }
+
+    fn add_end(&mut self, number: ConnectionNumber) {
+        self.ends.insert(number);
+        self.ends_max = self.ends_max.max(self.ends.len());
     }
 }
 
@@ -128,6 +135,7 @@ impl Detectors {
                 commands: Vec::new(),
                 wakes_at: u64::MAX,
                 ends: BTreeSet::new(),
+                ends_max: 0,
                 checked: 0,
             }
         };
@@ -138,6 +146,11 @@ impl Detectors {
             tally: Tally::new(pes),
             ..Detectors::default()
         }
+    }
+
+    /// How many ends of connections there are.
+    fn connections(&self) -> u64 {
+        self.all.iter().map(|detector| detector.ends.len() as u64).sum()
     }
 
     /// Whether a detector still runs.
@@ -222,7 +235,7 @@ impl Simulation {
             match effect {
                 Effect::Dial(to) => {
                     let number = wires.add(at, to);
-                    detector.ends.insert(number);
+                    detector.add_end(number);
                     detector.watch.dialling(now, to, number, &mut effects);
                     self.report.detection.dials += 1;
                     self.send_packet(number, at, Packet::Call);

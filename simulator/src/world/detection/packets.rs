@@ -112,7 +112,7 @@ impl Simulation {
             (_, Packet::Call) => {
                 if let Some(wire) = self.detectors.wires.get_mut(number) {
                     wire.end(to).is_there = true;
-                    detector.ends.insert(number);
+                    detector.add_end(number);
                     self.send_packet(number, to, Packet::Answer);
                 }
             }

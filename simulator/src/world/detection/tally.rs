@@ -62,6 +62,8 @@ impl Detectors {
             report.notices += notices;
             report.messages_max = report.messages_max.max(heartbeats + notices);
         }
+        let most = self.all.iter().map(|detector| detector.ends_max).max();
+        report.connections_max = most.unwrap_or(0) as u64;
         report.told = self.tally.told();
     }
 }
