@@ -1,7 +1,7 @@
 //! Runs simulations; `cargo xtask simulate` calls it.
 //!
-//! It ends with 0 if all was as it must be, with 1 if not, and with 2 if the command line cannot be
-//! meant.
+//! It ends with 0 if all was as it must be, with 1 if not, and with 2 if the command line is not
+//! valid, or names a file or folder that cannot be used.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(if error.is_refusal() { 2 } else { 1 })
         }
     }
 }

@@ -95,14 +95,6 @@ pub const SUM_EULER_WEAK: Published = Published {
 /// 1.5" (§6.2).
 pub const SUM_EULER_WEAK_TIME: Point = at(32_768, 1.5, Bound::Below);
 
-/// By how many percentage points `parMap2LevelRelaxed` is more efficient than `parMap2Level` in
-/// weak scaling: from, to (§6.2).
-pub const RELAXED_ADVANTAGE_POINTS: (f64, f64) = (3.0, 4.0);
-
-/// The overhead of supervision without deaths, in percent of the time: from, to (`SymGridPar2`
-/// §6.3, an eager map).
-pub const SUPERVISION_OVERHEAD_PERCENT: (f64, f64) = (2.5, 7.0);
-
 /// How many integers the weak scaling experiment sums φ over on this many cores: 6.25 million on
 /// 32, and twice as many on twice as many, to 6.4 billion on 32,768 (§6.2).
 ///
@@ -144,51 +136,14 @@ pub const HDPH_RS_SPEEDUPS: [Published; 16] = [
     speedup("Fibonacci, parDnC", "Beowulf", 196, 52.1),
 ];
 
-/// Mean times of Sum Euler to 250,000 on 224 cores of the Beowulf, in seconds (HdpH-RS §6.4.2):
-/// `pushMapSliced`, `pushMapSlicedFT`, `parMapSliced`, `parMapSlicedFT`.
-pub const HDPH_RS_SUM_EULER_S: [f64; 4] = [39.5, 40.1, 53.1, 67.9];
+/// 5 of the 20 nodes of the Beowulf die at once: when, in seconds, and how much longer the job
+/// takes, in percent of [`FIVE_DEATHS_UNDISTURBED_S`]. Below 0: it takes less. Liouville,
+/// `parMapSlicedFT`, 70 tasks (HdpH-RS §6.5.1, figures 6.8 and 6.9).
+pub const FIVE_DEATHS: [(f64, f64); 6] =
+    [(10.0, -14.0), (20.0, 2.0), (30.0, 13.0), (40.0, 18.0), (50.0, 22.0), (60.0, -3.0)];
 
-/// What the death of 5 of 20 nodes at once costs.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Deaths {
-    /// The program and its skeleton.
-    pub name: &'static str,
-    /// Its tasks.
-    pub tasks: u32,
-    /// Its mean time without deaths and without supervision, in seconds.
-    pub undisturbed_s: f64,
-    /// When the nodes die, in seconds, and how much longer the program takes, in percent. Below 0:
-    /// it takes less.
-    pub overheads: &'static [(u32, f64)],
-}
-
-/// 5 of 20 nodes of the Beowulf die at once (HdpH-RS §6.5.1, figures 6.8 and 6.9).
-pub const FIVE_DEATHS: [Deaths; 4] = [
-    Deaths {
-        name: "Liouville, parMapSlicedFT",
-        tasks: 70,
-        undisturbed_s: 66.8,
-        overheads: &[(10, -14.0), (20, 2.0), (30, 13.0), (40, 18.0), (50, 22.0), (60, -3.0)],
-    },
-    Deaths {
-        name: "Liouville, pushMapSlicedFT",
-        tasks: 70,
-        undisturbed_s: 42.8,
-        overheads: &[(10, 158.0), (20, 172.0), (30, 140.0), (40, 70.0)],
-    },
-    Deaths {
-        name: "Mandelbrot, parMapReduceRangeThreshFT",
-        tasks: 1_023,
-        undisturbed_s: 66.0,
-        overheads: &[(60, -5.0)],
-    },
-    Deaths {
-        name: "Mandelbrot, pushMapReduceRangeThreshFT",
-        tasks: 1_023,
-        undisturbed_s: 92.0,
-        overheads: &[(10, -10.0), (20, 44.0), (30, 18.0), (40, 59.0), (50, 80.0), (60, 110.0)],
-    },
-];
+/// The mean time of the same job without deaths and without supervision, in seconds.
+pub const FIVE_DEATHS_UNDISTURBED_S: f64 = 66.8;
 
 #[cfg(test)]
 mod tests {

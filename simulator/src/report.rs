@@ -128,6 +128,17 @@ impl RunReport {
     }
 }
 
+/// What is wrong with a run.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RunFault {
+    /// It does not come to its end.
+    #[error("{0}")]
+    Hung(String),
+    /// It does what no run may do, or its result is not the right one.
+    #[error("{0}")]
+    Wrong(String),
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub struct SimulatedRun {
@@ -135,14 +146,14 @@ pub struct SimulatedRun {
     pub seed: u64,
     /// What happened.
     pub report: RunReport,
-    /// What is wrong with it, if it did not come to its end, or not with the right result.
-    pub fault: Option<String>,
+    /// What is wrong with it, if anything is.
+    pub fault: Option<RunFault>,
 }
 
 impl Display for SimulatedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SimulatedRun { seed, report, fault } = self;
-        let fault = fault.as_deref().unwrap_or("all is well");
+        let fault = fault.as_ref().map_or("all is well".to_owned(), ToString::to_string);
         write!(
             f,
             "seed {seed}: {fault}\n  {report:?}\n  to see it again: \
@@ -159,9 +170,9 @@ pub const SIZES: [u32; 4] = [30, 100, 300, 1000];
 pub struct RunTotals {
     /// How many runs.
     pub runs: u64,
-    /// How many of them were not as they must be.
-    pub faults: u64,
-    /// How many of these did not end, or without a result.
+    /// How many of them came to their end, but were not as they must be.
+    pub wrong: u64,
+    /// How many others did not come to their end.
     pub hung: u64,
     /// How many PEs there were.
     pub pes: u64,
@@ -205,17 +216,21 @@ pub struct RunTotals {
     pub events: u64,
 }
 
-/// The faults of a run that hangs (`world/mod.rs`).
-const HANGS: [&str; 2] = ["it does not end", "there is no result"];
-
 impl RunTotals {
+    /// Whether all runs were as they must be.
+    pub fn are_good(&self) -> bool {
+        self.wrong + self.hung == 0
+    }
+
     /// Counts one more run.
     pub fn add(&mut self, run: &SimulatedRun) {
         let report = &run.report;
         self.runs += 1;
-        self.faults += u64::from(run.fault.is_some());
-        let is_hung = |fault: &String| HANGS.contains(&fault.as_str());
-        self.hung += u64::from(run.fault.as_ref().is_some_and(is_hung));
+        match run.fault {
+            Some(RunFault::Hung(_)) => self.hung += 1,
+            Some(RunFault::Wrong(_)) => self.wrong += 1,
+            None => {}
+        }
         self.pes += u64::from(report.pes);
         let size = SIZES.iter().position(|most| report.pes <= *most).unwrap_or(SIZES.len() - 1);
         let (runs, pes) = &mut self.sizes[size];
@@ -244,8 +259,8 @@ impl RunTotals {
 
 impl Display for RunTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RunTotals { runs, faults, pes, deaths, expelled, .. } = self;
-        writeln!(f, "{runs} runs, {faults} faults, {} events", self.events)?;
+        let RunTotals { runs, wrong, hung, pes, deaths, expelled, .. } = self;
+        writeln!(f, "{runs} runs, {wrong} wrong, {hung} hung, {} events", self.events)?;
         writeln!(f, "{pes} PEs: {deaths} died, {expelled} were expelled")?;
         for ((runs, pes), most) in self.sizes.iter().zip(SIZES).filter(|((runs, _), _)| *runs > 0) {
             writeln!(f, "  {pes} PEs in {runs} jobs of up to {most}")?;
@@ -270,5 +285,23 @@ impl Display for RunTotals {
             "{lanes_left} PEs went over to the fallback lane, {bytes_resent} bytes were resent"
         )?;
         write!(f, "{late} runs ended late, {unheard} with a goodbye of the root unheard")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_is_counted_once() {
+        let mut totals = RunTotals::default();
+        let mut add = |fault| {
+            totals.add(&SimulatedRun { seed: 1, report: RunReport::default(), fault });
+            (totals.wrong, totals.hung, totals.are_good())
+        };
+        assert_eq!(add(None), (0, 0, true));
+        assert_eq!(add(Some(RunFault::Hung("2 PEs wait".to_owned()))), (0, 1, false));
+        assert_eq!(add(Some(RunFault::Wrong("the result is 2".to_owned()))), (1, 1, false));
+        assert!(totals.to_string().starts_with("3 runs, 1 wrong, 1 hung, 0 events\n"));
     }
 }

@@ -8,14 +8,14 @@
 //!     Column::new("time", "s", "time_s", |run: &Run| Cell::Real(run.time_s, 2)),
 //! ]);
 //! let runs = [Run { cores: 32, time_s: 10.0 }, Run { cores: 131_072, time_s: 9.875 }];
-//! assert_eq!(table.text(&runs), [
-//!     " cores  time s",
-//!     "    32   10.00",
-//!     "131072    9.88",
-//!     "",
-//! ].join("\n"));
+//! assert_eq!(table.head(&runs[0]), "   cores    time s");
+//! assert_eq!(table.line(&runs[0]), "      32     10.00");
+//! assert_eq!(table.line(&runs[1]), "  131072      9.88");
 //! assert_eq!(table.json(&runs[1]), r#"{"cores":131072,"time_s":9.875}"#);
 //! ```
+//!
+//! The columns have fixed widths, so that a row can be shown before the next one is known. A value
+//! that is too wide shifts the rest of its line.
 //!
 //! This module must never know what the rows are of.
 
@@ -65,9 +65,14 @@ pub struct Column<R> {
     head: String,
     key: &'static str,
     cell: Box<dyn Fn(&R) -> Cell>,
+    /// In characters, at least those of the head.
+    width: usize,
     is_in_text: bool,
     is_in_json: bool,
 }
+
+/// The width of a column, in characters, unless it says otherwise or its head is wider.
+const WIDTH: usize = 8;
 
 impl<R> Column<R> {
     /// A column with this head and unit (which may be empty), with this key in JSON, where a unit
@@ -79,7 +84,21 @@ impl<R> Column<R> {
         cell: impl Fn(&R) -> Cell + 'static,
     ) -> Self {
         let head = format!("{name} {unit}").trim_end().to_owned();
-        Column { head, key, cell: Box::new(cell), is_in_text: true, is_in_json: true }
+        let column = Column {
+            head,
+            key,
+            cell: Box::new(cell),
+            width: 0,
+            is_in_text: true,
+            is_in_json: true,
+        };
+        column.wide(WIDTH)
+    }
+
+    /// The same column with this width in characters, or that of its head if that is wider.
+    #[must_use]
+    pub fn wide(self, width: usize) -> Self {
+        Column { width: width.max(self.head.chars().count()), ..self }
     }
 
     /// The same column, for people alone: programs have another with the value in its basic unit.
@@ -106,26 +125,30 @@ impl<R> Table<R> {
         Table { columns }
     }
 
-    /// The rows below their heads, in aligned columns; lines end without spaces.
-    pub fn text(&self, rows: &[R]) -> String {
-        let of_column = |column: &Column<R>| {
-            let cells: Vec<Cell> = rows.iter().map(&column.cell).collect();
-            let is_left = cells.iter().any(|cell| matches!(cell, Cell::Text(_)));
-            let texts = cells.iter().map(Cell::text);
-            let lines: Vec<String> = [column.head.clone()].into_iter().chain(texts).collect();
-            let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-            let align = |line: &String| {
-                if is_left { format!("{line:<width$}") } else { format!("{line:>width$}") }
-            };
-            lines.iter().map(align).collect::<Vec<_>>()
+    /// The heads of the columns, aligned as the cells of the first row. The line ends without
+    /// spaces, and without its end, as all do.
+    pub fn head(&self, first: &R) -> String {
+        self.aligned(first, |column, _| column.head.clone())
+    }
+
+    /// A row as one line below the heads.
+    pub fn line(&self, row: &R) -> String {
+        self.aligned(row, |_, cell| cell.text())
+    }
+
+    /// A text for each column, on the left where the row has words.
+    fn aligned(&self, row: &R, text: impl Fn(&Column<R>, &Cell) -> String) -> String {
+        let aligned = |column: &Column<R>| {
+            let cell = (column.cell)(row);
+            let (text, width) = (text(column, &cell), column.width);
+            match cell {
+                Cell::Text(_) => format!("{text:<width$}"),
+                _ => format!("{text:>width$}"),
+            }
         };
         let shown = self.columns.iter().filter(|column| column.is_in_text);
-        let columns: Vec<Vec<String>> = shown.map(of_column).collect();
-        let line = |row: usize| {
-            let cells: Vec<&str> = columns.iter().map(|column| column[row].as_str()).collect();
-            format!("{}\n", cells.join("  ").trim_end())
-        };
-        (0..=rows.len()).map(line).collect()
+        let texts: Vec<String> = shown.map(aligned).collect();
+        texts.join("  ").trim_end().to_owned()
     }
 
     /// A row as one line of JSON, without its end: an object, with the keys in the order of the
@@ -155,14 +178,19 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_have_units() {
-        let rows = [("größer", Some(98.76)), ("hdr", None)];
-        let expected = "\
-network  efficiency %
-größer           98.8
-hdr                 -
-";
-        assert_eq!(table().text(&rows), expected);
-        assert_eq!(table().text(&[]), "network  efficiency %\n");
+        let lines = [
+            table().head(&("größer", Some(98.76))),
+            table().line(&("größer", Some(98.76))),
+            table().line(&("hdr", None)),
+            table().line(&("a longer name", Some(5.0))),
+        ];
+        let expected = [
+            "network   efficiency %",
+            "größer            98.8",
+            "hdr                  -",
+            "a longer name           5.0",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]
@@ -171,7 +199,8 @@ hdr                 -
             Column::new("memory", "MB", "", |bytes: &u64| Cell::Count(bytes >> 20)).only_in_text(),
             Column::new("", "", "rss_bytes", |bytes: &u64| Cell::Count(*bytes)).only_in_json(),
         ]);
-        assert_eq!(table.text(&[5 << 20]), "memory MB\n        5\n");
+        assert_eq!(table.head(&(5 << 20)), "memory MB");
+        assert_eq!(table.line(&(5 << 20)), "        5");
         assert_eq!(table.json(&(5 << 20)), r#"{"rss_bytes":5242880}"#);
     }
 

@@ -187,7 +187,7 @@ fn detectors_are_measured() {
     let text = String::from_utf8(one.stdout).expect("text");
     assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("a rack dies")), "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
-    refuses("detector --machine 1x4x2x1", 1, &["it needs two racks at least"]);
+    refuses("detector --machine 1x4x2x1", 2, &["it needs two racks at least"]);
 }
 
 #[test]
@@ -208,14 +208,17 @@ fn random_jobs_are_counted() {
     }
     let output = simulate("faults --runs 5");
     let text = String::from_utf8(output.stdout).expect("text");
-    assert!(text.starts_with("5 jobs in 0 s, 0 wrong, 0 hung\n"), "{text}");
+    assert!(text.starts_with("5 runs, 0 wrong, 0 hung, "), "{text}");
 }
 
 #[test]
 fn results_are_a_table_with_progress_beside_it() {
     let output = simulate("weak --cores 32 --tasks-per-core 5 --skeleton par_map");
     let text = String::from_utf8(output.stdout).expect("text");
-    assert!(text.starts_with("skeleton  cores  PEs  time s  efficiency %"), "{text}");
+    assert!(
+        text.starts_with("skeleton                 cores     PEs    time s  efficiency %"),
+        "{text}"
+    );
     assert_eq!(text.lines().count(), 2, "{text}");
     let progress = String::from_utf8(output.stderr).expect("text");
     assert!(progress.starts_with("par_map on 32 cores, 2 PEs … "), "{progress}");
@@ -228,10 +231,11 @@ fn charts_are_written() {
     simulate(&format!("weak --most-cores 64 --tasks-per-core 5 --svg {path}/new/one"));
     simulate(&format!("strong --cores 8,16 --svg {path}"));
     simulate(&format!("startup --cores 32,64 --svg {path}"));
+    simulate(&format!("rack --machine 2x4x1x4 --tasks-per-core 5 --at 50 --svg {path}"));
     simulate(&format!("detector --machine 2x2x2x1 --svg {path}"));
-    let names =
-        ["strong-hector", "strong-beowulf", "startup", "end", "detector", "detector-messages"];
-    for name in names.into_iter().chain(["new/one/weak"]) {
+    let strong = ["strong-hector", "strong-beowulf"];
+    let others = ["new/one/weak", "startup", "end", "rack", "detector", "detector-messages"];
+    for name in strong.into_iter().chain(others) {
         let svg = std::fs::read_to_string(folder.join(format!("{name}.svg"))).expect(name);
         assert!(svg.starts_with("<svg"), "{name}");
     }
@@ -258,34 +262,87 @@ fn unknown_names_are_refused_with_those_that_are_known() {
 
 #[test]
 fn impossible_machines_are_refused() {
-    refuses(
-        "weak --cores 0",
-        1,
-        &["0 cores do not make PEs of 16 worker threads each", "at least 16"],
-    );
-    refuses("weak --cores 24 --workers 16", 1, &["give a multiple of 16"]);
-    refuses("weak --cores 32 --workers 0", 1, &["1 to 65536 are allowed"]);
+    refuses("weak --cores 33", 2, &["33 cores do not make PEs of 16", "give a multiple of 16, or"]);
+    refuses("weak --cores 24 --workers 16", 2, &["give a multiple of 16"]);
+    refuses("weak --cores 274877906944", 2, &["at most 4194304 can be simulated"]);
     refuses("weak --machine 4x0", 2, &["each number is at least 1"]);
     refuses("weak --machine 99999999x2", 2, &["at most 4194304 can be simulated"]);
     refuses("weak --machine 2x2 --cores 32", 2, &["cannot be used with"]);
-    refuses("weak --most-cores 16", 2, &["16 is not in 32.."]);
+    refuses("weak --machine 2x2 --most-cores 32", 2, &["cannot be used with"]);
+    refuses("weak --cores 64 --unequal 16,8", 2, &["cannot be used with"]);
+    refuses("weak --unequal 16,8", 2, &["describe the hosts by --machine or --topology"]);
     refuses("weak --slow-hosts 2:2", 2, &["the fraction is above 0 and at most 1"]);
-    refuses("rack --cores 64", 1, &["it needs two racks at least"]);
+    refuses("rack --cores 64", 2, &["it needs two racks at least"]);
 }
 
 #[test]
 fn impossible_numbers_are_refused() {
-    refuses("noop --tasks 0", 2, &["0 is not in 1..=1073741824"]);
-    refuses("strong --integers 0", 2, &["0 is not in 1..="]);
-    refuses("weak --tasks-per-core 0", 2, &["0 is not in 1..="]);
-    refuses("faults --runs 0", 2, &["0 is not in 1.."]);
-    refuses("queens --board 17", 2, &["17 is not in 1..=16"]);
-    refuses("fibonacci --n 80 --threshold 1", 1, &["at most 35 above --threshold"]);
-    let latency = "a latency is a number of microseconds from 0 to 60000000";
-    refuses("weak --latency-us -1", 2, &[latency]);
-    refuses("weak --jitter -1", 2, &["the jitter is a fraction of the latency from 0 to 1000"]);
-    refuses("deaths --percent -1", 2, &["percentages are from 0 to 100"]);
-    refuses("deaths --cores 32 --percent 100", 1, &["the root survives"]);
+    let refuses_number = |words: &str, option: &str, least: &str, most: &str| {
+        let range = format!(": expected a whole number from {least} to {most}");
+        refuses(words, 2, &["invalid value '", &format!("' for '{option} <"), &range]);
+    };
+    for cores in ["0", "-5", "99999999999999999999", "32,x", "1e3", "32,"] {
+        refuses_number(&format!("weak --cores {cores}"), "--cores", "1", "274877906944");
+    }
+    for most in ["0", "31", "-64"] {
+        refuses_number(&format!("weak --most-cores {most}"), "--most-cores", "32", "274877906944");
+    }
+    for ns in ["-1", "0", "1e30"] {
+        refuses_number(&format!("weak --division-ns {ns}"), "--division-ns", "1", "1000000");
+    }
+    let u64_max = "18446744073709551615";
+    refuses_number("weak --cores 32 --workers 0", "--workers", "1", "65536");
+    refuses_number("weak --seed -1", "--seed", "0", u64_max);
+    refuses_number("faults --runs -1", "--runs", "1", u64_max);
+    refuses_number("noop --tasks 0", "--tasks", "1", "1073741824");
+    refuses_number("queens --board 17", "--board", "1", "16");
+    refuses("fibonacci --n 80 --threshold 1", 2, &["at most 35 above --threshold"]);
+    refuses("weak --latency-us -1", 2, &["expected a number from 0 to 60000000"]);
+    refuses("weak --jitter -1", 2, &["expected a number from 0 to 1000"]);
+    refuses("deaths --percent -1", 2, &["expected a number from 0 to 100"]);
+    refuses("deaths --cores 32 --percent 100", 2, &["the root survives"]);
+}
+
+#[test]
+fn seeds_that_do_not_exist_are_refused() {
+    let largest = "--seed may be at most 18446744073709551612 with --runs 3";
+    refuses("faults --seed 18446744073709551615 --runs 3", 2, &[largest]);
+    refuses(
+        "validate a.json --measured b.json --seed 18446744073709551613 --runs 3",
+        2,
+        &[largest],
+    );
+    let rows = rows("faults --seed 18446744073709551612 --runs 3");
+    assert_eq!(rows[0]["jobs"], 3);
+}
+
+#[test]
+fn events_are_not_mixed_with_json() {
+    for experiment in ["weak", "faults"] {
+        refuses(&format!("{experiment} --tell --json"), 2, &["cannot be used with"]);
+    }
+}
+
+#[test]
+fn a_topology_file_is_a_machine() {
+    let path = folder("topology").join("machine.toml");
+    let file = path.display();
+    let text = "[[hosts]]\nnames = \"n[1-3]\"\nswitches = [\"a\"]\n\
+                [[hosts]]\nnames = \"n4\"\nswitches = [\"b\"]\n";
+    std::fs::write(&path, text).expect("a file");
+    let sizes = |words: &str| {
+        let words = format!("weak --topology {file} --tasks-per-core 5 {words}");
+        let rows = rows(&words);
+        (number(&rows[0], "pes"), number(&rows[0], "cores"))
+    };
+    assert_eq!(sizes(""), (4.0, 64.0));
+    assert_eq!(sizes("--pes-per-host 2 --workers 3"), (8.0, 24.0));
+    assert_eq!(sizes("--unequal 4,1"), (4.0, 10.0));
+    refuses("weak --pes-per-host 2", 2, &["--topology <FILE>"]);
+    refuses(&format!("weak --topology {file} --cores 32"), 2, &["cannot be used with"]);
+    let many = format!("weak --topology {file} --pes-per-host 4194304");
+    refuses(&many, 2, &["16777216 PEs; at most 4194304 can be simulated"]);
+    refuses("weak --topology /nowhere.toml", 2, &["cannot read the topology file /nowhere.toml"]);
 }
 
 #[test]
@@ -301,18 +358,42 @@ fn measured_networks_are_read_or_refused() {
     assert_eq!(rows[0]["network"], "measured");
     let refused = |name: &str, text: &str, part: &str| {
         let path = file(name, text);
-        refuses(&format!("weak --cores 32 --measured {path}"), 1, &[&path, part]);
+        refuses(&format!("weak --cores 32 --measured {path}"), 2, &[&path, part]);
     };
     refused("truncated.json", &whole[..30], "is not JSON: EOF while parsing");
     refused("negative.json", &whole.replace("20.0", "-20.0"), "round trips take above 0");
     refused("empty.json", "{}", "run `ultramarine topo --json` in a job of two PEs or more");
     let nowhere = folder.join("nowhere").display().to_string();
-    refuses(&format!("weak --measured {nowhere}"), 1, &["cannot read", "No such file"]);
+    refuses(&format!("weak --measured {nowhere}"), 2, &["cannot read", "No such file"]);
 }
 
 #[test]
 fn charts_without_a_place_are_refused_before_the_runs() {
-    refuses("weak --svg /proc/nowhere", 1, &["cannot make the folder /proc/nowhere: "]);
+    refuses("weak --svg /proc/nowhere", 2, &["cannot make the folder /proc/nowhere: "]);
+    refuses("weak --svg /proc", 2, &["cannot write /proc/weak.svg: "]);
+    let folder = folder("svg");
+    std::fs::create_dir(folder.join("end.svg")).expect("a folder");
+    let path = folder.display();
+    refuses(&format!("startup --svg {path}"), 2, &[&format!("cannot write {path}/end.svg: ")]);
+    assert!(!folder.join("startup.svg").exists(), "the check leaves nothing behind");
+}
+
+#[test]
+fn rows_are_shown_as_they_come() {
+    for words in ["", "--json"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ultramarine-simulator"));
+        // The second run takes for ever.
+        command.args("weak --cores 32,4194304 --skeleton par_map".split(' '));
+        command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the simulator starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let first = lines.next().expect("a line").expect("text");
+        let row =
+            if words.is_empty() { lines.next().expect("a line").expect("text") } else { first };
+        child.kill().expect("it runs");
+        child.wait().expect("an end");
+        assert!(row.contains("par_map"), "{row}");
+    }
 }
 
 /// As `… | head -1` does.

@@ -18,15 +18,7 @@ const FENCE: &str = "```";
 pub(crate) fn run(names: &[String]) -> Result<ExitCode> {
     let path = process::root().join(PAGE);
     let read = || fs::read_to_string(&path).map_err(|error| failure("read", &error));
-    let wanted: Vec<String> = commands(&read()?)
-        .filter(|words| names.is_empty() || names.iter().any(|name| is_of(words, name)))
-        .map(str::to_owned)
-        .collect();
-    if wanted.is_empty() {
-        let page = read()?;
-        let known: Vec<&str> = commands(&page).filter_map(|it| it.split(' ').next()).collect();
-        return Err(Failure(format!("{PAGE} has none of these; it has {}", known.join(", "))));
-    }
+    let wanted = wanted(&read()?, names)?;
     process::run(&mut simulate::build())?;
     for words in wanted {
         println!("{PROMPT}{words}");
@@ -36,6 +28,17 @@ pub(crate) fn run(names: &[String]) -> Result<ExitCode> {
         fs::write(&path, page).map_err(|error| failure("write", &error))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The arguments of the commands in the page with these names, or of all without any.
+fn wanted(page: &str, names: &[String]) -> Result<Vec<String>> {
+    if let Some(name) = names.iter().find(|name| !commands(page).any(|words| is_of(words, name))) {
+        let mut known: Vec<&str> = commands(page).filter_map(|it| it.split(' ').next()).collect();
+        known.dedup();
+        return Err(Failure(format!("{PAGE} has no `{name}`; it has {}", known.join(", "))));
+    }
+    let is_wanted = |words: &&str| names.is_empty() || names.iter().any(|name| is_of(words, name));
+    Ok(commands(page).filter(is_wanted).map(str::to_owned).collect())
 }
 
 fn failure(what: &str, error: &std::io::Error) -> Failure {
@@ -98,6 +101,18 @@ mod tests {
         let found: Vec<&str> = commands(EXAMPLE).collect();
         assert_eq!(found, ["weak --cores 32", "rack"]);
         assert!(is_of(found[0], "weak") && !is_of(found[0], "we") && !is_of(found[1], "weak"));
+    }
+
+    #[test]
+    fn all_names_must_be_in_the_page() {
+        let wanted = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            super::wanted(EXAMPLE, &names).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(wanted(&[]).expect("all"), ["weak --cores 32", "rack"]);
+        assert_eq!(wanted(&["rack"]).expect("one"), ["rack"]);
+        let refusal = "docs/SCALING.md has no `typo`; it has weak, rack".to_owned();
+        assert_eq!(wanted(&["rack", "typo"]), Err(refusal));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::setup::{self, Wanted};
 /// Compare real jobs with simulated ones: makespan, FISH, SCHEDULE, NOWORK, NOTIFY
 #[derive(Parser)]
 #[command(name = "cargo xtask simulate validate", bin_name = "cargo xtask simulate validate")]
+#[command(after_help = AGAIN)]
 struct Arguments {
     /// How often each job runs
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -30,6 +31,10 @@ struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+const AGAIN: &str = "With --measured FILE, nothing runs for real: recordings that are named are \
+                     simulated again, with the network that `ultramarine topo --json` measured:\n  \
+                     cargo xtask simulate validate RECORDING… --measured FILE…";
 
 /// The numbers of PEs.
 const PES: [u32; 3] = [2, 4, 8];
@@ -55,10 +60,10 @@ const COMPUTING: &str = "sum_euler --upto 20000 --tasks 400";
 const PROGRAMS: [&str; 5] =
     ["naps", "sum_euler", "ultramarine", "ultramarine-probe", "ultramarine-simulator"];
 
-/// Whether `cargo xtask simulate` with these arguments is to make recordings. With `--network` they
-/// are there already, and the simulator reads them.
+/// Whether `cargo xtask simulate` with these arguments is to make recordings. With `--measured`
+/// they are there already, and the simulator reads them.
 pub(crate) fn is_meant(arguments: &[String]) -> bool {
-    let names_files = |word: &String| word.starts_with("--network");
+    let names_files = |word: &String| word.split('=').next() == Some("--measured");
     arguments.first().is_some_and(|name| name == "validate") && !arguments.iter().any(names_files)
 }
 
@@ -85,7 +90,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     for pes in PES {
         eprintln!("xtask: {pes} PEs: {} runs of each job", arguments.runs);
         if pes <= cores.max(PES[0]) {
-            replay.arg("--network").arg(jobs.measure(pes)?);
+            replay.arg("--measured").arg(jobs.measure(pes)?);
         }
         let naps = format!("{NAPS} {}", NAPS_PER_PE * pes);
         let computing = (pes <= cores).then_some(COMPUTING);
@@ -184,8 +189,8 @@ mod tests {
             super::is_meant(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         };
         assert!(is_meant("validate") && is_meant("validate --runs 3"));
-        assert!(!is_meant("validate a.json --network n.json") && !is_meant("weak validate"));
-        assert!(!is_meant(""));
+        assert!(!is_meant("validate a.json --measured n.json") && !is_meant("weak validate"));
+        assert!(!is_meant("validate a.json --measured=n.json") && !is_meant(""));
     }
 
     #[test]

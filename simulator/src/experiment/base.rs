@@ -106,3 +106,24 @@ impl Base {
         run.report.computed.as_secs_f64() / time
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Variation;
+    use crate::network::Preset;
+    use crate::report::RunFault;
+    use crate::workload::spawn_tree::{Fibonacci, SpawnTree};
+
+    #[test]
+    fn a_job_hangs_whose_pes_wait_when_nothing_comes() {
+        let machine = Machine::of_cores(2, 1, &Variation::default()).expect("a machine");
+        let base = Base::new(machine, Network::of(Preset::Ideal), 1);
+        let whole = Fibonacci { n: 5, threshold: 2 };
+        let tree = Arc::new(SpawnTree { whole, step_ns: 1.0, is_supervised: false });
+        // It never begins.
+        let run = crate::world::Simulation::new(base.job(tree, Vec::new()), false).judge();
+        let text = "2 PEs wait, and nothing comes any more".to_owned();
+        assert_eq!(run.fault, Some(RunFault::Hung(text)));
+    }
+}

@@ -6,7 +6,7 @@ use super::{
     Startup, Strong, Supervision, UnbalancedSearch, Validate, Weak,
 };
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -73,16 +73,19 @@ impl Command {
     /// Reads a command line, whose first word is the program.
     ///
     /// # Errors
-    /// If it cannot be meant; and if it asks for help, which is no mistake.
+    /// If it is not valid; and if it asks for help, which is no mistake.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Command::try_parse_from(words).map_err(|error| {
+        let mut command = with_negative_numbers(Command::command());
+        let matches = command.try_get_matches_from_mut(words);
+        let read = matches.and_then(|matches| Command::from_arg_matches(&matches));
+        read.map_err(|error| {
             let name = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
                 (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) => name.clone(),
-                _ => return error,
+                _ => return error.format(&mut command),
             };
             let known: Vec<String> = names().into_iter().map(|(name, _)| name).collect();
             let text = format!("there is no experiment `{name}`; known are {}\n", known.join(", "));
-            Command::command().error(ErrorKind::InvalidSubcommand, text)
+            command.error(ErrorKind::InvalidSubcommand, text)
         })
     }
 
@@ -105,7 +108,7 @@ impl Command {
             Named::Rack(it) => it.show(out),
             Named::Detector(it) => it.show(out),
             Named::Startup(it) => it.show(out),
-            Named::Validate(it) => Ok(it.show(out).map(|()| true)?),
+            Named::Validate(it) => it.show(out).map(|()| true),
             Named::List => {
                 for (name, what) in names() {
                     writeln!(out, "{name:<12} {what}")?;
@@ -114,6 +117,17 @@ impl Command {
             }
         }
     }
+}
+
+/// The same, but each option takes a negative number for its value, which it can refuse with the
+/// numbers that are allowed. Otherwise `-5` would be an unknown option.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    command.mut_subcommands(|experiment| {
+        experiment.mut_args(|arg| {
+            let takes_values = arg.get_action().takes_values();
+            if takes_values { arg.allow_negative_numbers(true) } else { arg }
+        })
+    })
 }
 
 /// The experiments, each with what it is for.

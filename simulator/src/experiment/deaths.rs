@@ -1,13 +1,15 @@
 //! Deaths on the way: PEs die one by one at random moments, or a whole rack falls silent.
 
+use super::number::real_number;
 use super::output::{Each, series};
 use super::weak::EulerSums;
 use super::{Base, Experiment, ExperimentError, Outcome, Setup, Skeleton, outcome};
-use crate::chart::{Axis, Chart};
+use crate::chart::{Axis, Chart, Series};
 use crate::dice::Dice;
 use crate::fault::InjectedFault;
 use crate::machine::Tier;
 use crate::network::Preset;
+use crate::published::{FIVE_DEATHS, FIVE_DEATHS_UNDISTURBED_S};
 use crate::table::{Cell, Column};
 use std::collections::BTreeMap;
 use ultramarine_topology::Pe;
@@ -23,8 +25,8 @@ pub struct Deaths {
     pub(super) sums: EulerSums,
 
     /// How many of the PEs die, in percent; one at least
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, allow_negative_numbers = true)]
-    #[arg(value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(value_parser = real_number(0.0..=100.0))]
     pub percent: f64,
 
     /// The skeleton
@@ -44,19 +46,14 @@ pub struct Rack {
     pub(super) sums: EulerSums,
 
     /// When the last rack dies, in percent of the time of a job without deaths
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', allow_negative_numbers = true)]
-    #[arg(default_values_t = [10.0, 50.0, 90.0], value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',')]
+    #[arg(default_values_t = [10.0, 50.0, 90.0], value_parser = real_number(0.0..=100.0))]
     pub at: Vec<f64>,
 
     /// The skeleton
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     #[arg(default_values = ["par_map", "par_map_2level_relaxed"])]
     pub skeleton: Vec<Skeleton>,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    number.ok_or_else(|| "percentages are from 0 to 100".to_owned())
 }
 
 /// A job with deaths beside the same one without.
@@ -206,11 +203,19 @@ impl Experiment for Rack {
         let lines = series(rows, name, overhead);
         let best = |row: &DeathsRow| Some((row.at_percent?, row.at_best_percent));
         let best_name = |row: &DeathsRow| format!("{AT_BEST}, {} cores", row.outcome.cores);
-        let references = series(of_first(rows), best_name, best);
+        let mut references = series(of_first(rows), best_name, best);
+        references.push(published());
         let x = Axis::percent("when it dies, % of the time without deaths");
         let title = "A rack dies".to_owned();
         vec![("rack", Chart { series: lines, references, ..empty_chart(title, x) })]
     }
+}
+
+/// Of a paper, on the axes of the chart of a rack. It is another job, and a quarter of its PEs.
+fn published() -> Series {
+    let at_percent = |(at_s, longer)| (100.0 * at_s / FIVE_DEATHS_UNDISTURBED_S, longer);
+    let points = FIVE_DEATHS.map(at_percent).to_vec();
+    Series::new("Liouville, parMapSlicedFT, 5 of 20 nodes (HdpH-RS §6.5.1)", points)
 }
 
 /// What is said of the time that a job would take if the deaths cost nothing but cores.

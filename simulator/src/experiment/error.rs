@@ -4,6 +4,7 @@ use super::ValidateError;
 use crate::chart::ChartError;
 use crate::machine::MachineError;
 use crate::network::MeasuredError;
+use crate::report::RunFault;
 use std::io;
 use std::path::PathBuf;
 
@@ -42,6 +43,15 @@ pub enum ExperimentError {
         cause: io::Error,
     },
 
+    /// A file for a chart cannot be written, which is known before the runs.
+    #[error("cannot write {}: {cause}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+
     /// A chart cannot be drawn or written.
     #[error(transparent)]
     Chart(#[from] ChartError),
@@ -61,7 +71,7 @@ pub enum ExperimentError {
 
     /// Real and simulated jobs cannot be compared.
     #[error(transparent)]
-    Validate(ValidateError),
+    Validate(#[from] ValidateError),
 
     /// A simulated job did not come to its end, or not to the right result.
     #[error(
@@ -72,22 +82,23 @@ pub enum ExperimentError {
         /// Which job.
         what: String,
         /// What is wrong with it.
-        fault: String,
+        fault: RunFault,
         /// Its seed.
         seed: u64,
     },
 }
 
-impl From<ValidateError> for ExperimentError {
-    fn from(error: ValidateError) -> Self {
-        match error {
-            ValidateError::Output(cause) => Self::Output(cause),
-            error => Self::Validate(error),
+impl ExperimentError {
+    /// Whether the command line is not valid, or a file or folder that it names cannot be used.
+    /// Otherwise a job has gone wrong, or results cannot be written.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Validate(error) => !matches!(error, ValidateError::Replay(_)),
+            Self::Chart(_) | Self::Output(_) | Self::Fault { .. } => false,
+            _ => true,
         }
     }
-}
 
-impl ExperimentError {
     /// Whether the reader of the output has gone, which is no one's mistake (`… | head`).
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -1,6 +1,7 @@
 //! Thousands of random jobs with random faults: each must end, with the right result.
 
 use super::ExperimentError;
+use super::number::{seeds, whole_number};
 use crate::report::RunTotals;
 use crate::table::{Cell, Column, Table};
 use std::io::Write;
@@ -13,19 +14,20 @@ use std::time::{Duration, Instant};
 pub struct Faults {
     /// The seed of the first job; each further job has the next seed
     #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = whole_number::<u64>(0..=u64::MAX))]
     pub seed: u64,
 
     /// The number of jobs
     #[arg(long, value_name = "N", default_value_t = 1000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = whole_number::<u64>(1..=u64::MAX))]
     pub runs: u64,
 
     /// How many jobs are simulated at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(value_parser = whole_number::<u32>(1..=1024))]
     pub threads: u32,
 
-    /// Print every event
+    /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long, conflicts_with_all = ["threads", "json"])]
     pub tell: bool,
 
@@ -41,16 +43,16 @@ impl Faults {
     /// Runs the jobs. Returns whether all were as they must be.
     ///
     /// # Errors
-    /// If the output cannot be written.
+    /// If there are not so many seeds, or the output cannot be written.
     pub fn show(&self, out: &mut (dyn Write + Send)) -> Result<bool, ExperimentError> {
         let begun = Instant::now();
-        let end = self.seed.saturating_add(self.runs);
-        let (next, is_over) = (AtomicU64::new(self.seed), AtomicBool::new(false));
+        let seeds = seeds(self.seed, self.runs)?;
+        let (next, is_over) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
         let shared = Mutex::new((RunTotals::default(), out, Ok::<(), std::io::Error>(()), begun));
         let simulate = || {
             while !is_over.load(Ordering::Relaxed) {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= end {
+                if seed >= seeds.end {
                     return;
                 }
                 let run = crate::faults::run(seed, self.tell);
@@ -85,10 +87,9 @@ impl Faults {
         if self.json {
             writeln!(out, "{}", table(seconds).json(&totals))?;
         } else {
-            let RunTotals { runs, faults, hung, .. } = totals;
-            writeln!(out, "{runs} jobs in {seconds:.0} s, {faults} wrong, {hung} hung\n{totals}")?;
+            writeln!(out, "{totals}\nsimulated in {seconds:.0} s")?;
         }
-        Ok(totals.faults == 0)
+        Ok(totals.are_good())
     }
 }
 
@@ -97,7 +98,7 @@ fn table(seconds: f64) -> Table<RunTotals> {
     type Counter = (&'static str, fn(&RunTotals) -> u64);
     let counters: [Counter; 15] = [
         ("jobs", |totals| totals.runs),
-        ("wrong", |totals| totals.faults),
+        ("wrong", |totals| totals.wrong),
         ("hung", |totals| totals.hung),
         ("pes", |totals| totals.pes),
         ("tasks", |totals| totals.tasks),

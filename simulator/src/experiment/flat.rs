@@ -1,9 +1,11 @@
 //! Maps over equal items: no-op tasks, which measure the runtime alone, and the Liouville function.
 
+use super::number::whole_number;
 use super::output::{Each, series};
 use super::uts::efficiency_chart;
 use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
 use crate::chart::{Axis, Chart, Series};
+use crate::machine::CORES_MAX;
 use crate::network::Preset;
 use crate::published::HDPH_RS_SPEEDUPS;
 use crate::table::{Cell, Column};
@@ -18,12 +20,12 @@ pub struct Noop {
 
     /// How many tasks there are
     #[arg(long, value_name = "N", default_value_t = 100_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=TASKS_MAX))]
+    #[arg(value_parser = whole_number::<u64>(1..=TASKS_MAX))]
     pub tasks: u64,
 
     /// What each computes, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u64).range(..=1_000_000_000_000))]
+    #[arg(value_parser = whole_number::<u64>(0..=1_000_000_000_000))]
     pub task_ns: u64,
 
     /// The skeleton; all four unless given
@@ -31,8 +33,9 @@ pub struct Noop {
     pub skeleton: Vec<Skeleton>,
 
     /// Double the cores from 16 up to this number
-    #[arg(long, value_name = "N", default_value_t = 1024, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(16..))]
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(16..=CORES_MAX))]
     pub most_cores: u64,
 
     /// Supervise the tasks
@@ -105,12 +108,12 @@ pub struct LiouvilleSum {
 
     /// The sum goes up to this integer
     #[arg(long, value_name = "N", default_value_t = 500_000_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=100_000_000_000))]
     pub limit: u64,
 
     /// How many integers are a task
     #[arg(long, value_name = "N", default_value_t = 250_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=100_000_000_000))]
     pub chunk: u64,
 
     /// The skeleton; `par_map` and `par_map_placed` unless given
@@ -118,8 +121,9 @@ pub struct LiouvilleSum {
     pub skeleton: Vec<Skeleton>,
 
     /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 2048, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(32..))]
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(32..=CORES_MAX))]
     pub most_cores: u64,
 
     /// Supervise the tasks

@@ -12,6 +12,7 @@
 //! | `validate`, `replay` | real jobs beside simulated ones |
 //! | `faults` | thousands of random jobs with random faults |
 //! | `command` | their names, and what each is for |
+//! | `number` | how numbers on the command line are read |
 //! | `setup`, `skeleton` | what an experiment runs on, and how it spreads its tasks |
 //! | `base`, `outcome` | a job on a modelled machine, and what a run of it came to |
 //! | `output`, `error` | how results are shown, and why there are none |
@@ -33,6 +34,7 @@ mod detector;
 mod error;
 mod faults;
 mod flat;
+mod number;
 mod outcome;
 mod output;
 mod replay;

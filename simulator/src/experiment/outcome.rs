@@ -93,6 +93,9 @@ impl Outcome {
     }
 }
 
+/// The longest name of a skeleton has so many characters: `par_map_2level_relaxed`.
+const SERIES_WIDTH: usize = 22;
+
 /// The columns of a table whose rows are nothing but outcomes.
 pub(super) fn columns(series: &'static str) -> Vec<Column<Outcome>> {
     let own: fn(&Outcome) -> &Outcome = |row| row;
@@ -105,9 +108,10 @@ pub(super) fn columns(series: &'static str) -> Vec<Column<Outcome>> {
 /// its head.
 pub(super) fn head<R: 'static>(series: &'static str, of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
     vec![
-        Column::new(series, "", series, move |row| Cell::Text(of(row).series.clone())),
-        Column::new("cores", "", "cores", move |row| Cell::Count(of(row).cores)),
-        Column::new("PEs", "", "pes", move |row| Cell::Count(of(row).report.pes.into())),
+        Column::new(series, "", series, move |row| Cell::Text(of(row).series.clone()))
+            .wide(SERIES_WIDTH),
+        Column::new("cores", "", "cores", move |row| Cell::Count(of(row).cores)).wide(6),
+        Column::new("PEs", "", "pes", move |row| Cell::Count(of(row).report.pes.into())).wide(6),
     ]
 }
 
@@ -142,7 +146,7 @@ pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
 /// What it cost to simulate, and on what network.
 pub(super) fn costs<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
     vec![
-        Column::new("events", "", "events", move |row| Cell::Count(of(row).report.events)),
+        Column::new("events", "", "events", move |row| Cell::Count(of(row).report.events)).wide(10),
         Column::new("simulated in", "s", "wall_seconds", move |row| {
             Cell::Real(of(row).wall_seconds, 1)
         }),

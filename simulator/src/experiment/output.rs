@@ -3,14 +3,15 @@
 use super::ExperimentError;
 use crate::chart::{Chart, Series};
 use crate::table::{Column, Table};
-use std::io::Write;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// How the results are shown.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Output {
-    /// Print one JSON object a line instead of the table, each as soon as it is known
-    #[arg(long)]
+    /// Print one JSON object a line instead of the table
+    #[arg(long, conflicts_with = "tell")]
     pub json: bool,
 
     /// Write the charts into this folder, as SVG
@@ -32,7 +33,8 @@ pub trait Experiment {
     /// If a job cannot be simulated, or does not end as it must, or if `each` fails.
     fn run(&self, each: &mut Each<'_, Self::Row>) -> Result<(), ExperimentError>;
 
-    /// Its charts, with the names of their files, without the ending.
+    /// Its charts, with the names of their files, without the ending. Those without series are not
+    /// written.
     fn charts(&self, rows: &[Self::Row]) -> Vec<(&'static str, Chart)>;
 }
 
@@ -48,30 +50,58 @@ pub fn show<E: Experiment>(
     output: &Output,
     out: &mut dyn Write,
 ) -> Result<Vec<E::Row>, ExperimentError> {
-    if let Some(path) = &output.svg {
+    if let Some(folder) = &output.svg {
         // At once, so that a long series does not run in vain.
-        let failed = |cause| ExperimentError::Folder { path: path.clone(), cause };
-        std::fs::create_dir_all(path).map_err(failed)?;
+        let failed = |cause| ExperimentError::Folder { path: folder.clone(), cause };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        for (name, _) in experiment.charts(&[]) {
+            check_writable(&svg_file(folder, name))?;
+        }
     }
     let table = Table::new(experiment.columns());
     let mut rows = Vec::new();
     experiment.run(&mut |row| {
-        if output.json {
-            writeln!(out, "{}", table.json(&row))?;
-            out.flush()?;
-        }
+        write_row(&table, &row, (rows.is_empty(), output.json), out)?;
         rows.push(row);
         Ok(())
     })?;
-    if !output.json {
-        out.write_all(table.text(&rows).as_bytes())?;
-    }
     if let Some(folder) = &output.svg {
-        for (name, chart) in experiment.charts(&rows) {
-            chart.write(&folder.join(format!("{name}.svg")))?;
+        let charts = experiment.charts(&rows).into_iter();
+        for (name, chart) in charts.filter(|(_, chart)| !chart.series.is_empty()) {
+            chart.write(&svg_file(folder, name))?;
         }
     }
     Ok(rows)
+}
+
+/// Shows a row at once, the first one below the heads, unless it is to be JSON.
+pub(super) fn write_row<R>(
+    table: &Table<R>,
+    row: &R,
+    (is_first, is_json): (bool, bool),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if is_json {
+        writeln!(out, "{}", table.json(row))?;
+    } else {
+        if is_first {
+            writeln!(out, "{}", table.head(row))?;
+        }
+        writeln!(out, "{}", table.line(row))?;
+    }
+    out.flush()
+}
+
+fn svg_file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.svg"))
+}
+
+/// Leaves a file as it is, and none behind that was not there.
+fn check_writable(path: &Path) -> Result<(), ExperimentError> {
+    let is_new = !path.exists();
+    let opened = File::options().append(true).create(true).open(path).map(drop);
+    let checked = opened.and_then(|()| if is_new { std::fs::remove_file(path) } else { Ok(()) });
+    checked.map_err(|cause| ExperimentError::Unwritable { path: path.to_owned(), cause })
 }
 
 /// The rows as series of a chart: one for each name, in the order in which they come.

@@ -52,7 +52,7 @@ pub fn replay(
     let recorded = RecordedMap { map: Arc::new(map), measures_ns };
     let run = Base { sleep_late_ns, ..base }.run(Arc::new(recorded));
     if let Some(fault) = run.fault {
-        return Err(ReplayError(fault));
+        return Err(ReplayError(fault.to_string()));
     }
     let outcome = outcome(&run.report.marks, recording.pes as usize);
     outcome.ok_or_else(|| ReplayError("its map did not begin and end once".to_owned()))

@@ -1,7 +1,10 @@
 //! What an experiment runs on, as the command line says: the machine, the network, the seed.
 
+use super::number::{real_number, whole_number};
 use super::{Base, ExperimentError};
-use crate::machine::{Machine, Shape, Slow, Unequal, Variation};
+use crate::machine::{
+    CORES_MAX, Machine, MachineError, PES_MAX, Shape, Slow, Unequal, Variation, WORKERS_MAX,
+};
 use crate::network::{Network, Preset};
 use std::path::PathBuf;
 
@@ -10,6 +13,7 @@ use std::path::PathBuf;
 pub struct Setup {
     /// All chance comes from this number: the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = whole_number::<u64>(0..=u64::MAX))]
     pub seed: u64,
 
     /// The network: gemini, slingshot, hdr, ethernet or ideal
@@ -21,23 +25,34 @@ pub struct Setup {
     pub measured: Option<PathBuf>,
 
     /// The latency between hosts instead of that of the network, in microseconds
-    #[arg(long, value_name = "µs", allow_negative_numbers = true, value_parser = latency)]
+    #[arg(long, value_name = "µs", value_parser = real_number(0.0..=LATENCY_MAX_US))]
     pub latency_us: Option<f64>,
 
     /// How much later than usual messages are on average, as a fraction of their latency
-    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = jitter)]
+    #[arg(long, value_name = "FRACTION", value_parser = real_number(0.0..=JITTER_MAX))]
     pub jitter: Option<f64>,
 
     /// One machine: racks, hosts a rack, PEs a host, workers a PE, such as 64x32x4x16
     #[arg(long, value_name = "SHAPE", conflicts_with_all = ["cores", "workers"])]
     pub machine: Option<Shape>,
 
+    /// One machine: all hosts of a topology file, as a real job takes it and `ultramarine topo
+    /// --write` writes it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cores", "machine"])]
+    pub topology: Option<PathBuf>,
+
+    /// The PEs on each host of the topology file; 1 unless given
+    #[arg(long, value_name = "N", requires = "topology")]
+    #[arg(value_parser = whole_number::<u32>(1..=PES_MAX))]
+    pub pes_per_host: Option<u32>,
+
     /// Machines with these numbers of cores, on hosts of 32 cores and racks of 32 hosts
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(value_parser = whole_number::<u64>(1..=CORES_MAX))]
     pub cores: Vec<u64>,
 
     /// The worker threads of each PE
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32>(1..=WORKERS_MAX))]
     pub workers: Option<u32>,
 
     /// A fraction of the hosts is slow by a factor: 0.1:2
@@ -48,35 +63,21 @@ pub struct Setup {
     #[arg(long, value_name = "FRACTION:FACTOR")]
     pub slow_pes: Option<Slow>,
 
-    /// The worker threads of each PE, host by host in turn: 16,8
-    #[arg(long, value_name = "A,B,…")]
+    /// The worker threads of each PE on the hosts of --machine or --topology, which take the
+    /// numbers in turn: 16,8
+    #[arg(long, value_name = "A,B,…", conflicts_with_all = ["cores", "workers"])]
     pub unequal: Option<Unequal>,
 
-    /// Print every event
+    /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long)]
     pub tell: bool,
 }
 
-/// The longest latency that can be asked for: a minute.
+/// The longest latency that can be asked for, in microseconds: a minute.
 const LATENCY_MAX_US: f64 = 60e6;
 
 /// The largest jitter that can be asked for.
 const JITTER_MAX: f64 = 1000.0;
-
-fn latency(text: &str) -> Result<f64, String> {
-    let allowed = || format!("a latency is a number of microseconds from 0 to {LATENCY_MAX_US}");
-    number_to(text, LATENCY_MAX_US).ok_or_else(allowed)
-}
-
-fn jitter(text: &str) -> Result<f64, String> {
-    number_to(text, JITTER_MAX)
-        .ok_or_else(|| format!("the jitter is a fraction of the latency from 0 to {JITTER_MAX}"))
-}
-
-/// A number from 0 to this one.
-fn number_to(text: &str, most: f64) -> Option<f64> {
-    text.parse().ok().filter(|number| (0.0..=most).contains(number))
-}
 
 /// Powers of two: from one number to another, which are such themselves.
 pub(super) fn doublings(from: u64, to: u64) -> Vec<u64> {
@@ -86,21 +87,41 @@ pub(super) fn doublings(from: u64, to: u64) -> Vec<u64> {
 }
 
 impl Setup {
-    /// The machines: the one that was described, or one for each number of cores, which are these
-    /// unless others were given, with this number of workers a PE.
+    /// The machines: the one that was described, or one for each number of cores. Unless others
+    /// were given, these are the numbers of cores and of workers a PE; fewer cores are one smaller
+    /// PE.
     ///
     /// # Errors
     /// If there can be no such machine.
     pub fn machines(&self, cores: &[u64], workers: u32) -> Result<Vec<Machine>, ExperimentError> {
+        self.machines_by(Machine::of_cores, cores, workers)
+    }
+
+    /// The same, with another rule that makes a machine of a number of cores and of workers a PE.
+    pub(super) fn machines_by(
+        &self,
+        of_cores: fn(u64, u32, &Variation) -> Result<Machine, MachineError>,
+        cores: &[u64],
+        workers: u32,
+    ) -> Result<Vec<Machine>, ExperimentError> {
         let variation = self.variation();
         if let Some(shape) = &self.machine {
             return Ok(vec![Machine::new(shape, &variation)?]);
         }
+        if let Some(path) = &self.topology {
+            let (pes, workers) = (self.pes_per_host.unwrap_or(1), self.workers.unwrap_or(workers));
+            return Ok(vec![Machine::of_file(path, pes, workers, &variation)?]);
+        }
+        if self.unequal.is_some() {
+            return Err(ExperimentError::Refused {
+                what: "--unequal says nothing of machines with a number of cores".to_owned(),
+                allowed: "describe the hosts by --machine or --topology".to_owned(),
+            });
+        }
         let cores = if self.cores.is_empty() { cores } else { &self.cores };
         let machine = |cores: &u64| {
-            // Few cores, or an odd number of them, make smaller PEs.
-            let workers = self.workers.unwrap_or_else(|| common_divisor(*cores, workers));
-            Ok(Machine::of_cores(*cores, workers, &variation)?)
+            let usual = || u64::from(workers).min(*cores) as u32;
+            Ok(of_cores(*cores, self.workers.unwrap_or_else(usual), &variation)?)
         };
         cores.iter().map(machine).collect()
     }
@@ -156,15 +177,6 @@ impl Setup {
     }
 }
 
-/// The greatest number that divides both; of 0 and a number it is that number.
-fn common_divisor(cores: u64, workers: u32) -> u32 {
-    let (mut one, mut other) = (cores, u64::from(workers));
-    while other > 0 {
-        (one, other) = (other, one % other);
-    }
-    if cores == 0 { workers } else { one as u32 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,22 +191,14 @@ mod tests {
 
     #[test]
     fn few_cores_make_smaller_pes() {
-        let workers = [0, 1, 8, 24, 48, 100].map(|cores| common_divisor(cores, 16));
-        assert_eq!(workers, [16, 1, 8, 8, 16, 4]);
-        let setup = Setup { cores: vec![8], ..Setup::default() };
-        let machines = setup.machines(&[32], 16).expect("a machine");
-        assert_eq!((machines[0].pes(), machines[0].cores()), (1, 8));
-        let setup = Setup { workers: Some(16), ..setup };
-        assert!(setup.machines(&[32], 16).is_err(), "what is asked for is not changed");
-    }
-
-    #[test]
-    fn numbers_have_ends() {
-        assert_eq!(latency("2.5"), Ok(2.5));
-        for text in ["-1", "1e9", "NaN", "fast", ""] {
-            let error = latency(text).expect_err(text);
-            assert_eq!(error, "a latency is a number of microseconds from 0 to 60000000");
-        }
-        assert!(jitter("-0.1").expect_err("negative").ends_with("from 0 to 1000"));
+        let sizes = |cores: u64, workers: Option<u32>| {
+            let setup = Setup { cores: vec![cores], workers, ..Setup::default() };
+            let machines = setup.machines(&[32], 16).ok()?;
+            Some((machines[0].pes(), machines[0].cores()))
+        };
+        let usual = [1, 8, 16, 48].map(|cores| sizes(cores, None));
+        assert_eq!(usual, [Some((1, 1)), Some((1, 8)), Some((1, 16)), Some((3, 48))]);
+        assert_eq!([sizes(33, None), sizes(33, Some(1))], [None, Some((33, 33))]);
+        assert_eq!(sizes(8, Some(16)), None, "what is asked for is not changed");
     }
 }

@@ -1,9 +1,11 @@
 //! Trees of tasks that spawn tasks, by stealing alone: queens and Fibonacci numbers.
 
+use super::number::whole_number;
 use super::output::Each;
 use super::uts::{FIRST_CORES, efficiency_chart};
 use super::{Experiment, ExperimentError, Outcome, Setup, doublings, outcome};
 use crate::chart::{Chart, Series};
+use crate::machine::CORES_MAX;
 use crate::network::Preset;
 use crate::published::HDPH_RS_SPEEDUPS;
 use crate::table::Column;
@@ -19,22 +21,23 @@ pub struct QueensTree {
 
     /// The rows and columns of the board
     #[arg(long, value_name = "N", default_value_t = 16)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=16))]
+    #[arg(value_parser = whole_number::<u32>(1..=16))]
     pub board: u32,
 
     /// How many rows are divided into tasks
     #[arg(long, value_name = "N", default_value_t = 6)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=12))]
+    #[arg(value_parser = whole_number::<u32>(1..=12))]
     pub threshold: u32,
 
     /// What a board costs, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 100)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(value_parser = whole_number::<u32>(1..=1_000_000))]
     pub step_ns: u32,
 
     /// Double the cores from 128 up to this number
-    #[arg(long, value_name = "N", default_value_t = 32_768, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(FIRST_CORES..))]
+    #[arg(long, value_name = "N", default_value_t = 32_768)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(FIRST_CORES..=CORES_MAX))]
     pub most_cores: u64,
 
     /// Supervise the tasks
@@ -71,22 +74,23 @@ pub struct FibonacciTree {
 
     /// Which number
     #[arg(long, value_name = "N", default_value_t = 45)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=80))]
+    #[arg(value_parser = whole_number::<u32>(1..=80))]
     pub n: u32,
 
     /// Up to which number a task computes it alone
     #[arg(long, value_name = "N", default_value_t = 25)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=80))]
+    #[arg(value_parser = whole_number::<u32>(1..=80))]
     pub threshold: u32,
 
     /// What a call costs, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(value_parser = whole_number::<u32>(1..=1_000_000))]
     pub step_ns: u32,
 
     /// Double the cores from 16 up to this number
-    #[arg(long, value_name = "N", default_value_t = 1024, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(16..))]
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(16..=CORES_MAX))]
     pub most_cores: u64,
 
     /// Supervise the tasks

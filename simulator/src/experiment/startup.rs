@@ -3,9 +3,11 @@
 //!
 //! The processes are there already, and connected: launching them is not part of the model.
 
+use super::number::whole_number;
 use super::output::{Each, series};
 use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
 use crate::chart::{Axis, Chart};
+use crate::machine::CORES_MAX;
 use crate::network::Preset;
 use crate::table::{Cell, Column};
 use crate::workload::costs::Flat;
@@ -19,12 +21,12 @@ pub struct Startup {
 
     /// Tasks for each core
     #[arg(long, value_name = "N", default_value_t = 4)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=100_000))]
     pub tasks_per_core: u64,
 
     /// What each computes, in milliseconds
     #[arg(long, value_name = "ms", default_value_t = 100)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
     pub task_ms: u64,
 
     /// The skeleton; `par_map`, `par_map_placed` and `par_map_2level_relaxed` unless given
@@ -32,8 +34,9 @@ pub struct Startup {
     pub skeleton: Vec<Skeleton>,
 
     /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 131_072, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(32..))]
+    #[arg(long, value_name = "N", default_value_t = 131_072)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(32..=CORES_MAX))]
     pub most_cores: u64,
 }
 
@@ -87,11 +90,9 @@ impl Experiment for Startup {
         };
         let full = |row: &Outcome| row.full_seconds().map(|seconds| 1e3 * seconds);
         let gone = |row: &Outcome| Some(1e3 * row.gone_seconds());
-        let mut charts = vec![
+        vec![
             ("startup", chart("Until nine of ten workers compute", "after the start, ms", full)),
             ("end", chart("Until the last PE is gone", "after the end of the main task, ms", gone)),
-        ];
-        charts.retain(|(_, chart)| !chart.series.is_empty());
-        charts
+        ]
     }
 }

@@ -4,10 +4,11 @@
 //! How many tasks the paper made is not published; here a task has 25 integers unless told
 //! otherwise. Its Beowulf had Gigabit Ethernet; the model's is ten times as wide.
 
+use super::number::whole_number;
 use super::output::{Each, series};
 use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, outcome};
 use crate::chart::{Axis, Chart, Series};
-use crate::machine::{Machine, Shape};
+use crate::machine::{Machine, MachineError, Variation};
 use crate::network::Preset;
 use crate::published::{Bound, Published, SUM_EULER_SEQUENTIAL_S, SUM_EULER_STRONG};
 use crate::table::{Cell, Column};
@@ -30,12 +31,12 @@ pub struct Strong {
 
     /// How many integers there are
     #[arg(long, value_name = "N", default_value_t = 96_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=100_000_000))]
     pub integers: u64,
 
     /// How many of them are a task
     #[arg(long, value_name = "N", default_value_t = 25)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
     pub chunk: u64,
 
     /// Supervise the tasks
@@ -84,23 +85,17 @@ impl Platform {
     fn machines(self, setup: &Setup) -> Result<Vec<Machine>, ExperimentError> {
         match self {
             Platform::Hector => setup.machines(&self.cores(), 8),
-            // One PE a host: other numbers of cores, or a shape, are hosts of 8 as well.
-            Platform::Beowulf if setup.machine.is_none() => {
-                let own = self.cores();
-                let cores = if setup.cores.is_empty() { &own[..] } else { &setup.cores };
-                let workers = setup.workers.unwrap_or(8);
-                let machine = |cores: &u64| {
-                    // For its refusals.
-                    Machine::of_cores(*cores, workers, &setup.variation())?;
-                    let hosts = cores / u64::from(workers);
-                    let shape: Shape = format!("{hosts}x1x{workers}").parse()?;
-                    Ok(Machine::new(&shape, &setup.variation())?)
-                };
-                cores.iter().map(machine).collect()
-            }
-            Platform::Beowulf => setup.machines(&[], 8),
+            Platform::Beowulf => setup.machines_by(of_hosts, &self.cores(), 8),
         }
     }
+}
+
+/// A machine with one PE on each host.
+fn of_hosts(cores: u64, workers: u32, variation: &Variation) -> Result<Machine, MachineError> {
+    // For its refusals.
+    Machine::of_cores(cores, workers, variation)?;
+    let hosts = cores / u64::from(workers);
+    Machine::new(&format!("{hosts}x1x{workers}").parse()?, variation)
 }
 
 /// A run, and the platform that it ran on.
@@ -182,7 +177,6 @@ impl Experiment for Strong {
             };
             (name, chart)
         };
-        let has_rows = |it: &(Platform, _, _)| rows.iter().any(|row| row.platform == it.0);
-        charts.into_iter().filter(has_rows).map(chart).collect()
+        charts.into_iter().map(chart).collect()
     }
 }

@@ -5,10 +5,12 @@
 //! model takes for free, since it shares the bytes that are sent. So an overhead that is not 0 is
 //! chance; what a backup costs is for `bench supervision` to measure.
 
+use super::number::whole_number;
 use super::output::Each;
 use super::weak::EulerSums;
 use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
 use crate::chart::{Axis, Chart, Goal};
+use crate::machine::CORES_MAX;
 use crate::network::Preset;
 use crate::table::{Cell, Column};
 
@@ -28,12 +30,13 @@ pub struct Supervision {
 
     /// How many pairs, each with the next seed; the times are their means
     #[arg(long, value_name = "N", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = whole_number::<u32>(1..=1000))]
     pub repeats: u32,
 
     /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 2048, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(32..))]
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(32..=CORES_MAX))]
     pub most_cores: u64,
 }
 

@@ -3,9 +3,11 @@
 //! A node costs as long as the reference program takes for one (127 ns). The simulation grows each
 //! node too, so a large tree takes its time: T1XXL about ten minutes a run.
 
+use super::number::whole_number;
 use super::output::{Each, series};
 use super::{Experiment, ExperimentError, Outcome, Setup, doublings, outcome};
 use crate::chart::{Axis, Chart};
+use crate::machine::CORES_MAX;
 use crate::network::Preset;
 use crate::table::Column;
 use crate::workload::search::SearchWorkload;
@@ -27,17 +29,18 @@ pub struct UnbalancedSearch {
 
     /// What a node costs, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 127)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=1_000_000_000))]
     pub node_ns: u64,
 
     /// How many nodes a task visits before it looks whether work is wanted
     #[arg(long, value_name = "N", default_value_t = 128)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
     pub nodes_at_once: u64,
 
     /// Double the cores from 128 up to this number
-    #[arg(long, value_name = "N", default_value_t = 32_768, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(FIRST_CORES..))]
+    #[arg(long, value_name = "N", default_value_t = 32_768)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(FIRST_CORES..=CORES_MAX))]
     pub most_cores: u64,
 
     /// Supervise the tasks

@@ -9,12 +9,16 @@
 //! they are, and only chance brings the simulated one near it. So it also counts how often the
 //! simulated median is within the range of the real runs.
 
+use super::ExperimentError;
+use super::number::{seeds, whole_number};
+use super::output::write_row;
 use super::replay::{ReplayError, replay};
 use crate::network::{MeasuredError, Network};
 use crate::table::{Cell, Column, Table};
 use crate::workload::recorded::{Outcome, Recording, RecordingError};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,14 +47,14 @@ pub struct Validate {
     /// What `ultramarine topo --json` printed in jobs of some numbers of PEs; for a recording of
     /// another number, that of the next smaller one is taken
     #[arg(long, required = true, value_name = "FILE")]
-    network: Vec<PathBuf>,
+    measured: Vec<PathBuf>,
 
     /// How often each recording is simulated
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, default_value_t = 5, value_parser = whole_number::<u64>(1..=10_000))]
     runs: u64,
 
     /// The seed of the first simulated run; each further one has the next seed
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole_number::<u64>(0..=u64::MAX))]
     seed: u64,
 
     /// Print one JSON object a line instead of the table
@@ -92,7 +96,7 @@ pub enum ValidateError {
     /// There is a recording of this number of PEs, but no network measured with as many or fewer.
     #[error(
         "there is a recording of {pes} PEs, but the networks are of {known}: give also what \
-         `mpiexec -n {pes} ultramarine topo --json` prints, by --network FILE"
+         `mpiexec -n {pes} ultramarine topo --json` prints, by --measured FILE"
     )]
     NoNetwork {
         /// The number of PEs.
@@ -104,10 +108,6 @@ pub enum ValidateError {
     /// A recorded job cannot be simulated.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-
-    /// The output cannot be written.
-    #[error("cannot write the output: {0}")]
-    Output(#[from] io::Error),
 }
 
 /// A figure of a job: real and simulated.
@@ -131,7 +131,8 @@ impl Validate {
     /// # Errors
     /// If a file cannot be used, a simulated job goes wrong, or the output cannot be written. (That
     /// the figures deviate is no error.)
-    pub fn show(&self, out: &mut dyn io::Write) -> Result<(), ValidateError> {
+    pub fn show(&self, out: &mut dyn io::Write) -> Result<(), ExperimentError> {
+        let seeds = seeds(self.seed, self.runs)?;
         let networks = self.networks()?;
         let mut jobs: BTreeMap<Key, Vec<Arc<Recording>>> = BTreeMap::new();
         for path in &self.recordings {
@@ -140,16 +141,15 @@ impl Validate {
             jobs.entry(key(&recording)).or_default().push(Arc::new(recording));
         }
         let table = Table::new(columns());
-        let mut all = Vec::new();
+        let mut all: Vec<Row> = Vec::new();
         for recordings in jobs.values() {
-            let rows = self.compare(recordings, &networks)?;
-            if self.json {
-                rows.iter().try_for_each(|row| writeln!(out, "{}", table.json(row)))?;
+            let rows = compare(recordings, &networks, &seeds)?;
+            for row in rows {
+                write_row(&table, &row, (all.is_empty(), self.json), out)?;
+                all.push(row);
             }
-            all.extend(rows);
         }
         if !self.json {
-            out.write_all(table.text(&all).as_bytes())?;
             let count = |is: fn(&Row) -> bool| all.iter().filter(|row| is(row)).count();
             writeln!(
                 out,
@@ -175,38 +175,36 @@ impl Validate {
             let pes = pes.as_ref().and_then(|line| line.get("pes")?.as_array().map(Vec::len));
             Ok((pes.unwrap_or(0) as u32, network))
         };
-        self.network.iter().map(network).collect()
+        self.measured.iter().map(network).collect()
     }
+}
 
-    /// Simulates a job of which there are recordings.
-    fn compare(
-        &self,
-        recordings: &[Arc<Recording>],
-        networks: &BTreeMap<u32, Network>,
-    ) -> Result<Vec<Row>, ValidateError> {
-        let first = &recordings[0];
-        let network = networks.range(..=first.pes).next_back().map(|(_, network)| network);
-        let network = network.ok_or_else(|| {
-            let known: Vec<String> = networks.keys().map(ToString::to_string).collect();
-            ValidateError::NoNetwork { pes: first.pes, known: known.join(", ") }
-        })?;
-        let seeds = self.seed..self.seed.saturating_add(self.runs);
-        let runs =
-            recordings.iter().flat_map(|recording| seeds.clone().map(move |s| (recording, s)));
-        let simulated: Result<Vec<Outcome>, ReplayError> =
-            runs.map(|(recording, seed)| replay(recording, network, seed)).collect();
-        let simulated = simulated?;
-        let rows = FIGURES.iter().map(|(figure, goal, of)| Row {
-            job: format!("{} {}", first.program, first.skeleton),
-            pes: first.pes,
-            is_supervised: first.is_supervised,
-            figure,
-            goal: *goal,
-            real: sorted(recordings.iter().map(|recording| of(&recording.outcome))),
-            simulated: sorted(simulated.iter().map(of)),
-        });
-        Ok(rows.filter(|row| median(&row.real) + median(&row.simulated) > 0.0).collect())
-    }
+/// Simulates a job of which there are recordings, each with these seeds.
+fn compare(
+    recordings: &[Arc<Recording>],
+    networks: &BTreeMap<u32, Network>,
+    seeds: &Range<u64>,
+) -> Result<Vec<Row>, ValidateError> {
+    let first = &recordings[0];
+    let network = networks.range(..=first.pes).next_back().map(|(_, network)| network);
+    let network = network.ok_or_else(|| {
+        let known: Vec<String> = networks.keys().map(ToString::to_string).collect();
+        ValidateError::NoNetwork { pes: first.pes, known: known.join(", ") }
+    })?;
+    let runs = recordings.iter().flat_map(|recording| seeds.clone().map(move |s| (recording, s)));
+    let simulated: Result<Vec<Outcome>, ReplayError> =
+        runs.map(|(recording, seed)| replay(recording, network, seed)).collect();
+    let simulated = simulated?;
+    let rows = FIGURES.iter().map(|(figure, goal, of)| Row {
+        job: format!("{} {}", first.program, first.skeleton),
+        pes: first.pes,
+        is_supervised: first.is_supervised,
+        figure,
+        goal: *goal,
+        real: sorted(recordings.iter().map(|recording| of(&recording.outcome))),
+        simulated: sorted(simulated.iter().map(of)),
+    });
+    Ok(rows.filter(|row| median(&row.real) + median(&row.simulated) > 0.0).collect())
 }
 
 fn key(it: &Recording) -> Key {
@@ -266,17 +264,20 @@ impl Row {
     }
 }
 
+/// The longest name of a job has so many characters: `sum_euler par-map-2level-relaxed`.
+const JOB_WIDTH: usize = 32;
+
 fn columns() -> Vec<Column<Row>> {
     let digits = |row: &Row| usize::from(row.goal < 20.0);
     let number = move |of: fn(&Row) -> f64| move |row: &Row| Cell::Real(of(row), digits(row));
     let text = |text: &str| Cell::Text(text.to_owned());
     vec![
-        Column::new("job", "", "job", move |row: &Row| text(&row.job)),
+        Column::new("job", "", "job", move |row: &Row| text(&row.job)).wide(JOB_WIDTH),
         Column::new("PEs", "", "pes", |row: &Row| Cell::Count(row.pes.into())),
         Column::new("supervised", "", "supervised", move |row: &Row| {
             text(if row.is_supervised { "yes" } else { "no" })
         }),
-        Column::new("figure", "", "figure", move |row: &Row| text(row.figure)),
+        Column::new("figure", "", "figure", move |row: &Row| text(row.figure)).wide(11),
         Column::new("real", "", "real", number(|row: &Row| median(&row.real))),
         Column::new("least", "", "real_least", number(|row: &Row| row.real[0])),
         Column::new("most", "", "real_most", number(|row: &Row| row.real[row.real.len() - 1])),
@@ -321,8 +322,8 @@ mod tests {
         fs::write(&network_file, network).expect("it can be written");
         fs::write(&recording_file, recording).expect("it can be written");
         let recordings = vec![recording_file.clone(), recording_file.clone()];
-        let network = vec![network_file.clone()];
-        let validate = Validate { recordings, network, runs: 3, seed: 1, json };
+        let measured = vec![network_file.clone()];
+        let validate = Validate { recordings, measured, runs: 3, seed: 1, json };
         let mut out = Vec::new();
         let done = validate.show(&mut out).map_err(|error| error.to_string());
         fs::remove_file(network_file).expect("it is there");
@@ -338,7 +339,7 @@ mod tests {
             line.unwrap_or_else(|| panic!("no {figure} in:\n{text}"))
         };
         assert!(line("makespan").ends_with("10  good"), "{text}");
-        assert!(line("NOTIFY").ends_with("-100.0      20  MISSED"), "{text}");
+        assert!(line("NOTIFY").ends_with("-100.0        20  MISSED"), "{text}");
         assert!(!text.contains("steals"), "there are none in either: {text}");
     }
 

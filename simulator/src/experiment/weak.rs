@@ -5,9 +5,11 @@
 //! it made is not published, nor how long they took. Here it is 100 a core, and a division takes 10
 //! ns, as in compiled code; GAP's interpreter is slower, which would make it easier to scale.
 
+use super::number::whole_number;
 use super::output::{Each, series};
 use super::{Base, Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
 use crate::chart::{Axis, Chart, Series};
+use crate::machine::CORES_MAX;
 use crate::network::Preset;
 use crate::published;
 use crate::table::Column;
@@ -33,8 +35,9 @@ pub struct Weak {
     pub skeleton: Vec<Skeleton>,
 
     /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 131_072, conflicts_with = "cores")]
-    #[arg(value_parser = clap::value_parser!(u64).range(FIRST_CORES..))]
+    #[arg(long, value_name = "N", default_value_t = 131_072)]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    #[arg(value_parser = whole_number::<u64>(FIRST_CORES..=CORES_MAX))]
     pub most_cores: u64,
 
     /// Supervise the tasks
@@ -47,12 +50,12 @@ pub struct Weak {
 pub(super) struct EulerSums {
     /// Tasks for each core
     #[arg(long, value_name = "N", default_value_t = 100)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=100_000))]
     tasks_per_core: u64,
 
     /// What a trial division takes, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
     division_ns: u64,
 }
 

@@ -10,7 +10,7 @@ pub enum MachineError {
     /// A part of the description is no number.
     #[error(
         "`{part}` in the machine `{text}` is no number; a machine is written as numbers with an x \
-         between them, RACKSxHOSTSxPACKAGESxWORKERS, such as 64x32x4x16"
+         between them, RACKSxHOSTSxPESxWORKERS, such as 64x32x4x16"
     )]
     NotANumber {
         /// The description.
@@ -22,7 +22,7 @@ pub enum MachineError {
     /// The description has more numbers than a machine has levels.
     #[error(
         "the machine `{text}` has {count} numbers, and at most 5 have a meaning: \
-         GROUPSxRACKSxHOSTSxPACKAGESxWORKERS"
+         GROUPSxRACKSxHOSTSxPESxWORKERS"
     )]
     TooManyNumbers {
         /// The description.
@@ -59,7 +59,7 @@ pub enum MachineError {
     /// The cores do not make whole PEs.
     #[error(
         "{cores} cores do not make PEs of {workers} worker threads each; give a multiple of \
-         {workers}, at least {workers}"
+         {workers}, or another number of workers by --workers"
     )]
     Cores {
         /// The number of cores.

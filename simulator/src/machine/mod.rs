@@ -15,7 +15,7 @@
 //! assert_eq!((machine.pes(), machine.cores()), (16, 256));
 //! assert_eq!(machine.tier(Pe::new(0), Pe::new(1)), Some(Tier::Host));
 //! assert_eq!(machine.tier(Pe::new(0), Pe::new(15)), Some(Tier::Machine));
-//! let slow = (0..16).filter(|pe| machine.compute_ns(Pe::new(*pe), 1_000) == 2_000);
+//! let slow = (0..16).filter(|pe| machine.slowness(Pe::new(*pe)) == 2.0);
 //! assert_eq!(slow.count(), 4);
 //! # Ok::<(), ultramarine_simulator::machine::MachineError>(())
 //! ```
@@ -44,6 +44,9 @@ pub const PES_MAX: u32 = 4_194_304;
 
 /// The most worker threads of a PE.
 pub const WORKERS_MAX: u32 = 65_536;
+
+/// The most cores of a machine: 2^38.
+pub const CORES_MAX: u64 = PES_MAX as u64 * WORKERS_MAX as u64;
 
 /// Cores a host in [`Machine::of_cores`]: as a node of `HECToR` has (two packages of 16 cores,
 /// HdpH-RS §6.3.3).
@@ -88,7 +91,7 @@ impl Machine {
             Place::new(above.chain([Label::new(LevelKind::Host, format!("n{host}"))]).collect())
         });
         let hosts: Vec<Place> = hosts.collect();
-        Self::build(&hosts, shape.pes() as usize, shape.packages, shape.workers, variation)
+        Self::build(&hosts, shape.pes() as usize, shape.host_pes, shape.workers, variation)
     }
 
     /// A machine with this number of cores, for experiments on 32, 64 … 131,072 cores: hosts of
@@ -208,18 +211,6 @@ impl Machine {
     /// How many times as long as a nominal PE this one takes: 1 unless it is slow.
     pub fn slowness(&self, pe: Pe) -> f64 {
         f64::from(self.slowness[pe.index()]) / f64::from(NOMINAL)
-    }
-
-    /// How long a worker of this PE takes for what takes a nominal one `nominal_ns`, both in
-    /// nanoseconds.
-    pub fn compute_ns(&self, pe: Pe, nominal_ns: u64) -> u64 {
-        match self.slowness[pe.index()] {
-            NOMINAL => nominal_ns,
-            slowness => {
-                let scaled = u128::from(nominal_ns) * u128::from(slowness) / u128::from(NOMINAL);
-                u64::try_from(scaled).unwrap_or(u64::MAX)
-            }
-        }
     }
 
     /// What two PEs share; `None` if they are the same.

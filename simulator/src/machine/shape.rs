@@ -4,7 +4,7 @@ use super::{MachineError, PES_MAX, WORKERS_MAX};
 use std::fmt;
 use std::str::FromStr;
 
-/// How a machine is built: `[GROUPSx]RACKSxHOSTSxPACKAGESxWORKERS`.
+/// How a machine is built: `[GROUPSx]RACKSxHOSTSxPESxWORKERS`.
 ///
 /// Numbers are read from the right, and levels that are not named exist once. A PE is one process,
 /// bound to one processor package, and each of its worker threads has a core.
@@ -36,8 +36,8 @@ pub struct Shape {
     pub(super) racks: u32,
     /// Hosts a rack.
     pub(super) hosts: u32,
-    /// PEs a host, one on each package.
-    pub(super) packages: u32,
+    /// PEs a host.
+    pub(super) host_pes: u32,
     /// Worker threads a PE.
     pub(super) workers: u32,
 }
@@ -50,7 +50,7 @@ impl Shape {
 
     /// The number of PEs.
     pub fn pes(&self) -> u32 {
-        self.hosts() * self.packages
+        self.hosts() * self.host_pes
     }
 
     /// The number of worker threads of all PEs.
@@ -81,7 +81,7 @@ impl FromStr for Shape {
         }
         let mut levels = [1; 5];
         levels[5 - numbers.len()..].copy_from_slice(&numbers);
-        let [groups, racks, hosts, packages, workers] = levels;
+        let [groups, racks, hosts, host_pes, workers] = levels;
         // Four factors of 32 bits fit.
         let pes: u128 = levels[..4].iter().map(|number| u128::from(*number)).product();
         if pes > u128::from(PES_MAX) {
@@ -90,17 +90,17 @@ impl FromStr for Shape {
         if workers > WORKERS_MAX {
             return Err(MachineError::Workers { workers: workers.into() });
         }
-        Ok(Shape { groups, racks, hosts, packages, workers })
+        Ok(Shape { groups, racks, hosts, host_pes, workers })
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { groups, racks, hosts, packages, workers } = self;
+        let Shape { groups, racks, hosts, host_pes, workers } = self;
         if *groups > 1 {
             write!(f, "{groups}x")?;
         }
-        write!(f, "{racks}x{hosts}x{packages}x{workers}")
+        write!(f, "{racks}x{hosts}x{host_pes}x{workers}")
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(
             refusal("4xx16"),
             "`` in the machine `4xx16` is no number; a machine is written as numbers with an x \
-             between them, RACKSxHOSTSxPACKAGESxWORKERS, such as 64x32x4x16"
+             between them, RACKSxHOSTSxPESxWORKERS, such as 64x32x4x16"
         );
         for text in ["", "x", "-1", "4 16", "4*16", "1.5x2", "99999999999x2"] {
             assert!(refusal(text).contains("is no number"), "{text}");
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(
             refusal("1x2x3x4x5x6"),
             "the machine `1x2x3x4x5x6` has 6 numbers, and at most 5 have a meaning: \
-             GROUPSxRACKSxHOSTSxPACKAGESxWORKERS"
+             GROUPSxRACKSxHOSTSxPESxWORKERS"
         );
         assert!(refusal("4x0").ends_with("each number is at least 1"));
         assert!("4194304x16".parse::<Shape>().is_ok());

@@ -47,7 +47,8 @@ fn cores_become_hosts_and_racks() {
     assert_eq!(text(48, 16), "48 cores: 3 PEs on 2 hosts in 1 rack");
     assert_eq!(
         text(40, 16),
-        "40 cores do not make PEs of 16 worker threads each; give a multiple of 16, at least 16"
+        "40 cores do not make PEs of 16 worker threads each; give a multiple of 16, or another \
+         number of workers by --workers"
     );
     assert!(text(0, 16).contains("give a multiple of 16"));
     assert!(text(16, 0).contains("1 to 65536 are allowed"));
@@ -71,8 +72,7 @@ fn unequal_hosts() {
     assert_eq!(all.topology().power(Pe::new(4)), 4);
     let slow: Vec<Pe> = (0..8).map(Pe::new).filter(|pe| all.slowness(*pe) > 1.0).collect();
     assert_eq!(slow.len(), 4, "two of four hosts");
-    assert_eq!(all.compute_ns(slow[0], 1_000), 1_500);
-    assert_eq!(all.compute_ns(slow[0], u64::MAX), u64::MAX);
+    assert!((all.slowness(slow[0]) - 1.5).abs() < 1e-9);
 }
 
 #[test]

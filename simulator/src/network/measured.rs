@@ -49,7 +49,7 @@ pub enum MeasuredError {
     )]
     NoLatency,
 
-    /// A row of the table cannot be meant.
+    /// A row of the table is not valid.
     #[error(
         "the row `{row}` of the measured network has no believable {key}: round trips take above 0 \
          and at most {ROUND_TRIP_MAX_US} µs, and p99_us is at least p50_us"

@@ -63,7 +63,7 @@ impl Network {
     ///   farthest.
     ///
     /// # Errors
-    /// If it is not JSON, has no round trips, or has some that cannot be meant.
+    /// If it is not JSON, has no round trips, or has some that are not valid.
     pub fn measured(json: &str) -> Result<Self, MeasuredError> {
         Ok(Self::new("measured", measured::costs(json)?))
     }

@@ -17,7 +17,9 @@
 //! time      0 ────────────────────────────────────────────────────────────────→
 //! ```
 //!
-//! - The sender computes nothing for `send_overhead`, then its network interface works alone.
+//! - The sender prepares the message for `send_overhead`. In the paper it computes nothing else
+//!   meanwhile. Here that keeps its port busy and no worker: the overheads of a PE are time of its
+//!   port alone.
 //! - The next message may begin after `max(send_overhead, g + (k-1)G)`. So a PE sends at most one
 //!   message in that time: its message rate.
 //! - The last byte arrives at `send_overhead + L + (k-1)G`.
@@ -48,7 +50,7 @@ pub struct LinkCosts {
 /// When what happens to one message. Times are nanoseconds since the sender began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// How long the sender computes nothing else.
+    /// How long the sender prepares the message. No worker waits for it.
     pub send_overhead_ns: u64,
     /// When the sender may begin with the next message.
     pub sender_port_ns: u64,
@@ -56,7 +58,7 @@ pub struct Transfer {
     pub first_byte_ns: u64,
     /// When the last byte arrives, without jitter.
     pub last_byte_ns: u64,
-    /// How long the receiver computes nothing else.
+    /// How long the receiver takes the message in. No worker waits for it.
     pub receive_overhead_ns: u64,
     /// How long after the first byte the receiver takes in another message.
     pub receiver_port_ns: u64,

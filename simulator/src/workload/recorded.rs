@@ -129,7 +129,7 @@ pub enum RecordingError {
         times: usize,
     },
 
-    /// A time cannot be meant.
+    /// A time is not valid.
     #[error(
         "`{time}`, the time of item {item} of the recording, is not believable: whole nanoseconds \
          from 0 to {TASK_NS_MAX} (a day) are allowed"
@@ -146,7 +146,7 @@ impl Recording {
     /// Reads a recording: the content of the file.
     ///
     /// # Errors
-    /// If it is not a whole recording, or has something in it that cannot be meant.
+    /// If it is not a whole recording, or has something in it that is not valid.
     pub fn read(json: &str) -> Result<Recording, RecordingError> {
         let object: Value =
             serde_json::from_str(json).map_err(|cause| RecordingError::NotJson { cause })?;

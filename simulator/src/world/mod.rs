@@ -13,7 +13,7 @@ use crate::pe::pace::Pace;
 use crate::pe::shelf::SharedShelf;
 use crate::pe::site::{SimulatedSite, Suspicions};
 use crate::pe::workers::{Effect, Outbox, Workers};
-use crate::report::{RunReport, SimulatedRun};
+use crate::report::{RunFault, RunReport, SimulatedRun};
 use broken_paths::BrokenPaths;
 use detection::{Command, Detectors};
 use events::{Event, EventQueue};
@@ -55,7 +55,7 @@ pub(crate) struct Simulation {
     pub(crate) dice: Dice,
     pub(crate) report: RunReport,
     pub(crate) value: Option<u64>,
-    fault: Option<String>,
+    fault: Option<RunFault>,
     pub(crate) is_verbose: bool,
 }
 
@@ -118,7 +118,7 @@ impl Simulation {
             self.now = at;
             self.report.events += 1;
             if self.report.events > self.job.events_max {
-                self.fault.get_or_insert("it does not end".to_owned());
+                self.fault.get_or_insert(RunFault::Hung("it does not end".to_owned()));
             }
             self.handle_event(event);
         }
@@ -233,8 +233,7 @@ impl Simulation {
             Err(JobError::Expelled { .. }) => return self.leave_expelled(at),
             Err(JobError::RootLost { .. }) => return self.leave_without_root(at),
             Err(error) => {
-                self.fault.get_or_insert(error.to_string());
-                return;
+                return self.note_wrong(error.to_string());
             }
         };
         let is_ending = pe.site.workers().is_ending;
@@ -295,7 +294,7 @@ impl Simulation {
                     self.report.took = Duration::from_nanos(self.now);
                 }
                 Effect::Die => self.die(at),
-                Effect::Fault(fault) => drop(self.fault.get_or_insert(fault)),
+                Effect::Fault(fault) => self.note_wrong(fault),
             }
         }
     }
@@ -311,31 +310,41 @@ impl Simulation {
         }
     }
 
-    fn judge(self) -> SimulatedRun {
+    /// The first fault of a run is the one that counts.
+    pub(crate) fn note_wrong(&mut self, what: String) {
+        self.fault.get_or_insert(RunFault::Wrong(what));
+    }
+
+    /// What the run came to. No event is left, or there is a fault already.
+    pub(crate) fn judge(self) -> SimulatedRun {
         let Simulation { job, value, mut report, fault, broken_paths, .. } = self;
         self.detectors.complete(&mut report.detection);
         let is_there = self.present > 0 || self.detectors.are_running();
         let fault = fault.or_else(|| {
-            is_there.then(|| format!("{} PEs wait, and nothing comes any more", self.present))
+            let text = || format!("{} PEs wait, and nothing comes any more", self.present);
+            is_there.then(|| RunFault::Hung(text()))
         });
+        let wrong = |what| Some(RunFault::Wrong(what));
+        let expected = job.workload.expected();
         let fault = fault.or_else(|| match value {
-            Some(value) if value != job.workload.expected() => {
-                let expected = job.workload.expected();
-                Some(format!("the result is {value:#x} instead of {expected:#x}"))
+            Some(value) if value != expected => {
+                wrong(format!("the result is {value:#x} instead of {expected:#x}"))
             }
-            None if !report.has_root_died => Some("there is no result".to_owned()),
+            None if !report.has_root_died => wrong("there is no result".to_owned()),
             _ => None,
         });
         // A partition costs the side without the root at most. If it ends before the root has
         // judged, there are pairs of PEs that have lost each other, and one of each leaves.
         let rejoined = broken_paths.rejoined(report.pes).saturating_sub(report.parted);
         let at_most = broken_paths.count() + report.slandered + rejoined;
-        let fault = fault.or_else(|| {
-            (report.innocents > at_most)
-                .then(|| format!("{} innocent PEs were expelled", report.innocents))
-        });
-        let fault = fault.or_else(|| {
-            (report.misled > 0).then(|| format!("{} PEs left a root they reach", report.misled))
+        let fault = fault.or_else(|| match report.innocents {
+            innocents if innocents > at_most => {
+                wrong(format!("{innocents} innocent PEs were expelled"))
+            }
+            _ if report.misled > 0 => {
+                wrong(format!("{} PEs left a root they reach", report.misled))
+            }
+            _ => None,
         });
         SimulatedRun { seed: job.seed, report, fault }
     }

@@ -312,7 +312,7 @@ impl Simulation {
         let former = self.detectors.all[at.index()].checked;
         let count = own.dead().len();
         if all.dead().get(former..count) != own.dead().get(former..) {
-            self.fault.get_or_insert(format!("{at} knows other deaths than the root"));
+            self.note_wrong(format!("{at} knows other deaths than the root"));
         }
         self.detectors.all[at.index()].checked = count;
     }

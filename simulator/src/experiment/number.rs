@@ -1,0 +1,77 @@
+//! Numbers on the command line. What is not a number of the allowed range is refused with the
+//! range.
+
+use super::ExperimentError;
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
+
+/// What clap calls to read a value.
+pub(super) trait Parser<T>:
+    Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+{
+}
+impl<T, F: Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static> Parser<T> for F {}
+
+/// Reads a whole number of this range.
+pub(super) fn whole_number<T>(range: RangeInclusive<T>) -> impl Parser<T>
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    within("a whole number", range)
+}
+
+/// Reads a number of this range.
+pub(super) fn real_number(range: RangeInclusive<f64>) -> impl Parser<f64> {
+    within("a number", range)
+}
+
+fn within<T>(what: &'static str, range: RangeInclusive<T>) -> impl Parser<T>
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text: &str| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("expected {what} from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// The seeds of this number of runs.
+pub(super) fn seeds(first: u64, runs: u64) -> Result<Range<u64>, ExperimentError> {
+    let end = first.checked_add(runs).ok_or_else(|| ExperimentError::Refused {
+        what: format!("there are no {runs} seeds from {first} on"),
+        allowed: format!("--seed may be at most {} with --runs {runs}", u64::MAX - runs),
+    })?;
+    Ok(first..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_have_ends() {
+        let read = whole_number::<u64>(1..=1000);
+        assert_eq!((read("1"), read("1000")), (Ok(1), Ok(1000)));
+        for text in ["0", "1001", "-5", "99999999999999999999", "", "1e3", "2.0", " 2", "many"] {
+            assert_eq!(read(text), Err("expected a whole number from 1 to 1000".to_owned()));
+        }
+    }
+
+    #[test]
+    fn other_numbers_have_ends_too() {
+        let read = real_number(0.0..=60e6);
+        assert_eq!((read("2.5"), read("1e3")), (Ok(2.5), Ok(1000.0)));
+        for text in ["-1", "1e9", "NaN", "fast", ""] {
+            assert_eq!(read(text), Err("expected a number from 0 to 60000000".to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_last_seed_is_not_passed() {
+        assert_eq!(seeds(7, 2).expect("seeds"), 7..9);
+        assert_eq!(seeds(u64::MAX - 3, 3).expect("seeds").count(), 3);
+        let error = seeds(u64::MAX, 3).expect_err("too few seeds are left").to_string();
+        assert!(error.ends_with("--seed may be at most 18446744073709551612 with --runs 3"));
+    }
+}
