@@ -2,10 +2,11 @@
 //!
 //! A FISH that finds nothing waits at the last PE that it asked, for as long as the thief would
 //! pause before the next one. If that PE gets more work than it needs, the thief gets some at once.
-//! So hungry PEs are known where work may come, as with the lifelines of Saraswat et al. (PPoPP
-//! 2011), but the graph is drawn anew with each FISH. (Simulated maps over PEs of one worker: 85 %
-//! instead of 83, Queens on 512 PEs 99.1 instead of 98.7, and a sixth fewer FISHes.) For the
-//! protocol a FISH that waits is one that arrives later.
+//! So hungry PEs are known where work may come, as with the lifelines of Saraswat et al. (2011),
+//! but the graph is drawn anew with each FISH. (`cargo xtask simulate weak --cores 2048 --workers 1
+//! --tasks-per-core 20 --skeleton par_map_2level_relaxed`: 85.1 % instead of 82.8; `queens --cores
+//! 512`: 99.1 instead of 98.7; a sixth fewer FISHes.) For the protocol a FISH that waits is one that
+//! arrives later.
 
 use super::fish_state::{FishState, WaitingFish, nearest_company};
 use super::message::{Fish, Message, Need, Parcel};
@@ -18,10 +19,12 @@ use ultramarine_topology::Pe;
 /// The most FISHes that wait at a PE.
 const WAITING_MAX: usize = 64;
 
-/// What became of a FISH at one PE.
+/// What a FISH gets from one PE.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shared {
+    /// Tasks.
     Some,
+    /// None now.
     Nothing,
     /// The next task there may not go to this thief.
     Unsuitable,

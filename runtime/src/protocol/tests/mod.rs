@@ -7,4 +7,5 @@ mod losses;
 mod sharing;
 mod supervision;
 mod telling;
+mod waiting;
 mod world;

@@ -1,0 +1,119 @@
+//! FISHes that find nothing wait for work at the last PE that they asked.
+
+use super::world::{World, pe, settings};
+use crate::protocol::message::Bytes;
+use crate::protocol::{Fish, FishingSettings, Message, Need, Parcel, TaskId, Version};
+use std::time::Duration;
+use ultramarine_topology::{Distance, Pe, Topology};
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+/// A job in which the FISH of PE 0 waits at PE 1, and until when.
+fn waiting_fish(settings: &FishingSettings) -> (World, Duration) {
+    let mut world = World::new(Topology::flat(2), settings, 1);
+    // PE 1 has cast a FISH of its own, which is lost.
+    world.tick(1, false);
+    world.flying.clear();
+    world.tick(0, true);
+    world.deliver_only();
+    let until = world.tick(1, false).expect("it must answer then");
+    assert!(world.flying.is_empty(), "no NOWORK yet");
+    (world, until)
+}
+
+#[test]
+fn a_fish_waits_at_the_last_pe_and_gets_what_comes() {
+    let (mut world, until) = waiting_fish(&settings());
+    assert!(until > world.now && until <= world.now + 2 * settings().min_fish_delay);
+    let task = world.spawn(1, Distance::ONE, 0);
+    world.spawn(1, Distance::ONE, 0);
+    world.tick(1, false);
+    let letter = world.deliver_only();
+    assert!(matches!(letter.message, Message::Schedule { serial: 1, .. }), "{letter:?}");
+    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
+    // It has been answered.
+    world.now = until;
+    world.tick(1, false);
+    assert!(world.flying.iter().all(|letter| !matches!(letter.message, Message::NoWork { .. })));
+}
+
+#[test]
+fn a_fish_that_has_waited_for_long_enough_is_answered_with_nowork() {
+    let (mut world, until) = waiting_fish(&settings());
+    world.now = until.saturating_sub(NANOSECOND);
+    world.tick(1, false);
+    assert!(world.flying.is_empty(), "not a moment before");
+    world.now = until;
+    world.tick(1, false);
+    let letter = world.deliver_only();
+    assert_eq!(letter.message, Message::NoWork { serial: 1 });
+    // The thief has paused for as long already.
+    world.tick(0, true);
+    assert_eq!(world.catch_fish().1.serial, 2);
+}
+
+#[test]
+fn the_fish_of_a_dead_thief_gets_nothing() {
+    let (mut world, until) = waiting_fish(&settings());
+    world.mark_dead(1, 0);
+    world.spawn_many(4, 1, Distance::ONE, 0);
+    world.now = until;
+    world.tick(1, false);
+    assert!(world.flying.is_empty() && world.queued(1) == 4);
+}
+
+#[test]
+fn a_fish_that_may_not_have_the_next_task_does_not_wait_for_it() {
+    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    world.tick(1, false);
+    world.flying.clear();
+    let (serial, need, patience) = (7, Need::Idle, Duration::from_millis(20));
+    let fish = Fish { thief: Pe::ROOT, serial, hops_left: 0, need, queued: 0, patience };
+    world.handle(1, 0, Message::Fish(fish));
+    assert!(world.flying.is_empty());
+    // A task that was lost once is for neither the root nor its own home.
+    let version = Version { replica: 1, age: 0 };
+    let task = TaskId { home: pe(2), future: 1 };
+    let (radius, body) = (Distance::ONE, Bytes::from(vec![]));
+    let parcel = Parcel { task, radius, supervised: true, version, body };
+    for serial in [1, 2] {
+        let tasks = vec![parcel.clone()];
+        world.handle(1, 2, Message::Schedule { serial, tasks });
+    }
+    world.flying.clear();
+    world.tick(1, false);
+    let letter = world.deliver_only();
+    assert_eq!((letter.to, letter.message), (Pe::ROOT, Message::NoWork { serial: 7 }));
+    assert_eq!(world.queued(1), 2);
+}
+
+#[test]
+fn a_patience_without_limit_is_cut_short() {
+    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    world.tick(1, false);
+    world.flying.clear();
+    world.now = Duration::from_secs(1);
+    let (serial, need, patience) = (7, Need::Idle, Duration::MAX);
+    let fish = Fish { thief: pe(0), serial, hops_left: 0, need, queued: 0, patience };
+    world.handle(1, 0, Message::Fish(fish));
+    assert!(world.tick(1, false).is_some_and(|due| due <= world.now + settings().fish_deadline));
+}
+
+#[test]
+fn a_fish_does_not_wait_for_longer_than_its_answer_is_awaited() {
+    let long = Duration::from_secs(10);
+    let settings = FishingSettings { min_fish_delay: long, max_fish_delay: long, ..settings() };
+    let (world, until) = waiting_fish(&settings);
+    assert!(until < world.now + settings.fish_deadline);
+}
+
+#[test]
+fn only_some_fishes_wait_at_a_pe() {
+    let mut world = World::new(Topology::flat(100), &settings(), 1);
+    for thief in 1..100 {
+        let (serial, need, patience) = (1, Need::Idle, Duration::from_secs(1));
+        let fish = Fish { thief: pe(thief), serial, hops_left: 0, need, queued: 0, patience };
+        world.handle(0, thief, Message::Fish(fish));
+    }
+    assert!((1..50).contains(&world.flying.len()), "the others hear at once that there is nothing");
+}
