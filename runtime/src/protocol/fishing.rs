@@ -5,8 +5,8 @@
 //! So hungry PEs are known where work may come, as with the lifelines of Saraswat et al. (2011),
 //! but the graph is drawn anew with each FISH. (`cargo xtask simulate weak --cores 2048 --workers 1
 //! --tasks-per-core 20 --skeleton par_map_2level_relaxed`: 85.1 % instead of 82.8; `queens --cores
-//! 512`: 99.1 instead of 98.7; a sixth fewer FISHes.) For the protocol a FISH that waits is one that
-//! arrives later.
+//! 512`: 99.1 instead of 98.7; a sixth fewer FISHes.) For the protocol a FISH that waits is one
+//! that arrives later.
 
 use super::fish_state::{FishState, WaitingFish, nearest_company};
 use super::message::{Fish, Message, Need, Parcel};
