@@ -63,7 +63,11 @@ impl Base {
         crate::world::Simulation::new(self.job(workload, faults), self.is_verbose).run()
     }
 
-    fn job(&self, workload: Arc<dyn Workload>, faults: Vec<(u64, InjectedFault)>) -> SimulatedJob {
+    pub(crate) fn job(
+        &self,
+        workload: Arc<dyn Workload>,
+        faults: Vec<(u64, InjectedFault)>,
+    ) -> SimulatedJob {
         let speed = |pe| PeSpeed {
             threads: self.machine.workers(pe) as usize,
             slowness: self.machine.slowness(pe),
