@@ -134,6 +134,12 @@ pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
             .only_in_json(),
         Column::new("", "", "gone_seconds", move |row| Cell::Real(of(row).gone_seconds(), 4))
             .only_in_json(),
+        Column::new("", "", "peers_mean", move |row| Cell::Real(of(row).report.peers_mean(), 1))
+            .only_in_json(),
+        Column::new("", "", "peers_max", move |row| Cell::Count(of(row).report.peers.most))
+            .only_in_json(),
+        Column::new("", "", "peers_root", move |row| Cell::Count(of(row).report.peers.root))
+            .only_in_json(),
         Column::new("events", "", "events", move |row| Cell::Count(of(row).report.events)),
         Column::new("simulated in", "s", "wall_seconds", move |row| {
             Cell::Real(of(row).wall_seconds, 1)

@@ -51,6 +51,11 @@ impl Peers {
         pe.number() < self.pes
     }
 
+    /// The number of peers that have streams, resting or not.
+    pub(super) fn count(&self) -> usize {
+        self.taken
+    }
+
     pub(super) fn get(&self, pe: Pe) -> Option<&PeerStreams> {
         let place = self.find(pe).ok()?;
         match &self.slots[place].as_ref()?.streams {
@@ -225,6 +230,7 @@ mod tests {
                 for pe in (0..60).map(Pe::new) {
                     prop_assert_eq!(peers.get(pe).map(|peer| peer.heard), opened.get(&pe).copied());
                 }
+                prop_assert_eq!(peers.count(), opened.len());
                 prop_assert_eq!(peers.opened(), opened.keys().copied().collect::<Vec<_>>());
             }
         }

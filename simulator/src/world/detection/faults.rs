@@ -163,6 +163,9 @@ impl Simulation {
     fn remove(&mut self, pe: Pe) {
         let Some(gone) = self.pes[pe.index()].take() else { return };
         self.present -= 1;
+        if pe == Pe::ROOT {
+            self.report.peers.root = gone.engine.peers() as u64;
+        }
         self.report.add(&gone);
     }
 }
