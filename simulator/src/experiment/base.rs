@@ -69,7 +69,7 @@ impl Base {
     pub(crate) fn job(
         &self,
         workload: Arc<dyn Workload>,
-        faults: Vec<(u64, InjectedFault)>,
+        mut faults: Vec<(u64, InjectedFault)>,
     ) -> SimulatedJob {
         let speed = |pe| PeSpeed {
             threads: self.machine.workers(pe) as usize,
@@ -77,7 +77,7 @@ impl Base {
             task_ns: TASK_NS,
             spawn_ns: 0,
         };
-        let faults = [&self.faults[..], &faults].concat();
+        faults.extend_from_slice(&self.faults);
         let has_faults = !faults.is_empty();
         let detection = has_faults.then(|| Detection {
             heartbeat: Duration::from_millis(400),

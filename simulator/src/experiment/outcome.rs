@@ -68,9 +68,10 @@ impl Outcome {
         let (seconds, percent) = (outcome.seconds, 100.0 * outcome.efficiency);
         let RunReport { deaths, expelled, roots_lost, replicas, .. } = &outcome.report;
         let early = expelled + roots_lost;
-        let lost = match base.faults.is_empty() {
-            true => String::new(),
-            false => format!("; {deaths} died, {early} left early, {replicas} copies"),
+        let lost = if base.faults.is_empty() {
+            String::new()
+        } else {
+            format!("; {deaths} died, {early} left early, {replicas} copies")
         };
         note(format_args!(
             " {seconds:.4} s, {percent:.1} %{lost}; simulated in {wall_seconds:.1} s\n"

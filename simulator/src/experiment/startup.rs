@@ -1,5 +1,5 @@
-//! Start-up and end of a job: how long it takes until nine of ten workers compute, and how long the
-//! last PE is there after the main task has ended; and with how many others a PE has spoken by then.
+//! Start-up and end of a job: how long it takes until nine of ten workers compute, how long the
+//! last PE is there after the main task has ended, and to how many others a PE has spoken by then.
 //!
 //! The processes are there already, and connected: launching them is not part of the model.
 
