@@ -1,12 +1,4 @@
 //! Faults at given moments, as the command line says: `death:17@2s`.
-//!
-//! ```
-//! use ultramarine_simulator::experiment::TimedFault;
-//! assert!("partition:rack1@2s+500ms".parse::<TimedFault>().is_ok());
-//! let error = "death:17".parse::<TimedFault>().unwrap_err().to_string();
-//! let allowed = "write death:PE@WHEN, such as death:17@2s";
-//! assert_eq!(error, format!("`death:17` does not say when; {allowed}"));
-//! ```
 
 use super::ExperimentError;
 use crate::fault::InjectedFault;
@@ -22,7 +14,15 @@ const TIME_NS_MAX: u64 = 3_600_000_000_000;
 /// long that it is taken for dead.
 const STALL_NS_MAX: u64 = 10_000_000_000;
 
-/// A fault and its moment. See the [module](self).
+/// A fault and its moment, from a text:
+///
+/// ```
+/// use ultramarine_simulator::experiment::TimedFault;
+/// assert!("partition:rack1@2s+500ms".parse::<TimedFault>().is_ok());
+/// let error = "death:17".parse::<TimedFault>().unwrap_err().to_string();
+/// let allowed = "write death:PE@WHEN, such as death:17@2s";
+/// assert_eq!(error, format!("`death:17` does not say when; {allowed}"));
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimedFault {
     text: String,
