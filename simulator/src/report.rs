@@ -59,10 +59,23 @@ pub struct RunReport {
     pub full: Option<(Duration, Duration)>,
     /// The counters of all PEs, together.
     pub statistics: Statistics,
+    /// With how many others the PEs had exchanged messages when they left.
+    pub peers: PeerCounts,
     /// How many events there were.
     pub events: u64,
     /// What the failure detectors did.
     pub detection: DetectionReport,
+}
+
+/// With how many other PEs the PEs of a job had exchanged messages when they left.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PeerCounts {
+    /// All PEs together.
+    pub sum: u64,
+    /// The PE with most.
+    pub most: u64,
+    /// The root.
+    pub root: u64,
 }
 
 /// What the failure detectors of a run did.
@@ -113,6 +126,11 @@ impl RunReport {
         self.innocents + self.parted
     }
 
+    /// With how many others a PE had exchanged messages when it left, on average.
+    pub fn peers_mean(&self) -> f64 {
+        self.peers.sum as f64 / f64::from(self.pes.max(1))
+    }
+
     pub(crate) fn add(&mut self, pe: &SimulatedPe) {
         let (statistics, workers) = (pe.engine.statistics(), pe.site.workers());
         let counts = workers.counts;
@@ -125,6 +143,9 @@ impl RunReport {
         self.wronged += counts.wronged;
         self.lanes_left += pe.site.lanes_left();
         self.bytes_resent += pe.engine.link_counters().bytes_resent;
+        let peers = pe.engine.peers() as u64;
+        self.peers.sum += peers;
+        self.peers.most = self.peers.most.max(peers);
     }
 }
 

@@ -3,7 +3,8 @@
 
 use ultramarine_topology::Pe;
 
-/// See the [module](self).
+/// See the [module](self). In a modelled network a frame is noted only if it is late: the others
+/// come in order by themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Transit {
     /// To which PE, on which lane, and when the last arrives.
@@ -15,13 +16,13 @@ pub(crate) struct Transit {
 }
 
 impl Transit {
-    /// When the last frame arrives that is on its way to this PE; 0 if none is.
-    pub(crate) fn last_arrival(&self, to: Pe, lane: u8) -> u64 {
+    /// When the last frame arrives that is on its way to this PE, if one was noted.
+    pub(crate) fn last_arrival(&self, to: Pe, lane: u8) -> Option<u64> {
         let found = self.last.iter().find(|(pe, on, _)| *pe == to && *on == lane);
-        found.map_or(0, |(_, _, at)| *at)
+        found.map(|(_, _, at)| *at)
     }
 
-    /// A frame is sent at `now` that arrives at `at`.
+    /// A frame is sent at `now` that arrives at `at`. Those that have arrived before are forgotten.
     pub(crate) fn note(&mut self, now: u64, to: Pe, lane: u8, at: u64) {
         self.last.retain(|(_, _, at)| *at >= now);
         match self.last.iter_mut().find(|(pe, on, _)| *pe == to && *on == lane) {

@@ -168,6 +168,66 @@ fn jobs_survive_the_death_of_a_rack() {
     assert!(number(&rows[0], "overhead_percent") > 20.0, "{}", rows[0]);
 }
 
+/// Jobs of a second on 16 PEs, in which something goes wrong.
+#[test]
+fn jobs_survive_the_faults_of_the_command_line() {
+    let words = "weak --machine 2x4x2x4 --tasks-per-core 20 --skeleton par_map_2level_relaxed";
+    let run = |faults: &str| {
+        let all = rows(&format!("{words} {faults}"));
+        check(&all[0]);
+        all.into_iter().next().expect("a row")
+    };
+    let undisturbed = run("");
+    let seconds = |row: &Value| number(row, "seconds");
+    for (faults, deaths) in [
+        ("--fault death:3@100ms", 1.0),
+        ("--fault host:3@100ms --fault death:9@0.2s", 3.0),
+        ("--fault rack:1@500ms", 8.0),
+        ("--fault partition:rack1@100ms+500ms", 0.0),
+        ("--fault cut:3-9@100ms+500ms --fault oneway:0-5@0s+1s", 0.0),
+        ("--fault stop:3@100ms+3s", 0.0),
+        ("--fault overload@100ms+1s", 0.0),
+    ] {
+        let row = run(faults);
+        assert!((number(&row, "deaths") - deaths).abs() < 0.5, "{faults}: {row}");
+        assert_eq!(number(&row, "false_verdicts") as u32, 0, "{faults}: {row}");
+        let copies = number(&row, "replicas");
+        assert!(deaths < 0.5 || copies > 0.0, "lost tasks come again: {faults}: {row}");
+    }
+    assert!(seconds(&run("--fault stop:3@100ms+3s")) > 3.0, "its tasks are waited for");
+    assert!(seconds(&run("--fault overload@100ms+1s")) > seconds(&undisturbed) + 0.5);
+    let parted = run("--fault partition:rack1@100ms");
+    assert!(number(&parted, "roots_lost") > 7.5, "the side without the root: {parted}");
+    let beside = simulate(&format!("{words} --fault death:3@100ms"));
+    let progress = String::from_utf8(beside.stderr).expect("text");
+    assert!(progress.contains("; 1 died, 0 left early, "), "{progress}");
+}
+
+#[test]
+fn trees_and_flat_tasks_survive_faults_as_well() {
+    let faults = "--fault death:1@100us --fault stop:2@1ms+20ms";
+    for words in ["queens --board 10 --threshold 3 --cores 64 --workers 4", "strong --cores 64"] {
+        for row in rows(&format!("{words} {faults}")) {
+            assert_eq!(number(&row, "deaths") as u32, 1, "{row}");
+        }
+    }
+}
+
+#[test]
+fn impossible_faults_are_refused() {
+    let kinds = "known are death, host, rack, stop, cut, oneway, partition, overload";
+    refuses("weak --fault fire:3@2s", 2, &["there is no fault `fire`", kinds]);
+    let form = "`death:17` does not say when; write death:PE@WHEN, such as death:17@2s";
+    refuses("weak --fault death:17", 2, &[form]);
+    refuses("weak --fault stop:17@1s", 2, &["does not say for how long, above 0 and up to 10s"]);
+    refuses("weak --fault death:17@2h", 2, &["times are from 0s to 3600s, in s, ms or us"]);
+    refuses("weak --cores 64 --fault death:4@1s", 1, &["is impossible on", "its PEs are 0 to 3"]);
+    refuses("strong --cores 64 --fault rack:0@1s", 1, &["the root, PE 0, must live"]);
+    let place = "--fault has no place in an experiment that has";
+    refuses("deaths --fault death:1@1s", 1, &[place, "it goes with weak, strong, uts"]);
+    refuses("supervision --fault death:1@1s", 1, &[place]);
+}
+
 #[test]
 fn detectors_are_measured() {
     let rows = rows("detector --machine 3x4x2x1");
@@ -194,6 +254,10 @@ fn detectors_are_measured() {
 fn jobs_start_and_end() {
     for row in rows("startup --cores 64 --task-ms 10") {
         check(&row);
+        let [mean, most, root] =
+            ["peers_mean", "peers_max", "peers_root"].map(|key| number(&row, key));
+        assert!(mean > 0.0 && mean <= most && root <= most, "{row}");
+        assert!(most < number(&row, "pes"), "{row}");
         let (full, gone) = (number(&row, "full_seconds"), number(&row, "gone_seconds"));
         assert!(full < 0.01 && gone > 0.0 && gone < 1.0, "{row}");
     }

@@ -36,6 +36,8 @@ pub struct Base {
     pub protocol: ProtocolSettings,
     /// How much later than asked for the system ends the pauses of threads, in nanoseconds.
     pub sleep_late_ns: u64,
+    /// What goes wrong in each run, at moments in nanoseconds.
+    pub faults: Vec<(u64, InjectedFault)>,
     /// All chance comes from it.
     pub seed: u64,
     /// Whether every event is printed.
@@ -46,15 +48,16 @@ impl Base {
     /// A machine with the runtime's default settings.
     pub fn new(machine: Machine, network: Network, seed: u64) -> Self {
         let protocol = ProtocolSettings::new(FishingSettings::for_threads(1));
-        Base { machine, network, protocol, sleep_late_ns: 0, seed, is_verbose: false }
+        let (sleep_late_ns, faults, is_verbose) = (0, Vec::new(), false);
+        Base { machine, network, protocol, sleep_late_ns, faults, seed, is_verbose }
     }
 
-    /// Runs a job without faults.
+    /// Runs a job with the faults of all runs alone.
     pub fn run(&self, workload: Arc<dyn Workload>) -> SimulatedRun {
         self.run_with(workload, Vec::new())
     }
 
-    /// Runs a job in which these faults happen, at these moments in nanoseconds.
+    /// Runs a job in which these faults happen as well, at these moments in nanoseconds.
     pub fn run_with(
         &self,
         workload: Arc<dyn Workload>,
@@ -63,13 +66,18 @@ impl Base {
         crate::world::Simulation::new(self.job(workload, faults), self.is_verbose).run()
     }
 
-    fn job(&self, workload: Arc<dyn Workload>, faults: Vec<(u64, InjectedFault)>) -> SimulatedJob {
+    pub(crate) fn job(
+        &self,
+        workload: Arc<dyn Workload>,
+        mut faults: Vec<(u64, InjectedFault)>,
+    ) -> SimulatedJob {
         let speed = |pe| PeSpeed {
             threads: self.machine.workers(pe) as usize,
             slowness: self.machine.slowness(pe),
             task_ns: TASK_NS,
             spawn_ns: 0,
         };
+        faults.extend_from_slice(&self.faults);
         let has_faults = !faults.is_empty();
         let detection = has_faults.then(|| Detection {
             heartbeat: Duration::from_millis(400),
@@ -97,6 +105,12 @@ impl Base {
             events_max: u64::MAX,
             workload,
         }
+    }
+
+    /// Whether tasks are supervised: if that is asked for, or if something goes wrong, since a job
+    /// does not survive the loss of a task that is not.
+    pub fn supervises(&self, is_asked_for: bool) -> bool {
+        is_asked_for || !self.faults.is_empty()
     }
 
     /// The efficiency of a run: the work over the time of all cores, from 0 to 1. With slow PEs,

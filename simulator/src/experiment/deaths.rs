@@ -112,7 +112,8 @@ fn columns() -> Vec<Column<DeathsRow>> {
     columns.extend([
         Column::new("dead", "", "deaths", |row: &DeathsRow| {
             Cell::Count(row.outcome.report.deaths.into())
-        }),
+        })
+        .only_in_text(),
         Column::new("at", "%", "at_percent", |row: &DeathsRow| Cell::real(row.at_percent, 0)),
     ]);
     columns.extend(outcome::times(of));
@@ -131,10 +132,12 @@ fn columns() -> Vec<Column<DeathsRow>> {
         }),
         Column::new("copies", "", "replicas", |row: &DeathsRow| {
             Cell::Count(row.outcome.report.replicas)
-        }),
-        Column::new("innocents", "", "false_verdicts", |row: &DeathsRow| {
+        })
+        .only_in_text(),
+        Column::new("innocents", "", "", |row: &DeathsRow| {
             Cell::Count(row.outcome.report.innocents.into())
-        }),
+        })
+        .only_in_text(),
     ]);
     columns.extend(outcome::counts(of));
     columns
@@ -148,6 +151,7 @@ impl Experiment for Deaths {
     }
 
     fn run(&self, each: &mut Each<'_, DeathsRow>) -> Result<(), ExperimentError> {
+        self.setup.refuse_faults("deaths of its own")?;
         for base in self.setup.bases(&[2048, 4096], 16, Preset::Gemini)? {
             let count = death_count(base.machine.pes(), self.percent)?;
             for skeleton in &self.skeleton {
@@ -181,6 +185,7 @@ impl Experiment for Rack {
     }
 
     fn run(&self, each: &mut Each<'_, DeathsRow>) -> Result<(), ExperimentError> {
+        self.setup.refuse_faults("deaths of its own")?;
         for base in self.setup.bases(&[2048], 16, Preset::Gemini)? {
             let rack = last_rack(&base)?;
             for skeleton in &self.skeleton {

@@ -14,6 +14,7 @@
 //! | `command` | their names, and what each is for |
 //! | `number` | how numbers on the command line are read |
 //! | `setup`, `skeleton` | what an experiment runs on, and how it spreads its tasks |
+//! | `timed_fault` | what goes wrong in it, and when |
 //! | `base`, `outcome` | a job on a modelled machine, and what a run of it came to |
 //! | `output`, `error` | how results are shown, and why there are none |
 //!
@@ -44,6 +45,7 @@ mod spawning;
 mod startup;
 mod strong;
 mod supervision;
+mod timed_fault;
 mod uts;
 mod validate;
 mod weak;
@@ -64,6 +66,7 @@ pub use spawning::{FibonacciTree, QueensTree};
 pub use startup::Startup;
 pub use strong::{Platform, Strong, StrongRow};
 pub use supervision::{Supervision, SupervisionRow};
+pub use timed_fault::{TimedFault, TimedFaultError};
 pub use uts::{PublishedTree, UnbalancedSearch};
 pub use validate::{Validate, ValidateError};
 pub use weak::Weak;

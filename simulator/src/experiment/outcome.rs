@@ -66,7 +66,16 @@ impl Outcome {
             return Err(ExperimentError::Fault { what, fault, seed: base.seed });
         }
         let (seconds, percent) = (outcome.seconds, 100.0 * outcome.efficiency);
-        note(format_args!(" {seconds:.4} s, {percent:.1} %; simulated in {wall_seconds:.1} s\n"));
+        let RunReport { deaths, expelled, roots_lost, replicas, .. } = &outcome.report;
+        let early = expelled + roots_lost;
+        let lost = if base.faults.is_empty() {
+            String::new()
+        } else {
+            format!("; {deaths} died, {early} left early, {replicas} copies")
+        };
+        note(format_args!(
+            " {seconds:.4} s, {percent:.1} %{lost}; simulated in {wall_seconds:.1} s\n"
+        ));
         Ok(outcome)
     }
 
@@ -137,6 +146,24 @@ pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
         Column::new("", "", "full_seconds", move |row| Cell::real(of(row).full_seconds(), 4))
             .only_in_json(),
         Column::new("", "", "gone_seconds", move |row| Cell::Real(of(row).gone_seconds(), 4))
+            .only_in_json(),
+        Column::new("", "", "deaths", move |row| Cell::Count(of(row).report.deaths.into()))
+            .only_in_json(),
+        Column::new("", "", "expelled", move |row| Cell::Count(of(row).report.expelled.into()))
+            .only_in_json(),
+        Column::new("", "", "roots_lost", move |row| Cell::Count(of(row).report.roots_lost.into()))
+            .only_in_json(),
+        Column::new("", "", "false_verdicts", move |row| {
+            Cell::Count(of(row).report.innocents.into())
+        })
+        .only_in_json(),
+        Column::new("", "", "replicas", move |row| Cell::Count(of(row).report.replicas))
+            .only_in_json(),
+        Column::new("", "", "peers_mean", move |row| Cell::Real(of(row).report.peers_mean(), 1))
+            .only_in_json(),
+        Column::new("", "", "peers_max", move |row| Cell::Count(of(row).report.peers.most))
+            .only_in_json(),
+        Column::new("", "", "peers_root", move |row| Cell::Count(of(row).report.peers.root))
             .only_in_json(),
     ];
     columns.extend(costs(of));

@@ -1,7 +1,7 @@
 //! What an experiment runs on, as the command line says: the machine, the network, the seed.
 
 use super::number::{real_number, whole_number};
-use super::{Base, ExperimentError};
+use super::{Base, ExperimentError, TimedFault};
 use crate::machine::{
     CORES_MAX, Machine, MachineError, PES_MAX, Shape, Slow, Unequal, Variation, WORKERS_MAX,
 };
@@ -67,6 +67,12 @@ pub struct Setup {
     /// numbers in turn: 16,8
     #[arg(long, value_name = "A,B,…", conflicts_with_all = ["cores", "workers"])]
     pub unequal: Option<Unequal>,
+
+    /// What goes wrong, and when; may be given several times: death:17@2s, host:3@2s, rack:1@2s,
+    /// stop:17@1s+300ms, cut:3-17@2s+500ms, oneway:3-17@2s, partition:rack1@2s+500ms,
+    /// overload@1s+200ms. Tasks are then supervised
+    #[arg(long = "fault", value_name = "SPEC")]
+    pub faults: Vec<TimedFault>,
 
     /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long)]
@@ -157,14 +163,35 @@ impl Setup {
     }
 
     /// A job on this machine with this network.
-    pub fn base(&self, machine: Machine, network: Network) -> Base {
-        Base { is_verbose: self.tell, ..Base::new(machine, network, self.seed) }
+    ///
+    /// # Errors
+    /// If a fault is impossible on this machine.
+    pub fn base(&self, machine: Machine, network: Network) -> Result<Base, ExperimentError> {
+        let faults: Result<Vec<_>, _> = self.faults.iter().map(|it| it.on(&machine)).collect();
+        let faults = faults?.concat();
+        Ok(Base { faults, is_verbose: self.tell, ..Base::new(machine, network, self.seed) })
+    }
+
+    /// For an experiment that `has` faults of its own, or none.
+    ///
+    /// # Errors
+    /// If there are others.
+    pub(super) fn refuse_faults(&self, has: &str) -> Result<(), ExperimentError> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        Err(ExperimentError::Refused {
+            what: format!("--fault has no place in an experiment that has {has}"),
+            allowed: "it goes with weak, strong, uts, queens, fibonacci, noop, liouville and \
+                      startup"
+                .to_owned(),
+        })
     }
 
     /// One job for each of the [machines](Self::machines).
     ///
     /// # Errors
-    /// If there can be no such machine or network.
+    /// If there can be no such machine or network, or if a fault is impossible on one of them.
     pub fn bases(
         &self,
         cores: &[u64],
@@ -173,7 +200,7 @@ impl Setup {
     ) -> Result<Vec<Base>, ExperimentError> {
         let network = self.network(preset)?;
         let machines = self.machines(cores, workers)?;
-        Ok(machines.into_iter().map(|machine| self.base(machine, network.clone())).collect())
+        machines.into_iter().map(|machine| self.base(machine, network.clone())).collect()
     }
 }
 

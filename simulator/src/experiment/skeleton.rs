@@ -60,6 +60,7 @@ impl Skeleton {
         let around = (&**base.machine.topology(), &mut random);
         let costs = Arc::new(costs);
         let spread_costs = SpreadCosts::default();
+        let is_supervised = base.supervises(is_supervised);
         let map = MapWorkload::new(items, costs, spread, spread_costs, is_supervised, around);
         Arc::new(Arc::new(map))
     }

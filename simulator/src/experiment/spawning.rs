@@ -142,6 +142,7 @@ fn run_tree<P: Problem>(
     each: &mut Each<'_, Outcome>,
 ) -> Result<(), ExperimentError> {
     for base in setup.bases(cores, workers, Preset::Gemini)? {
+        let is_supervised = base.supervises(is_supervised);
         let workload = Arc::new(SpawnTree { whole, step_ns, is_supervised });
         each(Outcome::of(name, &base, workload, Vec::new())?)?;
     }

@@ -1,5 +1,5 @@
-//! Start-up and end of a job: how long it takes until nine of ten workers compute, and how long the
-//! last PE is there after the main task has ended.
+//! Start-up and end of a job: how long it takes until nine of ten workers compute, how long the
+//! last PE is there after the main task has ended, and to how many others a PE has spoken by then.
 //!
 //! The processes are there already, and connected: launching them is not part of the model.
 
@@ -56,6 +56,12 @@ impl Experiment for Startup {
                 Cell::Real(1e3 * row.gone_seconds(), 3)
             })
             .only_in_text(),
+            Column::new("peers of a PE", "", "", |row: &Outcome| {
+                Cell::Real(row.report.peers_mean(), 1)
+            })
+            .only_in_text(),
+            Column::new("of the root", "", "", |row: &Outcome| Cell::Count(row.report.peers.root))
+                .only_in_text(),
         ]);
         columns.extend(outcome::counts(own));
         columns

@@ -133,7 +133,7 @@ impl Experiment for Strong {
         for platform in platforms {
             let network = self.setup.network(platform.network())?;
             for machine in platform.machines(&self.setup)? {
-                let base = self.setup.base(machine, network.clone());
+                let base = self.setup.base(machine, network.clone())?;
                 for skeleton in skeletons {
                     let (integers, chunk) = (self.integers, self.chunk);
                     let costs = NaiveTotient::of_total(integers, chunk, platform.sequential_s());

@@ -91,6 +91,7 @@ impl Experiment for Supervision {
 
     fn run(&self, each: &mut Each<'_, SupervisionRow>) -> Result<(), ExperimentError> {
         let skeletons = if self.skeleton.is_empty() { &Skeleton::ALL[..] } else { &self.skeleton };
+        self.setup.refuse_faults("jobs without supervision")?;
         for mut base in self.setup.bases(&doublings(32, self.most_cores), 16, Preset::Gemini)? {
             for skeleton in skeletons {
                 let (mut on_seconds, mut off_seconds) = (0.0, 0.0);

@@ -119,7 +119,7 @@ impl Experiment for UnbalancedSearch {
                     nodes,
                     node_ns: self.node_ns,
                     nodes_at_once: self.nodes_at_once,
-                    is_supervised: self.supervised,
+                    is_supervised: base.supervises(self.supervised),
                 };
                 let workload = Arc::new(Arc::new(search));
                 each(Outcome::of(which.name(), &base, workload, Vec::new())?)?;

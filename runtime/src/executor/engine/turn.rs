@@ -302,6 +302,11 @@ impl<S: EngineSite> Engine<S> {
         self.port.counters()
     }
 
+    /// The number of living PEs with which this one has exchanged messages.
+    pub fn peers(&self) -> usize {
+        self.port.peers()
+    }
+
     /// Begins the end of the job, on the root.
     pub fn end(&mut self, pe: &Arc<S>) {
         self.node.end(&mut EngineHost { state: &mut self.state, pe });

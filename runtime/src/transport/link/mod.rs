@@ -377,6 +377,12 @@ impl Port {
         self.lane.connections()
     }
 
+    /// The number of other PEs to which this port has spoken, or that have spoken to it, apart from
+    /// those that it has [closed](Self::close). It keeps a little of each for good.
+    pub fn peers(&self) -> usize {
+        self.peers.count()
+    }
+
     /// The capacity of all buffers of streams, in use and kept, in bytes.
     #[cfg(test)]
     fn buffer_bytes(&self) -> usize {

@@ -3,6 +3,7 @@
 use super::packets::Packet;
 use super::{Command, Process};
 use crate::fault::InjectedFault;
+use crate::traffic::Traffic;
 use crate::world::Simulation;
 use crate::world::events::Event;
 use std::time::Duration;
@@ -81,6 +82,7 @@ impl Simulation {
             self.report.deaths += 1;
             self.report.has_root_died |= pe == Pe::ROOT;
             self.detectors.tally.note_death(self.now, pe);
+            self.cut_off(pe);
             self.remove(pe);
         }
         // (It may have left, and still be saying goodbye.)
@@ -153,14 +155,20 @@ impl Simulation {
     /// A PE leaves. Its process is there until its detector has said goodbye.
     fn go(&mut self, pe: Pe) {
         self.report.gone = Duration::from_nanos(self.now);
+        if let Traffic::Random(_) = self.job.traffic {
+            // A network by chance may even lose what a PE sent before it left.
+            self.cut_off(pe);
+        }
         self.remove(pe);
         self.command(pe, Command::Goodbye);
     }
 
     fn remove(&mut self, pe: Pe) {
-        self.cut_off(pe);
         let Some(gone) = self.pes[pe.index()].take() else { return };
         self.present -= 1;
+        if pe == Pe::ROOT {
+            self.report.peers.root = gone.engine.peers() as u64;
+        }
         self.report.add(&gone);
     }
 }

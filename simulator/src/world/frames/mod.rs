@@ -66,35 +66,52 @@ impl Simulation {
             Traffic::Modelled(..) => {
                 let (network, tier, transfer) = transfer(&self.job.traffic, from, to, bytes)?;
                 let jitter = network.jitter_ns(tier, self.dice.next());
-                let transit = &mut self.pes[from.index()].as_mut()?.transit;
-                // Jitter at the sender, so that what it sends arrives in order.
-                let begins = open.max(transit.sends_until) + jitter;
-                transit.sends_until = begins + transfer.sender_port_ns;
+                let overload = self.overload_ns();
+                let sender = &mut self.pes[from.index()].as_mut()?.transit;
+                let begins = self.now.max(sender.sends_until);
+                sender.sends_until = begins + transfer.sender_port_ns;
                 let arrives = begins + transfer.last_byte_ns;
                 // What several PEs send is taken in in the order of its sending: by arrival would
                 // cost an event more for each message.
                 let receiver = &mut self.pes[to.index()].as_mut()?.transit;
                 let taken_in = arrives.max(receiver.receives_until);
                 receiver.receives_until = taken_in + transfer.receiver_port_ns;
-                Some(taken_in + transfer.receive_overhead_ns)
+                let usual = taken_in + transfer.receive_overhead_ns;
+                // What is late on its way keeps neither port busy for longer, and only later frames
+                // between these two PEs wait for it.
+                let late = jitter + overload + open.saturating_sub(begins);
+                let sender = &mut self.pes[from.index()].as_mut()?.transit;
+                let follows =
+                    sender.last_arrival(to, lane).map(|at| at + transfer.receiver_port_ns);
+                let at = follows.unwrap_or(0).max(usual + late);
+                if at > usual {
+                    // No frame that is still to be sent arrives before this one begins.
+                    sender.note(begins, to, lane, at);
+                }
+                Some(at)
             }
         }
+    }
+
+    /// How much later a frame comes while everything is overloaded, in nanoseconds.
+    fn overload_ns(&mut self) -> u64 {
+        if self.now >= self.overloaded_until {
+            return 0;
+        }
+        let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
+        self.dice.within(0..=dead_after.unwrap_or_default().as_nanos() as u64)
     }
 
     /// When a frame sent now arrives: after what was sent before.
     fn arrival(&mut self, random: &RandomTraffic, from: Pe, to: Pe, lane: u8) -> u64 {
         let mut latency = self.dice.within(random.latency_ns.clone());
-        if self.now < self.overloaded_until {
-            let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
-            let most = dead_after.unwrap_or_default().as_nanos() as u64;
-            latency += self.dice.within(0..=most);
-        }
+        latency += self.overload_ns();
         if self.dice.one_in(random.late_one_in) {
             latency += self.dice.within(0..=random.late_ns);
         }
-        let last =
-            self.pes[from.index()].as_ref().map_or(0, |pe| pe.transit.last_arrival(to, lane));
-        let at = (self.now + latency).max(last + 1);
+        let sender = self.pes[from.index()].as_ref();
+        let last = sender.and_then(|pe| pe.transit.last_arrival(to, lane));
+        let at = (self.now + latency).max(last.unwrap_or(0) + 1);
         self.note_arrival(from, to, lane, at);
         at
     }
@@ -128,3 +145,6 @@ pub(crate) fn transfer(
     let tier = machine.tier(from, to)?;
     Some((network, tier, network.costs(tier).transfer(bytes as u64)))
 }
+
+#[cfg(test)]
+mod tests;
