@@ -71,7 +71,10 @@ fn a_death_at_the_very_end_delays_no_process() {
             return;
         };
         let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{delay} ms: {err}");
+        // If a process dies in the last barrier, MPICH's launcher sometimes fails an assertion of
+        // its own, though all others have left.
+        let is_the_launchers = err.contains("assert (!closed) failed");
+        assert!(output.status.success() || is_the_launchers, "{delay} ms: {err}");
         assert!(start.elapsed() < Duration::from_secs(40), "{delay} ms: {err}");
     }
 }
