@@ -124,7 +124,7 @@ fn acquaintance(me: Pe, ball: &Range<u32>, which: u64) -> Pe {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use ultramarine_topology::{Label, LevelKind, Place};
 
     /// Two racks of two hosts of two PEs.
@@ -285,11 +285,13 @@ mod tests {
         let some_dead = asked_by(me, &Living::new(PES, &friends[1..]));
         assert!(some_dead.contains(&friends[0].number()));
         assert!(friends[1..].iter().all(|dead| !some_dead.contains(&dead.number())));
-        // Also those whose friends are all dead are asked by someone.
+        // One that is no friend of any living PE is asked, too, and not only by those that have no
+        // friends left.
         let many_dead: Vec<Pe> = (0..PES).filter(|n| n % 4 != 0).map(Pe::new).collect();
         let few = Living::new(PES, &many_dead);
-        let asked: std::collections::BTreeSet<u32> =
-            (0..PES).step_by(4).flat_map(|me| asked_by(Pe::new(me), &few)).collect();
+        let has_friends = |me: &Pe| asked_by(*me, &all).iter().any(|n| few.contains(Pe::new(*n)));
+        let askers = (0..PES).step_by(4).map(Pe::new).filter(has_friends);
+        let asked: BTreeSet<u32> = askers.flat_map(|me| asked_by(me, &few)).collect();
         assert_eq!(asked.len(), PES as usize / 4);
         let all_dead = asked_by(me, &Living::new(PES, &friends));
         assert!(all_dead.len() > 100, "if they are all dead, any other is asked");
