@@ -29,7 +29,7 @@ pub struct DetectorSettings {
 /// after the last contact is sent four times within `dead_after`: at 0.2, 0.4, 0.8 and 1.6 s if
 /// PEs beat each 200 ms, and at 0.4, 0.6, 1.0 and 1.8 s if they beat each 400 ms.
 ///
-/// What it costs against 200 ms: a silent host is given up after 1.6 to 2.2 s instead of 1.8 to
+/// What it costs against 200 ms: a silent host is given up after 1.6 to 2.3 s instead of 1.8 to
 /// 2.1 s (in simulated jobs), since its last heartbeat may be older; and a PE that only its
 /// neighbours' heartbeats tell of a death hears of it up to 200 ms later.
 const HEARTBEAT: Duration = Duration::from_millis(400);

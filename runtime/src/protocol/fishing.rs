@@ -3,10 +3,11 @@
 //! A FISH that finds nothing waits at the last PE that it asked, for as long as the thief would
 //! pause before the next one. If that PE gets more work than it needs, the thief gets some at once.
 //! So hungry PEs are known where work may come, as with the lifelines of Saraswat et al. (2011),
-//! but the graph is drawn anew with each FISH. (`cargo xtask simulate weak --cores 2048 --workers 1
-//! --tasks-per-core 20 --skeleton par_map_2level_relaxed`: 85.1 % instead of 82.8; `queens --cores
-//! 512`: 99.1 instead of 98.7; a sixth fewer FISHes.) For the protocol a FISH that waits is one
-//! that arrives later.
+//! but the graph is drawn anew with each FISH. (Without and with it, else the same code: `cargo
+//! xtask simulate weak --cores 2048 --workers 1 --tasks-per-core 20`, relaxed, 82.8 and 85.1 %;
+//! `queens --cores 512` 98.7 and 99.1; a sixth fewer FISHes. The model of when threads look for
+//! messages has become stricter since, which lowers both.) For the protocol a FISH that waits is
+//! one that arrives later.
 
 use super::fish_state::{FishState, WaitingFish, nearest_company};
 use super::message::{Fish, Message, Need, Parcel};

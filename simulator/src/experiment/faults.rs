@@ -43,7 +43,7 @@ impl Faults {
     /// Runs the jobs. Returns whether all were as they must be.
     ///
     /// # Errors
-    /// If there are not so many seeds, or the output cannot be written.
+    /// The seeds run out before the runs do, or the output cannot be written.
     pub fn show(&self, out: &mut (dyn Write + Send)) -> Result<bool, ExperimentError> {
         let begun = Instant::now();
         let seeds = seeds(self.seed, self.runs)?;

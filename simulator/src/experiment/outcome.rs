@@ -102,7 +102,7 @@ impl Outcome {
     }
 }
 
-/// The longest name of a skeleton has so many characters: `par_map_2level_relaxed`.
+/// The characters of the longest name of a skeleton, `par_map_2level_relaxed`.
 const SERIES_WIDTH: usize = 22;
 
 /// The columns of a table whose rows are nothing but outcomes.

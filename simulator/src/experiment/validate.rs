@@ -264,7 +264,7 @@ impl Row {
     }
 }
 
-/// The longest name of a job has so many characters: `sum_euler par-map-2level-relaxed`.
+/// The characters of the longest name of a job, `sum_euler par-map-2level-relaxed`.
 const JOB_WIDTH: usize = 32;
 
 fn columns() -> Vec<Column<Row>> {
