@@ -362,8 +362,13 @@ mod programs {
             .set("stalled_after", "3s");
         run(options, async |cx| {
             let stopped = Pe::new(1);
-            // The others hold it for dead after 3 s, and its guard would kill it after 6.
-            let lost = cx.spawn_at(stopped, async |_, ()| stop(4500), ());
+            // Only one that the others have heard can be told that they hold it for dead. They do
+            // so after 3 s, and its guard would kill it after 6.
+            let be_heard_and_stop = async |_: Context, ()| {
+                std::thread::sleep(Duration::from_secs(1));
+                stop(4500);
+            };
+            let lost = cx.spawn_at(stopped, be_heard_and_stop, ());
             assert_eq!(lost.await, Err(TaskError::Lost { pe: stopped }));
             assert_eq!(push_map(&cx.supervised(), |n: u32| n, 0..3).await?, [0, 1, 2]);
             println!("all is well");

@@ -93,13 +93,6 @@ impl LastContact {
         self.heard.max(self.answered)
     }
 
-    /// Whether there was contact after this moment. For the root only frames count, not an answer
-    /// of its host.
-    pub(super) fn is_after(&self, moment: Duration, limits: &ContactLimits) -> bool {
-        let last = if limits.suspect.unreached.is_some() { self.last() } else { self.heard };
-        last > moment && !self.is_refused
-    }
-
     /// What these contacts mean now. Before `grace` is over, no PE is suspected.
     pub(super) fn reachability(
         &self,

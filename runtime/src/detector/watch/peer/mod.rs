@@ -48,7 +48,7 @@ pub(super) struct PeerView {
     pub(super) reachability: Reachability,
     /// Since when to look at the PE until it is heard, watched or not.
     probed_since: Option<Duration>,
-    /// Membership waits for contact after this moment.
+    /// Membership, or the link, waits for a frame of the PE after this moment.
     asked: Option<Duration>,
     /// The PE has been heard at least once.
     pub(super) is_met: bool,
@@ -168,12 +168,13 @@ impl PeerView {
         } else {
             reachability
         };
-        let has_answered = self.asked.is_some_and(|asked| self.contact.is_after(asked, limits));
+        // An answer of its host is not enough: it is also made for a process that stands still.
+        let is_reached = self.asked.is_some_and(|asked| self.contact.heard > asked);
         let is_news = match reachability {
-            Reachability::InContact => self.reachability != Reachability::InContact || has_answered,
+            Reachability::InContact => self.reachability != Reachability::InContact || is_reached,
             _ => !self.reachability.is_same_kind(reachability),
         };
-        if reachability == Reachability::InContact && has_answered {
+        if reachability == Reachability::InContact && is_reached {
             self.asked = None;
         }
         let is_heard = self.probed_since.is_some_and(|since| self.contact.heard > since);

@@ -193,6 +193,28 @@ fn a_stalled_process_is_not_dead_before_its_time() {
     assert_eq!(world.events_of(Pe::new(3)), [FailureEvent::Expelled]);
 }
 
+/// The root has never heard PE 1, which was stopped too early. That its host answers proves no path
+/// between PE 1 and PE 2 broken.
+#[test]
+fn of_a_stopped_process_and_one_that_accuses_it_the_stopped_one_leaves() {
+    let (mut root, mut effects) = root();
+    let (two, accuser) = (Pe::new(2), ConnectionNumber(2));
+    root.opened(MS * 3, two, accuser, &mut effects);
+    let stalled_after = DetectorSettings::default().stalled_after;
+    let mut ms = 3;
+    while root.membership().dead().is_empty() {
+        ms += 100;
+        assert!(MS * ms < stalled_after + SECOND, "nobody is held for dead");
+        let now = MS * ms;
+        root.answered(now, ONE, ConnectionNumber(1));
+        root.notice(now, two, accuser, Notice::Accuse { pe: ONE, insists: true }, &mut effects);
+        root.assess(now, &mut effects);
+        root.tick(now, &mut effects);
+        effects.clear();
+    }
+    assert_eq!(root.membership().dead(), [ONE]);
+}
+
 #[test]
 fn a_goodbye_is_no_death() {
     let mut world = World::new(4, 3);
