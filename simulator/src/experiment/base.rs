@@ -11,6 +11,7 @@ use crate::traffic::Traffic;
 use crate::workload::Workload;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_runtime::detector::DetectorSettings;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
 use ultramarine_runtime::transport::PortSettings;
 use ultramarine_topology::Pe;
@@ -79,9 +80,10 @@ impl Base {
         };
         faults.extend_from_slice(&self.faults);
         let has_faults = !faults.is_empty();
+        let detector = DetectorSettings::default();
         let detection = has_faults.then(|| Detection {
-            heartbeat: Duration::from_millis(400),
-            dead_after: Duration::from_secs(2),
+            heartbeat: detector.heartbeat,
+            dead_after: detector.dead_after,
             sees_after_ns: 10_000..=1_000_000,
         });
         SimulatedJob {
