@@ -1,6 +1,6 @@
 //! Deaths that cost many tasks.
 
-use super::world::{Letter, World, pe, settings};
+use super::world::{Letter, World, fish_of, pe, settings};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::settings::LOSSES_PER_TURN;
@@ -22,14 +22,7 @@ fn away(pes: u32, tasks: u64, supervised: bool) -> World {
 }
 
 fn fish(thief: u32) -> Message {
-    Message::Fish(Fish {
-        thief: pe(thief),
-        serial: 1,
-        hops_left: 0,
-        need: Need::Idle,
-        queued: 0,
-        patience: Duration::ZERO,
-    })
+    Message::Fish(fish_of(thief))
 }
 
 /// Lets PE 0 take turns until it has no losses to work off. Returns the number of tasks that each
@@ -128,14 +121,7 @@ fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
         let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
         world.place(0, 2, Parcel { task, radius, supervised: true, version, body });
     }
-    let busy = Fish {
-        thief: pe(3),
-        serial: 1,
-        hops_left: 0,
-        need: Need::Ahead,
-        queued: 0,
-        patience: Duration::ZERO,
-    };
+    let busy = Fish { need: Need::Ahead, ..fish_of(3) };
     let mut given = 0;
     while given < TASKS {
         world.flying.clear();
@@ -222,17 +208,7 @@ fn longest_turn() {
 fn what_was_lost_twice_does_not_wait_for_an_idle_pe_for_ever() {
     const WAIT: Duration = Duration::from_secs(2);
     let mut world = away(5, 2, true);
-    let busy = |thief| {
-        let (serial, hops_left, need) = (1, 0, Need::Starving);
-        Message::Fish(Fish {
-            thief: pe(thief),
-            serial,
-            hops_left,
-            need,
-            queued: 0,
-            patience: Duration::ZERO,
-        })
-    };
+    let busy = |thief| Message::Fish(Fish { need: Need::Starving, ..fish_of(thief) });
     world.mark_dead(0, 1);
     world.handle(0, 2, busy(2));
     world.handle(0, 3, busy(3));

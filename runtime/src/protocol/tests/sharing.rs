@@ -1,19 +1,11 @@
 //! The tasks that a victim gives away and those that it keeps.
 
-use super::world::{Letter, World, eight, need, pe, settings};
+use super::world::{Letter, World, eight, fish_of, need, settings};
 use crate::protocol::{Fish, FishingSettings, Message, Parcel};
-use std::time::Duration;
 use ultramarine_topology::{Distance, Topology};
 
 fn fish(thief: u32, starving: bool, queued: u64) -> Message {
-    Message::Fish(Fish {
-        thief: pe(thief),
-        serial: 1,
-        hops_left: 0,
-        need: need(starving),
-        queued,
-        patience: Duration::ZERO,
-    })
+    Message::Fish(Fish { need: need(starving), queued, ..fish_of(thief) })
 }
 
 /// The tasks that the thief gets for this FISH.

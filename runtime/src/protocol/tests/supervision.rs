@@ -1,6 +1,6 @@
 //! Tasks whose PEs die are run again, or end with an error.
 
-use super::world::{World, chooser, pe, settings};
+use super::world::{World, chooser, fish_of, pe, settings};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Need, Parcel, Phase, TaskId, Version};
@@ -12,14 +12,7 @@ fn flat(pes: u32) -> World {
 }
 
 fn fish(thief: u32, need: Need) -> Message {
-    Message::Fish(Fish {
-        thief: pe(thief),
-        serial: 1,
-        hops_left: 0,
-        need,
-        queued: 0,
-        patience: Duration::ZERO,
-    })
+    Message::Fish(Fish { need, ..fish_of(thief) })
 }
 
 /// Removes and returns the messages on their way to a PE.
@@ -218,9 +211,8 @@ fn a_fish_that_waits_gets_a_task_that_was_lost_once_but_not_twice() {
                 world.mark_dead(0, thief);
             }
         }
-        let Message::Fish(fish) = fish(3, Need::Idle) else { panic!("it is a FISH") };
         let patience = Duration::from_millis(20);
-        world.handle(0, 3, Message::Fish(Fish { patience, ..fish }));
+        world.handle(0, 3, Message::Fish(Fish { patience, ..fish_of(3) }));
         assert!(towards(&mut world, 3).is_empty(), "it waits");
         world.mark_dead(0, losses);
         world.tick(0, false);

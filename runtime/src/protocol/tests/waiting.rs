@@ -1,8 +1,8 @@
 //! FISHes that find nothing wait for work at the last PE that they asked.
 
-use super::world::{World, pe, settings};
+use super::world::{World, fish_of, pe, settings};
 use crate::protocol::message::Bytes;
-use crate::protocol::{Fish, FishingSettings, Message, Need, Parcel, TaskId, Version};
+use crate::protocol::{Fish, FishingSettings, Message, Parcel, TaskId, Version};
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
 
@@ -67,8 +67,7 @@ fn a_fish_that_may_not_have_the_next_task_does_not_wait_for_it() {
     let mut world = World::new(Topology::flat(3), &settings(), 1);
     world.tick(1, false);
     world.flying.clear();
-    let (serial, need, patience) = (7, Need::Idle, Duration::from_millis(20));
-    let fish = Fish { thief: Pe::ROOT, serial, hops_left: 0, need, queued: 0, patience };
+    let fish = Fish { serial: 7, patience: Duration::from_millis(20), ..fish_of(0) };
     world.handle(1, 0, Message::Fish(fish));
     assert!(world.flying.is_empty());
     // A task that was lost once is for neither the root nor its own home.
@@ -93,9 +92,7 @@ fn a_patience_without_limit_is_cut_short() {
     world.tick(1, false);
     world.flying.clear();
     world.now = Duration::from_secs(1);
-    let (serial, need, patience) = (7, Need::Idle, Duration::MAX);
-    let fish = Fish { thief: pe(0), serial, hops_left: 0, need, queued: 0, patience };
-    world.handle(1, 0, Message::Fish(fish));
+    world.handle(1, 0, Message::Fish(Fish { patience: Duration::MAX, ..fish_of(0) }));
     assert!(world.tick(1, false).is_some_and(|due| due <= world.now + settings().fish_deadline));
 }
 
@@ -111,8 +108,7 @@ fn a_fish_does_not_wait_for_longer_than_its_answer_is_awaited() {
 fn only_some_fishes_wait_at_a_pe() {
     let mut world = World::new(Topology::flat(100), &settings(), 1);
     for thief in 1..100 {
-        let (serial, need, patience) = (1, Need::Idle, Duration::from_secs(1));
-        let fish = Fish { thief: pe(thief), serial, hops_left: 0, need, queued: 0, patience };
+        let fish = Fish { patience: Duration::from_secs(1), ..fish_of(thief) };
         world.handle(0, thief, Message::Fish(fish));
     }
     assert!((1..50).contains(&world.flying.len()), "the others hear at once that there is nothing");

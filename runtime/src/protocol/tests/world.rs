@@ -119,6 +119,12 @@ pub(super) fn need(starving: bool) -> Need {
     if starving { Need::Starving } else { Need::Ahead }
 }
 
+/// A FISH of a thief without work, which goes no further and does not wait.
+pub(super) fn fish_of(thief: u32) -> Fish {
+    let (need, patience) = (Need::Idle, Duration::ZERO);
+    Fish { thief: pe(thief), serial: 1, hops_left: 0, need, queued: 0, patience }
+}
+
 pub(super) fn pe(number: u32) -> Pe {
     Pe::new(number)
 }
