@@ -93,25 +93,25 @@ pub struct DetectionReport {
     pub connections_max: u64,
     /// How often a PE dialled another.
     pub dials: u64,
-    /// The deaths that living PEs were told of, by PE.
-    pub told: Vec<Told>,
+    /// The deaths that living PEs learnt of, by PE.
+    pub known_deaths: Vec<KnownDeath>,
 }
 
 /// How one death became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct KnownDeath {
     /// The PE that died.
     pub pe: Pe,
-    /// How many living PEs were told of it.
-    pub pes: u32,
-    /// The time from its death until the last of them was told.
+    /// How many living PEs learnt of it.
+    pub known_to: u32,
+    /// The time from its death until the last of them knew.
     pub after: Duration,
 }
 
 impl DetectionReport {
-    /// The longest time from a death until the last living PE was told.
-    pub fn told_within(&self) -> Option<Duration> {
-        self.told.iter().map(|told| told.after).max()
+    /// The longest time from a death until the last living PE knew.
+    pub fn known_within(&self) -> Option<Duration> {
+        self.known_deaths.iter().map(|death| death.after).max()
     }
 
     /// How many messages all PEs sent.
@@ -175,9 +175,12 @@ impl Display for SimulatedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SimulatedRun { seed, report, fault } = self;
         let fault = fault.as_ref().map_or("all is well".to_owned(), ToString::to_string);
+        // There may be hundreds of deaths.
+        let mut brief = report.clone();
+        brief.detection.known_deaths.clear();
         write!(
             f,
-            "seed {seed}: {fault}\n  {report:?}\n  to see it again: \
+            "seed {seed}: {fault}\n  {brief:?}\n  to see it again: \
              cargo xtask simulate faults --seed {seed} --runs 1 --tell"
         )
     }
@@ -213,10 +216,10 @@ pub struct RunTotals {
     pub detector_messages: u64,
     /// How often they dialled.
     pub dials: u64,
-    /// How many deaths some PE was told of.
-    pub told: u64,
-    /// The longest time from a death until the last living PE was told.
-    pub told_within: Option<Duration>,
+    /// How many deaths some PE learnt of.
+    pub known_deaths: u64,
+    /// The longest time from a death until the last living PE knew.
+    pub known_within: Option<Duration>,
     /// How many copies of lost tasks were made.
     pub replicas: u64,
     /// How many tasks were dropped, since their supervisor had died.
@@ -261,8 +264,8 @@ impl RunTotals {
         let detection = &report.detection;
         self.detector_messages += detection.messages();
         self.dials += detection.dials;
-        self.told += detection.told.len() as u64;
-        self.told_within = self.told_within.max(detection.told_within());
+        self.known_deaths += detection.known_deaths.len() as u64;
+        self.known_within = self.known_within.max(detection.known_within());
         self.tasks += report.tasks;
         self.deaths += u64::from(report.deaths);
         self.expelled += u64::from(report.expelled);
@@ -286,16 +289,16 @@ impl Display for RunTotals {
         for ((runs, pes), most) in self.sizes.iter().zip(SIZES).filter(|((runs, _), _)| *runs > 0) {
             writeln!(f, "  {pes} PEs in {runs} jobs of up to {most}")?;
         }
-        let RunTotals { innocents, partitioned, told, detector_messages, dials, .. } = self;
+        let RunTotals { innocents, partitioned, known_deaths, detector_messages, dials, .. } = self;
         writeln!(
             f,
             "{innocents} living PEs were declared dead, and {partitioned} behind a partition"
         )?;
         writeln!(
             f,
-            "{told} deaths became known, within {:?}; {detector_messages} messages of detectors, \
+            "{known_deaths} deaths became known, within {:?}; {detector_messages} messages of detectors, \
              {dials} dials",
-            self.told_within.unwrap_or_default()
+            self.known_within.unwrap_or_default()
         )?;
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;

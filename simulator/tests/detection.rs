@@ -1,4 +1,4 @@
-//! How long a death takes until all PEs have been told, and what detection costs, with the default
+//! How long a death takes until all PEs know, and what detection costs, with the default
 //! settings: a PE, a host and a rack die in a job of 128 PEs, or none does. For larger jobs:
 //! `cargo xtask simulate detector`.
 
@@ -20,12 +20,12 @@ fn rows(machine: &str, seed: u64) -> Vec<DetectorRow> {
 
 /// Four racks, two, and two groups of two.
 #[test]
-fn all_are_told_soon_after_the_time_limit_and_a_pe_sends_few_messages() {
+fn all_know_soon_after_the_time_limit_and_a_pe_sends_few_messages() {
     let DetectorSettings { dead_after, heartbeat, .. } = DetectorSettings::default();
     let second = Duration::from_secs(1);
     for (machine, seed) in [("4x8x4x1", 1), ("2x16x4x1", 2), ("2x2x8x4x1", 3)] {
         let rows = rows(machine, seed);
-        let deaths: Vec<u32> = rows.iter().map(|row| row.outcome.report.deaths).collect();
+        let deaths: Vec<u32> = rows.iter().map(|row| row.figures.report.deaths).collect();
         let rack = if machine.starts_with("2x16") { 64 } else { 32 };
         assert_eq!(deaths, [1, 4, rack, 0], "{machine}");
         for row in rows {
@@ -38,7 +38,7 @@ fn all_are_told_soon_after_the_time_limit_and_a_pe_sends_few_messages() {
             let (known, limit) = (row.known_seconds(), limit.map(|limit| limit.as_secs_f64()));
             assert_eq!(known.is_some(), limit.is_some(), "{machine}, {incident}");
             assert!(known <= limit, "{machine}, {incident}: {known:?} s");
-            assert_eq!(row.outcome.report.false_verdicts(), 0, "{machine}, {incident}");
+            assert_eq!(row.figures.report.false_verdicts(), 0, "{machine}, {incident}");
             // Four partners.
             let (beats, each) = (4.0 / heartbeat.as_secs_f64(), row.messages_per_pe_second());
             assert!(each < beats * 1.2, "{machine}, {incident}: {each} messages per PE and second");

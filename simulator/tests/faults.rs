@@ -45,8 +45,9 @@ fn everything_happens_in_some_run() {
     let mut total = RunTotals::default();
     let missing = |total: &RunTotals| {
         let RunTotals { deaths, expelled, replicas, orphans, poisons, .. } = *total;
-        let RunTotals { lanes_left, bytes_resent, innocents, partitioned, told, dials, .. } =
-            *total;
+        let RunTotals {
+            lanes_left, bytes_resent, innocents, partitioned, known_deaths, dials, ..
+        } = *total;
         let counts = [
             ("deaths", deaths),
             ("expulsions", expelled),
@@ -57,7 +58,7 @@ fn everything_happens_in_some_run() {
             ("bytes sent again", bytes_resent),
             ("living PEs declared dead", innocents),
             ("PEs lost by a partition", partitioned),
-            ("deaths that became known", told),
+            ("deaths that became known", known_deaths),
             ("dials", dials),
             ("large jobs", total.sizes[1..].iter().map(|(runs, _)| runs).sum()),
         ];

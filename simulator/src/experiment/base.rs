@@ -81,7 +81,7 @@ impl Base {
         faults.extend_from_slice(&self.faults);
         let has_faults = !faults.is_empty();
         let detector = DetectorSettings::default();
-        let detection = has_faults.then(|| Detection {
+        let detection = has_faults.then_some(Detection {
             heartbeat: detector.heartbeat,
             dead_after: detector.dead_after,
             sees_after_ns: 10_000..=1_000_000,

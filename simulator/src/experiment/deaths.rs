@@ -3,7 +3,7 @@
 use super::number::real_number;
 use super::output::{Each, series};
 use super::weak::EulerSums;
-use super::{Base, Experiment, ExperimentError, Outcome, Setup, Skeleton, outcome};
+use super::{Base, Experiment, ExperimentError, RunFigures, Setup, Skeleton, figures};
 use crate::chart::{Axis, Chart, Series};
 use crate::dice::Dice;
 use crate::fault::InjectedFault;
@@ -60,7 +60,7 @@ pub struct Rack {
 #[derive(Clone, Debug)]
 pub struct DeathsRow {
     /// With deaths. Work that was lost and done again does not make it more efficient.
-    pub outcome: Outcome,
+    pub figures: RunFigures,
     /// When it happened, in percent of the other's time, if all at once.
     pub at_percent: Option<f64>,
     /// The time of the same job without deaths, in seconds.
@@ -75,13 +75,13 @@ pub struct DeathsRow {
 impl DeathsRow {
     /// How much longer the job takes, in percent.
     pub fn overhead_percent(&self) -> f64 {
-        100.0 * (self.outcome.seconds / self.undisturbed_seconds - 1.0)
+        100.0 * (self.figures.seconds / self.undisturbed_seconds - 1.0)
     }
 
     /// Runs a job with these deaths, beside this one without.
     fn of(
         (base, skeleton, sums): (&Base, Skeleton, &EulerSums),
-        undisturbed: &Outcome,
+        undisturbed: &RunFigures,
         at_percent: Option<f64>,
         deaths: Vec<(u64, InjectedFault)>,
     ) -> Result<DeathsRow, ExperimentError> {
@@ -91,13 +91,13 @@ impl DeathsRow {
             Some(at) => format!("{}, at {at} %", skeleton.name()),
             None => skeleton.name().to_owned(),
         };
-        let mut outcome = Outcome::of(&name, base, job, deaths)?;
+        let mut figures = RunFigures::of(&name, base, job, deaths)?;
         let work = undisturbed.report.computed.as_secs_f64();
-        let again = outcome.report.computed.as_secs_f64() - work;
-        outcome.efficiency = work / (outcome.seconds * outcome.cores as f64);
-        skeleton.name().clone_into(&mut outcome.series);
+        let again = figures.report.computed.as_secs_f64() - work;
+        figures.efficiency = work / (figures.seconds * figures.cores as f64);
+        skeleton.name().clone_into(&mut figures.series);
         Ok(DeathsRow {
-            outcome,
+            figures,
             at_percent,
             undisturbed_seconds: undisturbed.seconds,
             again_percent: 100.0 * again / work,
@@ -107,16 +107,16 @@ impl DeathsRow {
 }
 
 fn columns() -> Vec<Column<DeathsRow>> {
-    let of: fn(&DeathsRow) -> &Outcome = |row| &row.outcome;
-    let mut columns = outcome::head("skeleton", of);
+    let of: fn(&DeathsRow) -> &RunFigures = |row| &row.figures;
+    let mut columns = figures::head("skeleton", of);
     columns.extend([
         Column::new("dead", "", "deaths", |row: &DeathsRow| {
-            Cell::Count(row.outcome.report.deaths.into())
+            Cell::Count(row.figures.report.deaths.into())
         })
         .only_in_text(),
         Column::new("at", "%", "at_percent", |row: &DeathsRow| Cell::real(row.at_percent, 0)),
     ]);
-    columns.extend(outcome::times(of));
+    columns.extend(figures::times(of));
     columns.extend([
         Column::new("without", "s", "undisturbed_seconds", |row: &DeathsRow| {
             Cell::Real(row.undisturbed_seconds, 4)
@@ -131,15 +131,15 @@ fn columns() -> Vec<Column<DeathsRow>> {
             Cell::Real(row.again_percent, 2)
         }),
         Column::new("copies", "", "replicas", |row: &DeathsRow| {
-            Cell::Count(row.outcome.report.replicas)
+            Cell::Count(row.figures.report.replicas)
         })
         .only_in_text(),
         Column::new("innocents", "", "", |row: &DeathsRow| {
-            Cell::Count(row.outcome.report.innocents.into())
+            Cell::Count(row.figures.report.innocents.into())
         })
         .only_in_text(),
     ]);
-    columns.extend(outcome::counts(of));
+    columns.extend(figures::counts(of));
     columns
 }
 
@@ -156,7 +156,7 @@ impl Experiment for Deaths {
             let count = death_count(base.machine.pes(), self.percent)?;
             for skeleton in &self.skeleton {
                 let job = self.sums.on(&base, *skeleton, true);
-                let undisturbed = Outcome::of(skeleton.name(), &base, job, Vec::new())?;
+                let undisturbed = RunFigures::of(skeleton.name(), &base, job, Vec::new())?;
                 let end_ns = (undisturbed.seconds * 1e9) as u64;
                 let faults = random_deaths(base.machine.pes(), count, end_ns, base.seed);
                 let what = (&base, *skeleton, &self.sums);
@@ -168,9 +168,9 @@ impl Experiment for Deaths {
 
     fn charts(&self, rows: &[DeathsRow]) -> Vec<(&'static str, Chart)> {
         let title = format!("{} % of the PEs die on the way", self.percent);
-        let overhead = |row: &DeathsRow| Some((row.outcome.cores as f64, row.overhead_percent()));
-        let lines = series(rows, |row| row.outcome.series.clone(), overhead);
-        let best = |row: &DeathsRow| Some((row.outcome.cores as f64, row.at_best_percent));
+        let overhead = |row: &DeathsRow| Some((row.figures.cores as f64, row.overhead_percent()));
+        let lines = series(rows, |row| row.figures.series.clone(), overhead);
+        let best = |row: &DeathsRow| Some((row.figures.cores as f64, row.at_best_percent));
         let references = series(of_first(rows), |_| AT_BEST.to_owned(), best);
         let x = Axis::log2("cores");
         vec![("deaths", Chart { series: lines, references, ..empty_chart(title, x) })]
@@ -190,7 +190,7 @@ impl Experiment for Rack {
             let rack = last_rack(&base)?;
             for skeleton in &self.skeleton {
                 let job = self.sums.on(&base, *skeleton, true);
-                let undisturbed = Outcome::of(skeleton.name(), &base, job, Vec::new())?;
+                let undisturbed = RunFigures::of(skeleton.name(), &base, job, Vec::new())?;
                 for at in &self.at {
                     let at_ns = (undisturbed.seconds * 1e9 * at / 100.0) as u64;
                     let deaths = rack.iter().map(|pe| (at_ns, InjectedFault::SilentDeath(*pe)));
@@ -204,10 +204,10 @@ impl Experiment for Rack {
 
     fn charts(&self, rows: &[DeathsRow]) -> Vec<(&'static str, Chart)> {
         let overhead = |row: &DeathsRow| Some((row.at_percent?, row.overhead_percent()));
-        let name = |row: &DeathsRow| format!("{}, {} cores", row.outcome.series, row.outcome.cores);
+        let name = |row: &DeathsRow| format!("{}, {} cores", row.figures.series, row.figures.cores);
         let lines = series(rows, name, overhead);
         let best = |row: &DeathsRow| Some((row.at_percent?, row.at_best_percent));
-        let best_name = |row: &DeathsRow| format!("{AT_BEST}, {} cores", row.outcome.cores);
+        let best_name = |row: &DeathsRow| format!("{AT_BEST}, {} cores", row.figures.cores);
         let mut references = series(of_first(rows), best_name, best);
         references.push(published());
         let x = Axis::percent("when it dies, % of the time without deaths");
@@ -229,8 +229,8 @@ const AT_BEST: &str = "if no work were lost";
 /// The rows of the first skeleton: what others would take at best is the same, but for the moments
 /// of the deaths.
 fn of_first(rows: &[DeathsRow]) -> Vec<&DeathsRow> {
-    let first = rows.first().map(|row| &row.outcome.series);
-    rows.iter().filter(|row| Some(&row.outcome.series) == first).collect()
+    let first = rows.first().map(|row| &row.figures.series);
+    rows.iter().filter(|row| Some(&row.figures.series) == first).collect()
 }
 
 /// How many times as long as without deaths the job takes if no work is lost: all cores have as

@@ -9,7 +9,7 @@
 use super::deaths::last_rack;
 use super::number::whole_number;
 use super::output::{Each, series};
-use super::{Base, Experiment, ExperimentError, Outcome, Setup, doublings, outcome};
+use super::{Base, Experiment, ExperimentError, RunFigures, Setup, doublings, figures};
 use crate::chart::{Axis, Chart, Goal};
 use crate::dice::Dice;
 use crate::fault::InjectedFault;
@@ -176,40 +176,40 @@ pub struct DetectorRow {
     /// What happens.
     pub incident: Incident,
     /// What the run came to.
-    pub outcome: Outcome,
+    pub figures: RunFigures,
 }
 
 impl DetectorRow {
     /// The time from the death until the last living PE knew, in seconds. `None` if none died, or
-    /// if a living PE was not told of each death.
+    /// if a living PE does not know of each death.
     pub fn known_seconds(&self) -> Option<f64> {
-        let report = &self.outcome.report;
-        let told = &report.detection.told;
+        let report = &self.figures.report;
+        let known = &report.detection.known_deaths;
         let survivors = report.pes - report.deaths - report.false_verdicts();
-        let is_known =
-            told.len() == report.deaths as usize && told.iter().all(|told| told.pes == survivors);
-        report.detection.told_within().filter(|_| is_known).map(|time| time.as_secs_f64())
+        let is_known = known.len() == report.deaths as usize
+            && known.iter().all(|death| death.known_to == survivors);
+        report.detection.known_within().filter(|_| is_known).map(|time| time.as_secs_f64())
     }
 
     /// How many messages a PE sends in a second, on average.
     pub fn messages_per_pe_second(&self) -> f64 {
-        let messages = self.outcome.report.detection.messages() as f64;
-        messages / f64::from(self.outcome.report.pes) / self.seconds()
+        let messages = self.figures.report.detection.messages() as f64;
+        messages / f64::from(self.figures.report.pes) / self.seconds()
     }
 
     /// How many the PE sends in a second that sends most.
     pub fn messages_max_per_second(&self) -> f64 {
-        self.outcome.report.detection.messages_max as f64 / self.seconds()
+        self.figures.report.detection.messages_max as f64 / self.seconds()
     }
 
     /// How many connections a PE has before anything happens, on average.
     pub fn connections_per_pe(&self) -> f64 {
-        let report = &self.outcome.report;
+        let report = &self.figures.report;
         report.detection.connections as f64 / f64::from(report.pes)
     }
 
     fn seconds(&self) -> f64 {
-        self.outcome.report.gone.as_secs_f64()
+        self.figures.report.gone.as_secs_f64()
     }
 }
 
@@ -217,17 +217,17 @@ impl Experiment for Detector {
     type Row = DetectorRow;
 
     fn columns(&self) -> Vec<Column<DetectorRow>> {
-        let of: fn(&DetectorRow) -> &Outcome = |row| &row.outcome;
-        let mut columns = outcome::head("incident", of);
+        let of: fn(&DetectorRow) -> &RunFigures = |row| &row.figures;
+        let mut columns = figures::head("incident", of);
         columns.extend([
             Column::new("dead", "", "deaths", |row: &DetectorRow| {
-                Cell::Count(row.outcome.report.deaths.into())
+                Cell::Count(row.figures.report.deaths.into())
             }),
             Column::new("all know after", "s", "known_seconds", |row: &DetectorRow| {
                 Cell::real(row.known_seconds(), 4)
             }),
             Column::new("false verdicts", "", "false_verdicts", |row: &DetectorRow| {
-                Cell::Count(row.outcome.report.false_verdicts().into())
+                Cell::Count(row.figures.report.false_verdicts().into())
             }),
             Column::new("messages a PE", "/s", "messages_per_pe_second", |row: &DetectorRow| {
                 Cell::Real(row.messages_per_pe_second(), 2)
@@ -239,13 +239,13 @@ impl Experiment for Detector {
                 Cell::Real(row.connections_per_pe(), 2)
             }),
             Column::new("most", "", "connections_max", |row: &DetectorRow| {
-                Cell::Count(row.outcome.report.detection.connections_max)
+                Cell::Count(row.figures.report.detection.connections_max)
             }),
             Column::new("dials", "", "dials", |row: &DetectorRow| {
-                Cell::Count(row.outcome.report.detection.dials)
+                Cell::Count(row.figures.report.detection.dials)
             }),
         ]);
-        columns.extend(outcome::costs(of));
+        columns.extend(figures::costs(of));
         columns
     }
 
@@ -266,15 +266,15 @@ impl Experiment for Detector {
                     base.network = base.network.with_latency_ns(latency_ns).with_jitter(jitter);
                 }
                 let name = incident.to_string();
-                let outcome = Outcome::of(&name, &base, Arc::new(Sleep), faults)?;
-                each(DetectorRow { incident: *incident, outcome })?;
+                let figures = RunFigures::of(&name, &base, Arc::new(Sleep), faults)?;
+                each(DetectorRow { incident: *incident, figures })?;
             }
         }
         Ok(())
     }
 
     fn charts(&self, rows: &[DetectorRow]) -> Vec<(&'static str, Chart)> {
-        let pes = |row: &DetectorRow| f64::from(row.outcome.report.pes);
+        let pes = |row: &DetectorRow| f64::from(row.figures.report.pes);
         let name = |row: &DetectorRow| row.incident.to_string();
         let known = |row: &DetectorRow| row.known_seconds().map(|seconds| (pes(row), seconds));
         let limit = DetectorSettings::default().dead_after.as_secs_f64();

@@ -3,7 +3,7 @@
 use super::number::whole_number;
 use super::output::{Each, series};
 use super::uts::efficiency_chart;
-use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
+use super::{Experiment, ExperimentError, RunFigures, Setup, Skeleton, doublings, figures};
 use crate::chart::{Axis, Chart, Series};
 use crate::machine::CORES_MAX;
 use crate::network::Preset;
@@ -46,42 +46,42 @@ pub struct Noop {
 /// The most tasks of a map: their numbers have 32 bits.
 const TASKS_MAX: u64 = 1 << 30;
 
-fn rate(row: &Outcome) -> f64 {
+fn rate(row: &RunFigures) -> f64 {
     row.report.tasks as f64 / row.seconds
 }
 
 impl Experiment for Noop {
-    type Row = Outcome;
+    type Row = RunFigures;
 
-    fn columns(&self) -> Vec<Column<Outcome>> {
-        let own: fn(&Outcome) -> &Outcome = |row| row;
-        let mut columns = outcome::head("skeleton", own);
+    fn columns(&self) -> Vec<Column<RunFigures>> {
+        let own: fn(&RunFigures) -> &RunFigures = |row| row;
+        let mut columns = figures::head("skeleton", own);
         // Without work there is no efficiency.
-        let times = outcome::times(own).into_iter();
+        let times = figures::times(own).into_iter();
         columns.extend(times.take(if self.task_ns == 0 { 1 } else { usize::MAX }));
         columns
             .push(Column::new("tasks/s", "", "tasks_per_second", |row| Cell::Real(rate(row), 0)));
-        columns.extend(outcome::counts(own));
+        columns.extend(figures::counts(own));
         columns
     }
 
-    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+    fn run(&self, each: &mut Each<'_, RunFigures>) -> Result<(), ExperimentError> {
         let skeletons = if self.skeleton.is_empty() { &Skeleton::ALL[..] } else { &self.skeleton };
         for base in self.setup.bases(&doublings(16, self.most_cores), 16, Preset::Hdr)? {
             for skeleton in skeletons {
                 let costs = Flat { ns: self.task_ns };
                 let workload = skeleton.over(self.tasks, costs, self.supervised, &base);
-                each(Outcome::of(skeleton.name(), &base, workload, Vec::new())?)?;
+                each(RunFigures::of(skeleton.name(), &base, workload, Vec::new())?)?;
             }
         }
         Ok(())
     }
 
-    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
-        let tasks = outcome::grouped(self.tasks);
+    fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
+        let tasks = figures::grouped(self.tasks);
         let title = match self.task_ns {
             0 => format!("{tasks} no-op tasks"),
-            ns => format!("{tasks} tasks of {} ns", outcome::grouped(ns)),
+            ns => format!("{tasks} tasks of {} ns", figures::grouped(ns)),
         };
         let chart = Chart {
             title,
@@ -132,13 +132,13 @@ pub struct LiouvilleSum {
 }
 
 impl Experiment for LiouvilleSum {
-    type Row = Outcome;
+    type Row = RunFigures;
 
-    fn columns(&self) -> Vec<Column<Outcome>> {
-        outcome::columns("skeleton")
+    fn columns(&self) -> Vec<Column<RunFigures>> {
+        figures::columns("skeleton")
     }
 
-    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+    fn run(&self, each: &mut Each<'_, RunFigures>) -> Result<(), ExperimentError> {
         let tasks = self.limit.div_ceil(self.chunk);
         if tasks > TASKS_MAX {
             return Err(ExperimentError::Refused {
@@ -152,14 +152,14 @@ impl Experiment for LiouvilleSum {
         for base in self.setup.bases(&doublings(32, self.most_cores), 8, Preset::Gemini)? {
             for skeleton in skeletons {
                 let workload = skeleton.over(tasks, costs, self.supervised, &base);
-                each(Outcome::of(skeleton.name(), &base, workload, Vec::new())?)?;
+                each(RunFigures::of(skeleton.name(), &base, workload, Vec::new())?)?;
             }
         }
         Ok(())
     }
 
-    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
-        let [limit, chunk] = [self.limit, self.chunk].map(outcome::grouped);
+    fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
+        let [limit, chunk] = [self.limit, self.chunk].map(figures::grouped);
         let title = format!("Liouville function to {limit}, in chunks of {chunk}");
         let mut chart = efficiency_chart(&title, rows);
         let is_meant = |name: &str| name.starts_with("Liouville") && !name.ends_with("FT");

@@ -15,7 +15,7 @@
 //! | `number` | how numbers on the command line are read |
 //! | `setup`, `skeleton` | what an experiment runs on, and how it spreads its tasks |
 //! | `timed_fault` | what goes wrong in it, and when |
-//! | `base`, `outcome` | a job on a modelled machine, and what a run of it came to |
+//! | `base`, `figures` | a job on a modelled machine, and what a run of it came to |
 //! | `output`, `error` | how results are shown, and why there are none |
 //!
 //! ```
@@ -34,9 +34,9 @@ mod deaths;
 mod detector;
 mod error;
 mod faults;
+mod figures;
 mod flat;
 mod number;
-mod outcome;
 mod output;
 mod replay;
 mod setup;
@@ -56,8 +56,8 @@ pub use deaths::{Deaths, DeathsRow, Rack};
 pub use detector::{Detector, DetectorRow, Incident};
 pub use error::ExperimentError;
 pub use faults::Faults;
+pub use figures::RunFigures;
 pub use flat::{LiouvilleSum, Noop};
-pub use outcome::Outcome;
 pub use output::{Each, Experiment, Output, show};
 pub use replay::{ReplayError, replay};
 pub use setup::Setup;

@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use crate::machine::{Machine, Shape, Variation};
 use crate::network::Network;
 use crate::workload::map::{MapWorkload, SpreadCosts};
-use crate::workload::recorded::{Outcome, Recording};
+use crate::workload::recorded::{JobFigures, Recording};
 use crate::workload::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub fn replay(
     recording: &Arc<Recording>,
     network: &Network,
     seed: u64,
-) -> Result<Outcome, ReplayError> {
+) -> Result<JobFigures, ReplayError> {
     let wrong = |cause: &dyn std::fmt::Display| ReplayError(cause.to_string());
     let shape: Shape = format!("{}x{}", recording.pes, recording.threads)
         .parse()
@@ -54,13 +54,13 @@ pub fn replay(
     if let Some(fault) = run.fault {
         return Err(ReplayError(fault.to_string()));
     }
-    let outcome = outcome(&run.report.marks, recording.pes as usize);
-    outcome.ok_or_else(|| ReplayError("its map did not begin and end once".to_owned()))
+    let figures = figures(&run.report.marks, recording.pes as usize);
+    figures.ok_or_else(|| ReplayError("its map did not begin and end once".to_owned()))
 }
 
 /// What the marks say: those of all PEs when they have started, and again before the map, that of
 /// the root when it begins, and those of all PEs after it, of which the root's is the first.
-fn outcome(marks: &[(Duration, Statistics)], pes: usize) -> Option<Outcome> {
+fn figures(marks: &[(Duration, Statistics)], pes: usize) -> Option<JobFigures> {
     let (_, rest) = marks.split_at_checked(pes)?;
     let (before, rest) = rest.split_at_checked(pes)?;
     let ((began, _), after) = rest.split_first()?;
@@ -72,7 +72,7 @@ fn outcome(marks: &[(Duration, Statistics)], pes: usize) -> Option<Outcome> {
     };
     let (before, after) = (total(before), total(after));
     let grown = |of: fn(&Statistics) -> u64| of(&after) - of(&before);
-    Some(Outcome {
+    Some(JobFigures {
         makespan_ns: ended.saturating_sub(*began).as_nanos() as u64,
         fishes: grown(|it| sum(it, |row| row.fishes)),
         forwards: grown(|it| sum(it, |row| row.forwards)),

@@ -3,7 +3,7 @@
 use super::number::whole_number;
 use super::output::Each;
 use super::uts::{FIRST_CORES, efficiency_chart};
-use super::{Experiment, ExperimentError, Outcome, Setup, doublings, outcome};
+use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, figures};
 use crate::chart::{Chart, Series};
 use crate::machine::CORES_MAX;
 use crate::network::Preset;
@@ -46,13 +46,13 @@ pub struct QueensTree {
 }
 
 impl Experiment for QueensTree {
-    type Row = Outcome;
+    type Row = RunFigures;
 
-    fn columns(&self) -> Vec<Column<Outcome>> {
-        outcome::columns("problem")
+    fn columns(&self) -> Vec<Column<RunFigures>> {
+        figures::columns("problem")
     }
 
-    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+    fn run(&self, each: &mut Each<'_, RunFigures>) -> Result<(), ExperimentError> {
         let name = format!("queens {}, {} rows", self.board, self.threshold);
         let whole = Queens::empty(self.board, self.threshold);
         let cores = doublings(FIRST_CORES, self.most_cores);
@@ -60,7 +60,7 @@ impl Experiment for QueensTree {
         run_tree(&self.setup, (&cores, 1), &name, whole, how, each)
     }
 
-    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
+    fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
         vec![("queens", efficiency_chart("Queens by stealing alone", rows))]
     }
 }
@@ -102,13 +102,13 @@ pub struct FibonacciTree {
 const DIVISIONS_MAX: u32 = 35;
 
 impl Experiment for FibonacciTree {
-    type Row = Outcome;
+    type Row = RunFigures;
 
-    fn columns(&self) -> Vec<Column<Outcome>> {
-        outcome::columns("problem")
+    fn columns(&self) -> Vec<Column<RunFigures>> {
+        figures::columns("problem")
     }
 
-    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+    fn run(&self, each: &mut Each<'_, RunFigures>) -> Result<(), ExperimentError> {
         if self.n > self.threshold + DIVISIONS_MAX {
             return Err(ExperimentError::Refused {
                 what: format!("fib({}) down to {} has too many tasks", self.n, self.threshold),
@@ -121,7 +121,7 @@ impl Experiment for FibonacciTree {
         run_tree(&self.setup, (&doublings(16, self.most_cores), 16), &name, whole, how, each)
     }
 
-    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
+    fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
         let mut chart = efficiency_chart("Fibonacci numbers by stealing alone", rows);
         let published = HDPH_RS_SPEEDUPS.iter().filter(|it| it.name.starts_with("Fibonacci"));
         chart.references.extend(published.map(|it| {
@@ -139,12 +139,12 @@ fn run_tree<P: Problem>(
     name: &str,
     whole: P,
     (step_ns, is_supervised): (f64, bool),
-    each: &mut Each<'_, Outcome>,
+    each: &mut Each<'_, RunFigures>,
 ) -> Result<(), ExperimentError> {
     for base in setup.bases(cores, workers, Preset::Gemini)? {
         let is_supervised = base.supervises(is_supervised);
         let workload = Arc::new(SpawnTree { whole, step_ns, is_supervised });
-        each(Outcome::of(name, &base, workload, Vec::new())?)?;
+        each(RunFigures::of(name, &base, workload, Vec::new())?)?;
     }
     Ok(())
 }

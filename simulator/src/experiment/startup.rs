@@ -5,7 +5,7 @@
 
 use super::number::whole_number;
 use super::output::{Each, series};
-use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
+use super::{Experiment, ExperimentError, RunFigures, Setup, Skeleton, doublings, figures};
 use crate::chart::{Axis, Chart};
 use crate::machine::CORES_MAX;
 use crate::network::Preset;
@@ -41,33 +41,35 @@ pub struct Startup {
 }
 
 impl Experiment for Startup {
-    type Row = Outcome;
+    type Row = RunFigures;
 
-    fn columns(&self) -> Vec<Column<Outcome>> {
-        let own: fn(&Outcome) -> &Outcome = |row| row;
-        let mut columns = outcome::head("skeleton", own);
-        columns.extend(outcome::times(own));
+    fn columns(&self) -> Vec<Column<RunFigures>> {
+        let own: fn(&RunFigures) -> &RunFigures = |row| row;
+        let mut columns = figures::head("skeleton", own);
+        columns.extend(figures::times(own));
         columns.extend([
-            Column::new("90 % compute after", "ms", "", |row: &Outcome| {
+            Column::new("90 % compute after", "ms", "", |row: &RunFigures| {
                 Cell::real(row.full_seconds().map(|seconds| 1e3 * seconds), 3)
             })
             .only_in_text(),
-            Column::new("last PE gone after", "ms", "", |row: &Outcome| {
+            Column::new("last PE gone after", "ms", "", |row: &RunFigures| {
                 Cell::Real(1e3 * row.gone_seconds(), 3)
             })
             .only_in_text(),
-            Column::new("peers of a PE", "", "", |row: &Outcome| {
+            Column::new("peers of a PE", "", "", |row: &RunFigures| {
                 Cell::Real(row.report.peers_mean(), 1)
             })
             .only_in_text(),
-            Column::new("of the root", "", "", |row: &Outcome| Cell::Count(row.report.peers.root))
-                .only_in_text(),
+            Column::new("of the root", "", "", |row: &RunFigures| {
+                Cell::Count(row.report.peers.root)
+            })
+            .only_in_text(),
         ]);
-        columns.extend(outcome::counts(own));
+        columns.extend(figures::counts(own));
         columns
     }
 
-    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+    fn run(&self, each: &mut Each<'_, RunFigures>) -> Result<(), ExperimentError> {
         let usual = [Skeleton::Stolen, Skeleton::Placed, Skeleton::Relaxed];
         let skeletons = if self.skeleton.is_empty() { &usual[..] } else { &self.skeleton };
         for base in self.setup.bases(&doublings(32, self.most_cores), 16, Preset::Gemini)? {
@@ -75,14 +77,14 @@ impl Experiment for Startup {
                 let costs = Flat { ns: self.task_ms * 1_000_000 };
                 let tasks = self.tasks_per_core * base.machine.cores();
                 let workload = skeleton.over(tasks, costs, false, &base);
-                each(Outcome::of(skeleton.name(), &base, workload, Vec::new())?)?;
+                each(RunFigures::of(skeleton.name(), &base, workload, Vec::new())?)?;
             }
         }
         Ok(())
     }
 
-    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
-        let chart = |title: &str, y: &str, ms: fn(&Outcome) -> Option<f64>| Chart {
+    fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
+        let chart = |title: &str, y: &str, ms: fn(&RunFigures) -> Option<f64>| Chart {
             title: title.to_owned(),
             x: Axis::log2("cores"),
             y: Axis::log10(y),
@@ -94,8 +96,8 @@ impl Experiment for Startup {
             references: Vec::new(),
             goals: Vec::new(),
         };
-        let full = |row: &Outcome| row.full_seconds().map(|seconds| 1e3 * seconds);
-        let gone = |row: &Outcome| Some(1e3 * row.gone_seconds());
+        let full = |row: &RunFigures| row.full_seconds().map(|seconds| 1e3 * seconds);
+        let gone = |row: &RunFigures| Some(1e3 * row.gone_seconds());
         vec![
             ("startup", chart("Until nine of ten workers compute", "after the start, ms", full)),
             ("end", chart("Until the last PE is gone", "after the end of the main task, ms", gone)),

@@ -6,7 +6,7 @@
 
 use super::number::whole_number;
 use super::output::{Each, series};
-use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, outcome};
+use super::{Experiment, ExperimentError, RunFigures, Setup, Skeleton, figures};
 use crate::chart::{Axis, Chart, Series};
 use crate::machine::{Machine, MachineError, Variation};
 use crate::network::Preset;
@@ -104,7 +104,7 @@ pub struct StrongRow {
     /// The platform.
     pub platform: Platform,
     /// The run.
-    pub outcome: Outcome,
+    pub figures: RunFigures,
     /// The work over the time.
     pub speedup: f64,
 }
@@ -113,16 +113,16 @@ impl Experiment for Strong {
     type Row = StrongRow;
 
     fn columns(&self) -> Vec<Column<StrongRow>> {
-        let of: fn(&StrongRow) -> &Outcome = |row| &row.outcome;
+        let of: fn(&StrongRow) -> &RunFigures = |row| &row.figures;
         let mut columns = vec![Column::new("platform", "", "platform", |row: &StrongRow| {
             Cell::Text(row.platform.name().to_owned())
         })];
-        columns.extend(outcome::head("skeleton", of));
-        columns.extend(outcome::times(of));
+        columns.extend(figures::head("skeleton", of));
+        columns.extend(figures::times(of));
         columns.push(Column::new("speedup", "", "speedup", |row: &StrongRow| {
             Cell::Real(row.speedup, 1)
         }));
-        columns.extend(outcome::counts(of));
+        columns.extend(figures::counts(of));
         columns
     }
 
@@ -140,9 +140,9 @@ impl Experiment for Strong {
                     let tasks = integers.div_ceil(chunk);
                     let workload = skeleton.over(tasks, costs, self.supervised, &base);
                     let series = skeleton.name();
-                    let outcome = Outcome::of(series, &base, workload, Vec::new())?;
-                    let speedup = outcome.efficiency * outcome.cores as f64;
-                    each(StrongRow { platform: *platform, outcome, speedup })?;
+                    let figures = RunFigures::of(series, &base, workload, Vec::new())?;
+                    let speedup = figures.efficiency * figures.cores as f64;
+                    each(StrongRow { platform: *platform, figures, speedup })?;
                 }
             }
         }
@@ -154,12 +154,12 @@ impl Experiment for Strong {
             (Platform::Hector, "a machine like HECToR", "strong-hector"),
             (Platform::Beowulf, "a Beowulf cluster", "strong-beowulf"),
         ];
-        let integers = outcome::grouped(self.integers);
+        let integers = figures::grouped(self.integers);
         let chart = |(platform, machine, name): (Platform, &str, &'static str)| {
             let is_on_it = |row: &&StrongRow| row.platform == platform;
             let rows: Vec<StrongRow> = rows.iter().filter(is_on_it).cloned().collect();
             let efficiency =
-                |row: &StrongRow| Some((row.outcome.cores as f64, 100.0 * row.outcome.efficiency));
+                |row: &StrongRow| Some((row.figures.cores as f64, 100.0 * row.figures.efficiency));
             let published = SUM_EULER_STRONG.iter().filter(|it| it.machine == platform.name());
             let reference = |it: &Published| {
                 let cores = f64::from(it.point.cores);
@@ -171,7 +171,7 @@ impl Experiment for Strong {
                 title: format!("Sum Euler over {integers} integers on {machine}"),
                 x: Axis::log2("cores"),
                 y: Axis::percent("speedup / cores, %"),
-                series: series(&rows, |row| row.outcome.series.clone(), efficiency),
+                series: series(&rows, |row| row.figures.series.clone(), efficiency),
                 references: published.map(reference).collect(),
                 goals: Vec::new(),
             };

@@ -8,7 +8,7 @@
 use super::number::whole_number;
 use super::output::Each;
 use super::weak::EulerSums;
-use super::{Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
+use super::{Experiment, ExperimentError, RunFigures, Setup, Skeleton, doublings, figures};
 use crate::chart::{Axis, Chart, Goal};
 use crate::machine::CORES_MAX;
 use crate::network::Preset;
@@ -44,7 +44,7 @@ pub struct Supervision {
 #[derive(Clone, Debug)]
 pub struct SupervisionRow {
     /// The last job with supervision. Its times are the means of all.
-    pub on: Outcome,
+    pub on: RunFigures,
     /// The mean time without, in seconds.
     pub off_seconds: f64,
     /// The tasks that went from PE to PE in all jobs with supervision.
@@ -68,9 +68,9 @@ impl Experiment for Supervision {
     type Row = SupervisionRow;
 
     fn columns(&self) -> Vec<Column<SupervisionRow>> {
-        let on: fn(&SupervisionRow) -> &Outcome = |row| &row.on;
-        let mut columns = outcome::head("skeleton", on);
-        columns.extend(outcome::times(on));
+        let on: fn(&SupervisionRow) -> &RunFigures = |row| &row.on;
+        let mut columns = figures::head("skeleton", on);
+        columns.extend(figures::times(on));
         columns.extend([
             Column::new("without", "s", "unsupervised_seconds", |row: &SupervisionRow| {
                 Cell::Real(row.off_seconds, 4)
@@ -85,7 +85,7 @@ impl Experiment for Supervision {
                 Cell::real(row.messages_per_migration(), 2)
             }),
         ]);
-        columns.extend(outcome::counts(on));
+        columns.extend(figures::counts(on));
         columns
     }
 
@@ -101,8 +101,8 @@ impl Experiment for Supervision {
                     base.seed = self.setup.seed.wrapping_add(number.into());
                     let name = skeleton.name();
                     let job = |is_supervised| self.sums.on(&base, *skeleton, is_supervised);
-                    off_seconds += Outcome::of(name, &base, job(false), Vec::new())?.seconds;
-                    let on = Outcome::of(name, &base, job(true), Vec::new())?;
+                    off_seconds += RunFigures::of(name, &base, job(false), Vec::new())?.seconds;
+                    let on = RunFigures::of(name, &base, job(true), Vec::new())?;
                     on_seconds += on.seconds;
                     migrations += on.migrations();
                     messages += on.report.statistics.notifies + on.report.statistics.acks;
@@ -111,7 +111,7 @@ impl Experiment for Supervision {
                 let Some(on) = last else { continue };
                 let repeats = f64::from(self.repeats);
                 each(SupervisionRow {
-                    on: Outcome { seconds: on_seconds / repeats, ..on },
+                    on: RunFigures { seconds: on_seconds / repeats, ..on },
                     off_seconds: off_seconds / repeats,
                     migrations,
                     messages,

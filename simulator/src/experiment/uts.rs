@@ -5,7 +5,7 @@
 
 use super::number::whole_number;
 use super::output::{Each, series};
-use super::{Experiment, ExperimentError, Outcome, Setup, doublings, outcome};
+use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, figures};
 use crate::chart::{Axis, Chart};
 use crate::machine::CORES_MAX;
 use crate::network::Preset;
@@ -103,13 +103,13 @@ impl PublishedTree {
 }
 
 impl Experiment for UnbalancedSearch {
-    type Row = Outcome;
+    type Row = RunFigures;
 
-    fn columns(&self) -> Vec<Column<Outcome>> {
-        outcome::columns("tree")
+    fn columns(&self) -> Vec<Column<RunFigures>> {
+        figures::columns("tree")
     }
 
-    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+    fn run(&self, each: &mut Each<'_, RunFigures>) -> Result<(), ExperimentError> {
         let cores = doublings(FIRST_CORES, self.most_cores);
         for base in self.setup.bases(&cores, 1, Preset::Gemini)? {
             for which in &self.tree {
@@ -122,20 +122,20 @@ impl Experiment for UnbalancedSearch {
                     is_supervised: base.supervises(self.supervised),
                 };
                 let workload = Arc::new(Arc::new(search));
-                each(Outcome::of(which.name(), &base, workload, Vec::new())?)?;
+                each(RunFigures::of(which.name(), &base, workload, Vec::new())?)?;
             }
         }
         Ok(())
     }
 
-    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
+    fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
         vec![("uts", efficiency_chart("UTS trees by stealing alone", rows))]
     }
 }
 
 /// Efficiency over cores, a line for each series.
-pub(super) fn efficiency_chart(title: &str, rows: &[Outcome]) -> Chart {
-    let efficiency = |row: &Outcome| Some((row.cores as f64, 100.0 * row.efficiency));
+pub(super) fn efficiency_chart(title: &str, rows: &[RunFigures]) -> Chart {
+    let efficiency = |row: &RunFigures| Some((row.cores as f64, 100.0 * row.efficiency));
     Chart {
         title: title.to_owned(),
         x: Axis::log2("cores"),

@@ -15,7 +15,7 @@ use super::output::write_row;
 use super::replay::{ReplayError, replay};
 use crate::network::{MeasuredError, Network};
 use crate::table::{Cell, Column, Table};
-use crate::workload::recorded::{Outcome, Recording, RecordingError};
+use crate::workload::recorded::{JobFigures, Recording, RecordingError};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A name, the goal, and the value.
-type Figure = (&'static str, f64, fn(&Outcome) -> f64);
+type Figure = (&'static str, f64, fn(&JobFigures) -> f64);
 
 /// The figures that are compared, with the deviation that is the goal, in percent.
 const FIGURES: [Figure; 8] = [
@@ -192,7 +192,7 @@ fn compare(
         ValidateError::NoNetwork { pes: first.pes, known: known.join(", ") }
     })?;
     let runs = recordings.iter().flat_map(|recording| seeds.clone().map(move |s| (recording, s)));
-    let simulated: Result<Vec<Outcome>, ReplayError> =
+    let simulated: Result<Vec<JobFigures>, ReplayError> =
         runs.map(|(recording, seed)| replay(recording, network, seed)).collect();
     let simulated = simulated?;
     let rows = FIGURES.iter().map(|(figure, goal, of)| Row {
@@ -201,7 +201,7 @@ fn compare(
         is_supervised: first.is_supervised,
         figure,
         goal: *goal,
-        real: sorted(recordings.iter().map(|recording| of(&recording.outcome))),
+        real: sorted(recordings.iter().map(|recording| of(&recording.figures))),
         simulated: sorted(simulated.iter().map(of)),
     });
     Ok(rows.filter(|row| median(&row.real) + median(&row.simulated) > 0.0).collect())

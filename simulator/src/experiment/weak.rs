@@ -7,7 +7,7 @@
 
 use super::number::whole_number;
 use super::output::{Each, series};
-use super::{Base, Experiment, ExperimentError, Outcome, Setup, Skeleton, doublings, outcome};
+use super::{Base, Experiment, ExperimentError, RunFigures, Setup, Skeleton, doublings, figures};
 use crate::chart::{Axis, Chart, Series};
 use crate::machine::CORES_MAX;
 use crate::network::Preset;
@@ -76,31 +76,31 @@ impl EulerSums {
 }
 
 impl Experiment for Weak {
-    type Row = Outcome;
+    type Row = RunFigures;
 
-    fn columns(&self) -> Vec<Column<Outcome>> {
-        outcome::columns("skeleton")
+    fn columns(&self) -> Vec<Column<RunFigures>> {
+        figures::columns("skeleton")
     }
 
-    fn run(&self, each: &mut Each<'_, Outcome>) -> Result<(), ExperimentError> {
+    fn run(&self, each: &mut Each<'_, RunFigures>) -> Result<(), ExperimentError> {
         let cores = doublings(FIRST_CORES, self.most_cores);
         let skeletons =
             if self.skeleton.is_empty() { &Skeleton::TWO_LEVEL[..] } else { &self.skeleton };
         for base in self.setup.bases(&cores, 16, Preset::Gemini)? {
             for skeleton in skeletons {
                 let workload = self.sums.on(&base, *skeleton, self.supervised);
-                each(Outcome::of(skeleton.name(), &base, workload, Vec::new())?)?;
+                each(RunFigures::of(skeleton.name(), &base, workload, Vec::new())?)?;
             }
         }
         Ok(())
     }
 
-    fn charts(&self, rows: &[Outcome]) -> Vec<(&'static str, Chart)> {
+    fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
         let paper = published::SUM_EULER_WEAK;
         let at = f64::from(paper.point.cores);
         let factor = published::SUM_EULER_WEAK_TIME.value;
-        let efficiency = |row: &Outcome| Some((row.cores as f64, 100.0 * row.efficiency));
-        let name = |row: &Outcome| row.series.clone();
+        let efficiency = |row: &RunFigures| Some((row.cores as f64, 100.0 * row.efficiency));
+        let name = |row: &RunFigures| row.series.clone();
         let chart = Chart {
             title: "Sum Euler, weak scaling: 6.25 million integers on 32 cores".to_owned(),
             x: Axis::log2("cores"),

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::{Effort, Engine, EngineSite, Turn};
-use workers::Effect;
+use workers::WorkerEffect;
 
 /// A PE, as long as it is there.
 pub(crate) struct SimulatedPe {
@@ -66,7 +66,7 @@ impl SimulatedPe {
 
     /// Lets this PE do what there is to do now. Returns what the turn did, and what is to be done
     /// elsewhere.
-    pub(crate) fn turn(&mut self, now: Duration) -> Result<(Turn, Vec<Effect>), JobError> {
+    pub(crate) fn turn(&mut self, now: Duration) -> Result<(Turn, Vec<WorkerEffect>), JobError> {
         let SimulatedPe { engine, site, pace, .. } = self;
         let (mut all, mut ran_dry) = (Turn::default(), false);
         loop {
@@ -82,7 +82,7 @@ impl SimulatedPe {
             let is_between = has_taken && workers.is_between_tasks();
             let polls = !has_taken && workers.take_ran_dry();
             let has_ended =
-                workers.effects.iter().any(|effect| matches!(effect, Effect::MainEnded(_)));
+                workers.effects.iter().any(|effect| matches!(effect, WorkerEffect::MainEnded(_)));
             all.something_happened |= turn.something_happened;
             all.is_streaming |= turn.is_streaming;
             all.work_came |= turn.work_came;

@@ -1,7 +1,7 @@
 //! The rest of a simulated PE, as its engine sees it.
 
 use super::shelf::{QueuedTask, SharedShelf};
-use super::workers::{Effect, Outbox, Workers};
+use super::workers::{Outbox, WorkerEffect, Workers};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -109,7 +109,7 @@ impl EngineSite for SimulatedSite {
     fn pack_later(self: &Arc<Self>, fish: Fish, task: QueuedTask) {
         let mut workers = self.workers();
         match task {
-            QueuedTask::Local(task) => workers.effects.push(Effect::Pack(fish, task)),
+            QueuedTask::Local(task) => workers.effects.push(WorkerEffect::Pack(fish, task)),
             QueuedTask::Guest(_) => workers.fault("a guest is in bytes already".to_owned()),
         }
     }

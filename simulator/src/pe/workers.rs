@@ -48,7 +48,7 @@ struct Running {
 
 /// What is to be done elsewhere.
 #[derive(Debug)]
-pub(crate) enum Effect {
+pub(crate) enum WorkerEffect {
     /// Another thread packs a task for the thief that sent this FISH.
     Pack(Fish, LocalTask),
     /// A worker, or the main task's standby thread, will have computed for this time, in
@@ -116,7 +116,7 @@ pub(crate) struct Workers {
     /// What spawning has cost since the last task, in nanoseconds.
     debt_ns: u64,
     pub(crate) is_ending: bool,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<WorkerEffect>,
     pub(crate) counts: WorkerCounts,
 }
 
@@ -268,16 +268,16 @@ impl Workers {
                 Step::Overhead(ns) => return self.compute(number, ns),
                 Step::Sleep(ns) => {
                     self.release(number);
-                    return self.effects.push(Effect::Sleep(number, ns));
+                    return self.effects.push(WorkerEffect::Sleep(number, ns));
                 }
-                Step::Mark => self.effects.push(Effect::Mark),
+                Step::Mark => self.effects.push(WorkerEffect::Mark),
                 Step::Await if self.wait(number) => return self.release(number),
                 Step::Await => {}
                 Step::End(value, array) => {
                     self.release(number);
                     return self.finish(number, value, array);
                 }
-                Step::Die => return self.effects.push(Effect::Die),
+                Step::Die => return self.effects.push(WorkerEffect::Die),
             }
         }
     }
@@ -285,7 +285,7 @@ impl Workers {
     fn compute(&mut self, number: u64, ns: u64) {
         let ns = (ns as f64 * self.speed.slowness) as u64;
         let debt = std::mem::take(&mut self.debt_ns);
-        self.effects.push(Effect::Compute(number, ns + debt));
+        self.effects.push(WorkerEffect::Compute(number, ns + debt));
     }
 
     /// Lets a task wait for its children. Returns whether there are any that have not ended.
@@ -354,13 +354,13 @@ impl Workers {
     }
 
     pub(crate) fn fault(&mut self, what: String) {
-        self.effects.push(Effect::Fault(what));
+        self.effects.push(WorkerEffect::Fault(what));
     }
 
     fn finish(&mut self, number: u64, value: u64, array: Option<Array>) {
         let Some(running) = self.running.remove(&number) else { return };
         match running.origin {
-            TaskOrigin::Main => self.effects.push(Effect::MainEnded(value)),
+            TaskOrigin::Main => self.effects.push(WorkerEffect::MainEnded(value)),
             TaskOrigin::Local(slot) => self.settle(slot, value),
             // No PE would read it any more.
             TaskOrigin::Guest(_) if self.is_ending => {}

@@ -70,12 +70,12 @@ pub struct Recording {
     /// How long each task computed, in nanoseconds. A task of several items has their sum.
     pub task_ns: Vec<u64>,
     /// What it came to.
-    pub outcome: Outcome,
+    pub figures: JobFigures,
 }
 
 /// What a job came to. The counters are the sums over all PEs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct JobFigures {
     /// The duration of the map, in nanoseconds.
     pub makespan_ns: u64,
     /// FISHes cast.
@@ -174,7 +174,7 @@ impl Recording {
             sleep_late_ns: fields.number("sleep_late_ns", 0, LATE_NS_MAX)?,
             spread_ns: fields.number("spread_ns", 0, u64::MAX)?,
             task_ns: grouping.tasks(&fields.times(items)?),
-            outcome: Outcome {
+            figures: JobFigures {
                 makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?,
                 fishes: count("fishes")?,
                 forwards: count("forwards")?,
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_recording_is_read() {
         let recording = Recording::read(WHOLE).expect("it is whole");
-        let outcome = Outcome {
+        let figures = JobFigures {
             makespan_ns: 9,
             fishes: 1,
             forwards: 2,
@@ -282,7 +282,7 @@ mod tests {
             notifies: 6,
             acks: 7,
         };
-        assert_eq!(recording.outcome, outcome);
+        assert_eq!(recording.figures, figures);
         assert_eq!((recording.pes, recording.threads, recording.is_supervised), (4, 1, true));
         assert_eq!((recording.tasks(), recording.item_ns(4)), (5, 50));
         assert_eq!((recording.sleep_late_ns, recording.spread_ns), (8, 11));

@@ -12,10 +12,10 @@ use crate::pe::lane::{LaneEnd, SentFrame, SentFrames, SimulatedLane};
 use crate::pe::pace::Pace;
 use crate::pe::shelf::SharedShelf;
 use crate::pe::site::{SimulatedSite, Suspicions};
-use crate::pe::workers::{Effect, Outbox, Workers};
+use crate::pe::workers::{Outbox, WorkerEffect, Workers};
 use crate::report::{RunFault, RunReport, SimulatedRun};
 use broken_paths::BrokenPaths;
-use detection::{Command, Detectors};
+use detection::{Detectors, EngineRequest};
 use events::{Event, EventQueue};
 use frames::FALLBACK_NS;
 use std::collections::{BTreeMap, VecDeque};
@@ -248,7 +248,7 @@ impl Simulation {
         }
         self.send_frames(at);
         for whom in suspects {
-            self.command(at, Command::Suspect(whom));
+            self.request(at, EngineRequest::Suspect(whom));
         }
         self.handle_effects(at, effects);
         let Some(pe) = &mut self.pes[at.index()] else { return };
@@ -268,33 +268,33 @@ impl Simulation {
         self.handle_effects(at, effects);
     }
 
-    fn handle_effects(&mut self, at: Pe, effects: Vec<Effect>) {
+    fn handle_effects(&mut self, at: Pe, effects: Vec<WorkerEffect>) {
         for effect in effects {
             match effect {
-                Effect::Compute(task, duration) => {
+                WorkerEffect::Compute(task, duration) => {
                     self.note_computing(1);
                     self.schedule(self.now + duration, Event::Computed { at, task });
                 }
-                Effect::Pack(fish, task) => {
+                WorkerEffect::Pack(fish, task) => {
                     let duration = self.dice.within(0..=PACK_NS_MAX);
                     let packed = Box::new((fish, task));
                     self.schedule(self.now + duration, Event::Packed { at, packed });
                 }
-                Effect::Sleep(task, duration) => {
+                WorkerEffect::Sleep(task, duration) => {
                     self.schedule(self.now + duration, Event::Slept { at, task });
                 }
-                Effect::Mark => {
+                WorkerEffect::Mark => {
                     if let Some(pe) = &self.pes[at.index()] {
                         let counters = pe.engine.statistics().clone();
                         self.report.marks.push((Duration::from_nanos(self.now), counters));
                     }
                 }
-                Effect::MainEnded(value) => {
+                WorkerEffect::MainEnded(value) => {
                     self.value = Some(value);
                     self.report.took = Duration::from_nanos(self.now);
                 }
-                Effect::Die => self.die(at),
-                Effect::Fault(fault) => self.note_wrong(fault),
+                WorkerEffect::Die => self.die(at),
+                WorkerEffect::Fault(fault) => self.note_wrong(fault),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What goes wrong, and how processes end: by dying, with their host or without, or in order.
 
 use super::packets::Packet;
-use super::{Command, Process};
+use super::{EngineRequest, Process};
 use crate::fault::InjectedFault;
 use crate::traffic::Traffic;
 use crate::world::Simulation;
@@ -160,7 +160,7 @@ impl Simulation {
             self.cut_off(pe);
         }
         self.remove(pe);
-        self.command(pe, Command::Goodbye);
+        self.request(pe, EngineRequest::Goodbye);
     }
 
     fn remove(&mut self, pe: Pe) {

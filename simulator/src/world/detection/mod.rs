@@ -8,7 +8,7 @@
 //! | `wires` | the connections |
 //! | `packets` | what is sent on them, and when it arrives |
 //! | `faults` | what goes wrong, and how processes end |
-//! | `tally` | what the detectors have sent, and when they told of each death |
+//! | `tally` | what the detectors have sent, and when their PEs learnt of each death |
 //!
 //! A watch takes a turn only when something has arrived, or when it said that one is due. So if it
 //! forgets to say so, the job hangs, and the run shows it.
@@ -79,7 +79,7 @@ enum Process {
 
 /// What an engine wants of its detector.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Command {
+pub(crate) enum EngineRequest {
     /// The link has had no answer from this PE for a while.
     Suspect(Pe),
     /// The PE leaves.
@@ -96,7 +96,7 @@ struct SimulatedDetector {
     behind: u64,
     /// What has arrived while it was stopped.
     unread: Vec<(ConnectionNumber, Packet)>,
-    commands: Vec<Command>,
+    requests: Vec<EngineRequest>,
     /// When its next turn is scheduled.
     wakes_at: u64,
     /// Its ends of connections.
@@ -132,7 +132,7 @@ impl Detectors {
                 stopped_until: 0,
                 behind: 0,
                 unread: Vec::new(),
-                commands: Vec::new(),
+                requests: Vec::new(),
                 wakes_at: u64::MAX,
                 ends: BTreeSet::new(),
                 ends_max: 0,
@@ -259,13 +259,13 @@ impl Simulation {
         self.detectors.effects = effects;
     }
 
-    /// The engine of a PE has a command for its detector.
-    pub(crate) fn command(&mut self, at: Pe, command: Command) {
+    /// The engine of a PE has a request for its detector.
+    pub(crate) fn request(&mut self, at: Pe, request: EngineRequest) {
         let Some(detector) = self.detectors.all.get_mut(at.index()) else { return };
         if detector.process != Process::Running {
             return;
         }
-        detector.commands.push(command);
+        detector.requests.push(request);
         if self.now >= detector.stopped_until {
             self.run_commands(at);
             self.take_turn(at);
@@ -273,10 +273,10 @@ impl Simulation {
     }
 
     fn run_commands(&mut self, at: Pe) {
-        for command in std::mem::take(&mut self.detectors.all[at.index()].commands) {
-            self.tell(at, |watch, now, effects| match command {
-                Command::Suspect(pe) => watch.suspect(now, pe),
-                Command::Goodbye => watch.goodbye(now, GOODBYE_WITHIN, effects),
+        for request in std::mem::take(&mut self.detectors.all[at.index()].requests) {
+            self.tell(at, |watch, now, effects| match request {
+                EngineRequest::Suspect(pe) => watch.suspect(now, pe),
+                EngineRequest::Goodbye => watch.goodbye(now, GOODBYE_WITHIN, effects),
             });
         }
     }
@@ -288,7 +288,7 @@ impl Simulation {
         }
         let Some(pe) = &self.pes[at.index()] else { return };
         if let FailureEvent::Dead(dead) = &event {
-            self.detectors.tally.note_told(self.now, dead);
+            self.detectors.tally.note_known(self.now, dead);
             if at == Pe::ROOT {
                 // For a PE that is leaving the job is over: to be taken for dead does it no harm.
                 let is_innocent =

@@ -1,21 +1,21 @@
-//! What the detectors have sent, and when they told their PEs of each death.
+//! What the detectors have sent, and when their PEs learnt of each death.
 
 use super::{Detectors, SimulatedDetector};
-use crate::report::{DetectionReport, Told};
+use crate::report::{DetectionReport, KnownDeath};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// By PE: when it died, and who has been told of it.
+/// By PE: when it died, and who knows of it.
 #[derive(Debug, Default)]
 pub(super) struct Tally(Vec<Entry>);
 
 #[derive(Clone, Debug, Default)]
 struct Entry {
     died_at: Option<u64>,
-    /// How many living PEs have been told that it is dead.
-    tellings: u32,
-    /// When the last was told, in nanoseconds.
+    /// How many living PEs know that it is dead.
+    known_to: u32,
+    /// When the last learnt of it, in nanoseconds.
     last: u64,
 }
 
@@ -30,23 +30,23 @@ impl Tally {
         }
     }
 
-    /// A living PE is told of these deaths.
-    pub(super) fn note_told(&mut self, now: u64, dead: &[Pe]) {
+    /// A living PE learns of these deaths.
+    pub(super) fn note_known(&mut self, now: u64, dead: &[Pe]) {
         for pe in dead {
             let entry = &mut self.0[pe.index()];
-            entry.tellings += 1;
+            entry.known_to += 1;
             entry.last = now;
         }
     }
 
-    /// The deaths that some living PE was told of.
-    fn told(&self) -> Vec<Told> {
-        let told = self.0.iter().zip(0..).filter(|(entry, _)| entry.tellings > 0);
-        let told = told.filter_map(|(entry, pe)| {
+    /// The deaths that some living PE knows of.
+    fn known_deaths(&self) -> Vec<KnownDeath> {
+        let known = self.0.iter().zip(0..).filter(|(entry, _)| entry.known_to > 0);
+        let known = known.filter_map(|(entry, pe)| {
             let after = Duration::from_nanos(entry.last.saturating_sub(entry.died_at?));
-            Some(Told { pe: Pe::new(pe), pes: entry.tellings, after })
+            Some(KnownDeath { pe: Pe::new(pe), known_to: entry.known_to, after })
         });
-        told.collect()
+        known.collect()
     }
 }
 
@@ -64,6 +64,6 @@ impl Detectors {
         }
         let most = self.all.iter().map(|detector| detector.ends_max).max();
         report.connections_max = most.unwrap_or(0) as u64;
-        report.told = self.tally.told();
+        report.known_deaths = self.tally.known_deaths();
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// What a run came to.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunFigures {
     /// What ran, in a word or two: the series in a chart.
     pub series: String,
     /// The worker threads of all PEs.
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub rss_bytes: u64,
 }
 
-impl Outcome {
+impl RunFigures {
     /// Runs a job, in which these faults happen, and says on standard error how it goes.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Outcome {
         base: &Base,
         workload: Arc<dyn Workload>,
         faults: Vec<(u64, InjectedFault)>,
-    ) -> Result<Outcome, ExperimentError> {
+    ) -> Result<RunFigures, ExperimentError> {
         let (cores, pes) = (base.machine.cores(), base.machine.pes());
         let what = format!("{series} on {cores} cores, {pes} PEs");
         note(format_args!("{what} …"));
@@ -50,7 +50,7 @@ impl Outcome {
         let begun = Instant::now();
         let run = base.run_with(workload, faults);
         let wall_seconds = begun.elapsed().as_secs_f64();
-        let outcome = Outcome {
+        let figures = RunFigures {
             series: series.to_owned(),
             cores,
             network: base.network.name().to_owned(),
@@ -65,8 +65,8 @@ impl Outcome {
             note(format_args!(" failed\n"));
             return Err(ExperimentError::Fault { what, fault, seed: base.seed });
         }
-        let (seconds, percent) = (outcome.seconds, 100.0 * outcome.efficiency);
-        let RunReport { deaths, expelled, roots_lost, replicas, .. } = &outcome.report;
+        let (seconds, percent) = (figures.seconds, 100.0 * figures.efficiency);
+        let RunReport { deaths, expelled, roots_lost, replicas, .. } = &figures.report;
         let early = expelled + roots_lost;
         let lost = if base.faults.is_empty() {
             String::new()
@@ -76,7 +76,7 @@ impl Outcome {
         note(format_args!(
             " {seconds:.4} s, {percent:.1} %{lost}; simulated in {wall_seconds:.1} s\n"
         ));
-        Ok(outcome)
+        Ok(figures)
     }
 
     /// How many tasks went from PE to PE: stolen or placed.
@@ -106,8 +106,8 @@ impl Outcome {
 const SERIES_WIDTH: usize = 22;
 
 /// The columns of a table whose rows are nothing but outcomes.
-pub(super) fn columns(series: &'static str) -> Vec<Column<Outcome>> {
-    let own: fn(&Outcome) -> &Outcome = |row| row;
+pub(super) fn columns(series: &'static str) -> Vec<Column<RunFigures>> {
+    let own: fn(&RunFigures) -> &RunFigures = |row| row;
     let [mut head, times, counts] = [head(series, own), times(own), counts(own)];
     head.extend(times.into_iter().chain(counts));
     head
@@ -115,7 +115,7 @@ pub(super) fn columns(series: &'static str) -> Vec<Column<Outcome>> {
 
 /// The first columns of a table: what ran where. `series` is the key of the series in JSON, and
 /// its head.
-pub(super) fn head<R: 'static>(series: &'static str, of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
+pub(super) fn head<R: 'static>(series: &'static str, of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
     vec![
         Column::new(series, "", series, move |row| Cell::Text(of(row).series.clone()))
             .wide(SERIES_WIDTH),
@@ -125,7 +125,7 @@ pub(super) fn head<R: 'static>(series: &'static str, of: fn(&R) -> &Outcome) -> 
 }
 
 /// Its time and efficiency.
-pub(super) fn times<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
+pub(super) fn times<R: 'static>(of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
     vec![
         Column::new("time", "s", "seconds", move |row| Cell::Real(of(row).seconds, 4)),
         Column::new("efficiency", "%", "", move |row| Cell::Real(100.0 * of(row).efficiency, 1))
@@ -136,8 +136,8 @@ pub(super) fn times<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
 }
 
 /// What was counted, and what it cost to simulate.
-pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
-    let work = |outcome: &Outcome| outcome.report.computed.as_secs_f64();
+pub(super) fn counts<R: 'static>(of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
+    let work = |figures: &RunFigures| figures.report.computed.as_secs_f64();
     let mut columns = vec![
         Column::new("tasks", "", "tasks", move |row| Cell::Count(of(row).report.tasks)),
         Column::new("migrated", "", "migrations", move |row| Cell::Count(of(row).migrations())),
@@ -171,7 +171,7 @@ pub(super) fn counts<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
 }
 
 /// What it cost to simulate, and on what network.
-pub(super) fn costs<R: 'static>(of: fn(&R) -> &Outcome) -> Vec<Column<R>> {
+pub(super) fn costs<R: 'static>(of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
     vec![
         Column::new("events", "", "events", move |row| Cell::Count(of(row).report.events)).wide(10),
         Column::new("simulated in", "s", "wall_seconds", move |row| {
