@@ -136,7 +136,7 @@ impl MembershipCase {
         }
         for (to, notice) in sent {
             let arrives = to == at || Self::has_contact(state, at, to);
-            if let Notice::Look { pe } = notice {
+            if let Notice::Look { pe, .. } = notice {
                 // A PE other than the root looks at once, and only a lack of contact matters.
                 if arrives && (to == Pe::ROOT || !Self::has_contact(state, to, pe)) {
                     state.looks.insert((to, pe));

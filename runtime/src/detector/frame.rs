@@ -109,7 +109,7 @@ mod tests {
         prop_oneof![
             any::<u32>().prop_map(|dead| Notice::Known { dead }),
             (pe.clone(), any::<bool>()).prop_map(|(pe, insists)| Notice::Accuse { pe, insists }),
-            pe.clone().prop_map(|pe| Notice::Look { pe }),
+            (pe.clone(), any::<bool>()).prop_map(|(pe, anew)| Notice::Look { pe, anew }),
             (any::<u32>(), prop::collection::vec(any::<u32>().prop_map(Pe::new), 0..PES as usize))
                 .prop_map(|(after, dead)| Notice::Bulletin { after, dead }),
             pe.prop_map(|herald| Notice::Orphaned { herald }),

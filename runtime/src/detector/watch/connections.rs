@@ -66,13 +66,18 @@ impl Watch {
         let peer = self.peers.get_or_insert(pe, now);
         peer.contact = LastContact::at(now);
         peer.is_met = true;
+        let begun = peer.connection_mut(connection).map(|dialled| dialled.used);
+        let is_answer = begun.is_some_and(|begun| peer.answers_call(begun));
+        if is_answer {
+            peer.end_call();
+        }
         peer.dial_at = None;
-        let mut open = SmallVec::new();
-        let mut is_dialled = false;
+        let mut kept = SmallVec::new();
         for other in std::mem::take(&mut peer.connections) {
             match other.state {
-                _ if other.number == connection => is_dialled = true,
-                ConnectionState::Open => open.push(other),
+                _ if other.number == connection => {}
+                ConnectionState::Open => kept.push(other),
+                ConnectionState::Dialling if peer.answers_call(other.used) => kept.push(other),
                 // Dials that are still under way are not needed any more.
                 ConnectionState::Dialling | ConnectionState::Ending => {
                     effects.push_back(Effect::Close(other.number));
@@ -80,10 +85,10 @@ impl Watch {
                 ConnectionState::Closing => {}
             }
         }
-        open.push(PeerConnection::open(connection, now));
-        peer.connections = open;
+        kept.push(PeerConnection::open(connection, now));
+        peer.connections = kept;
         let waiting = std::mem::take(&mut peer.outbox);
-        count(if is_dialled { &self.counters.dialled } else { &self.counters.accepted });
+        count(if begun.is_some() { &self.counters.dialled } else { &self.counters.accepted });
         self.limit_connections(pe, effects);
         // A heartbeat at once, to compare what both PEs know.
         let first = [self.membership.heartbeat()];
@@ -95,6 +100,9 @@ impl Watch {
         }
         if self.leaving_until.is_some() {
             self.say_goodbye(now, pe, effects);
+        }
+        if is_answer {
+            self.with_membership(now, effects, |membership, _| membership.reach(pe));
         }
     }
 

@@ -64,7 +64,9 @@ impl Watch {
         act(&mut self.membership, &mut |to, notice| notices.push((to, notice)));
         for (to, notice) in notices {
             match notice {
-                Notice::Look { pe } if to == self.me => self.probe_for_membership(now, pe),
+                Notice::Look { pe, anew } if to == self.me => {
+                    self.probe_for_membership(now, pe, anew);
+                }
                 notice => self.send_or_queue(now, to, notice, effects),
             }
         }

@@ -37,6 +37,8 @@ struct AccuserClaim {
 pub(super) struct AccusationOutcome {
     /// This PE was not accused before.
     pub(super) is_first: bool,
+    /// The accuser did not insist before. What the root sees has to be newer than that.
+    pub(super) begins_to_insist: bool,
     /// The root reaches the accused, and the accuser does not.
     pub(super) is_path_broken: bool,
 }
@@ -55,10 +57,12 @@ impl AccusationTable {
         let accused_pe = self.0.entry(accused).or_default();
         let former = accused_pe.accusers.insert(accuser, AccuserClaim { insists, until });
         let has_insisted = former.is_some_and(|former| former.insists);
-        if insists && !has_insisted && !trusts_old {
+        let begins_to_insist = insists && !has_insisted;
+        if begins_to_insist && !trusts_old {
             accused_pe.is_reached = false;
         }
-        AccusationOutcome { is_first, is_path_broken: insists && accused_pe.is_reached }
+        let is_path_broken = insists && accused_pe.is_reached;
+        AccusationOutcome { is_first, begins_to_insist, is_path_broken }
     }
 
     /// The root has contact with this PE.

@@ -33,7 +33,7 @@ impl Membership {
             && let Some(witness) = self.witness(accuser, pe)
         {
             for at in [accuser, pe] {
-                out(witness, Notice::Look { pe: at });
+                out(witness, Notice::Look { pe: at, anew: false });
             }
         }
         if outcome.is_path_broken {
@@ -44,7 +44,7 @@ impl Membership {
                 self.declare_dead(now, stays, out);
             }
         } else {
-            out(self.me, Notice::Look { pe });
+            out(self.me, Notice::Look { pe, anew: outcome.begins_to_insist });
         }
     }
 

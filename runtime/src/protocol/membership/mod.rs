@@ -39,7 +39,8 @@
 //! - If the root reaches the accused, and the accuser still insists, the path between the two is
 //!   broken. The job needs all paths, so **one of the two leaves**: the one that has lost contact
 //!   with more PEs, else the one with the greater number. The root must reach the accused *after*
-//!   it has heard the accuser insist: what it saw before may be outdated.
+//!   it has heard the accuser insist: what it saw before may be outdated. So its owner calls the
+//!   accused anew, and only the answer to that call counts.
 //! - A PE that **learns** something from a bulletin passes on what it has learnt, down the tree
 //!   that follows from its new list. A bulletin with nothing new ends there. One that has overtaken
 //!   another leaves a gap: its receiver takes nothing from it, and answers with its heartbeat, to
@@ -115,7 +116,7 @@
 //! let mut sent = Vec::new();
 //! let accusation = Notice::Accuse { pe: two, insists: false };
 //! root.handle(now, one, accusation, &mut |to, notice| sent.push((to, notice)));
-//! assert_eq!(sent, [(Pe::ROOT, Notice::Look { pe: two })]);
+//! assert_eq!(sent, [(Pe::ROOT, Notice::Look { pe: two, anew: false })]);
 //! // It looks, and PE 2 is gone indeed.
 //! sent.clear();
 //! root.lose(now, two, &mut |to, notice| sent.push((to, notice)));
@@ -280,7 +281,7 @@ impl Membership {
         let again_at = now.saturating_add(self.patience / REPEATS);
         self.accusations.insert(pe, Accusation { insists, again_at });
         out(Pe::ROOT, Notice::Accuse { pe, insists });
-        out(self.me, Notice::Look { pe: Pe::ROOT });
+        out(self.me, Notice::Look { pe: Pe::ROOT, anew: false });
     }
 
     /// Handles a notice. One that names PEs that the job does not have, or a list that is not the
@@ -320,9 +321,9 @@ impl Membership {
             Notice::Accuse { pe, insists } => {
                 self.handle_accusation(now, from, (pe, insists), out);
             }
-            Notice::Look { pe } => {
+            Notice::Look { pe, .. } => {
                 if from == Pe::ROOT && self.concerns(pe) {
-                    out(self.me, Notice::Look { pe });
+                    out(self.me, Notice::Look { pe, anew: false });
                 }
             }
             Notice::Bulletin { after, dead } => self.learn(from, after, &dead, out),
@@ -394,7 +395,7 @@ impl Membership {
         if self.is_mutant(MembershipMutant::BelievesHeralds) {
             self.lose_root(out);
         } else {
-            out(self.me, Notice::Look { pe: Pe::ROOT });
+            out(self.me, Notice::Look { pe: Pe::ROOT, anew: false });
         }
     }
 

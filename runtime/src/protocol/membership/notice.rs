@@ -22,6 +22,8 @@ pub enum Notice {
     Look {
         /// The PE to look at.
         pe: Pe,
+        /// Whether a look that has begun already does not count.
+        anew: bool,
     },
     /// A part of the root's list of the dead.
     Bulletin {

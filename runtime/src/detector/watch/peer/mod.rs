@@ -50,6 +50,8 @@ pub(super) struct PeerView {
     probed_since: Option<Duration>,
     /// Membership, or the link, waits for a frame of the PE after this moment.
     asked: Option<Duration>,
+    /// The root waits for the PE to answer a call that it made after this moment.
+    called: Option<Duration>,
     /// The PE has been heard at least once.
     pub(super) is_met: bool,
     /// The PE has fallen silent while its host answers, and the log says so.
@@ -82,6 +84,7 @@ impl PeerView {
             reachability: Reachability::InContact,
             probed_since: None,
             asked: None,
+            called: None,
             is_met: false,
             is_stalled: false,
             purpose: ConnectionPurpose::Contact,
@@ -117,7 +120,8 @@ impl PeerView {
     /// Whether it matters for more than the notices that wait for it.
     pub(super) fn is_watched(&self) -> bool {
         let is_suspect = self.reachability != Reachability::InContact;
-        self.role != DialRole::None || self.probed_since.is_some() || is_suspect
+        let is_asked_for = self.probed_since.is_some() || self.called.is_some();
+        self.role != DialRole::None || is_asked_for || is_suspect
     }
 
     /// Whether there is nothing left to remember about the PE.
@@ -154,6 +158,24 @@ impl PeerView {
         self.asked.get_or_insert(now);
     }
 
+    /// The root calls the PE, also if there are connections. What comes over them may have been on
+    /// its way for long; only a connection that was begun since shows that the PE lives.
+    pub(super) fn call(&mut self, now: Duration, anew: bool) {
+        if anew || self.called.is_none() {
+            self.called = Some(now);
+        }
+    }
+
+    /// Whether a connection that was begun at this moment answers the root's call.
+    pub(super) fn answers_call(&self, begun: Duration) -> bool {
+        self.called.is_some_and(|called| begun >= called)
+    }
+
+    /// The PE has answered the root's call.
+    pub(super) fn end_call(&mut self) {
+        self.called = None;
+    }
+
     /// Assesses whether there is contact. Returns the result if membership does not know it yet.
     pub(super) fn assess(
         &mut self,
@@ -168,7 +190,6 @@ impl PeerView {
         } else {
             reachability
         };
-        // An answer of its host is not enough: it is also made for a process that stands still.
         let is_reached = self.asked.is_some_and(|asked| self.contact.heard > asked);
         let is_news = match reachability {
             Reachability::InContact => self.reachability != Reachability::InContact || is_reached,
@@ -200,7 +221,19 @@ impl PeerView {
         let probe_at = self.contact.last().saturating_add(pace.after);
         let every = pace.every.saturating_mul(self.dials).max(self.answer_time).min(pace.every_max);
         let probe_at = probe_at.max(self.dialled.saturating_add(every));
-        [self.dial_at, is_probed.then_some(probe_at)].into_iter().flatten().min()
+        let call_at = self.call_due(pace);
+        [self.dial_at, is_probed.then_some(probe_at), call_at].into_iter().flatten().min()
+    }
+
+    /// When to make the root's call, if it is not under way.
+    fn call_due(&self, pace: &DialPace) -> Option<Duration> {
+        let called = self.called?;
+        let is_under_way = |connection: &PeerConnection| {
+            connection.state == ConnectionState::Dialling && connection.used >= called
+        };
+        let is_made = self.connections.iter().any(is_under_way);
+        let again_at = self.dialled.saturating_add(pace.every_max);
+        (!is_made).then_some(if self.dialled < called { called } else { again_at })
     }
 
     /// The PE is being dialled.
@@ -257,7 +290,7 @@ impl PeerView {
         if self.purpose == ConnectionPurpose::Contact {
             self.purpose = ConnectionPurpose::News;
         }
-        (self.probed_since, self.asked) = (None, None);
+        (self.probed_since, self.asked, self.called) = (None, None, None);
         self.reachability = Reachability::InContact;
     }
 

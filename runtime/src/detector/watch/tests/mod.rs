@@ -60,7 +60,7 @@ fn sent(number: usize, notice: Notice) -> Effect {
 #[test]
 fn a_notice_that_was_not_sent_goes_on_the_next_connection() {
     let (mut root, mut effects) = root();
-    let look = Notice::Look { pe: Pe::new(2) };
+    let look = Notice::Look { pe: Pe::new(2), anew: false };
     root.not_sent(MS * 3, ONE, ConnectionNumber(1), look.clone());
     root.not_sent(MS * 3, ONE, ConnectionNumber(1), Notice::Known { dead: 0 });
     root.closed(MS * 3, ONE, ConnectionNumber(1), CloseReason::Broken, &mut effects);
@@ -76,7 +76,7 @@ fn a_notice_that_was_not_sent_goes_on_the_next_connection() {
 fn a_notice_that_one_of_two_connections_takes_is_not_queued() {
     let (mut root, mut effects) = root();
     root.opened(MS * 3, ONE, ConnectionNumber(2), &mut effects);
-    let look = Notice::Look { pe: Pe::new(2) };
+    let look = Notice::Look { pe: Pe::new(2), anew: false };
     root.not_sent(MS * 3, ONE, ConnectionNumber(2), look.clone());
     root.closed(MS * 3, ONE, ConnectionNumber(2), CloseReason::Broken, &mut effects);
     effects.clear();
@@ -213,6 +213,42 @@ fn of_a_stopped_process_and_one_that_accuses_it_the_stopped_one_leaves() {
         effects.clear();
     }
     assert_eq!(root.membership().dead(), [ONE]);
+}
+
+/// PE 2 has lost PE 1. A frame of PE 1 that was on its way shows nothing: the root calls it.
+#[test]
+fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() {
+    let (two, accuser, call) = (Pe::new(2), ConnectionNumber(2), ConnectionNumber(3));
+    for is_answered in [true, false] {
+        let (mut root, mut effects) = root();
+        root.opened(MS * 3, two, accuser, &mut effects);
+        let insist = |root: &mut Watch, now| {
+            let accusation = Notice::Accuse { pe: ONE, insists: true };
+            root.notice(now, two, accuser, accusation, &mut Effects::new());
+        };
+        insist(&mut root, MS * 10);
+        effects.clear();
+        root.tick(MS * 10, &mut effects);
+        assert_eq!(effects.pop_front(), Some(Effect::Dial(ONE)), "though there is a connection");
+        root.dialling(MS * 10, ONE, call, &mut effects);
+        root.notice(MS * 11, ONE, ConnectionNumber(1), Notice::Known { dead: 0 }, &mut effects);
+        root.assess(MS * 11, &mut effects);
+        insist(&mut root, MS * 12);
+        assert_eq!(root.membership().dead(), []);
+        if is_answered {
+            root.opened(MS * 13, ONE, call, &mut effects);
+            insist(&mut root, MS * 14);
+            assert_eq!(root.membership().dead(), [two]);
+        } else {
+            root.closed(MS * 13, ONE, call, CloseReason::Refused, &mut effects);
+            root.closed(MS * 14, ONE, ConnectionNumber(1), CloseReason::Broken, &mut effects);
+            effects.clear();
+            root.tick(MS * 14, &mut effects);
+            assert_eq!(effects.pop_front(), Some(Effect::Dial(ONE)));
+            root.dial_failed(MS * 14, ONE, CloseReason::Refused, &mut effects);
+            assert_eq!(root.membership().dead(), [ONE]);
+        }
+    }
 }
 
 #[test]

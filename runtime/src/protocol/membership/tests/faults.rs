@@ -73,7 +73,7 @@ impl Job {
         let machine = &mut self.machines[who.index()];
         let before = machine.clone();
         act(machine, &mut |to, notice| match notice {
-            Notice::Look { pe } if to == who => drop(self.looks.insert((who, pe))),
+            Notice::Look { pe, .. } if to == who => drop(self.looks.insert((who, pe))),
             notice => self.in_flight.push((who, to, notice)),
         });
         assert!(machine.dead().starts_with(before.dead()), "{who} forgets");

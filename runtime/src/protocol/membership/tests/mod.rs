@@ -38,7 +38,11 @@ fn insist(number: u32) -> Notice {
 }
 
 fn look(number: u32) -> Notice {
-    Notice::Look { pe: pe(number) }
+    Notice::Look { pe: pe(number), anew: false }
+}
+
+fn look_anew(number: u32) -> Notice {
+    Notice::Look { pe: pe(number), anew: true }
 }
 
 fn orphaned(herald: u32) -> Notice {
@@ -210,7 +214,8 @@ fn one_end_of_a_broken_path_leaves() {
     root.hear(2, accuse(4));
     // What the root saw before it heard the accuser insist does not count.
     root.reach(4);
-    assert_eq!(root.hear(2, insist(4)), [(0, look(4))]);
+    assert_eq!(root.hear(2, insist(4)), [(0, look_anew(4))]);
+    assert_eq!(root.hear(2, insist(4)), [(0, look(4))], "it looks already");
     root.reach(4);
     let told = root.hear(2, insist(4));
     assert_eq!(told, [1, 2, 4].map(|to| (to, bulletin(&[4]))), "the greater number");
@@ -239,7 +244,7 @@ fn an_accusation_that_is_not_repeated_is_forgotten() {
     root.reach(4);
     assert_eq!(root.0.due(), Some(PATIENCE));
     assert_eq!(root.tick(PATIENCE), (vec![], None));
-    assert_eq!(root.hear(2, insist(4)).last(), Some(&(0, look(4))), "it begins anew");
+    assert_eq!(root.hear(2, insist(4)).last(), Some(&(0, look_anew(4))), "it begins anew");
     assert_eq!(root.dead(), []);
 }
 
