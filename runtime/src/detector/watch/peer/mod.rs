@@ -215,9 +215,8 @@ impl PeerView {
 
     /// When to dial the PE: as scheduled, or because it is silent.
     fn dial_due(&self, pace: &DialPace) -> Option<Duration> {
-        let is_probed = self.is_watched()
-            && self.purpose == ConnectionPurpose::Contact
-            && !self.contact.is_refused;
+        let is_contact = self.purpose == ConnectionPurpose::Contact;
+        let is_probed = is_contact && self.is_wanted() && !self.contact.is_refused;
         let probe_at = self.contact.last().saturating_add(pace.after);
         let every = pace.every.saturating_mul(self.dials).max(self.answer_time).min(pace.every_max);
         let probe_at = probe_at.max(self.dialled.saturating_add(every));

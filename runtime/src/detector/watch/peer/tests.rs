@@ -69,6 +69,20 @@ fn one_whose_host_answers_has_stalled_and_is_no_more_than_suspected_for_long() {
     assert_eq!(seen, [(210, Reachability::Suspected), (3010, lost)]);
 }
 
+/// It was dialled to tell it something. Unless it is dialled again, its silence says nothing.
+#[test]
+fn one_that_is_wanted_for_a_notice_only_is_dialled_again_while_it_is_silent() {
+    let mut peer = PeerView::new(MS);
+    peer.queue(Notice::Known { dead: 1 }, MS * 10);
+    let pace = DialPace::towards(Pe::new(2), &SETTINGS);
+    assert!(peer.is_to_be_dialled(MS * 10, &pace));
+    peer.note_dial(MS * 10);
+    peer.connections.push(PeerConnection::dialling(CONNECTION, MS * 10));
+    peer.note_answer(MS * 12, MS * 10);
+    let again_at = MS * 12 + SETTINGS.dead_after * 2 / 5;
+    assert_eq!([again_at - MS, again_at].map(|at| peer.is_to_be_dialled(at, &pace)), [false, true]);
+}
+
 #[test]
 fn those_never_heard_have_the_grace_unless_their_host_refuses() {
     let mut peer = PeerView::new(MS);
