@@ -14,15 +14,13 @@ impl Watch {
         self.probe(now, pe, self.settings.dead_after / 4);
     }
 
-    /// Another PE has not reached this one for half of `dead_after`. Begins to look at it. The root
-    /// dials it, whatever connections there are; if `anew`, dials that it has begun do not count.
+    /// Another PE has not reached this one for half of `dead_after`. Begins to look at it; `anew` if
+    /// what has been seen, or is on its way, does not count.
     pub(super) fn probe_for_membership(&mut self, now: Duration, pe: Pe, anew: bool) {
         let head_start = (self.settings.dead_after / 2).saturating_sub(self.settings.heartbeat / 2);
         self.probe(now, pe, head_start);
-        if self.me == Pe::ROOT
-            && let Some(peer) = self.peers.get_mut(pe)
-        {
-            peer.call(now, anew);
+        if anew && let Some(peer) = self.peers.get_mut(pe) {
+            peer.call(now);
         }
     }
 
@@ -84,7 +82,7 @@ impl Watch {
         }
         match peer.assess(now, &limits, grace) {
             None => {}
-            // The judge needs the answer to a call: a frame may have been on its way for long.
+            // The root needs the answer to a call: a frame may have been on its way for long.
             Some(Reachability::InContact) if self.me == Pe::ROOT => {}
             Some(Reachability::InContact) => {
                 self.with_membership(now, effects, |membership, _| membership.reach(pe));

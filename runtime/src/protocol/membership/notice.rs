@@ -22,7 +22,7 @@ pub enum Notice {
     Look {
         /// The PE to look at.
         pe: Pe,
-        /// Whether a look that has begun already does not count.
+        /// Whether what has been seen already, or is on its way, does not count.
         anew: bool,
     },
     /// A part of the root's list of the dead.

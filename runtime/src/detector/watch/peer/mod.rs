@@ -50,7 +50,7 @@ pub(super) struct PeerView {
     probed_since: Option<Duration>,
     /// Membership, or the link, waits for a frame of the PE after this moment.
     asked: Option<Duration>,
-    /// The root waits for the PE to answer a call that it made after this moment.
+    /// The root waits for the PE to answer a call that it made at this moment or later.
     called: Option<Duration>,
     /// The PE has been heard at least once.
     pub(super) is_met: bool,
@@ -158,12 +158,10 @@ impl PeerView {
         self.asked.get_or_insert(now);
     }
 
-    /// The root calls the PE, also if there are connections. What comes over them may have been on
-    /// its way for long; only a connection that was begun since shows that the PE lives.
-    pub(super) fn call(&mut self, now: Duration, anew: bool) {
-        if anew || self.called.is_none() {
-            self.called = Some(now);
-        }
+    /// Calls the PE, also if there are connections. What comes over them may have been on its way
+    /// for long; only a connection that is begun now, or later, shows that the PE lives.
+    pub(super) fn call(&mut self, now: Duration) {
+        self.called = Some(now);
     }
 
     /// Whether a connection that was begun at this moment answers the root's call.
