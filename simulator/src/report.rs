@@ -296,8 +296,8 @@ impl Display for RunTotals {
         )?;
         writeln!(
             f,
-            "{known_deaths} deaths became known, within {:?}; {detector_messages} messages of detectors, \
-             {dials} dials",
+            "{known_deaths} deaths became known, within {:?}; {detector_messages} messages of \
+             detectors, {dials} dials",
             self.known_within.unwrap_or_default()
         )?;
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;

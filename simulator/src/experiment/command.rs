@@ -33,7 +33,8 @@ enum Named {
     Queens(Shown<QueensTree>),
     /// Fibonacci numbers by stealing alone
     Fibonacci(Shown<FibonacciTree>),
-    /// Flat tasks that do nothing: tasks a second
+    /// A map over tasks that do nothing, or that compute for as long as you say
+    #[command(visible_alias = "map")]
     Noop(Shown<Noop>),
     /// The summatory Liouville function
     Liouville(Shown<LiouvilleSum>),

@@ -1,6 +1,6 @@
 //! Maps over equal items: no-op tasks, which measure the runtime alone, and the Liouville function.
 
-use super::number::whole_number;
+use super::number::{TaskTimes, whole_number};
 use super::output::{Each, series};
 use super::uts::efficiency_chart;
 use super::{Experiment, ExperimentError, RunFigures, Setup, Skeleton, doublings, figures};
@@ -9,9 +9,9 @@ use crate::machine::CORES_MAX;
 use crate::network::Preset;
 use crate::published::HDPH_RS_SPEEDUPS;
 use crate::table::{Cell, Column};
-use crate::workload::costs::{Flat, Liouville};
+use crate::workload::costs::{Between, Liouville};
 
-/// The options of no-op tasks.
+/// The options of a map over tasks of given times.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Noop {
     /// What it runs on.
@@ -23,10 +23,9 @@ pub struct Noop {
     #[arg(value_parser = whole_number::<u64>(1..=TASKS_MAX))]
     pub tasks: u64,
 
-    /// What each computes, in nanoseconds
-    #[arg(long, value_name = "ns", default_value_t = 0)]
-    #[arg(value_parser = whole_number::<u64>(0..=1_000_000_000_000))]
-    pub task_ns: u64,
+    /// How long each computes; or between what, all equally likely: 80ms..400ms
+    #[arg(long, value_name = "TIME[..TIME]", default_value = "0s")]
+    pub task_time: TaskTimes,
 
     /// The skeleton; all four unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -46,6 +45,13 @@ pub struct Noop {
 /// The most tasks of a map: their numbers have 32 bits.
 const TASKS_MAX: u64 = 1 << 30;
 
+impl Noop {
+    /// Whether the tasks compute. Without work there is no efficiency.
+    fn has_work(&self) -> bool {
+        self.task_time.most_ns > 0
+    }
+}
+
 fn rate(row: &RunFigures) -> f64 {
     row.report.tasks as f64 / row.seconds
 }
@@ -56,9 +62,8 @@ impl Experiment for Noop {
     fn columns(&self) -> Vec<Column<RunFigures>> {
         let own: fn(&RunFigures) -> &RunFigures = |row| row;
         let mut columns = figures::head("skeleton", own);
-        // Without work there is no efficiency.
         let times = figures::times(own).into_iter();
-        columns.extend(times.take(if self.task_ns == 0 { 1 } else { usize::MAX }));
+        columns.extend(times.take(if self.has_work() { usize::MAX } else { 1 }));
         columns
             .push(Column::new("tasks/s", "", "tasks_per_second", |row| Cell::Real(rate(row), 0)));
         columns.extend(figures::counts(own));
@@ -69,7 +74,8 @@ impl Experiment for Noop {
         let skeletons = if self.skeleton.is_empty() { &Skeleton::ALL[..] } else { &self.skeleton };
         for base in self.setup.bases(&doublings(16, self.most_cores), 16, Preset::Hdr)? {
             for skeleton in skeletons {
-                let costs = Flat { ns: self.task_ns };
+                let TaskTimes { least_ns, most_ns } = self.task_time;
+                let costs = Between { least_ns, most_ns, seed: base.seed };
                 let workload = skeleton.over(self.tasks, costs, self.supervised, &base);
                 each(RunFigures::of(skeleton.name(), &base, workload, Vec::new())?)?;
             }
@@ -79,10 +85,13 @@ impl Experiment for Noop {
 
     fn charts(&self, rows: &[RunFigures]) -> Vec<(&'static str, Chart)> {
         let tasks = figures::grouped(self.tasks);
-        let title = match self.task_ns {
-            0 => format!("{tasks} no-op tasks"),
-            ns => format!("{tasks} tasks of {} ns", figures::grouped(ns)),
-        };
+        if self.has_work() {
+            let TaskTimes { least_ns, most_ns } = self.task_time;
+            let [least, most] = [least_ns, most_ns].map(|ns| ns as f64 / 1e6);
+            let title = format!("{tasks} tasks of {least} to {most} ms");
+            return vec![("map", efficiency_chart(&title, rows))];
+        }
+        let title = format!("{tasks} no-op tasks");
         let chart = Chart {
             title,
             x: Axis::log2("cores"),

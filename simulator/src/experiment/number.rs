@@ -36,6 +36,43 @@ where
     }
 }
 
+/// The longest time, in nanoseconds: an hour.
+const TIME_NS_MAX: u64 = 3_600_000_000_000;
+
+/// A time with its unit.
+pub(super) fn nanoseconds(text: &str) -> Result<u64, String> {
+    let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let split = |(unit, ns): (&str, f64)| Some((text.strip_suffix(unit)?, ns));
+    let number = units.into_iter().find_map(split);
+    let time = number.and_then(|(number, ns)| Some(number.parse::<f64>().ok()? * ns));
+    let time = time.filter(|ns| (0.0..=TIME_NS_MAX as f64).contains(ns));
+    let wrong =
+        || format!("has `{text}` for a time, and times are from 0s to 3600s, in s, ms or us");
+    time.map(|ns| ns.round() as u64).ok_or_else(wrong)
+}
+
+/// How long tasks compute: from one time to another, which may be the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskTimes {
+    /// The shortest, in nanoseconds.
+    pub least_ns: u64,
+    /// The longest, in nanoseconds.
+    pub most_ns: u64,
+}
+
+impl FromStr for TaskTimes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (least, most) = text.split_once("..").unwrap_or((text, text));
+        let [least_ns, most_ns] = [nanoseconds(least)?, nanoseconds(most)?];
+        if least_ns > most_ns {
+            return Err("the first time is the longer one".to_owned());
+        }
+        Ok(TaskTimes { least_ns, most_ns })
+    }
+}
+
 /// The seeds of this number of runs.
 pub(super) fn seeds(first: u64, runs: u64) -> Result<Range<u64>, ExperimentError> {
     let end = first.checked_add(runs).ok_or_else(|| ExperimentError::Refused {
@@ -48,6 +85,16 @@ pub(super) fn seeds(first: u64, runs: u64) -> Result<Range<u64>, ExperimentError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_take_a_time_or_a_range_of_times() {
+        let times = |least_ns, most_ns| Ok(TaskTimes { least_ns, most_ns });
+        assert_eq!("80ms..0.4s".parse(), times(80_000_000, 400_000_000));
+        assert_eq!("5us".parse(), times(5000, 5000));
+        for text in ["400ms..80ms", "80..400ms", "..1s", "1s..", "4000s", "-1s", "1s..2s..3s", ""] {
+            assert!(text.parse::<TaskTimes>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn whole_numbers_have_ends() {

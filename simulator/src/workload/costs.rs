@@ -90,7 +90,7 @@ impl TrialDivision {
 
 impl ItemCosts for TrialDivision {
     fn item_ns(&self, item: u64) -> u64 {
-        let mut dice = Dice::new(self.seed ^ item.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut dice = dice_of(self.seed, item);
         let begin = item * self.chunk + 1;
         let mut divisions = 0.0;
         for _ in 0..SAMPLES {
@@ -164,6 +164,11 @@ impl ItemCosts for Liouville {
     }
 }
 
+/// The chance of an item.
+fn dice_of(seed: u64, item: u64) -> Dice {
+    Dice::new(seed ^ item.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
 /// All items cost the same; no-op tasks cost 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Flat {
@@ -177,9 +182,38 @@ impl ItemCosts for Flat {
     }
 }
 
+/// The cost of an item is anything between two, all equally likely.
+#[derive(Clone, Copy, Debug)]
+pub struct Between {
+    /// The least cost, in nanoseconds.
+    pub least_ns: u64,
+    /// The greatest, in nanoseconds.
+    pub most_ns: u64,
+    /// The costs come from it.
+    pub seed: u64,
+}
+
+impl ItemCosts for Between {
+    fn item_ns(&self, item: u64) -> u64 {
+        let mut dice = dice_of(self.seed, item);
+        dice.within(self.least_ns..=self.most_ns)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn costs_between_two_are_spread_evenly_and_stay_the_same() {
+        let costs = Between { least_ns: 80, most_ns: 400, seed: 1 };
+        let items: Vec<u64> = (0..10_000).map(|item| costs.item_ns(item)).collect();
+        assert!(items.iter().all(|ns| (80..=400).contains(ns)));
+        let mean = items.iter().sum::<u64>() / 10_000;
+        assert!((235..=245).contains(&mean), "{mean}");
+        assert!(items.contains(&80) && items.contains(&400));
+        assert_eq!(items[17], costs.item_ns(17));
+    }
 
     fn seconds(costs: &impl ItemCosts, items: u64) -> f64 {
         (0..items).map(|item| costs.item_ns(item)).sum::<u64>() as f64 / 1e9

@@ -14,8 +14,8 @@ impl Watch {
         self.probe(now, pe, self.settings.dead_after / 4);
     }
 
-    /// Another PE has not reached this one for half of `dead_after`. Begins to look at it; `anew` if
-    /// what has been seen, or is on its way, does not count.
+    /// Another PE has not reached this one for half of `dead_after`. Begins to look at it; if
+    /// `anew`, what has been seen, or is on its way, does not count.
     pub(super) fn probe_for_membership(&mut self, now: Duration, pe: Pe, anew: bool) {
         let head_start = (self.settings.dead_after / 2).saturating_sub(self.settings.heartbeat / 2);
         self.probe(now, pe, head_start);

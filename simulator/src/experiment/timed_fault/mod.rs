@@ -1,14 +1,12 @@
 //! Faults at given moments, as the command line says: `death:17@2s`.
 
 use super::ExperimentError;
+use super::number::nanoseconds;
 use crate::fault::InjectedFault;
 use crate::machine::Machine;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use ultramarine_topology::{Label, LevelKind, Pe};
-
-/// The latest moment, and the longest time, in nanoseconds: an hour.
-const TIME_NS_MAX: u64 = 3_600_000_000_000;
 
 /// The longest time for which a PE may be stopped, or all be overloaded, in nanoseconds: not so
 /// long that it is taken for dead.
@@ -155,18 +153,6 @@ fn what(kind: &str, whom: &str, length: Option<u64>) -> Result<What, String> {
         _ if !whom.is_empty() => Err("names a PE, and an overload is everywhere".to_owned()),
         _ => Ok(What::Overload(stall()?)),
     }
-}
-
-/// A time with its unit.
-fn nanoseconds(text: &str) -> Result<u64, String> {
-    let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let split = |(unit, ns): (&str, f64)| Some((text.strip_suffix(unit)?, ns));
-    let number = units.into_iter().find_map(split);
-    let time = number.and_then(|(number, ns)| Some(number.parse::<f64>().ok()? * ns));
-    let time = time.filter(|ns| (0.0..=TIME_NS_MAX as f64).contains(ns));
-    let wrong =
-        || format!("has `{text}` for a time, and times are from 0s to 3600s, in s, ms or us");
-    time.map(|ns| ns.round() as u64).ok_or_else(wrong)
 }
 
 impl TimedFault {
