@@ -76,7 +76,7 @@ fn every_limit_holds() {
         ("heartbeat", "0s"),
         ("dead_after", "0s"),
         ("dead_after", "25h"),
-        ("dead_after", "799ms"),
+        ("dead_after", "899ms"),
         ("stalled_after", "0s"),
         ("root_after", "25h"),
     ] {
@@ -89,7 +89,7 @@ fn every_limit_holds() {
         ("message_bytes_max", "4294967295"),
         ("shutdown_grace", "0s"),
         ("shutdown_grace", "24h"),
-        ("dead_after", "800ms"),
+        ("dead_after", "900ms"),
         ("root_after", "24h"),
     ] {
         texts(&[], &[(name, value)]).expect(name);
