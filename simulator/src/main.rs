@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use ultramarine_simulator::experiment::Command;
 
 fn main() -> ExitCode {
-    end_quietly_when_unread();
+    end_when_unwritten();
     let command = match Command::read(std::env::args_os()) {
         Ok(command) => command,
         Err(error) => error.exit(),
@@ -26,16 +26,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Events are printed with `println!`, which panics when their reader has gone (`--tell | head`).
-fn end_quietly_when_unread() {
+/// Events are printed with `println!`, which panics when their reader has gone (`--tell | head`) or
+/// a disk is full. Neither is a fault of this program.
+fn end_when_unwritten() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
-        let is_unread = info.payload_as_str().is_some_and(|text| {
-            text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
-        });
-        if is_unread {
-            std::process::exit(0);
+        let text = info.payload_as_str().filter(|it| it.starts_with("failed printing to stdout"));
+        match text {
+            Some(text) if text.contains("Broken pipe") => std::process::exit(0),
+            Some(text) => {
+                eprintln!("error: {text}");
+                std::process::exit(1);
+            }
+            None => usual(info),
         }
-        usual(info);
     }));
 }

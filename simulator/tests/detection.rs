@@ -18,6 +18,12 @@ fn rows(machine: &str, seed: u64) -> Vec<DetectorRow> {
     rows
 }
 
+#[test]
+fn a_rack_may_be_one_pe() {
+    let deaths: Vec<u32> = rows("2x1x1x1", 1).iter().map(|row| row.figures.report.deaths).collect();
+    assert_eq!(deaths, [1, 1, 1, 0]);
+}
+
 /// Four racks, two, and two groups of two.
 #[test]
 fn all_know_soon_after_the_time_limit_and_a_pe_sends_few_messages() {

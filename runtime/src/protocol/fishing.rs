@@ -150,11 +150,11 @@ impl Node {
                 return false;
             }
             let shared = if host.queued() > 0 { self.share(fish, host) } else { Shared::Nothing };
-            let is_over = *until <= now || shared == Shared::Unsuitable;
-            if is_over {
+            let is_kept = shared == Shared::Nothing && now < *until;
+            if !is_kept && shared != Shared::Some {
                 host.send(fish.thief, Message::NoWork { serial: fish.serial });
             }
-            !is_over && shared == Shared::Nothing
+            is_kept
         });
         self.waiting = waiting;
         self.waiting.iter().map(|waiting| waiting.until).min()

@@ -127,6 +127,10 @@ pub const MESSAGE_BYTES_MIN: usize = 4 << 10;
 /// The number of messages of the greatest length that fit into the backlog, unless that is set.
 const BACKLOG_MESSAGES: usize = 4;
 
+/// The shortest `fish_deadline`. A thief that gives up each FISH before its answer can come casts
+/// the next at once: with 1 ns, queens on 4 PEs took 25 times as long.
+const FISH_DEADLINE_MIN: Duration = Duration::from_micros(100);
+
 /// The greatest `message_bytes_max`, in bytes: lengths are sent as 32-bit numbers.
 pub const MESSAGE_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -269,6 +273,10 @@ impl Settings {
             detector.heartbeat
         );
         demand(holds, "dead_after", shown, &reason)?;
+        let shown = format!("{:?}", fishing.fish_deadline);
+        let holds = fishing.fish_deadline >= FISH_DEADLINE_MIN;
+        let reason = format!("a network may take longer than that: at least {FISH_DEADLINE_MIN:?}");
+        demand(holds, "fish_deadline", shown, &reason)?;
         let shown = format!("{:?}", fishing.min_fish_delay);
         let holds = fishing.min_fish_delay <= fishing.max_fish_delay;
         demand(holds, "min_fish_delay", shown, "it is longer than max_fish_delay")

@@ -64,6 +64,7 @@ fn every_limit_holds() {
         ("message_bytes_max", "4095"),
         ("message_bytes_max", "4294967296"),
         ("fish_deadline", "0s"),
+        ("fish_deadline", "99us"),
         ("resend_after", "0s"),
         ("start_deadline", "0s"),
         ("start_deadline", "25h"),

@@ -87,7 +87,9 @@ impl Incident {
     /// What goes wrong in a job, at these moments in nanoseconds.
     fn faults(self, base: &Base) -> Result<Vec<(u64, InjectedFault)>, ExperimentError> {
         let rack = last_rack(base)?;
-        let [first, .., last] = rack[..] else { return Ok(Vec::new()) };
+        let (Some(&first), Some(&last)) = (rack.first(), rack.last()) else {
+            return Ok(Vec::new());
+        };
         let host = base.machine.topology().host_of(first).numbers();
         let settings = DetectorSettings::default();
         // Heartbeats come at the same moments at all PEs, about, since all begin at 0.
@@ -252,6 +254,7 @@ impl Experiment for Detector {
     fn run(&self, each: &mut Each<'_, DetectorRow>) -> Result<(), ExperimentError> {
         let all = &Incident::ALL[..];
         let incidents = if self.incident.is_empty() { all } else { &self.incident };
+        self.setup.refuse_faults("incidents of its own")?;
         let pes = doublings(FIRST_PES, self.most_pes);
         let cores: Vec<u64> = pes.into_iter().map(|pes| pes * u64::from(WORKERS)).collect();
         for mut base in self.setup.bases(&cores, WORKERS, Preset::Gemini)? {

@@ -6,7 +6,9 @@ use crate::machine::{
     CORES_MAX, Machine, MachineError, PES_MAX, Shape, Slow, Unequal, Variation, WORKERS_MAX,
 };
 use crate::network::{Network, Preset};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// The options that all experiments share. What is not given is the experiment's own choice.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -42,7 +44,7 @@ pub struct Setup {
     pub topology: Option<PathBuf>,
 
     /// The PEs on each host of the topology file; 1 unless given
-    #[arg(long, value_name = "N", requires = "topology")]
+    #[arg(long, value_name = "N", requires = "topology", conflicts_with_all = ["cores", "machine"])]
     #[arg(value_parser = whole_number::<u32>(1..=PES_MAX))]
     pub pes_per_host: Option<u32>,
 
@@ -90,6 +92,19 @@ pub(super) fn doublings(from: u64, to: u64) -> Vec<u64> {
     std::iter::successors(Some(from), |cores| cores.checked_mul(2))
         .take_while(|cores| *cores <= to)
         .collect()
+}
+
+/// The longest file that is read, in bytes. A recording has 10 bytes for each task.
+const FILE_BYTES_MAX: u64 = 1 << 28;
+
+/// Reads a file of text.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let length = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if length as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other("it is longer than 256 MiB"));
+    }
+    Ok(text)
 }
 
 impl Setup {
@@ -150,7 +165,7 @@ impl Setup {
         let mut network = match &self.measured {
             Some(path) => {
                 let unreadable = |cause| ExperimentError::Unreadable { path: path.clone(), cause };
-                let text = std::fs::read_to_string(path).map_err(unreadable)?;
+                let text = read_text(path).map_err(unreadable)?;
                 let wrong = |cause| ExperimentError::Measured { path: path.clone(), cause };
                 Network::measured(&text).map_err(wrong)?
             }

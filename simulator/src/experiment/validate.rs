@@ -13,6 +13,7 @@ use super::ExperimentError;
 use super::number::{seeds, whole_number};
 use super::output::write_row;
 use super::replay::{ReplayError, replay};
+use super::setup::read_text;
 use crate::network::{MeasuredError, Network};
 use crate::table::{Cell, Column, Table};
 use crate::workload::recorded::{JobFigures, Recording, RecordingError};
@@ -213,7 +214,7 @@ fn key(it: &Recording) -> Key {
 
 fn read(path: &Path) -> Result<String, ValidateError> {
     let unreadable = |cause| ValidateError::Unreadable { path: path.to_owned(), cause };
-    std::fs::read_to_string(path).map_err(unreadable)
+    read_text(path).map_err(unreadable)
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

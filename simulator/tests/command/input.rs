@@ -64,6 +64,10 @@ fn impossible_numbers_are_refused() {
     refuses_number("faults --runs -1", "--runs", "1", u64_max);
     refuses_number("noop --tasks 0", "--tasks", "1", "1073741824");
     refuses_number("queens --board 17", "--board", "1", "16");
+    refuses("weak --cores 64 --pes-per-host 2", 2, &["--pes-per-host", "cannot be used with"]);
+    refuses("detector --fault death:1@1s", 2, &["--fault", "incidents of its own"]);
+    refuses("map --task-time 2s..1s", 2, &["--task-time", "longer"]);
+    refuses("weak --cores 64 --measured /dev/zero", 2, &["/dev/zero", "256 MiB"]);
     refuses("fibonacci --n 80 --threshold 1", 2, &["at most 35 above --threshold"]);
     refuses("weak --latency-us -1", 2, &["expected a number from 0 to 60000000"]);
     refuses("weak --jitter -1", 2, &["expected a number from 0 to 1000"]);

@@ -53,6 +53,17 @@ fn a_fish_that_has_waited_for_long_enough_is_answered_with_nowork() {
 }
 
 #[test]
+fn a_fish_that_gets_work_at_the_last_moment_gets_one_answer() {
+    let (mut world, until) = waiting_fish(&settings());
+    world.spawn_many(4, 1, Distance::ONE, 0);
+    world.now = until;
+    world.tick(1, false);
+    let answers = world.flying.iter().filter(|letter| letter.to == Pe::ROOT);
+    let answers: Vec<&Message> = answers.map(|letter| &letter.message).collect();
+    assert!(matches!(answers[..], [Message::Schedule { serial: 1, .. }]), "{answers:?}");
+}
+
+#[test]
 fn the_fish_of_a_dead_thief_gets_nothing() {
     let (mut world, until) = waiting_fish(&settings());
     world.mark_dead(1, 0);
