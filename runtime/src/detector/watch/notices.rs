@@ -40,6 +40,7 @@ impl Watch {
         } else {
             &self.counters.notices_received
         });
+        self.settle_call(now, pe, effects);
         let is_farewell = notice == Notice::Goodbye;
         self.with_membership(now, effects, |membership, out| {
             membership.handle(now, pe, notice, out);
@@ -50,6 +51,18 @@ impl Watch {
             && !std::mem::replace(&mut self.has_reported_last, true)
         {
             effects.push_back(Effect::Report(FailureEvent::JobOver { by: pe }));
+        }
+    }
+
+    /// A PE was heard that has not answered the root's call for so long that this frame cannot have
+    /// been on its way since before. A firewall that lets the root make no new connection is no
+    /// reason never to decide.
+    fn settle_call(&mut self, now: Duration, pe: Pe, effects: &mut Effects) {
+        if let Some(peer) = self.peers.get_mut(pe)
+            && peer.is_call_overdue(now, self.settings.stalled_after)
+        {
+            peer.end_call();
+            self.with_membership(now, effects, |membership, _| membership.reach(pe));
         }
     }
 

@@ -117,14 +117,19 @@ impl FromStr for TimedFault {
 /// What goes wrong, from the parts of the text.
 fn what(kind: &str, whom: &str, length: Option<u64>) -> Result<What, String> {
     let number = |text: &str| {
-        text.parse::<u32>().map_err(|_| format!("has `{text}` for a number, counted from 0"))
+        let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|digits| digits.parse::<u32>().ok());
+        number.ok_or_else(|| format!("has `{text}` for a number, counted from 0"))
     };
+    if length == Some(0) {
+        return Err("lasts for no time".to_owned());
+    }
     let pair = || match whom.split_once('-') {
         Some((one, other)) if one != other => Ok((number(one)?, number(other)?)),
         _ => Err("does not name two PEs".to_owned()),
     };
     let stall = || match length {
-        Some(1..=STALL_NS_MAX) => Ok(length.unwrap_or_default()),
+        Some(..=STALL_NS_MAX) => Ok(length.unwrap_or_default()),
         _ => Err("does not say for how long, above 0 and up to 10s".to_owned()),
     };
     let for_good = |what: What| match length {

@@ -164,6 +164,11 @@ impl PeerView {
         self.called = Some(now);
     }
 
+    /// Whether the root's call has had no answer for this long.
+    pub(super) fn is_call_overdue(&self, now: Duration, patience: Duration) -> bool {
+        self.called.is_some_and(|called| now.saturating_sub(called) >= patience)
+    }
+
     /// Whether a connection that was begun at this moment answers the root's call.
     pub(super) fn answers_call(&self, begun: Duration) -> bool {
         self.called.is_some_and(|called| begun >= called)

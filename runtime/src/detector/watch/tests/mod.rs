@@ -251,6 +251,25 @@ fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() 
     }
 }
 
+/// A firewall lets the root make no new connection with PE 1, whose heartbeats go on.
+#[test]
+fn a_call_that_is_never_answered_does_not_keep_the_root_from_deciding() {
+    let (mut root, mut effects) = root();
+    let (two, accuser) = (Pe::new(2), ConnectionNumber(2));
+    root.opened(MS * 3, two, accuser, &mut effects);
+    let mut now = MS * 3;
+    while root.membership().dead().is_empty() {
+        now += MS * 100;
+        assert!(now <= DetectorSettings::default().stalled_after + SECOND, "nobody leaves");
+        root.notice(now, ONE, ConnectionNumber(1), Notice::Known { dead: 0 }, &mut effects);
+        root.notice(now, two, accuser, Notice::Accuse { pe: ONE, insists: true }, &mut effects);
+        root.assess(now, &mut effects);
+        root.tick(now, &mut effects);
+        effects.clear();
+    }
+    assert_eq!((root.membership().dead(), now > SECOND * 30), (&[two][..], true));
+}
+
 #[test]
 fn a_goodbye_is_no_death() {
     let mut world = World::new(4, 3);
