@@ -5,6 +5,7 @@ use super::job::Job;
 use crate::common::launcher;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 use ultramarine_testkit::{alone, run};
 
 const SHORT: &str = "--upto 1000 --json";
@@ -125,8 +126,15 @@ fn processes_that_share_the_cores_have_no_more_workers_than_there_are_cores() {
     let mut job = Job::start(&mut command);
     let mut workers = 0;
     for process in job.begun(2).into_values() {
-        let threads = threads_of(process);
-        let working = threads.iter().filter(|name| name.contains("-worker")).count();
+        let mut threads = threads_of(process);
+        let is_worker = |name: &String| name.contains("-worker");
+        // Another process may say that the job has begun before this one has its workers.
+        let end = Instant::now() + Duration::from_secs(20);
+        while !threads.iter().any(is_worker) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+            threads = threads_of(process);
+        }
+        let working = threads.iter().filter(|name| is_worker(name)).count();
         // Main thread, driver, detector, log, the one that waits for the guard's end, the one that
         // starts MPI, and up to three that it starts.
         assert!(working >= 1 && threads.len() - working <= 6 + 3, "{threads:?}");
