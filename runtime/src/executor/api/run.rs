@@ -72,11 +72,12 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
 /// As [`serve`], for one of several PEs of a process: says first whether the PE has started, so
 /// that no other waits for one that has not. The root is told what goes wrong later.
 pub fn serve_once_started(job: Job, started: impl FnOnce(Result<(), JobError>)) {
-    match Processor::start(job) {
+    // The thread that drives it is the last that can be missing.
+    match Processor::start(job).and_then(|pe| pe.start_driver().map(|()| pe)) {
         Err(error) => started(Err(error)),
         Ok(pe) => {
             started(Ok(()));
-            let (_, leave) = pe.run_to_the_end();
+            let (_, leave) = pe.wait_for_end();
             drop(pe.parting(leave));
         }
     }

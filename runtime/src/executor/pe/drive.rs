@@ -34,12 +34,25 @@ impl Processor {
     /// it, if any, and how it left.
     pub(crate) fn run_to_the_end(self: &Arc<Self>) -> (Option<JobError>, Leave) {
         self.change_driver();
+        self.wait_for_end()
+    }
+
+    /// Waits until the PE has left. Returns the error that ended it, if any, and how it left.
+    pub(crate) fn wait_for_end(&self) -> (Option<JobError>, Leave) {
         let leave = self.driver.wait_for_end();
         (self.take_failure(), leave)
     }
 
+    /// Has another thread drive this PE. If there can be none, the PE leaves.
+    fn change_driver(self: &Arc<Self>) {
+        if let Err(error) = self.start_driver() {
+            self.fail(error);
+            self.driver.end(Leave::Hasty);
+        }
+    }
+
     /// Starts a new driver, in place of the old one if there is one.
-    pub(crate) fn change_driver(self: &Arc<Self>) {
+    pub(crate) fn start_driver(self: &Arc<Self>) -> Result<(), JobError> {
         let pe = self.clone();
         let started = self.driver.replace(|generation| {
             let name = format!("pe{}-driver", pe.me().number());
@@ -56,11 +69,7 @@ impl Processor {
             let thread = std::thread::Builder::new().name(name).spawn(drive)?;
             Ok::<_, std::io::Error>(thread.thread().clone())
         });
-        if let Err(error) = started {
-            let (me, reason) = (self.me(), error.to_string());
-            self.fail(JobError::Threads { me, reason });
-            self.driver.end(Leave::Hasty);
-        }
+        started.map_err(|error| JobError::Threads { me: self.me(), reason: error.to_string() })
     }
 
     /// Whether any worker is active, apart from one that is stuck.
