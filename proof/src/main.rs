@@ -45,7 +45,8 @@ fn main() -> ExitCode {
         }
         Proof::Membership { large } => {
             let long = large.then(membership::MembershipCase::large).into_iter().flatten();
-            let cases = membership::MembershipCase::quick().into_iter().chain(long);
+            let quick = membership::MembershipCase::quick().into_iter();
+            let cases = quick.chain(membership::MembershipCase::with_succession()).chain(long);
             cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
         }
         Proof::Spin { large } => spin_says(large),

@@ -2,6 +2,17 @@
 
 use ultramarine_runtime::protocol::membership::MembershipMutant;
 
+/// What happens when the root crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootCrash {
+    /// It does not.
+    Never,
+    /// The job ends.
+    EndsJob,
+    /// Another PE takes its place.
+    Succession,
+}
+
 /// A job to be searched: its PEs, and how much goes wrong.
 #[derive(Clone, Debug)]
 pub struct MembershipCase {
@@ -9,16 +20,23 @@ pub struct MembershipCase {
     pub pes: u32,
     /// The most PEs that crash.
     pub crashes: u32,
-    /// Whether the root may be one of them.
-    pub root_may_crash: bool,
+    /// Whether the root may be one of them, and what happens then.
+    pub root: RootCrash,
+    /// Whether the host crashes with each PE, so that no other PE sees that it is gone.
+    pub hosts_crash: bool,
     /// The most paths that break.
     pub cuts: u32,
+    /// The most times that all paths break between some PEs and the others.
+    pub partitions: u32,
     /// The most times that a PE suspects another with which it has contact.
     pub doubts: u32,
     /// The most times that a PE loses another with which it has contact.
     pub slandered: u32,
     /// The most notices that are lost.
     pub lost: u32,
+    /// Whether PEs exchange heartbeats and repeat what they said only while no notice is on its
+    /// way.
+    pub patient: bool,
     /// Whether all PEs ignore heartbeats: the search must fail then.
     pub deaf: bool,
     /// A rule of the protocol to leave out: the search must fail then.
@@ -26,16 +44,24 @@ pub struct MembershipCase {
 }
 
 impl MembershipCase {
+    /// Whether another PE takes the root's place.
+    pub(super) fn has_succession(&self) -> bool {
+        self.root == RootCrash::Succession
+    }
+
     /// This many PEs, of which at most `crashes` crash.
     pub fn new(pes: u32, crashes: u32) -> MembershipCase {
         MembershipCase {
             pes,
             crashes,
+            hosts_crash: false,
             cuts: 0,
+            partitions: 0,
             doubts: 0,
             slandered: 0,
             lost: 0,
-            root_may_crash: false,
+            root: RootCrash::Never,
+            patient: false,
             deaf: false,
             mutant: None,
         }
@@ -77,7 +103,7 @@ impl MembershipCase {
 
     /// The cases that take minutes.
     pub fn large() -> Vec<(&'static str, MembershipCase)> {
-        let four = MembershipCase::new(4, 0);
+        let (four, gone) = (MembershipCase::new(4, 0), MembershipCase::processes);
         vec![
             ("three of five crash", MembershipCase::new(5, 3)),
             (
@@ -104,10 +130,66 @@ impl MembershipCase {
                 "two are slandered, and a notice is lost",
                 MembershipCase { slandered: 2, lost: 1, ..four },
             ),
+            (
+                "succession: of three, a path breaks, one crashes, and a notice is lost",
+                MembershipCase { cuts: 1, lost: 1, ..gone(3, 1) },
+            ),
+            (
+                "succession: two of four processes crash",
+                MembershipCase { patient: true, ..gone(4, 2) },
+            ),
+            (
+                "succession: four are parted",
+                MembershipCase { partitions: 1, patient: true, ..gone(4, 0) },
+            ),
+            (
+                "succession: one of five hosts crashes",
+                MembershipCase { patient: true, ..MembershipCase::hosts(5, 1) },
+            ),
         ]
     }
 
+    /// The cases in which another PE takes the root's place.
+    pub fn with_succession() -> Vec<(&'static str, MembershipCase)> {
+        let (gone, silent) = (MembershipCase::processes, MembershipCase::hosts);
+        vec![
+            ("two of three processes crash", gone(3, 2)),
+            ("one of three hosts crashes", silent(3, 1)),
+            ("three are parted", MembershipCase { partitions: 1, ..gone(3, 0) }),
+            ("three are parted, and one crashes", MembershipCase { partitions: 1, ..gone(3, 1) }),
+            (
+                "of three processes one crashes, and a path breaks",
+                MembershipCase { cuts: 1, ..gone(3, 1) },
+            ),
+            (
+                "of three hosts one crashes, and a path breaks",
+                MembershipCase { cuts: 1, ..silent(3, 1) },
+            ),
+            (
+                "of three hosts one crashes, and one is suspected",
+                MembershipCase { doubts: 1, ..silent(3, 1) },
+            ),
+            (
+                "of three hosts one crashes, and one is slandered",
+                MembershipCase { slandered: 1, ..silent(3, 1) },
+            ),
+            ("one of four processes crashes", MembershipCase { patient: true, ..gone(4, 1) }),
+            ("one of four hosts crashes", MembershipCase { patient: true, ..silent(4, 1) }),
+        ]
+    }
+
+    /// Processes crash, and their hosts say so.
+    pub fn processes(pes: u32, crashes: u32) -> MembershipCase {
+        let case = MembershipCase::new(pes, crashes);
+        MembershipCase { root: RootCrash::Succession, ..case }
+    }
+
+    /// Hosts crash, with a process each.
+    pub fn hosts(pes: u32, crashes: u32) -> MembershipCase {
+        MembershipCase { hosts_crash: true, ..MembershipCase::processes(pes, crashes) }
+    }
+
     fn root_may_crash(self) -> MembershipCase {
-        MembershipCase { root_may_crash: true, ..self }
+        MembershipCase { root: RootCrash::EndsJob, ..self }
     }
 }

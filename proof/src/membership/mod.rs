@@ -9,7 +9,7 @@
 //!   with its neighbours, and with the PEs that the protocol tells it to look at. Sooner or later
 //!   it suspects and loses a PE with which it has no contact.
 //! - **Crashes**: [some](MembershipCase::crashes) PEs vanish, and their unsent notices with
-//!   them. The root may be one of them (`MembershipCase::root_may_crash`).
+//!   them. The root may be one of them (`MembershipCase::root`).
 //! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways and for ever.
 //! - **Errors**: a PE [suspects](MembershipCase::doubts) another for a while, as under overload, or
 //!   [loses](MembershipCase::slandered) it, although it has contact with it.
@@ -17,14 +17,19 @@
 //! - **Pauses**: the root announces deaths that follow another after any time.
 
 mod case;
+mod properties;
 
-pub use case::MembershipCase;
+pub use case::{MembershipCase, RootCrash};
+pub use properties::{
+    ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, NONE_IS_MISLED, OTHERS_GO_ON,
+    ROUNDS_END,
+};
 
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_runtime::protocol::{Membership, MembershipStatus, Notice};
+use ultramarine_runtime::protocol::{Loss, Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
 /// The whole job at one moment.
@@ -39,13 +44,14 @@ pub struct State {
     looks: BTreeSet<(Pe, Pe)>,
     /// The broken paths, the smaller number first.
     cuts: BTreeSet<(Pe, Pe)>,
+    partitions: u32,
     crashed: u32,
     doubts: u32,
     slandered: u32,
     lost: u32,
-    /// The number of living PEs that were expelled.
-    innocents: u32,
-    /// The number of PEs that left because they took the root for lost, and had contact with it.
+    /// The number of living PEs that left, or must, while the job goes on.
+    left: u32,
+    /// The number of PEs that left because they took the judge for lost, and had contact with it.
     misled: u32,
 }
 
@@ -74,14 +80,16 @@ pub enum Action {
     },
     /// A PE repeats its accusations.
     Repeat(Pe),
-    /// The root announces the deaths that it has kept for a while.
-    Announce,
+    /// A judge announces the deaths that it has kept for a while.
+    Announce(Pe),
     /// A PE that must leave does so.
     Leave(Pe),
     /// A PE crashes.
     Crash(Pe),
     /// A path breaks.
     Cut(Pe, Pe),
+    /// All paths break between the PEs of this set (a bit for each) and the others.
+    Partition(u32),
 }
 
 /// What a PE sees of another.
@@ -95,20 +103,13 @@ pub enum Observation {
     Lost,
 }
 
-/// The main property: in every state in which nothing can happen but further faults, all living PEs
-/// have the same list of the dead, and it has every PE that does not live.
-pub const ALL_AGREE_IN_THE_END: &str = "all living PEs agree in the end";
-
-/// Of any two lists of the dead, one is a beginning of the other.
-pub const LISTS_BEGIN_ALIKE: &str = "lists begin alike, and never hold the root";
-
-/// Each broken path, and each PE that is wrongly lost, costs at most one living PE.
-pub const FEW_INNOCENTS: &str = "a broken path costs one PE at most";
-
-/// A PE that leaves because the root is lost has lost the root itself.
-pub const NONE_IS_MISLED: &str = "no PE is misled about the root";
-
 const NOW: Duration = Duration::ZERO;
+
+/// More notices than follow from one, unless they follow from each other for ever.
+const NOTICES_MAX: u32 = 10_000;
+
+/// What a PE does. (A step can contain another, so its type must not grow with it.)
+type Act = Box<dyn FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice))>;
 
 impl MembershipCase {
     fn all(&self) -> impl Iterator<Item = Pe> + use<> {
@@ -124,22 +125,28 @@ impl MembershipCase {
         let member = Arc::make_mut(state.members[at.index()].as_mut()?);
         let mut sent = Vec::new();
         act(member, &mut |to, notice| sent.push((to, notice)));
-        if before.status() == MembershipStatus::Member
-            && member.status() == MembershipStatus::RootLost
-        {
-            state.misled += u32::from(Self::has_contact(state, at, Pe::ROOT));
+        let (is_judge, status) = (member.is_judge(), member.status());
+        if before.status() == MembershipStatus::Member && status == MembershipStatus::RootLost {
+            // The judge before the one that it would have been itself, or that has crashed.
+            let judge = if is_judge { Pe::ROOT } else { before.judge() };
+            let takes_it_for_dead = before.is_dead(judge);
+            state.misled += u32::from(!takes_it_for_dead && Self::has_contact(state, at, judge));
         }
-        if at == Pe::ROOT {
-            let new = state.members[0].as_ref()?.dead()[before.dead().len()..].to_vec();
-            let lives = |pe: &&Pe| state.members[pe.index()].is_some();
-            state.innocents += new.iter().filter(lives).count() as u32;
-        }
+        let has_left = before.status() == MembershipStatus::Member && status != before.status();
+        let has_job = is_judge || before.judge() != Pe::ROOT || state.members[0].is_some();
+        state.left += u32::from(has_left && has_job);
         for (to, notice) in sent {
             let arrives = to == at || Self::has_contact(state, at, to);
             if let Notice::Look { pe, .. } = notice {
-                // A PE other than the root looks at once, and only a lack of contact matters.
-                if arrives && (to == Pe::ROOT || !Self::has_contact(state, to, pe)) {
+                let Some(looker) = state.members[to.index()].as_ref().filter(|_| arrives) else {
+                    continue;
+                };
+                // A PE other than the judge looks at once. Contact matters if it is with the judge.
+                if looker.is_judge() || !Self::has_contact(state, to, pe) {
                     state.looks.insert((to, pe));
+                } else if to == at && pe == looker.judge() {
+                    let reach: Act = Box::new(move |member, out| member.reach(pe, out));
+                    Self::step(state, to, reach)?;
                 }
             } else if arrives {
                 state.flying.insert((at, to, notice));
@@ -157,31 +164,33 @@ impl MembershipCase {
     /// The PEs with which a PE exchanges heartbeats: its neighbours among the PEs that it does not
     /// know to be dead.
     fn neighbours(member: &Membership, me: Pe) -> BTreeSet<Pe> {
-        let living: Vec<Pe> = member.living().iter().collect();
+        let living: Vec<Pe> = member.watched().iter().collect();
         let place = living.iter().position(|pe| *pe == me);
         let around = place.map(|place| [place + 1, place + living.len() - 1]);
         let around = around.into_iter().flatten().map(|place| living[place % living.len()]);
         around.filter(|pe| *pe != me).collect()
     }
 
-    /// Whether the root would do anything if this PE repeated its accusations.
-    fn would_help_to_repeat(state: &State, me: Pe) -> bool {
-        let Some(root) =
-            state.members[0].as_ref().filter(|_| Self::has_contact(state, me, Pe::ROOT))
-        else {
+    /// Whether anything would come of it if a PE did this now: whether a PE would change, or look
+    /// at another, once all that follows has arrived.
+    fn would_help(
+        state: &State,
+        at: Pe,
+        act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice)),
+    ) -> bool {
+        let mut then = State { flying: BTreeSet::new(), ..state.clone() };
+        if Self::step(&mut then, at, act).is_none() {
             return false;
-        };
-        let mut accusations = Vec::new();
-        if let Some(member) = &state.members[me.index()] {
-            Membership::clone(member).tick(NOW, &mut |_, notice| accusations.push(notice));
         }
-        accusations.into_iter().any(|accusation| {
-            let (mut judge, mut acts) = (Membership::clone(root), false);
-            judge.handle(NOW, me, accusation, &mut |to, notice| {
-                acts |= to != Pe::ROOT && matches!(notice, Notice::Bulletin { .. });
-            });
-            acts || judge != **root
-        })
+        let has_changed = |then: &State| then.members != state.members || then.looks != state.looks;
+        for _ in 0..NOTICES_MAX {
+            if has_changed(&then) {
+                return true;
+            }
+            let Some((from, to, notice)) = then.flying.pop_first() else { return false };
+            Self::step(&mut then, to, |member, out| member.handle(NOW, from, notice, out));
+        }
+        unreachable!("notices follow from each other for ever")
     }
 
     /// What can happen at this PE, apart from what arrives.
@@ -191,22 +200,27 @@ impl MembershipCase {
             acts.push(Action::Leave(me));
             return;
         }
-        let accuses = me != Pe::ROOT && member.due().is_some();
-        if me == Pe::ROOT && member.has_to_announce() {
-            acts.push(Action::Announce);
+        let judge = member.judge();
+        let accuses = !member.is_judge() && member.due().is_some();
+        if member.is_judge() && member.has_to_announce() {
+            acts.push(Action::Announce(me));
         }
-        if accuses && Self::would_help_to_repeat(state, me) {
+        let repeats = |member: &mut Membership, out: &mut dyn FnMut(Pe, Notice)| {
+            member.tick(NOW, out);
+        };
+        let has_time = !self.patient || state.flying.is_empty();
+        if has_time && member.due().is_some() && Self::would_help(state, me, repeats) {
             acts.push(Action::Repeat(me));
         }
         let neighbours = Self::neighbours(member, me);
         for other in self.all().filter(|pe| *pe != me) {
             let is_looked_at = state.looks.contains(&(me, other));
             let is_watched =
-                neighbours.contains(&other) || is_looked_at || other == Pe::ROOT && accuses;
+                neighbours.contains(&other) || is_looked_at || other == judge && accuses;
             let mut see = |observation| acts.push(Action::See { by: me, whom: other, observation });
             if Self::has_contact(state, me, other) {
                 let mut seeing = Membership::clone(member);
-                seeing.reach(other);
+                seeing.reach(other, &mut |_, _| {});
                 if is_looked_at || seeing != **member {
                     see(Observation::Reached);
                 }
@@ -226,26 +240,33 @@ impl MembershipCase {
         }
         for other in neighbours.into_iter().filter(|other| Self::has_contact(state, me, *other)) {
             // The two share a connection, so each hears the other.
-            if let Some(peer) = state.members[other.index()].as_ref().filter(|_| !self.deaf) {
-                acts.extend(Self::heartbeat((other, peer), (me, member)));
-                acts.extend(Self::heartbeat((me, member), (other, peer)));
+            if !self.deaf && has_time {
+                acts.extend(Self::heartbeat(state, other, me));
+                acts.extend(Self::heartbeat(state, me, other));
             }
         }
     }
 
-    /// A heartbeat, if its receiver answers it.
-    fn heartbeat(from: (Pe, &Membership), to: (Pe, &Membership)) -> Option<Action> {
-        let are_members = [from.1, to.1].iter().all(|pe| pe.status() == MembershipStatus::Member);
-        let is_behind = from.1.dead().len() < to.1.dead().len();
-        (are_members && (is_behind || to.1.is_dead(from.0)))
-            .then_some(Action::Heartbeat { from: from.0, to: to.0 })
+    /// A heartbeat, if anything comes of it.
+    fn heartbeat(state: &State, from: Pe, to: Pe) -> Option<Action> {
+        let [sender, receiver] = [from, to].map(|pe| state.members[pe.index()].as_deref());
+        let (sender, receiver) = (sender?, receiver?);
+        let are_members =
+            [sender, receiver].map(Membership::status) == [MembershipStatus::Member; 2];
+        let is_same = sender.heartbeat() == receiver.heartbeat() && !receiver.is_dead(from);
+        let hears = |member: &mut Membership, out: &mut dyn FnMut(Pe, Notice)| {
+            member.handle(NOW, from, sender.heartbeat(), out);
+        };
+        (are_members && !is_same && Self::would_help(state, to, hears))
+            .then_some(Action::Heartbeat { from, to })
     }
 
     /// Whether anything can still change without another fault.
-    fn can_go_on(&self, state: &State) -> bool {
+    pub(super) fn can_go_on(&self, state: &State) -> bool {
         let calm = MembershipCase {
             crashes: 0,
             cuts: 0,
+            partitions: 0,
             doubts: 0,
             slandered: 0,
             lost: 0,
@@ -256,29 +277,22 @@ impl MembershipCase {
         acts.into_iter().any(|act| calm.next_state(state, act).is_some_and(|next| next != *state))
     }
 
+    /// The path between these PEs breaks, the smaller number first.
+    fn cut(state: &mut State, one: Pe, other: Pe) {
+        state.cuts.insert((one, other));
+        let ends = [(one, other), (other, one)];
+        state.flying.retain(|(from, to, _)| !ends.contains(&(*from, *to)));
+    }
+
     fn end(state: &mut State, pe: Pe) {
         state.members[pe.index()] = None;
         state.flying.retain(|(_, to, _)| *to != pe);
         state.looks.retain(|(by, _)| *by != pe);
     }
 
-    fn living(state: &State) -> impl Iterator<Item = (Pe, &Membership)> {
+    pub(super) fn living(state: &State) -> impl Iterator<Item = (Pe, &Membership)> {
         let all = state.members.iter().zip(0..);
         all.filter_map(|(member, pe)| Some((Pe::new(pe), member.as_deref()?)))
-    }
-
-    /// Whether all living PEs have the same list of the dead, and it has every PE that does not
-    /// live.
-    fn is_agreed(&self, state: &State) -> bool {
-        let gone: BTreeSet<Pe> =
-            self.all().filter(|pe| state.members[pe.index()].is_none()).collect();
-        // A PE that loses the root leaves.
-        let has_job = !gone.contains(&Pe::ROOT);
-        Self::living(state).all(|(_, member)| {
-            has_job
-                && member.status() == MembershipStatus::Member
-                && member.dead().iter().copied().collect::<BTreeSet<_>>() == gone
-        })
     }
 }
 
@@ -289,6 +303,9 @@ impl Model for MembershipCase {
     fn init_states(&self) -> Vec<State> {
         let member = |me| {
             let mut member = Membership::new(me, self.pes, Duration::ZERO);
+            if self.has_succession() {
+                member = member.with_succession();
+            }
             member.mutant = self.mutant;
             Some(Arc::new(member))
         };
@@ -297,11 +314,12 @@ impl Model for MembershipCase {
             flying: BTreeSet::new(),
             looks: BTreeSet::new(),
             cuts: BTreeSet::new(),
+            partitions: 0,
             crashed: 0,
             doubts: 0,
             slandered: 0,
             lost: 0,
-            innocents: 0,
+            left: 0,
             misled: 0,
         }]
     }
@@ -315,7 +333,7 @@ impl Model for MembershipCase {
         }
         for me in self.all() {
             self.acts_of(state, me, acts);
-            let is_mortal = me != Pe::ROOT || self.root_may_crash;
+            let is_mortal = me != Pe::ROOT || self.root != RootCrash::Never;
             if is_mortal && state.members[me.index()].is_some() && state.crashed < self.crashes {
                 acts.push(Action::Crash(me));
             }
@@ -324,6 +342,10 @@ impl Model for MembershipCase {
                 let whole = others.filter(|other| Self::has_contact(state, me, *other));
                 acts.extend(whole.map(|other| Action::Cut(me, other)));
             }
+        }
+        if state.partitions < self.partitions {
+            // The side without the last PE.
+            acts.extend((1..1 << (self.pes - 1)).map(Action::Partition));
         }
     }
 
@@ -352,10 +374,14 @@ impl Model for MembershipCase {
                     state.slandered += u32::from(observation == Observation::Lost);
                 }
                 state.looks.remove(&(by, whom));
+                let is_gone = state.members[whom.index()].is_none();
+                let is_cut = state.cuts.contains(&(by.min(whom), by.max(whom)));
+                let is_witness = is_gone && !is_cut && !self.hosts_crash;
+                let loss = if is_witness { Loss::Witnessed } else { Loss::Silent };
                 Self::step(&mut state, by, |member, out| match observation {
-                    Observation::Reached => member.reach(whom),
+                    Observation::Reached => member.reach(whom, out),
                     Observation::Suspected => member.suspect(NOW, whom, out),
-                    Observation::Lost => member.lose(NOW, whom, out),
+                    Observation::Lost => member.lose(NOW, whom, loss, out),
                 })?;
                 if observation == Observation::Suspected && !Self::has_contact(&state, by, whom) {
                     state.looks.insert((by, whom));
@@ -366,14 +392,18 @@ impl Model for MembershipCase {
                     member.tick(NOW, out);
                 })?;
             }
-            Action::Announce => {
-                Self::step(&mut state, Pe::ROOT, |root, out| root.announce(NOW, out))?;
+            Action::Announce(judge) => {
+                Self::step(&mut state, judge, |judge, out| judge.announce(NOW, out))?;
             }
-            Action::Cut(one, other) => {
-                state.cuts.insert((one, other));
-                state.flying.retain(|(from, to, _)| {
-                    (*from, *to) != (one, other) && (*from, *to) != (other, one)
-                });
+            Action::Cut(one, other) => Self::cut(&mut state, one, other),
+            Action::Partition(side) => {
+                state.partitions += 1;
+                let is_in = |pe: &Pe| side >> pe.number() & 1 == 1;
+                for one in self.all().filter(is_in) {
+                    for other in self.all().filter(|pe| !is_in(pe)) {
+                        Self::cut(&mut state, one.min(other), one.max(other));
+                    }
+                }
             }
             Action::Leave(pe) => Self::end(&mut state, pe),
             Action::Crash(pe) => {
@@ -385,34 +415,6 @@ impl Model for MembershipCase {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = vec![
-            Property::always(ALL_AGREE_IN_THE_END, |case: &MembershipCase, state: &State| {
-                case.is_agreed(state) || case.can_go_on(state)
-            }),
-            Property::always(LISTS_BEGIN_ALIKE, |_, state: &State| {
-                let mut lists: Vec<_> =
-                    MembershipCase::living(state).map(|(_, member)| member.dead()).collect();
-                lists.sort_by_key(|list| list.len());
-                lists.windows(2).all(|pair| pair[1].starts_with(pair[0]))
-                    && lists.last().is_none_or(|longest| !longest.contains(&Pe::ROOT))
-            }),
-            Property::always(FEW_INNOCENTS, |_, state: &State| {
-                state.innocents <= state.cuts.len() as u32 + state.slandered
-            }),
-            Property::always(NONE_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
-        ];
-        if self.slandered + self.cuts > 0 {
-            properties.push(Property::sometimes("a PE is expelled", |_, state: &State| {
-                MembershipCase::living(state)
-                    .any(|(_, member)| member.status() == MembershipStatus::Expelled)
-            }));
-        }
-        if self.slandered > 0 || self.root_may_crash {
-            properties.push(Property::sometimes("a PE loses the root", |_, state: &State| {
-                MembershipCase::living(state)
-                    .any(|(_, member)| member.status() == MembershipStatus::RootLost)
-            }));
-        }
-        properties
+        properties::of(self)
     }
 }

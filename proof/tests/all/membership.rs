@@ -17,6 +17,32 @@ fn all_living_pes_agree_in_the_end() {
     }
 }
 
+#[test]
+fn another_pe_takes_the_roots_place() {
+    for (name, case) in MembershipCase::with_succession() {
+        let search = all(case);
+        println!("{name}: {search}");
+        assert!(search.is_good(), "{name}: {search}");
+    }
+}
+
+#[test]
+fn each_rule_of_the_succession_is_needed() {
+    let parted = MembershipCase { partitions: 1, ..MembershipCase::processes(3, 0) };
+    let cut = MembershipCase { cuts: 1, ..MembershipCase::processes(3, 1) };
+    let slandered = MembershipCase { slandered: 1, ..MembershipCase::hosts(3, 1) };
+    for (mutant, case, broken) in [
+        (MembershipMutant::NeedsNoVotes, &parted, ALL_AGREE_IN_THE_END),
+        (MembershipMutant::IgnoresSilence, &parted, ALL_AGREE_IN_THE_END),
+        (MembershipMutant::ReturnsToFormerJudge, &cut, LISTS_BEGIN_ALIKE),
+        (MembershipMutant::VotesAtOnce, &slandered, FEW_INNOCENTS),
+    ] {
+        let search = first_fault(MembershipCase { mutant: Some(mutant), ..case.clone() });
+        println!("{mutant:?}: {search}");
+        assert!(search.breaks(broken), "{mutant:?}: {search}");
+    }
+}
+
 /// If a bulletin is lost, the tree alone leaves out a PE.
 #[test]
 fn the_heartbeats_in_the_ring_are_needed() {

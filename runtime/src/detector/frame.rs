@@ -14,7 +14,7 @@ use crate::wire;
 /// The longest frame in a job of this many PEs, without its length field, in bytes. A list of all
 /// PEs fits.
 pub(super) fn frame_bytes_max(pes: u32) -> usize {
-    32 + SEAL_BYTES + pes as usize * 5
+    32 + SEAL_BYTES + pes as usize * 6
 }
 
 /// The frame of a notice; `None` if the notice cannot be encoded, which does not happen.
@@ -87,6 +87,7 @@ fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, CloseRea
 mod tests {
     use super::*;
     use crate::handshake::{Handshake, JobKey, Purpose};
+    use crate::protocol::{Claim, Death, Heading, Term};
     use proptest::prelude::*;
     use ultramarine_topology::Pe;
 
@@ -106,13 +107,29 @@ mod tests {
 
     fn notices() -> impl Strategy<Value = Notice> {
         let pe = (0..PES).prop_map(Pe::new);
+        let any_pe = any::<u32>().prop_map(Pe::new);
+        let term = (any::<u32>(), any_pe.clone()).prop_map(|(round, judge)| Term { round, judge });
+        let heading = (term.clone(), any::<bool>(), any::<u32>())
+            .prop_map(|(term, in_office, confirmed)| Heading { term, in_office, confirmed });
+        let death =
+            (any_pe, any::<bool>()).prop_map(|(pe, is_witnessed)| Death { pe, is_witnessed });
+        let claim = prop_oneof![
+            Just(Claim::Suspected),
+            Just(Claim::Lost),
+            Just(Claim::Gone),
+            any::<bool>().prop_map(Claim::Declared),
+        ];
         prop_oneof![
-            any::<u32>().prop_map(|dead| Notice::Known { dead }),
-            (pe.clone(), any::<bool>()).prop_map(|(pe, insists)| Notice::Accuse { pe, insists }),
+            (heading.clone(), any::<u32>()).prop_map(|(of, dead)| Notice::Known { of, dead }),
+            (pe.clone(), claim.clone()).prop_map(|(pe, claim)| Notice::Accuse { pe, claim }),
             (pe.clone(), any::<bool>()).prop_map(|(pe, anew)| Notice::Look { pe, anew }),
-            (any::<u32>(), prop::collection::vec(any::<u32>().prop_map(Pe::new), 0..PES as usize))
-                .prop_map(|(after, dead)| Notice::Bulletin { after, dead }),
-            pe.prop_map(|herald| Notice::Orphaned { herald }),
+            (heading, any::<u32>(), prop::collection::vec(death, 0..PES as usize))
+                .prop_map(|(of, after, dead)| Notice::Bulletin { of, after, dead }),
+            (pe.clone(), term.clone(), claim.clone())
+                .prop_map(|(herald, term, claim)| Notice::Orphaned { herald, term, claim }),
+            (term.clone(), any::<u32>(), any::<u32>())
+                .prop_map(|(term, dead, count)| Notice::Follow { term, dead, count }),
+            term.prop_map(|term| Notice::InContact { term }),
             Just(Notice::Goodbye),
         ]
     }
@@ -203,8 +220,10 @@ mod tests {
     fn the_longest_list_fits_and_one_longer_does_not() {
         let [mine, theirs] = sessions();
         let all = |pes| {
-            let dead = (0..pes).map(|n| Pe::new(u32::MAX - n)).collect();
-            Notice::Bulletin { after: u32::MAX, dead }
+            let dead = (0..pes).map(|n| Death::silent(Pe::new(u32::MAX - n))).collect();
+            let term = Term { round: u32::MAX, judge: Pe::new(u32::MAX) };
+            let of = Heading { term, in_office: true, confirmed: u32::MAX };
+            Notice::Bulletin { of, after: u32::MAX, dead }
         };
         assert_eq!(read(&theirs, &seal(&mine, 0, &all(PES)).unwrap()).1, Ok(()));
         let (heard, result) = read(&theirs, &seal(&mine, 0, &all(PES + 10)).unwrap());

@@ -52,7 +52,9 @@ pub mod victim;
 
 pub use cancelling::CANCELLED_AT_ONCE;
 pub use ending::Leaving;
-pub use membership::{Living, Membership, MembershipStatus, Notice};
+pub use membership::{
+    Claim, Death, Heading, Living, Loss, Membership, MembershipStatus, Notice, Term,
+};
 pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
 pub use node::{Host, Node};
 pub use phase::Phase;

@@ -1,10 +1,10 @@
 //! What a watch sees of the PEs that it watches, and how it looks at others.
 
 use super::peer::ConnectionPurpose;
-use super::reachability::{ContactLimits, Reachability};
+use super::reachability::{ContactLimits, LossReason, Reachability};
 use super::{Effects, Watch};
 use crate::detector::counters::count;
-use crate::protocol::MembershipStatus;
+use crate::protocol::{Loss, MembershipStatus};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -85,7 +85,7 @@ impl Watch {
             // The root needs the answer to a call: a frame may have been on its way for long.
             Some(Reachability::InContact) if self.me == Pe::ROOT => {}
             Some(Reachability::InContact) => {
-                self.with_membership(now, effects, |membership, _| membership.reach(pe));
+                self.with_membership(now, effects, |membership, out| membership.reach(pe, out));
             }
             Some(Reachability::Suspected) => {
                 count(&self.counters.suspicions);
@@ -100,8 +100,10 @@ impl Watch {
                 if pe == Pe::ROOT {
                     self.root_loss = Some(loss);
                 }
+                let is_gone = loss == LossReason::Refused;
+                let loss = if is_gone { Loss::Witnessed } else { Loss::Silent };
                 self.with_membership(now, effects, |membership, out| {
-                    membership.lose(now, pe, out);
+                    membership.lose(now, pe, loss, out);
                 });
             }
         }

@@ -102,7 +102,7 @@ impl Watch {
             self.say_goodbye(now, pe, effects);
         }
         if is_answer {
-            self.with_membership(now, effects, |membership, _| membership.reach(pe));
+            self.with_membership(now, effects, |membership, out| membership.reach(pe, out));
         }
     }
 

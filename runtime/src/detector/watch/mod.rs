@@ -41,7 +41,7 @@
 //!     CloseReason, ConnectionNumber, Effect, Effects, HostRings, Watch,
 //! };
 //! use ultramarine_runtime::detector::{DetectorSettings, FailureEvent};
-//! use ultramarine_runtime::protocol::Notice;
+//! use ultramarine_runtime::protocol::{Heading, Notice};
 //! use ultramarine_topology::{Pe, Topology};
 //! let two = Pe::new(2);
 //! let now = Duration::from_millis(10);
@@ -53,7 +53,8 @@
 //! assert_eq!(effects.pop_front(), Some(Effect::Dial(Pe::new(1))));
 //! root.dialling(now, Pe::new(1), ConnectionNumber(1), &mut effects);
 //! root.opened(now, two, ConnectionNumber(2), &mut effects);
-//! let hello = Effect::Send { connection: ConnectionNumber(2), notice: Notice::Known { dead: 0 } };
+//! let notice = Notice::Known { of: Heading::FIRST, dead: 0 };
+//! let hello = Effect::Send { connection: ConnectionNumber(2), notice };
 //! assert_eq!(effects.pop_front(), Some(hello));
 //!
 //! root.closed(now, two, ConnectionNumber(2), CloseReason::Broken, &mut effects);

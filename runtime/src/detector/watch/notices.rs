@@ -62,7 +62,7 @@ impl Watch {
             && peer.is_call_overdue(now, self.settings.stalled_after)
         {
             peer.end_call();
-            self.with_membership(now, effects, |membership, _| membership.reach(pe));
+            self.with_membership(now, effects, |membership, out| membership.reach(pe, out));
         }
     }
 
@@ -151,6 +151,9 @@ impl Watch {
                 let reason = self.root_loss.map_or_else(String::new, |loss| loss.to_string());
                 FailureEvent::RootLost { reason: format!("{} is lost: {reason}", Pe::ROOT) }
             }
+            MembershipStatus::Outvoted => FailureEvent::RootLost {
+                reason: "half of the PEs or more are out of reach; the others go on".to_owned(),
+            },
             MembershipStatus::Over { by } => FailureEvent::JobOver { by },
         };
         self.has_reported_last = true;
@@ -171,8 +174,10 @@ impl Watch {
         for connection in &mut peer.connections {
             match connection.state {
                 ConnectionState::Open => {
-                    let (number, notice) = (connection.number, self.membership.bulletin_about(pe));
-                    effects.push_back(Effect::Send { connection: number, notice });
+                    let number = connection.number;
+                    let notice = self.membership.bulletin_about(pe);
+                    let send = |notice| Effect::Send { connection: number, notice };
+                    effects.extend(notice.map(send));
                     effects.push_back(Effect::EndSending(number));
                     connection.state = ConnectionState::Ending;
                 }
@@ -191,7 +196,7 @@ impl Watch {
     pub(super) fn update_partners(&mut self, now: Duration) {
         let dead_after = self.settings.dead_after;
         let partners = if self.is_in_order() {
-            self.hosts.partners(self.me, self.membership.living())
+            self.hosts.partners(self.me, self.membership.watched())
         } else {
             Partners::default()
         };

@@ -301,7 +301,9 @@ mod tests {
     #[test]
     #[ignore = "a measurement"]
     fn costs_of_a_large_job() {
-        use crate::protocol::{FishingSettings, Membership, Node, ProtocolSettings};
+        use crate::protocol::{
+            Death, FishingSettings, Heading, Membership, Node, Notice, ProtocolSettings,
+        };
         use std::sync::Arc;
         use std::time::{Duration, Instant};
         use ultramarine_topology::Distance;
@@ -333,8 +335,8 @@ mod tests {
             let node = cost("node", node);
             let mut member =
                 cost("membership", || Membership::new(me, pes, Duration::from_secs(2)));
-            let dead: Vec<Pe> = (1..=pes / 100).map(|n| Pe::new(n * 100 - 1)).collect();
-            let bulletin = crate::protocol::Notice::Bulletin { after: 0, dead: dead.clone() };
+            let dead = (1..=pes / 100).map(|n| Death::silent(Pe::new(n * 100 - 1))).collect();
+            let bulletin = Notice::Bulletin { of: Heading::FIRST, after: 0, dead };
             cost("membership, 1 % dead", || {
                 member.handle(Duration::ZERO, Pe::ROOT, bulletin, &mut |_, _| {});
             });

@@ -1,18 +1,19 @@
-//! Accusations: the accuser's record of one, and the root's table of all that it has heard.
+//! Accusations: the accuser's record of one, and the judge's table of all that it has heard.
 
+use super::notice::Claim;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// An accusation that the root has not answered.
+/// An accusation that the judge has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Accusation {
-    pub(super) insists: bool,
+    pub(super) claim: Claim,
     /// When to repeat it.
     pub(super) again_at: Duration,
 }
 
-/// The accusations that the root looks into, by the accused.
+/// The accusations that the judge looks into, by the accused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct AccusationTable(BTreeMap<Pe, AccusedPe>);
 
@@ -21,14 +22,14 @@ pub(super) struct AccusationTable(BTreeMap<Pe, AccusedPe>);
 struct AccusedPe {
     /// What each accuser says.
     accusers: BTreeMap<Pe, AccuserClaim>,
-    /// The root has reached the accused since an accuser began to insist.
+    /// The judge has reached the accused since an accuser began to insist.
     is_reached: bool,
 }
 
 /// What one accuser says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct AccuserClaim {
-    insists: bool,
+    claim: Claim,
     /// When to forget the accusation unless it is repeated.
     until: Duration,
 }
@@ -37,39 +38,46 @@ struct AccuserClaim {
 pub(super) struct AccusationOutcome {
     /// This PE was not accused before.
     pub(super) is_first: bool,
-    /// The accuser did not insist before. What the root sees has to be newer than that.
+    /// The accuser did not insist before. What the judge sees has to be newer than that.
     pub(super) begins_to_insist: bool,
-    /// The root reaches the accused, and the accuser does not.
+    /// The judge reaches the accused, and the accuser does not.
     pub(super) is_path_broken: bool,
 }
 
 impl AccusationTable {
-    /// Adds an accusation. What the root saw before counts only for an accuser that has insisted
+    /// Adds an accusation. What the judge saw before counts only for an accuser that has insisted
     /// before (unless `trusts_old`, which is a mutant).
     pub(super) fn add(
         &mut self,
         accuser: Pe,
-        (accused, insists): (Pe, bool),
+        (accused, claim): (Pe, Claim),
         until: Duration,
         trusts_old: bool,
     ) -> AccusationOutcome {
         let is_first = !self.0.contains_key(&accused);
         let accused_pe = self.0.entry(accused).or_default();
-        let former = accused_pe.accusers.insert(accuser, AccuserClaim { insists, until });
-        let has_insisted = former.is_some_and(|former| former.insists);
-        let begins_to_insist = insists && !has_insisted;
+        let former = accused_pe.accusers.insert(accuser, AccuserClaim { claim, until });
+        let has_insisted = former.is_some_and(|former| former.claim.insists());
+        let begins_to_insist = claim.insists() && !has_insisted;
         if begins_to_insist && !trusts_old {
             accused_pe.is_reached = false;
         }
-        let is_path_broken = insists && accused_pe.is_reached;
+        let is_path_broken = claim.insists() && accused_pe.is_reached;
         AccusationOutcome { is_first, begins_to_insist, is_path_broken }
     }
 
-    /// The root has contact with this PE.
+    /// The judge has contact with this PE.
     pub(super) fn reached(&mut self, pe: Pe) {
         if let Some(accused_pe) = self.0.get_mut(&pe) {
             accused_pe.is_reached = true;
         }
+    }
+
+    /// Whether an accuser has seen that the process of this PE is gone.
+    pub(super) fn is_witnessed(&self, pe: Pe) -> bool {
+        let claims =
+            self.0.get(&pe).into_iter().flat_map(|accused_pe| accused_pe.accusers.values());
+        claims.into_iter().any(|claim| claim.claim == Claim::Gone)
     }
 
     /// Of two PEs that do not reach each other, the one that has lost contact with more PEs; of

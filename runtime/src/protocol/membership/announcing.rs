@@ -1,4 +1,4 @@
-//! When the root sends bulletins.
+//! When the judge sends bulletins.
 //!
 //! The first death is announced at once. Deaths that follow it closely wait a little and go
 //! together: when a rack of 512 PEs loses its power, all PEs get a few bulletins instead of 512.
@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How long the root waits between two bulletins. For about that long the first is on its way
+/// How long the judge waits between two bulletins. For about that long the first is on its way
 /// through the tree of 10^5 PEs, 17 steps of a few milliseconds, so waiting hardly delays the last
 /// PE. And it is short against the seconds that it takes to notice a silent host.
 pub(super) const ANNOUNCE_EVERY: Duration = Duration::from_millis(100);
 
-/// What the root has announced of its list.
+/// What the judge has announced of its list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Announcements {
     /// The length of the part of the list that was sent.

@@ -1,6 +1,6 @@
-//! What only the root does: it judges the accused, and announces the dead.
+//! What only the judge does: it judges the accused, and announces the dead.
 
-use super::{Membership, MembershipMutant, Notice};
+use super::{Claim, Death, Membership, MembershipMutant, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -10,25 +10,28 @@ impl Membership {
         &mut self,
         now: Duration,
         accuser: Pe,
-        (pe, insists): (Pe, bool),
+        (pe, claim): (Pe, Claim),
         out: &mut dyn FnMut(Pe, Notice),
     ) {
-        let makes_sense = pe != accuser && pe != Pe::ROOT && pe.number() < self.pes;
-        if self.me != Pe::ROOT || !makes_sense {
+        let makes_sense = pe != accuser && pe != self.me && pe.number() < self.pes;
+        if !self.is_judge() || !makes_sense {
             return;
         }
-        if self.is_dead(pe) {
-            return match self.dead.position(pe).filter(|at| *at < self.told()) {
-                Some(at) => out(accuser, self.dead.bulletin_to(at, self.told())),
+        if self.list.contains(pe) {
+            return match self.list.position(pe).filter(|at| *at < self.told()) {
+                Some(at) => out(accuser, self.list.bulletin_to(at, self.told())),
                 None => self.announcements.wait([accuser]),
             };
         }
+        if let (Claim::Declared(is_certain), Some(_)) = (claim, &self.succession) {
+            return self.declare_dead(now, Death { pe, is_witnessed: is_certain }, out);
+        }
         if self.is_mutant(MembershipMutant::BelievesAccusers) {
-            return self.declare_dead(now, pe, out);
+            return self.declare_dead(now, Death::silent(pe), out);
         }
         let until = now.saturating_add(self.patience);
         let trusts_old = self.is_mutant(MembershipMutant::TrustsOldSights);
-        let outcome = self.heard_accusations.add(accuser, (pe, insists), until, trusts_old);
+        let outcome = self.heard_accusations.add(accuser, (pe, claim), until, trusts_old);
         if outcome.is_first
             && let Some(witness) = self.witness(accuser, pe)
         {
@@ -39,59 +42,74 @@ impl Membership {
         if outcome.is_path_broken {
             let leaves = self.heard_accusations.who_leaves(accuser, pe);
             let stays = if leaves == pe { accuser } else { pe };
-            self.declare_dead(now, leaves, out);
+            self.declare_dead(now, Death::silent(leaves), out);
             if self.is_mutant(MembershipMutant::ExpelsBoth) {
-                self.declare_dead(now, stays, out);
+                self.declare_dead(now, Death::silent(stays), out);
             }
         } else {
             out(self.me, Notice::Look { pe, anew: outcome.begins_to_insist });
         }
     }
 
-    /// The next PE in the row that is neither the root nor one of these two.
+    /// The next PE in the row that is neither the judge nor one of these two.
     fn witness(&self, accuser: Pe, accused: Pe) -> Option<Pe> {
-        let living = self.living();
+        let living = self.list.living();
         let place = living.index_of(accused)?;
         let next = |step| living.at((place + step) % living.count());
-        let is_free = |pe: &Pe| ![Pe::ROOT, accuser, accused].contains(pe);
+        let is_free = |pe: &Pe| ![self.me, accuser, accused].contains(pe);
         (1..living.count().min(4)).filter_map(next).find(is_free)
     }
 
-    /// On the root: declares a PE dead.
-    pub(super) fn declare_dead(&mut self, now: Duration, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        let is_due = self.announcements.due(self.dead.len() + 1).is_some_and(|due| due <= now);
-        self.dead.append(&[pe]);
-        self.announcements.wait(self.heard_accusations.close(pe));
-        if is_due {
+    /// On the judge: declares a PE dead.
+    pub(super) fn declare_dead(
+        &mut self,
+        now: Duration,
+        death: Death,
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        if self.list.contains(death.pe) {
+            return;
+        }
+        let is_due = self.announcements.due(self.list.len() + 1).is_some_and(|due| due <= now);
+        let is_witnessed = death.is_witnessed || self.heard_accusations.is_witnessed(death.pe);
+        self.list.append(&[Death { is_witnessed, ..death }]);
+        self.merge();
+        self.announcements.wait(self.heard_accusations.close(death.pe));
+        let is_outvoted = self.is_outvoted();
+        if is_due || is_outvoted {
             self.announce(now, out);
+        }
+        if is_outvoted {
+            self.end(MembershipStatus::Outvoted);
         }
     }
 
-    /// On the root: announces all deaths that are not announced yet, without waiting any longer.
+    /// On the judge: announces all deaths that are not announced yet, without waiting any longer.
     /// [`tick`](Self::tick) does so when it is time.
     pub fn announce(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
         let former = self.told();
         let is_kept = former > 0 && self.is_mutant(MembershipMutant::NeverAnnouncesLater);
-        if former == self.dead.len() || is_kept {
+        if former == self.list.len() || is_kept {
             return;
         }
-        let mut told = self.announcements.announce(now, self.dead.len());
-        told.extend(self.living().children(self.me));
-        for to in told.into_iter().filter(|to| self.living().contains(*to)) {
-            out(to, self.dead.bulletin(former));
+        let mut told = self.announcements.announce(now, self.list.len());
+        told.extend(self.list.living().children(self.me));
+        for to in told.into_iter().filter(|to| self.list.living().contains(*to)) {
+            out(to, self.list.bulletin_to(former, self.list.len()));
         }
-        for (at, dead) in self.dead().iter().enumerate().skip(former) {
-            out(*dead, self.dead.bulletin_to(at, at + 1));
+        for (at, death) in self.list.deaths().iter().enumerate().skip(former) {
+            out(death.pe, self.list.bulletin_to(at, at + 1));
         }
+        self.begin_vote(now, out);
     }
 
-    /// Whether the root has deaths to announce.
+    /// Whether the judge has deaths to announce.
     pub fn has_to_announce(&self) -> bool {
-        self.told() < self.dead.len()
+        self.told() < self.list.len()
     }
 
     /// The length of the part of the list that others may be told.
     pub(super) fn told(&self) -> usize {
-        if self.me == Pe::ROOT { self.announcements.announced } else { self.dead.len() }
+        if self.is_judge() { self.announcements.announced } else { self.list.len() }
     }
 }

@@ -11,10 +11,10 @@
 //!    |                    |-- BULLETIN p -> p             which leaves if it lives after all
 //! ```
 //!
-//! The root is the only judge: a job lives and dies with its root anyway (`SymGridPar2` §5.1), and
-//! with one judge there is one list of the dead, in the order in which they were declared, which
-//! only ever grows. All others have a beginning of it. So the dead are agreed on and stay dead,
-//! which supervision needs (`SymGridPar2` §5.3, `HdpH-RS` §4.6: a message is lost only if its
+//! The root is the only judge (`SymGridPar2` §5.1: a job lives and dies with its root). With one
+//! judge there is one list of the dead, in the order in which they were declared, which only ever
+//! grows. All others have a beginning of it. So the dead are agreed on and stay dead, which
+//! supervision needs (`SymGridPar2` §5.3, `HdpH-RS` §4.6: a message is lost only if its
 //! sender or its receiver is dead; here that is made true by expelling those that are cut off).
 //!
 //! No PE is declared dead on hearsay: an accusation makes the root look for itself, and the news
@@ -100,6 +100,12 @@
 //! neighbours suspect them in turn. A PE that accuses another looks at the root as well, so it
 //! loses the root and leaves too.
 //!
+//! # Without the root
+//!
+//! All this is said of the root, with which a job lives and dies unless it has a
+//! [succession](Membership::with_succession). Then it holds for the *judge*, who is the root at
+//! first. `succession.rs` says how another PE becomes the judge, and why there is only one.
+//!
 //! # Using it
 //!
 //! There are no clocks, threads or sockets: the owner passes in the time (since any fixed moment)
@@ -108,42 +114,52 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use ultramarine_runtime::protocol::membership::{Membership, Notice};
+//! use ultramarine_runtime::protocol::{Claim, Death, Heading, Loss, Membership, Notice};
 //! use ultramarine_topology::Pe;
 //! let [one, two] = [1, 2].map(Pe::new);
 //! let now = Duration::ZERO;
 //! let mut root = Membership::new(Pe::ROOT, 3, Duration::from_secs(2));
 //! let mut sent = Vec::new();
-//! let accusation = Notice::Accuse { pe: two, insists: false };
+//! let accusation = Notice::Accuse { pe: two, claim: Claim::Suspected };
 //! root.handle(now, one, accusation, &mut |to, notice| sent.push((to, notice)));
 //! assert_eq!(sent, [(Pe::ROOT, Notice::Look { pe: two, anew: false })]);
 //! // It looks, and PE 2 is gone indeed.
 //! sent.clear();
-//! root.lose(now, two, &mut |to, notice| sent.push((to, notice)));
+//! root.lose(now, two, Loss::Witnessed, &mut |to, notice| sent.push((to, notice)));
 //! assert_eq!(root.dead(), [two]);
-//! let bulletin = Notice::Bulletin { after: 0, dead: vec![two] };
+//! let dead = vec![Death { pe: two, is_witnessed: true }];
+//! let bulletin = Notice::Bulletin { of: Heading::FIRST, after: 0, dead };
 //! assert_eq!(sent, [(one, bulletin.clone()), (two, bulletin)]);
 //! ```
 
 mod accusations;
 mod announcing;
+mod bulletins;
 mod death_list;
+mod heralds;
 mod judging;
 mod living;
 mod mutant;
 mod notice;
+mod succession;
+mod term;
 #[cfg(test)]
 mod tests;
+mod votes;
 
 pub use living::Living;
 pub use mutant::MembershipMutant;
-pub use notice::{MembershipStatus, Notice};
+pub use notice::{Claim, Death, Heading, Loss, MembershipStatus, Notice};
+pub use term::Term;
 
 use accusations::{Accusation, AccusationTable};
 use announcing::Announcements;
-use death_list::{Addition, DeathList};
+use death_list::DeathList;
+use heralds::HeraldNews;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use succession::Succession;
+use term::TermList;
 use ultramarine_topology::Pe;
 
 /// One PE's view of the membership. See the [module](self).
@@ -153,16 +169,21 @@ pub struct Membership {
     pes: u32,
     patience: Duration,
     status: MembershipStatus,
+    /// All the dead of all terms.
     dead: DeathList,
-    /// On the root: what it has announced.
+    /// The list of the judge that this PE follows.
+    list: TermList,
+    /// On the judge: what it has announced.
     announcements: Announcements,
-    /// This PE's accusations without an answer, by the accused. Empty on the root, and unless this
+    /// This PE's accusations without an answer, by the accused. Empty on the judge, and unless this
     /// PE is a member.
     accusations: BTreeMap<Pe, Accusation>,
-    /// On the root: the accusations of other PEs.
+    /// On the judge: the accusations of other PEs.
     heard_accusations: AccusationTable,
-    /// The smallest herald whose news this PE passed on.
-    herald: Option<Pe>,
+    /// The best news of a herald that this PE passed on.
+    herald: Option<HeraldNews>,
+    /// What it takes to go on without the judge; `None`: the job ends with it.
+    succession: Option<Succession>,
     /// A rule to leave out, to see that the proofs notice.
     #[cfg(feature = "mutants")]
     pub mutant: Option<MembershipMutant>,
@@ -172,8 +193,9 @@ pub struct Membership {
 const REPEATS: u32 = 8;
 
 impl Membership {
-    /// A member of a job of `pes` PEs, in which no PE is dead yet. Accusations are repeated eight
-    /// times within `patience`; the root forgets one that has not been repeated for that long.
+    /// A member of a job of `pes` PEs, in which no PE is dead yet. The job ends when its root dies.
+    /// Accusations are repeated eight times within `patience`; the root forgets one that has not
+    /// been repeated for that long.
     ///
     /// # Panics
     /// The job has no PE `me`.
@@ -185,17 +207,26 @@ impl Membership {
             patience,
             status: MembershipStatus::Member,
             dead: DeathList::new(pes),
+            list: TermList::new(Heading::FIRST, pes),
             announcements: Announcements::default(),
             accusations: BTreeMap::new(),
             heard_accusations: AccusationTable::default(),
             herald: None,
+            succession: None,
             #[cfg(feature = "mutants")]
             mutant: None,
         }
     }
 
-    /// All PEs that this one knows to be dead, in the order in which the root declared them. The
-    /// list only grows; the root is never in it.
+    /// The same for a job that goes on when its root dies. All PEs of a job must agree on that.
+    #[must_use]
+    pub fn with_succession(mut self) -> Self {
+        self.succession = Some(Succession::default());
+        self
+    }
+
+    /// All PEs that this one knows to be dead, in the order in which it learnt of them. The list
+    /// only grows.
     pub fn dead(&self) -> &[Pe] {
         self.dead.order()
     }
@@ -215,22 +246,42 @@ impl Membership {
         self.dead.living()
     }
 
+    /// The PEs that should watch each other: the living, but for those that a PE which asks for
+    /// votes has lost.
+    pub fn watched(&self) -> &Living {
+        if self.list.heading.in_office { self.dead.living() } else { self.list.living() }
+    }
+
+    /// Which list of the dead this PE has a beginning of, and whose.
+    pub fn heading(&self) -> Heading {
+        self.list.heading
+    }
+
+    /// The judge that this PE follows: at first, and in a job without succession always, the root.
+    /// It may not have taken office yet.
+    pub fn judge(&self) -> Pe {
+        self.list.term().judge
+    }
+
+    /// Whether this PE is the judge, or would be.
+    pub fn is_judge(&self) -> bool {
+        self.judge() == self.me
+    }
+
     /// This PE's heartbeat.
     pub fn heartbeat(&self) -> Notice {
-        Notice::Known { dead: self.dead.len() as u32 }
+        Notice::Known { of: self.list.heading, dead: self.list.len() as u32 }
     }
 
     /// The whole list of the dead, as a notice.
     pub fn bulletin(&self) -> Notice {
-        self.dead.bulletin(0)
+        self.list.bulletin_to(0, self.list.len())
     }
 
-    /// Tells a PE that is in the list that it is.
-    pub fn bulletin_about(&self, pe: Pe) -> Notice {
-        match self.dead.position(pe) {
-            Some(at) => self.dead.bulletin_to(at, at + 1),
-            None => self.dead.bulletin(self.dead.len()),
-        }
+    /// Tells a PE that is in the list that it is. `None`: it is not, or not yet in that of a new
+    /// judge.
+    pub fn bulletin_about(&self, pe: Pe) -> Option<Notice> {
+        self.list.position(pe).map(|at| self.list.bulletin_to(at, at + 1))
     }
 
     /// The owner has no contact with `pe` at the moment. It may come back.
@@ -238,37 +289,40 @@ impl Membership {
         if !self.concerns(pe) {
             return;
         }
-        if pe == Pe::ROOT {
-            self.pass_on(self.me, out);
-        } else if self.me != Pe::ROOT
-            && self.accusations.get(&pe).is_none_or(|former| former.insists)
+        if pe == self.judge() {
+            self.pass_on(HeraldNews::new(self.me, Claim::Suspected), out);
+        } else if !self.is_judge()
+            && self.accusations.get(&pe).is_none_or(|former| former.claim.insists())
         {
-            self.accuse(now, pe, false, out);
+            self.accuse(now, pe, Claim::Suspected, out);
         }
     }
 
     /// The owner has lost `pe` for good.
-    pub fn lose(&mut self, now: Duration, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
+    pub fn lose(&mut self, now: Duration, pe: Pe, loss: Loss, out: &mut dyn FnMut(Pe, Notice)) {
         if !self.concerns(pe) {
             return;
         }
-        let insists = self.accusations.get(&pe).is_some_and(|former| former.insists);
-        if self.me == Pe::ROOT {
-            self.declare_dead(now, pe, out);
-        } else if pe == Pe::ROOT {
-            self.lose_root(out);
-        } else if !insists {
-            self.accuse(now, pe, true, out);
+        let claim = if loss == Loss::Witnessed { Claim::Gone } else { Claim::Lost };
+        let has_claimed = self.accusations.get(&pe).is_some_and(|former| former.claim >= claim);
+        if self.is_judge() {
+            self.declare_dead(now, Death { pe, is_witnessed: loss == Loss::Witnessed }, out);
+        } else if pe == self.judge() {
+            self.lose_judge(loss, out);
+        } else if !has_claimed {
+            self.accuse(now, pe, claim, out);
         }
+        self.note_loss(now, pe, loss, out);
     }
 
     /// The owner has contact with `pe`.
-    pub fn reach(&mut self, pe: Pe) {
+    pub fn reach(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         self.accusations.remove(&pe);
         self.heard_accusations.reached(pe);
-        if pe == Pe::ROOT {
+        if pe == self.judge() {
             self.herald = None;
         }
+        self.note_contact(pe, out);
     }
 
     /// Whether it matters if `pe` is gone.
@@ -277,15 +331,15 @@ impl Membership {
         lives && self.status == MembershipStatus::Member
     }
 
-    fn accuse(&mut self, now: Duration, pe: Pe, insists: bool, out: &mut dyn FnMut(Pe, Notice)) {
+    fn accuse(&mut self, now: Duration, pe: Pe, claim: Claim, out: &mut dyn FnMut(Pe, Notice)) {
         let again_at = now.saturating_add(self.patience / REPEATS);
-        self.accusations.insert(pe, Accusation { insists, again_at });
-        out(Pe::ROOT, Notice::Accuse { pe, insists });
-        out(self.me, Notice::Look { pe: Pe::ROOT, anew: false });
+        self.accusations.insert(pe, Accusation { claim, again_at });
+        out(self.judge(), Notice::Accuse { pe, claim });
+        out(self.me, Notice::Look { pe: self.judge(), anew: false });
     }
 
     /// Handles a notice. One that names PEs that the job does not have, or a list that is not the
-    /// root's, has no effect.
+    /// judge's, has no effect.
     pub fn handle(
         &mut self,
         now: Duration,
@@ -300,36 +354,47 @@ impl Membership {
             MembershipStatus::Member => {}
             // The news of a smaller herald must be passed on, see above.
             MembershipStatus::RootLost => {
-                if let Notice::Orphaned { herald } = notice
+                if let Notice::Orphaned { herald, claim, .. } = notice
                     && !self.is_dead(from)
                 {
-                    self.pass_on(herald, out);
+                    self.pass_on(HeraldNews::new(herald, claim), out);
                 }
                 return;
             }
-            MembershipStatus::Expelled | MembershipStatus::Over { .. } => return,
+            MembershipStatus::Expelled
+            | MembershipStatus::Outvoted
+            | MembershipStatus::Over { .. } => return,
         }
         if self.is_dead(from) {
-            return out(from, self.bulletin_about(from));
+            if let Notice::Bulletin { of, dead, .. } = &notice
+                && (of.in_office && of.term > self.list.term())
+                && dead.iter().any(|death| death.pe == self.me)
+            {
+                // Each of the two is dead for the other. The later judge counts.
+                return self.end(MembershipStatus::Expelled);
+            }
+            return self.bulletin_about(from).into_iter().for_each(|notice| out(from, notice));
         }
         match notice {
-            Notice::Known { dead } => {
-                if (dead as usize) < self.told() {
-                    out(from, self.dead.bulletin_to(dead as usize, self.told()));
-                }
-            }
-            Notice::Accuse { pe, insists } => {
-                self.handle_accusation(now, from, (pe, insists), out);
-            }
+            Notice::Known { of, dead } => self.compare(from, of, dead, out),
+            Notice::Accuse { pe, claim } => self.handle_accusation(now, from, (pe, claim), out),
             Notice::Look { pe, .. } => {
-                if from == Pe::ROOT && self.concerns(pe) {
+                if from == self.judge() && self.concerns(pe) {
                     out(self.me, Notice::Look { pe, anew: false });
                 }
             }
-            Notice::Bulletin { after, dead } => self.learn(from, after, &dead, out),
-            Notice::Orphaned { herald } => self.handle_herald(herald, out),
-            // The root itself knows whether the job is over, and judges until its own end.
-            Notice::Goodbye if self.me == Pe::ROOT => {}
+            Notice::Bulletin { of, after, dead } => {
+                self.handle_bulletin(now, from, of, (after, &dead), out);
+            }
+            Notice::Orphaned { herald, term, claim } => {
+                self.handle_herald(now, term, HeraldNews::new(herald, claim), out);
+            }
+            Notice::Follow { term, dead, count } => {
+                self.handle_follower(from, (term, dead), count, out);
+            }
+            Notice::InContact { term } => self.handle_contact(term),
+            // The judge itself knows whether the job is over, and judges until its own end.
+            Notice::Goodbye if self.is_judge() => {}
             Notice::Goodbye => {
                 self.status = MembershipStatus::Over { by: from };
                 self.accusations.clear();
@@ -337,84 +402,35 @@ impl Membership {
         }
     }
 
-    /// Repeats and forgets accusations, and announces deaths. Returns when this is
-    /// [`due`](Self::due) again.
+    /// Repeats and forgets accusations, announces deaths, and asks again for votes. Returns when
+    /// this is [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
+        let judge = self.judge();
         for (pe, accusation) in &mut self.accusations {
             if now >= accusation.again_at {
                 accusation.again_at = now.saturating_add(self.patience / REPEATS);
-                out(Pe::ROOT, Notice::Accuse { pe: *pe, insists: accusation.insists });
+                out(judge, Notice::Accuse { pe: *pe, claim: accusation.claim });
             }
         }
         self.heard_accusations.forget(now);
-        if self.announcements.due(self.dead.len()).is_some_and(|due| due <= now) {
+        if self.announcements.due(self.list.len()).is_some_and(|due| due <= now) {
             self.announce(now, out);
         }
+        self.call_again(now, out);
         self.due()
     }
 
     /// When to call [`tick`](Self::tick) at the latest, if there is a reason to.
     pub fn due(&self) -> Option<Duration> {
         let again_at = self.accusations.values().map(|accusation| accusation.again_at);
-        let announce_at = self.announcements.due(self.dead.len()).filter(|_| self.me == Pe::ROOT);
-        again_at.chain(self.heard_accusations.due()).chain(announce_at).min()
+        let announce_at = self.announcements.due(self.list.len()).filter(|_| self.is_judge());
+        again_at.chain(self.heard_accusations.due()).chain(announce_at).chain(self.call_due()).min()
     }
 
-    /// Takes over what a bulletin adds to this PE's list, and passes it on.
-    fn learn(&mut self, from: Pe, after: u32, dead: &[Pe], out: &mut dyn FnMut(Pe, Notice)) {
-        if self.me == Pe::ROOT {
-            return;
-        }
-        let former = self.dead.len();
-        match self.dead.addition(after, dead) {
-            Addition::Nothing => return,
-            // It need not know who died before it.
-            Addition::Gap if dead.contains(&self.me) => {}
-            Addition::Gap if self.is_mutant(MembershipMutant::OverlooksGaps) => {
-                self.dead.append(dead);
-            }
-            Addition::Gap => return out(from, self.heartbeat()),
-            Addition::New(new) => self.dead.append(&new),
-        }
-        if dead.contains(&self.me) {
-            self.status = MembershipStatus::Expelled;
-            self.accusations.clear();
-            return;
-        }
-        self.accusations.retain(|pe, _| !self.dead.contains(*pe));
-        self.living().children(self.me).for_each(|child| out(child, self.dead.bulletin(former)));
-    }
-
-    /// A herald says that the root does not answer it.
-    fn handle_herald(&mut self, herald: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        // The root knows better, and a herald that is not in the tree cannot begin one.
-        if self.me == Pe::ROOT || herald == Pe::ROOT || !self.living().contains(herald) {
-            return;
-        }
-        self.pass_on(herald, out);
-        if self.is_mutant(MembershipMutant::BelievesHeralds) {
-            self.lose_root(out);
-        } else {
-            out(self.me, Notice::Look { pe: Pe::ROOT, anew: false });
-        }
-    }
-
-    fn lose_root(&mut self, out: &mut dyn FnMut(Pe, Notice)) {
-        self.status = MembershipStatus::RootLost;
+    /// This PE is no member any more.
+    fn end(&mut self, status: MembershipStatus) {
+        self.status = status;
         self.accusations.clear();
-        self.pass_on(self.me, out);
-    }
-
-    /// Passes a herald's news on, unless this PE has done so for a herald as small.
-    fn pass_on(&mut self, herald: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        let living = self.dead.living();
-        if self.herald.is_some_and(|former| former <= herald) || !living.contains(herald) {
-            return;
-        }
-        self.herald = Some(herald);
-        living.herald_children(herald, self.me).into_iter().for_each(|child| {
-            out(child, Notice::Orphaned { herald });
-        });
     }
 
     /// Whether this rule is left out.

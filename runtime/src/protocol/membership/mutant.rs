@@ -3,16 +3,24 @@
 /// A rule that can be left out, with the feature `mutants`, to see that the proofs notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MembershipMutant {
-    /// The root declares a PE dead on an accuser's word.
+    /// The judge declares a PE dead on an accuser's word.
     BelievesAccusers,
-    /// What the root saw before an accuser insisted counts as well.
+    /// What the judge saw before an accuser insisted counts as well.
     TrustsOldSights,
     /// Both ends of a broken path leave.
     ExpelsBoth,
-    /// A PE leaves when it hears that the root is lost.
+    /// A PE takes the judge for lost when it hears that another has lost it.
     BelievesHeralds,
     /// A PE takes a bulletin although it misses what comes before.
     OverlooksGaps,
-    /// The root keeps deaths that follow another to itself.
+    /// The judge keeps deaths that follow another to itself.
     NeverAnnouncesLater,
+    /// A PE takes office without a vote.
+    NeedsNoVotes,
+    /// A judge goes on, however many PEs it has lost.
+    IgnoresSilence,
+    /// A PE that has voted follows its former judge again.
+    ReturnsToFormerJudge,
+    /// A PE votes although it is in contact with its judge.
+    VotesAtOnce,
 }

@@ -1,5 +1,6 @@
 //! The messages of the membership protocol, and the status of a PE in it.
 
+use super::term::Term;
 use serde::{Deserialize, Serialize};
 use ultramarine_topology::Pe;
 
@@ -8,37 +9,127 @@ use ultramarine_topology::Pe;
 pub enum Notice {
     /// A heartbeat: the sender lives, and knows of this many deaths.
     Known {
-        /// The length of its list.
+        /// The list that it has a beginning of.
+        of: Heading,
+        /// The length of that beginning.
         dead: u32,
     },
-    /// To the root: the sender has no contact with this PE.
+    /// To the judge: the sender has no contact with this PE.
     Accuse {
         /// The PE that does not answer.
         pe: Pe,
-        /// Whether the sender has lost it for good.
-        insists: bool,
+        /// What the sender says of it.
+        claim: Claim,
     },
-    /// From the root to a witness, or from a PE to itself: find out whether this PE can be reached.
+    /// From the judge to a witness, or from a PE to itself: find out whether this PE can be
+    /// reached.
     Look {
         /// The PE to look at.
         pe: Pe,
         /// Whether what has been seen already, or is on its way, does not count.
         anew: bool,
     },
-    /// A part of the root's list of the dead.
+    /// A part of a judge's list of the dead. Before the judge has taken office, it asks for votes.
     Bulletin {
+        /// The list.
+        of: Heading,
         /// The number of deaths before these.
         after: u32,
-        /// The dead, in the order in which the root declared them.
-        dead: Vec<Pe>,
+        /// The dead, in the order in which the judge declared them.
+        dead: Vec<Death>,
     },
-    /// The root does not answer the herald: look at the root yourself.
+    /// The judge of this term does not answer the herald: look at the judge yourself.
     Orphaned {
         /// The PE that found out.
         herald: Pe,
+        /// The term.
+        term: Term,
+        /// What the herald says of the judge.
+        claim: Claim,
+    },
+    /// To the parent in the tree of a term: these PEs follow its judge, and have a part of its
+    /// list.
+    Follow {
+        /// The term.
+        term: Term,
+        /// The length of that part.
+        dead: u32,
+        /// The number of PEs: the sender, and those below it in the tree.
+        count: u32,
+    },
+    /// To a PE that has lost the judge of this term: the sender has reached that judge since.
+    InContact {
+        /// The term.
+        term: Term,
     },
     /// The sender leaves because the job is over.
     Goodbye,
+}
+
+/// What a list of the dead is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Heading {
+    /// The term of the judge that keeps it.
+    pub term: Term,
+    /// Whether the judge is in office. Until then the list holds for nothing but votes.
+    pub in_office: bool,
+    /// The length of the part that more than half of the PEs have confirmed.
+    pub confirmed: u32,
+}
+
+impl Heading {
+    /// The root's list, as it is at the beginning of a job.
+    pub const FIRST: Heading = Heading { term: Term::FIRST, in_office: true, confirmed: 0 };
+}
+
+/// An entry in a list of the dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Death {
+    /// The PE that is dead.
+    pub pe: Pe,
+    /// Whether a PE has seen that its process is gone. Otherwise it is silent, or was expelled, and
+    /// may live where it cannot be reached.
+    pub is_witnessed: bool,
+}
+
+impl Death {
+    /// The PE is silent.
+    pub fn silent(pe: Pe) -> Death {
+        Death { pe, is_witnessed: false }
+    }
+}
+
+/// How a PE has lost another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Loss {
+    /// It cannot be reached.
+    Silent,
+    /// Its host says that its process is gone.
+    Witnessed,
+}
+
+/// What an accuser says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Claim {
+    /// There is no contact at the moment.
+    Suspected,
+    /// The accuser has lost it for good.
+    Lost,
+    /// … and has seen that its process is gone.
+    Gone,
+    /// A judge declared it dead in an earlier term. Whether that is certain.
+    Declared(bool),
+}
+
+impl Claim {
+    /// Whether the accuser will not take it back.
+    pub(super) fn insists(self) -> bool {
+        self >= Claim::Lost
+    }
+
+    pub(super) fn is_declared(self) -> bool {
+        matches!(self, Claim::Declared(_))
+    }
 }
 
 /// Whether a PE is a member of the job, as it sees it. It begins as a member; each other status is
@@ -47,10 +138,12 @@ pub enum Notice {
 pub enum MembershipStatus {
     /// It belongs to the job.
     Member,
-    /// The root has declared it dead; it must leave.
+    /// The judge has declared it dead; it must leave.
     Expelled,
-    /// It has lost the root, and must leave.
+    /// It has lost the judge, and must leave.
     RootLost,
+    /// It has lost half of the PEs or more, and must leave: the others go on.
+    Outvoted,
     /// The job has ended.
     Over {
         /// The PE that said so first.

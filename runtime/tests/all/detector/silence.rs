@@ -4,8 +4,13 @@ use super::played::{Call, Job, SETTINGS, until};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::{DetectorSettings, FailureEvent};
-use ultramarine_runtime::protocol::Notice;
+use ultramarine_runtime::protocol::{Claim, Death, Heading, Notice, Term};
 use ultramarine_topology::Pe;
+
+/// The root's list, if it has this death alone.
+fn bulletin_of(death: Death) -> Notice {
+    Notice::Bulletin { of: Heading::FIRST, after: 0, dead: vec![death] }
+}
 
 const ONE: Pe = Pe::new(1);
 const TWO: Pe = Pe::new(2);
@@ -17,8 +22,8 @@ fn one_that_falls_silent_while_its_host_answers_has_stalled_and_is_dead_later() 
     let mut called = Call::accept(&job.played[0], job.key, TWO, 3);
     let mut caller = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
     for _ in 0..10 {
-        called.say(&Notice::Known { dead: 0 });
-        caller.say(&Notice::Known { dead: 0 });
+        called.say(&Notice::Known { of: Heading::FIRST, dead: 0 });
+        caller.say(&Notice::Known { of: Heading::FIRST, dead: 0 });
         assert!(job.watchers[0].is_quiet_for(SETTINGS.dead_after / 5));
     }
     let silent = Instant::now();
@@ -28,11 +33,11 @@ fn one_that_falls_silent_while_its_host_answers_has_stalled_and_is_dead_later() 
     println!("dead after {:?} of silence", silent.elapsed());
     assert!(silent.elapsed() > SETTINGS.stalled_after.mul_f64(0.8));
     // It is told so.
-    assert_eq!(called.hear(), Some(Notice::Bulletin { after: 0, dead: vec![TWO] }));
-    assert_eq!(caller.hear(), Some(Notice::Bulletin { after: 0, dead: vec![TWO] }));
+    assert_eq!(called.hear(), Some(bulletin_of(Death::silent(TWO))));
+    assert_eq!(caller.hear(), Some(bulletin_of(Death::silent(TWO))));
     // It has come back to life, and is told again.
     let mut again = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
-    assert_eq!(again.hear(), Some(Notice::Bulletin { after: 0, dead: vec![TWO] }));
+    assert_eq!(again.hear(), Some(bulletin_of(Death::silent(TWO))));
     job.watchers.into_iter().for_each(|watcher| drop(watcher.detector.goodbye()));
 }
 
@@ -64,10 +69,10 @@ fn a_broken_connection_of_one_that_lives_is_made_again() {
     let job = Job::start(2, 1, SETTINGS);
     for _ in 0..5 {
         let mut called = Call::accept(&job.played[0], job.key, TWO, 3);
-        called.say(&Notice::Known { dead: 0 });
+        called.say(&Notice::Known { of: Heading::FIRST, dead: 0 });
     }
     let mut called = Call::accept(&job.played[0], job.key, TWO, 3);
-    called.say(&Notice::Known { dead: 0 });
+    called.say(&Notice::Known { of: Heading::FIRST, dead: 0 });
     assert!(job.watchers[1].counters().redials.load(Relaxed) >= 5);
     assert!(job.watchers[1].is_quiet_for(Duration::ZERO));
 }
@@ -108,9 +113,9 @@ fn a_notice_that_the_root_or_another_is_lost_is_not_believed() {
     let begun = Instant::now();
     // It insists for less time than two ends of a broken path have.
     while begun.elapsed() < SETTINGS.dead_after * 2 {
-        called.say(&Notice::Orphaned { herald: three });
-        called.say(&Notice::Known { dead: 0 });
-        caller.say(&Notice::Accuse { pe: ONE, insists: false });
+        called.say(&Notice::Orphaned { herald: three, term: Term::FIRST, claim: Claim::Suspected });
+        called.say(&Notice::Known { of: Heading::FIRST, dead: 0 });
+        caller.say(&Notice::Accuse { pe: ONE, claim: Claim::Suspected });
         assert!(job.watchers.iter().all(|watcher| watcher.is_quiet_for(SETTINGS.heartbeat / 4)));
     }
 }
@@ -123,8 +128,8 @@ fn of_two_that_insist_on_a_broken_path_one_leaves_and_no_other() {
     let mut caller = Call::dial(job.watchers[0].address, job.key, three, Pe::ROOT);
     let begun = Instant::now();
     let dead = loop {
-        called.say(&Notice::Known { dead: 0 });
-        caller.say(&Notice::Accuse { pe: ONE, insists: true });
+        called.say(&Notice::Known { of: Heading::FIRST, dead: 0 });
+        caller.say(&Notice::Accuse { pe: ONE, claim: Claim::Lost });
         if let Ok(event) = job.watchers[0].events.recv_timeout(SETTINGS.heartbeat) {
             break event;
         }
@@ -175,10 +180,10 @@ fn a_pe_that_leaves_first_sends_the_list_of_the_dead() {
         assert_eq!(watcher.event(), FailureEvent::Dead(vec![Pe::new(3)]));
     }
     // PE 2 knows already, so that nothing is due but what the leaver says.
-    called.say(&Notice::Known { dead: 1 });
+    called.say(&Notice::Known { of: Heading::FIRST, dead: 1 });
     let leaver = job.watchers.pop().expect("two");
     let leaving = std::thread::spawn(move || drop(leaver.detector.goodbye()));
-    let bulletin = Some(Notice::Bulletin { after: 0, dead: vec![Pe::new(3)] });
+    let bulletin = Some(bulletin_of(Death { pe: Pe::new(3), is_witnessed: true }));
     assert_eq!([called.hear(), called.hear()], [bulletin, Some(Notice::Goodbye)]);
     leaving.join().expect("it leaves");
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use ultramarine_runtime::detector::DetectorCounters;
 use ultramarine_runtime::handshake::{Handshake, JobKey, Purpose};
-use ultramarine_runtime::protocol::Notice;
+use ultramarine_runtime::protocol::{Claim, Death, Heading, Notice, Term};
 use ultramarine_topology::Pe;
 
 const ONE: Pe = Pe::new(1);
@@ -86,7 +86,7 @@ fn very_many_strangers_push_each_other_out() {
 fn a_replayed_handshake_is_forged() {
     let job = Job::start(3, 0, SETTINGS);
     let mut genuine = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
-    let accusation = genuine.frame(&Notice::Accuse { pe: ONE, insists: true });
+    let accusation = genuine.frame(&Notice::Accuse { pe: ONE, claim: Claim::Lost });
     let replay = call(&job, &[genuine.recorded, accusation].concat());
     until_counted(&job, |counters| &counters.forged, 1);
     assert!(is_closed(replay));
@@ -123,7 +123,7 @@ fn wrong_frame(
 #[test]
 fn a_changed_frame_is_forged() {
     let spoil = |call: &mut Call| {
-        let mut frame = call.frame(&Notice::Accuse { pe: TWO, insists: true });
+        let mut frame = call.frame(&Notice::Accuse { pe: TWO, claim: Claim::Lost });
         frame[5] = 1;
         frame
     };
@@ -133,7 +133,7 @@ fn a_changed_frame_is_forged() {
 #[test]
 fn a_repeated_frame_is_forged() {
     let spoil = |call: &mut Call| {
-        let frame = call.frame(&Notice::Known { dead: 0 });
+        let frame = call.frame(&Notice::Known { of: Heading::FIRST, dead: 0 });
         [&frame[..], &frame].concat()
     };
     wrong_frame(spoil, |counters| &counters.forged);
@@ -142,7 +142,7 @@ fn a_repeated_frame_is_forged() {
 #[test]
 fn a_frame_that_stops_is_truncated() {
     let spoil = |call: &mut Call| {
-        let mut frame = call.frame(&Notice::Accuse { pe: ONE, insists: true });
+        let mut frame = call.frame(&Notice::Accuse { pe: ONE, claim: Claim::Lost });
         frame.pop();
         frame
     };
@@ -159,13 +159,13 @@ fn senseless_notices_have_no_effect() {
     let job = Job::start(3, 0, SETTINGS);
     let mut call = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
     for notice in [
-        Notice::Accuse { pe: Pe::new(3), insists: true },
-        Notice::Accuse { pe: Pe::new(u32::MAX), insists: true },
-        Notice::Accuse { pe: Pe::ROOT, insists: true },
-        Notice::Accuse { pe: TWO, insists: true },
-        Notice::Bulletin { after: 0, dead: vec![ONE] },
-        Notice::Orphaned { herald: ONE },
-        Notice::Known { dead: u32::MAX },
+        Notice::Accuse { pe: Pe::new(3), claim: Claim::Lost },
+        Notice::Accuse { pe: Pe::new(u32::MAX), claim: Claim::Lost },
+        Notice::Accuse { pe: Pe::ROOT, claim: Claim::Lost },
+        Notice::Accuse { pe: TWO, claim: Claim::Lost },
+        Notice::Bulletin { of: Heading::FIRST, after: 0, dead: vec![Death::silent(ONE)] },
+        Notice::Orphaned { herald: ONE, term: Term::FIRST, claim: Claim::Suspected },
+        Notice::Known { of: Heading::FIRST, dead: u32::MAX },
     ] {
         call.say(&notice);
     }

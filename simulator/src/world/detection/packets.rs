@@ -18,7 +18,7 @@ use crate::traffic::Traffic;
 use crate::world::events::Event;
 use crate::world::frames::transfer;
 use ultramarine_runtime::detector::watch::{CloseReason, ConnectionNumber};
-use ultramarine_runtime::protocol::Notice;
+use ultramarine_runtime::protocol::{Death, Notice};
 use ultramarine_topology::Pe;
 
 /// The length of a packet without a list of PEs, in bytes.
@@ -50,7 +50,7 @@ impl Packet {
     fn bytes(&self) -> usize {
         match self {
             Packet::Notice(Notice::Bulletin { dead, .. }) => {
-                PACKET_BYTES + dead.len() * size_of::<Pe>()
+                PACKET_BYTES + dead.len() * size_of::<Death>()
             }
             _ => PACKET_BYTES,
         }

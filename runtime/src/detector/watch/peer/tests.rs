@@ -1,5 +1,6 @@
 use super::*;
 use crate::detector::DetectorSettings;
+use crate::protocol::{Claim, Death, Heading};
 use ultramarine_topology::Pe;
 
 const MS: Duration = Duration::from_millis(1);
@@ -73,7 +74,7 @@ fn one_whose_host_answers_has_stalled_and_is_no_more_than_suspected_for_long() {
 #[test]
 fn one_that_is_wanted_for_a_notice_only_is_dialled_again_while_it_is_silent() {
     let mut peer = PeerView::new(MS);
-    peer.queue(Notice::Known { dead: 1 }, MS * 10);
+    peer.queue(Notice::Known { of: Heading::FIRST, dead: 1 }, MS * 10);
     let pace = DialPace::towards(Pe::new(2), &SETTINGS);
     assert!(peer.is_to_be_dialled(MS * 10, &pace));
     peer.note_dial(MS * 10);
@@ -185,18 +186,18 @@ fn news_for_one_whose_last_connection_came_to_nothing_is_still_dialled() {
     peer.note_closed(Some(CONNECTION), MS * 3, MS * 50);
     let later = peer.dial_at;
     assert!(later > Some(MS * 3));
-    peer.queue(Notice::Known { dead: 0 }, MS * 3);
+    peer.queue(Notice::Known { of: Heading::FIRST, dead: 0 }, MS * 3);
     assert_eq!(peer.dial_at, later);
 }
 
 #[test]
 fn the_outbox_holds_the_last_bulletin_and_nothing_twice() {
     let mut peer = PeerView::new(MS);
-    let bulletin = |dead: &[u32]| Notice::Bulletin {
-        after: 0,
-        dead: dead.iter().copied().map(Pe::new).collect(),
+    let bulletin = |dead: &[u32]| {
+        let dead = dead.iter().map(|pe| Death::silent(Pe::new(*pe))).collect();
+        Notice::Bulletin { of: Heading::FIRST, after: 0, dead }
     };
-    let accusation = Notice::Accuse { pe: Pe::new(3), insists: false };
+    let accusation = Notice::Accuse { pe: Pe::new(3), claim: Claim::Suspected };
     for notice in [bulletin(&[1]), accusation.clone(), accusation.clone(), bulletin(&[1, 2])] {
         peer.queue(notice, MS * 4);
     }

@@ -6,7 +6,7 @@ use super::peer::ConnectionPurpose;
 use super::reachability::{ContactLimits, DialPace};
 use super::{CloseReason, ConnectionNumber, Effect, Effects, HostRings, Watch};
 use crate::detector::{DetectorSettings, FailureEvent};
-use crate::protocol::{MembershipStatus, Notice};
+use crate::protocol::{Claim, Heading, MembershipStatus, Notice};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,13 +62,13 @@ fn a_notice_that_was_not_sent_goes_on_the_next_connection() {
     let (mut root, mut effects) = root();
     let look = Notice::Look { pe: Pe::new(2), anew: false };
     root.not_sent(MS * 3, ONE, ConnectionNumber(1), look.clone());
-    root.not_sent(MS * 3, ONE, ConnectionNumber(1), Notice::Known { dead: 0 });
+    root.not_sent(MS * 3, ONE, ConnectionNumber(1), Notice::Known { of: Heading::FIRST, dead: 0 });
     root.closed(MS * 3, ONE, ConnectionNumber(1), CloseReason::Broken, &mut effects);
     root.tick(MS * 3, &mut effects);
     assert_eq!(Vec::from(std::mem::take(&mut effects)), [Effect::Dial(ONE)], "and no heartbeat");
     root.dialling(MS * 3, ONE, ConnectionNumber(2), &mut effects);
     root.opened(MS * 4, ONE, ConnectionNumber(2), &mut effects);
-    let both = [sent(2, Notice::Known { dead: 0 }), sent(2, look)];
+    let both = [sent(2, Notice::Known { of: Heading::FIRST, dead: 0 }), sent(2, look)];
     assert_eq!(Vec::from(effects), both);
 }
 
@@ -81,13 +81,16 @@ fn a_notice_that_one_of_two_connections_takes_is_not_queued() {
     root.closed(MS * 3, ONE, ConnectionNumber(2), CloseReason::Broken, &mut effects);
     effects.clear();
     root.opened(MS * 4, ONE, ConnectionNumber(3), &mut effects);
-    assert_eq!(Vec::from(effects), [1, 3].map(|number| sent(number, Notice::Known { dead: 0 })));
+    assert_eq!(
+        Vec::from(effects),
+        [1, 3].map(|number| sent(number, Notice::Known { of: Heading::FIRST, dead: 0 }))
+    );
 }
 
 #[test]
 fn a_connection_with_a_backlog_gets_no_heartbeat_and_no_end() {
     let (mut root, mut effects) = root();
-    let beat = sent(1, Notice::Known { dead: 0 });
+    let beat = sent(1, Notice::Known { of: Heading::FIRST, dead: 0 });
     root.set_backlog(ONE, ConnectionNumber(1), true);
     root.tick(MS * 500, &mut effects);
     assert!(!effects.contains(&beat), "{effects:?}");
@@ -207,7 +210,13 @@ fn of_a_stopped_process_and_one_that_accuses_it_the_stopped_one_leaves() {
         assert!(MS * ms < stalled_after + SECOND, "nobody is held for dead");
         let now = MS * ms;
         root.answered(now, ONE, ConnectionNumber(1));
-        root.notice(now, two, accuser, Notice::Accuse { pe: ONE, insists: true }, &mut effects);
+        root.notice(
+            now,
+            two,
+            accuser,
+            Notice::Accuse { pe: ONE, claim: Claim::Lost },
+            &mut effects,
+        );
         root.assess(now, &mut effects);
         root.tick(now, &mut effects);
         effects.clear();
@@ -223,7 +232,7 @@ fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() 
         let (mut root, mut effects) = root();
         root.opened(MS * 3, two, accuser, &mut effects);
         let insist = |root: &mut Watch, now| {
-            let accusation = Notice::Accuse { pe: ONE, insists: true };
+            let accusation = Notice::Accuse { pe: ONE, claim: Claim::Lost };
             root.notice(now, two, accuser, accusation, &mut Effects::new());
         };
         insist(&mut root, MS * 10);
@@ -231,7 +240,13 @@ fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() 
         root.tick(MS * 10, &mut effects);
         assert_eq!(effects.pop_front(), Some(Effect::Dial(ONE)), "though there is a connection");
         root.dialling(MS * 10, ONE, call, &mut effects);
-        root.notice(MS * 11, ONE, ConnectionNumber(1), Notice::Known { dead: 0 }, &mut effects);
+        root.notice(
+            MS * 11,
+            ONE,
+            ConnectionNumber(1),
+            Notice::Known { of: Heading::FIRST, dead: 0 },
+            &mut effects,
+        );
         root.assess(MS * 11, &mut effects);
         insist(&mut root, MS * 12);
         assert_eq!(root.membership().dead(), []);
@@ -261,8 +276,20 @@ fn a_call_that_is_never_answered_does_not_keep_the_root_from_deciding() {
     while root.membership().dead().is_empty() {
         now += MS * 100;
         assert!(now <= DetectorSettings::default().stalled_after + SECOND, "nobody leaves");
-        root.notice(now, ONE, ConnectionNumber(1), Notice::Known { dead: 0 }, &mut effects);
-        root.notice(now, two, accuser, Notice::Accuse { pe: ONE, insists: true }, &mut effects);
+        root.notice(
+            now,
+            ONE,
+            ConnectionNumber(1),
+            Notice::Known { of: Heading::FIRST, dead: 0 },
+            &mut effects,
+        );
+        root.notice(
+            now,
+            two,
+            accuser,
+            Notice::Accuse { pe: ONE, claim: Claim::Lost },
+            &mut effects,
+        );
         root.assess(now, &mut effects);
         root.tick(now, &mut effects);
         effects.clear();

@@ -53,8 +53,10 @@ struct Job {
 
 impl Job {
     fn new(size: u32) -> Self {
-        let machines: Vec<_> =
-            (0..size).map(|me| Membership::new(pe(me), size, PATIENCE)).collect();
+        Job::of((0..size).map(|me| Membership::new(pe(me), size, PATIENCE)).collect())
+    }
+
+    fn of(machines: Vec<Membership>) -> Self {
         let clocks = vec![ZERO; machines.len()];
         Job {
             machines,
@@ -77,12 +79,15 @@ impl Job {
             notice => self.in_flight.push((who, to, notice)),
         });
         assert!(machine.dead().starts_with(before.dead()), "{who} forgets");
-        assert!(!machine.is_dead(Pe::ROOT));
         if before.status() != MembershipStatus::Member {
             assert_eq!(machine.status(), before.status());
         }
+        if machine.succession.is_some() {
+            return;
+        }
         let is_expelled = machine.status() == MembershipStatus::Expelled;
         assert!(is_expelled || !machine.is_dead(who));
+        assert!(!machine.is_dead(Pe::ROOT));
         let machine = &self.machines[who.index()];
         assert!(self.machines[0].dead().starts_with(machine.dead()), "{who} makes up a death");
         assert!(!is_expelled || self.machines[0].is_dead(who), "{who} is not dead");
@@ -149,12 +154,12 @@ impl Job {
                 // The root does not crash, so no PE loses it.
                 if whom != Pe::ROOT || root_may_crash {
                     let now = self.clocks[by.index()];
-                    self.with(by, |machine, out| machine.lose(now, whom, out));
+                    self.with(by, |machine, out| machine.lose(now, whom, Loss::Silent, out));
                 }
             }
             Step::Reach { by, whom } => {
                 let (by, whom) = (pe(by % size), pe(whom % size));
-                self.with(by, |machine, _| machine.reach(whom));
+                self.with(by, |machine, out| machine.reach(whom, out));
             }
             Step::Crash(who) => {
                 if who % size != 0 || root_may_crash {
@@ -185,12 +190,13 @@ impl Job {
     /// A PE looks at another, and reaches or loses it.
     fn see(&mut self, by: Pe, whom: Pe) {
         let (now, is_gone) = (self.clocks[by.index()], self.is_gone(whom));
-        self.with(
-            by,
-            |machine, out| {
-                if is_gone { machine.lose(now, whom, out) } else { machine.reach(whom) }
-            },
-        );
+        self.with(by, |machine, out| {
+            if is_gone {
+                machine.lose(now, whom, Loss::Witnessed, out);
+            } else {
+                machine.reach(whom, out);
+            }
+        });
     }
 
     /// Does the detectors' work for a while. Each PE watches the next in the ring that it sees, and
@@ -200,14 +206,16 @@ impl Job {
         for _ in 0..2 * size + 2 {
             for me in (0..size as u32).map(pe) {
                 let machine = &self.machines[me.index()];
-                let living = machine.living();
+                let living = machine.watched();
                 let Some(index) = living.index_of(me) else { continue };
-                if machine.status() != MembershipStatus::Member || living.count() == 1 {
+                if machine.status() != MembershipStatus::Member {
                     continue;
                 }
                 let next = living.at((index + 1) % living.count()).expect("within");
-                self.see(me, next);
-                if !self.is_gone(next) {
+                if next != me {
+                    self.see(me, next);
+                }
+                if next != me && !self.is_gone(next) {
                     self.heartbeats(me, next);
                 }
                 for (by, whom) in std::mem::take(&mut self.looks) {
@@ -261,6 +269,24 @@ proptest! {
         }
     }
 
+    /// PEs lose others wrongly, too, so some leave; perhaps all.
+    #[test]
+    fn those_that_stay_agree_on_a_judge(size in 2..9_u32, steps in steps()) {
+        let machine = |me| Membership::new(pe(me), size, PATIENCE).with_succession();
+        let mut job = Job::of((0..size).map(machine).collect());
+        steps.into_iter().for_each(|step| job.step(step, true));
+        job.in_flight.clear();
+        (0..3).for_each(|_| job.calm());
+        let gone = (0..size).map(pe).filter(|pe| job.is_gone(*pe)).collect::<BTreeSet<_>>();
+        let first = job.survivors().find(|machine| !gone.contains(&machine.me));
+        let judge = first.map(|machine| machine.me);
+        for machine in job.survivors().filter(|machine| !gone.contains(&machine.me)) {
+            prop_assert_eq!(Some(machine.judge()), judge, "{}", machine.me);
+            prop_assert!(machine.heading().in_office, "{}", machine.me);
+            prop_assert_eq!(&machine.dead().iter().copied().collect::<BTreeSet<_>>(), &gone);
+        }
+    }
+
     #[test]
     fn the_trees_alone_tell_every_pe(
         size in 2..9_u32,
@@ -270,7 +296,7 @@ proptest! {
         // No message is lost and no PE dies: the news reaches all PEs without heartbeats, in any
         // order of delivery.
         let mut job = Job::new(size);
-        job.with(Pe::ROOT, |root, out| root.lose(ZERO, pe(size - 1), out));
+        job.with(Pe::ROOT, |root, out| root.lose(ZERO, pe(size - 1), Loss::Silent, out));
         order.iter().for_each(|which| job.deliver(*which, false));
         job.settle();
         let told = job.machines.iter().filter(|machine| machine.dead() == [pe(size - 1)]).count();

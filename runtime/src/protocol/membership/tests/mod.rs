@@ -12,29 +12,26 @@ fn pe(number: u32) -> Pe {
     Pe::new(number)
 }
 
-fn pes(numbers: &[u32]) -> Vec<Pe> {
-    numbers.iter().copied().map(Pe::new).collect()
-}
-
 /// A bulletin from the beginning of the list on.
 fn bulletin(dead: &[u32]) -> Notice {
     bulletin_after(0, dead)
 }
 
 fn bulletin_after(after: u32, dead: &[u32]) -> Notice {
-    Notice::Bulletin { after, dead: pes(dead) }
+    let dead = dead.iter().map(|number| Death::silent(pe(*number))).collect();
+    Notice::Bulletin { of: Heading::FIRST, after, dead }
 }
 
 fn known(dead: u32) -> Notice {
-    Notice::Known { dead }
+    Notice::Known { of: Heading::FIRST, dead }
 }
 
 fn accuse(number: u32) -> Notice {
-    Notice::Accuse { pe: pe(number), insists: false }
+    Notice::Accuse { pe: pe(number), claim: Claim::Suspected }
 }
 
 fn insist(number: u32) -> Notice {
-    Notice::Accuse { pe: pe(number), insists: true }
+    Notice::Accuse { pe: pe(number), claim: Claim::Lost }
 }
 
 fn look(number: u32) -> Notice {
@@ -46,7 +43,7 @@ fn look_anew(number: u32) -> Notice {
 }
 
 fn orphaned(herald: u32) -> Notice {
-    Notice::Orphaned { herald: pe(herald) }
+    Notice::Orphaned { herald: pe(herald), term: Term::FIRST, claim: Claim::Suspected }
 }
 
 /// One PE. Each method returns what the PE sends.
@@ -86,7 +83,8 @@ impl Played {
 
     fn lose(&mut self, whom: u32) -> Sent {
         let mut sent = Vec::new();
-        self.0.lose(ZERO, pe(whom), &mut |to, notice| sent.push((to.number(), notice)));
+        self.0
+            .lose(ZERO, pe(whom), Loss::Silent, &mut |to, notice| sent.push((to.number(), notice)));
         sent
     }
 
@@ -97,7 +95,7 @@ impl Played {
     }
 
     fn reach(&mut self, whom: u32) {
-        self.0.reach(pe(whom));
+        self.0.reach(pe(whom), &mut |_, _| unreachable!("nothing is sent"));
     }
 
     fn tick(&mut self, now: Duration) -> (Sent, Option<Duration>) {
@@ -152,7 +150,8 @@ fn the_first_death_is_announced_at_once_and_those_that_follow_it_together() {
     let mut root = Played::new(0, 1000);
     let lose = |root: &mut Played, now: Duration, whom: u32| {
         let mut sent = Vec::new();
-        root.0.lose(now, pe(whom), &mut |to, notice| sent.push((to.number(), notice)));
+        root.0
+            .lose(now, pe(whom), Loss::Silent, &mut |to, notice| sent.push((to.number(), notice)));
         sent
     };
     let begin = Duration::from_secs(7);
@@ -329,8 +328,8 @@ fn the_dead_get_nothing_but_their_place_in_the_list() {
             bulletin(&[5, 4, 2]),
             orphaned(2),
             Notice::Goodbye,
-            Notice::Known { dead: 0 },
-            Notice::Known { dead: 1 },
+            known(0),
+            known(1),
         ] {
             let before = played.0.clone();
             assert_eq!(played.hear(4, notice), [(4, bulletin_after(1, &[4]))]);

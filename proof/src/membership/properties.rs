@@ -1,0 +1,101 @@
+//! What must hold of membership.
+
+use super::{MembershipCase, RootCrash, State};
+use stateright::Property;
+use std::collections::{BTreeMap, BTreeSet};
+use ultramarine_runtime::protocol::{Death, MembershipStatus, Notice};
+use ultramarine_topology::Pe;
+
+/// The main property: in every state in which nothing can happen but further faults, all living PEs
+/// have the same list of the dead, and it has every PE that does not live.
+pub const ALL_AGREE_IN_THE_END: &str = "all living PEs agree in the end";
+
+/// Of any two lists of the dead of one term, one is a beginning of the other.
+pub const LISTS_BEGIN_ALIKE: &str = "lists begin alike, and never hold their judge";
+
+/// Each broken path, and each PE that is wrongly lost, costs at most one living PE.
+pub const FEW_INNOCENTS: &str = "a broken path costs one PE at most";
+
+/// A PE that leaves because the judge is lost has lost the judge itself.
+pub const NONE_IS_MISLED: &str = "no PE is misled about the judge";
+
+/// There are at most two rounds of votes for each PE.
+pub const ROUNDS_END: &str = "rounds of votes end";
+
+/// If PEs only crash, all others go on, unless the job needs its root and that has crashed, or half
+/// of the PEs are silent.
+pub const OTHERS_GO_ON: &str = "all that live go on";
+
+/// The properties of a case.
+pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
+    let mut properties = vec![
+        Property::always(ALL_AGREE_IN_THE_END, |case: &MembershipCase, state: &State| {
+            is_agreed(case, state) || case.can_go_on(state)
+        }),
+        Property::always(LISTS_BEGIN_ALIKE, |_, state: &State| {
+            let mut lists: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for (_, member) in MembershipCase::living(state) {
+                let Notice::Bulletin { of, dead, .. } = member.bulletin() else { continue };
+                lists.entry(of.term).or_default().push(dead);
+            }
+            lists.iter_mut().all(|(term, lists)| {
+                lists.sort_by_key(Vec::len);
+                let names_judge = |dead: &Vec<Death>| dead.iter().any(|d| d.pe == term.judge);
+                lists.windows(2).all(|pair| pair[1].starts_with(&pair[0]))
+                    && !lists.last().is_some_and(names_judge)
+            })
+        }),
+        Property::always(FEW_INNOCENTS, |case: &MembershipCase, state: &State| {
+            // Those that cannot have more than half of the votes leave, too.
+            let without_votes = if case.has_succession() { state.crashed } else { 0 };
+            state.left <= state.cuts.len() as u32 + state.slandered + without_votes
+        }),
+        Property::always(ROUNDS_END, |case: &MembershipCase, state: &State| {
+            MembershipCase::living(state)
+                .all(|(_, member)| member.heading().term.round <= 2 * case.pes)
+        }),
+        Property::always(OTHERS_GO_ON, |case: &MembershipCase, state: &State| {
+            let is_witnessed = !case.hosts_crash;
+            let has_enough = is_witnessed || 2 * state.crashed < case.pes;
+            let is_calm = state.cuts.is_empty() && state.slandered + state.doubts == 0;
+            let living = MembershipCase::living(state).count() as u32;
+            !case.has_succession() || !has_enough || !is_calm || living + state.crashed == case.pes
+        }),
+        Property::always(NONE_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
+    ];
+    if case.slandered + case.cuts > 0 {
+        properties.push(Property::sometimes("a PE is expelled", |_, state: &State| {
+            MembershipCase::living(state)
+                .any(|(_, member)| member.status() == MembershipStatus::Expelled)
+        }));
+    }
+    if case.has_succession() {
+        properties.push(Property::sometimes("another PE is the judge", |_, state: &State| {
+            MembershipCase::living(state).any(|(pe, member)| {
+                pe != Pe::ROOT && member.is_judge() && member.heading().in_office
+            })
+        }));
+    } else if case.slandered > 0 || case.root != RootCrash::Never {
+        properties.push(Property::sometimes("a PE loses the root", |_, state: &State| {
+            MembershipCase::living(state)
+                .any(|(_, member)| member.status() == MembershipStatus::RootLost)
+        }));
+    }
+    properties
+}
+
+/// Whether all living PEs have the same list of the dead, and it has every PE that does not
+/// live.
+fn is_agreed(case: &MembershipCase, state: &State) -> bool {
+    let gone: BTreeSet<Pe> = case.all().filter(|pe| state.members[pe.index()].is_none()).collect();
+    // A PE that loses the root leaves, unless another takes its place.
+    let has_job = case.has_succession() || !gone.contains(&Pe::ROOT);
+    let judge = MembershipCase::living(state).next().map(|(pe, _)| pe);
+    MembershipCase::living(state).all(|(_, member)| {
+        has_job
+            && member.status() == MembershipStatus::Member
+            && Some(member.judge()) == judge
+            && member.heading().in_office
+            && member.dead().iter().copied().collect::<BTreeSet<_>>() == gone
+    })
+}

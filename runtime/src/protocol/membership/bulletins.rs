@@ -1,0 +1,101 @@
+//! What a PE learns from others' lists of the dead.
+
+use super::term::Addition;
+use super::{Death, Heading, Membership, MembershipMutant, MembershipStatus, Notice};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+impl Membership {
+    /// Another PE says how much it knows. It gets what it lacks, or is asked for what it has.
+    pub(super) fn compare(
+        &self,
+        from: Pe,
+        of: Heading,
+        dead: u32,
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        let told = self.told();
+        if of.term > self.list.term() {
+            if self.succession.is_some() {
+                out(from, self.heartbeat());
+            }
+        } else if of.term < self.list.term() {
+            out(from, self.list.bulletin_to(0, told));
+        } else if (dead as usize) < told || of < self.list.heading {
+            out(from, self.list.bulletin_to(dead as usize, told));
+        }
+    }
+
+    /// A part of a list of the dead has arrived.
+    pub(super) fn handle_bulletin(
+        &mut self,
+        now: Duration,
+        from: Pe,
+        of: Heading,
+        (after, dead): (u32, &[Death]),
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        let is_named = dead.iter().any(|death| death.pe == self.me);
+        if of.term < self.list.term() && !self.is_mutant(MembershipMutant::ReturnsToFormerJudge) {
+            return if !is_named {
+                out(from, self.heartbeat());
+            } else if of.in_office && !self.list.heading.in_office {
+                // It has called for a vote since it is cut off.
+                self.end(MembershipStatus::Expelled);
+            };
+        }
+        if of.term != self.list.term() {
+            return self.handle_later_term(now, from, of, (after, dead), out);
+        }
+        if self.is_judge() {
+            return;
+        }
+        let former = self.list.len();
+        match self.list.addition(after, dead) {
+            Addition::Nothing => return self.note_heading(from, of, out),
+            // It need not know who died before it.
+            Addition::Gap if is_named => {}
+            Addition::Gap if self.is_mutant(MembershipMutant::OverlooksGaps) => {
+                self.list.append(dead);
+            }
+            Addition::Gap => return out(from, self.heartbeat()),
+            Addition::New(new) => self.list.append(&new),
+        }
+        self.take_over_heading(of);
+        self.merge();
+        if is_named {
+            // It may not know who died before it. (A PE that it has voted for has lost it, too.)
+            return self.end(MembershipStatus::Expelled);
+        }
+        self.learn(now, former, out);
+    }
+
+    /// This PE's list has grown, or is another. Passes on what is new.
+    pub(super) fn learn(&mut self, now: Duration, former: usize, out: &mut dyn FnMut(Pe, Notice)) {
+        if self.status != MembershipStatus::Member {
+            return;
+        }
+        self.accusations.retain(|pe, _| !self.list.contains(*pe));
+        let news = self.list.bulletin_to(former, self.list.len());
+        self.list.living().children(self.me).for_each(|child| out(child, news.clone()));
+        self.begin_vote(now, out);
+    }
+
+    /// Takes over what the list says, if its judge is in office.
+    pub(super) fn merge(&mut self) {
+        let heading = self.list.heading;
+        if !heading.in_office {
+            return;
+        }
+        self.dead.add(self.list.deaths());
+        if self.succession.is_some() {
+            let confirmed = (heading.confirmed as usize).min(self.list.len());
+            let (confirmed, others) = self.list.deaths().split_at(confirmed);
+            let witnessed = others.iter().filter(|death| death.is_witnessed);
+            self.dead.make_certain(confirmed.iter().chain(witnessed).map(|death| death.pe));
+        }
+        if self.dead.contains(self.me) {
+            self.end(MembershipStatus::Expelled);
+        }
+    }
+}

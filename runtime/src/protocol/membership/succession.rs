@@ -1,0 +1,408 @@
+//! Succession: how the others go on when they have lost their judge.
+//!
+//! ```text
+//!  any PE             a candidate                     the tree of its list
+//!    | loses the judge    |
+//!    | ORPHANED --------->| loses the judge, and all PEs before itself
+//!    |                    |-- BULLETIN, not in office --> child -> its children …
+//!    |                    |<- FOLLOW 3 ------------------ child <- its children …
+//!    |                    | has more than half of the votes: is the judge
+//!    |                    |-- BULLETIN, in office ------> child -> its children …
+//! ```
+//!
+//! Each judge has a [term](Term). Of the PEs that live the one with the smallest number should be
+//! the judge, so a PE **calls** for votes when it has lost its judge and all PEs before itself. Its
+//! list of the dead begins with all that it knows, and goes on with those that it has lost. The
+//! list counts for nothing but votes until it is in office.
+//!
+//! # Rules
+//!
+//! - A PE **follows** a candidate if it has lost the judge that it followed, or if the candidate
+//!   says that a PE has seen that this judge's process is gone (one *witness* is enough). It never
+//!   follows an earlier term again. Until its candidate is in office it looks at it, and it follows
+//!   one with a smaller number, should that call in a later term.
+//! - A PE that does not follow passes the call on, and looks at its judge. If it reaches that
+//!   judge, it tells the candidate. A candidate that hears so **leaves**: the path between it and
+//!   the judge is broken.
+//! - Those that follow are counted in the tree. All PEs **have a vote** but those whose death is
+//!   certain: a PE has seen that the process is gone, or a judge has had its list confirmed since.
+//!   A candidate with more than half of the votes takes office.
+//! - A PE **tells** its judge of deaths that are missing in the list, and votes when they are
+//!   there.
+//! - A judge that has lost PEs that have a vote asks for votes, too: at least half **confirm** the
+//!   list, itself among them. From then on those that are in it have no vote.
+//! - A judge that has lost more than half of those that have a vote is **outvoted**, and so is a
+//!   candidate that has lost half of them. All that follow it leave.
+//! - A judge or candidate that hears of a judge in a later term leaves.
+//!
+//! # One side goes on
+//!
+//! Say that PEs have been parted into sides between which nothing is heard any more, and that each
+//! side has a judge in office that stays. Let `V` be the PEs that had a vote when both sides last
+//! had the same confirmed list, less those whose processes are gone. (That a PE counts them as
+//! gone needs no agreement: they are on no side.)
+//!
+//! A judge that stays has lost at most half of those that had a vote when its list was last
+//! confirmed. The other side's PEs are among those: it has lost them sooner or later, and they
+//! never confirm its lists again. So at least half of `V` is on its side if it confirmed no list
+//! since, and it can have confirmed one only with at least half of `V`. A candidate needs more
+//! than half. Two sides with half of `V` each both have the judge that `V` had in common, or one of
+//! them has elected another with more than half: neither is possible.
+//!
+//! A list that more than half have confirmed is known to a PE of every later majority. That PE
+//! does not vote before the candidate's list has those deaths. So a PE that a confirmed list names
+//! is never counted again, and what is dead stays dead.
+//!
+//! # It ends
+//!
+//! A PE that has lost its judge looks at the PEs before it. Each of them either is lost, or calls,
+//! or reaches the judge and says so. So after some time the PE calls itself, follows another, or
+//! leaves. A candidate that waits for votes has each PE in its tree or has lost it: the PEs that
+//! are not in its list [watch each other](Membership::watched), and it is outvoted when it has lost
+//! half.
+
+use super::accusations::{Accusation, AccusationTable};
+use super::announcing::Announcements;
+use super::heralds::HeraldNews;
+use super::{
+    Claim, Death, Heading, Loss, Membership, MembershipMutant, MembershipStatus, Notice, REPEATS,
+    Term, TermList,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// How many PEs one looks at, of those before it that could be the next judge.
+const LOOKS_MAX: usize = 16;
+
+/// What it takes to go on without the judge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Succession {
+    /// The PEs that this one has lost for good. (Those in the list of the dead do not matter.)
+    lost: BTreeMap<Pe, Loss>,
+    /// How many PEs follow the judge in the part of its tree below each child.
+    pub(super) followers: BTreeMap<Pe, u32>,
+    /// They have lost the judge, and are told when this PE reaches it.
+    callers: BTreeSet<Pe>,
+    /// When to ask again for votes, or for a judge.
+    pub(super) again_at: Option<Duration>,
+}
+
+impl Membership {
+    /// How often a PE asks for votes, or for a judge.
+    pub(super) fn call_every(&self) -> Duration {
+        self.patience / REPEATS
+    }
+
+    /// Notes what the owner has lost. It may be this PE's turn to be the judge.
+    pub(super) fn note_loss(
+        &mut self,
+        now: Duration,
+        pe: Pe,
+        loss: Loss,
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        let Some(succession) = &mut self.succession else { return };
+        let known = succession.lost.entry(pe).or_insert(loss);
+        *known = loss.max(*known);
+        if self.status != MembershipStatus::Member {
+            return;
+        }
+        let is_silent = |death: &Death| death.pe == pe && !death.is_witnessed;
+        let stands = self.is_judge() && !self.list.heading.in_office;
+        if self.has_lost_judge() {
+            self.stand(now, out);
+        } else if stands && loss == Loss::Witnessed && self.list.deaths().iter().any(is_silent) {
+            // It has no vote after all.
+            self.call(now, self.list.term().round + 1, out);
+        }
+    }
+
+    /// The owner has contact with a PE.
+    pub(super) fn note_contact(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
+        let (term, is_judges) = (self.list.term(), pe == self.judge());
+        let Some(succession) = &mut self.succession else { return };
+        if succession.lost.get(&pe) == Some(&Loss::Silent) {
+            succession.lost.remove(&pe);
+        }
+        if is_judges {
+            for caller in std::mem::take(&mut succession.callers) {
+                out(caller, Notice::InContact { term });
+            }
+        }
+    }
+
+    /// This PE has lost the judge. It is told if another has not.
+    pub(super) fn note_caller(&mut self, caller: Pe) {
+        if let Some(succession) = &mut self.succession {
+            succession.callers.insert(caller);
+        }
+    }
+
+    /// Another PE is in contact with the judge of this term. If this one has lost that judge and
+    /// has no other in office, it leaves: the path between the two is broken.
+    pub(super) fn handle_contact(&mut self, term: Term) {
+        let is_former = term < self.list.term() && !self.list.heading.in_office;
+        let is_own = term == self.list.term() && !self.is_judge();
+        let is_later = term > self.list.term() && self.has_lost(term.judge);
+        let stands = self.is_judge() && !self.list.heading.in_office;
+        let has_none = stands || self.has_lost_judge();
+        if self.succession.is_some() && (is_former || is_own || is_later) && has_none {
+            self.end(MembershipStatus::RootLost);
+        }
+    }
+
+    /// Whether this PE has lost the judge that it follows.
+    fn has_lost_judge(&self) -> bool {
+        self.has_lost(self.judge())
+    }
+
+    fn has_lost(&self, pe: Pe) -> bool {
+        let has_lost = |succession: &Succession| succession.lost.contains_key(&pe);
+        self.is_dead(pe) || self.succession.as_ref().is_some_and(has_lost)
+    }
+
+    /// This PE has lost its judge. If it has lost all PEs before it, too, it asks for votes. If
+    /// not, it looks at those.
+    fn stand(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
+        let again_at = now.saturating_add(self.patience / 2);
+        let Some(succession) = &mut self.succession else { return };
+        let is_there = |pe: &Pe| !succession.lost.contains_key(pe);
+        let before = self.dead.living().iter().take_while(|pe| *pe < self.me).filter(is_there);
+        let before: Vec<Pe> = before.take(LOOKS_MAX).collect();
+        if before.is_empty() {
+            return self.call(now, self.list.term().round + 1, out);
+        }
+        succession.again_at.get_or_insert(again_at);
+        before.into_iter().for_each(|pe| out(self.me, Notice::Look { pe, anew: false }));
+    }
+
+    /// Begins a term of this PE's own: asks for votes.
+    fn call(&mut self, now: Duration, round: u32, out: &mut dyn FnMut(Pe, Notice)) {
+        let stands_again = self.is_judge();
+        let Some(succession) = &mut self.succession else { return };
+        if stands_again {
+            // It has lost them all, though it may have seen one of them since.
+            for death in self.list.deaths() {
+                succession.lost.entry(death.pe).or_insert(Loss::Silent);
+            }
+        }
+        let silent_or_not = |pe: Pe| Death { pe, is_witnessed: self.dead.is_certain(pe) };
+        let known = self.dead.order().iter().copied();
+        let (certain, others): (Vec<Pe>, Vec<Pe>) = known.partition(|pe| self.dead.is_certain(*pe));
+        let lost = succession.lost.iter().filter(|(pe, _)| !self.dead.contains(**pe));
+        let lost = lost.map(|(pe, loss)| Death { pe: *pe, is_witnessed: *loss == Loss::Witnessed });
+        let lost: Vec<Death> = lost.collect();
+        let term = Term { round, judge: self.me };
+        let heading = Heading { term, in_office: false, confirmed: certain.len() as u32 };
+        let mut list = TermList::new(heading, self.pes);
+        let known: Vec<Death> = certain.into_iter().chain(others).map(silent_or_not).collect();
+        list.append(&known);
+        list.append(&lost);
+        self.begin_term(list);
+        if self.is_outvoted() {
+            return self.end(MembershipStatus::Outvoted);
+        }
+        self.announcements.announce(now, self.list.len());
+        self.tell_children(0, out);
+        self.begin_vote(now, out);
+    }
+
+    /// This PE follows the judge of another term from now on, or is that judge.
+    fn begin_term(&mut self, list: TermList) {
+        self.list = list;
+        self.announcements = Announcements::default();
+        self.heard_accusations = AccusationTable::default();
+        self.herald = None;
+        if let Some(succession) = &mut self.succession {
+            succession.followers.clear();
+            succession.callers.clear();
+            succession.again_at = None;
+        }
+    }
+
+    /// This PE has been elected.
+    pub(super) fn take_office(&mut self, out: &mut dyn FnMut(Pe, Notice)) {
+        let known = self.dead.order().len();
+        let heading = &mut self.list.heading;
+        (heading.in_office, heading.confirmed) = (true, self.announcements.announced as u32);
+        self.merge();
+        self.accusations.clear();
+        self.tell_children(self.list.len(), out);
+        for pe in &self.dead.order()[known..] {
+            self.bulletin_about(*pe).into_iter().for_each(|notice| out(*pe, notice));
+        }
+    }
+
+    /// Sends the children in the tree the list from this position on, and with it the heading.
+    fn tell_children(&self, after: usize, out: &mut dyn FnMut(Pe, Notice)) {
+        let news = self.list.bulletin_to(after, self.list.len());
+        self.list.living().children(self.me).for_each(|child| out(child, news.clone()));
+    }
+
+    /// A part of the list of a later term has arrived.
+    pub(super) fn handle_later_term(
+        &mut self,
+        now: Duration,
+        from: Pe,
+        of: Heading,
+        (after, dead): (u32, &[Death]),
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        let mut list = TermList::new(of, self.pes);
+        let is_valid = of.term.judge.number() < self.pes && list.could_declare(dead);
+        if self.succession.is_none() || !is_valid {
+            return;
+        }
+        let is_in_office = self.list.heading.in_office;
+        let is_named = dead.iter().any(|death| death.pe == self.me);
+        if is_named && of.in_office {
+            return self.end(MembershipStatus::Expelled);
+        }
+        if self.is_judge() && !is_in_office && !of.in_office && self.me < of.term.judge {
+            // Both ask for votes, and the smaller number should have them.
+            return self.outbid(now, of.term, out);
+        }
+        if is_named {
+            // Both have lost the judge, and the path between them is broken.
+            if self.has_lost_judge() && of.term.judge < self.me {
+                self.end(MembershipStatus::Expelled);
+            }
+            return;
+        }
+        if after > 0 {
+            return out(from, self.heartbeat());
+        }
+        list.append(dead);
+        if self.is_judge() && is_in_office {
+            if of.in_office {
+                self.end(MembershipStatus::Expelled);
+            } else {
+                out(of.term.judge, Notice::InContact { term: self.list.term() });
+            }
+            return;
+        }
+        let is_before = of.term.judge < self.judge() && !is_in_office;
+        let judge = self.judge();
+        let is_gone = dead.iter().any(|death| death.pe == judge && death.is_witnessed);
+        // The judge itself may ask again in a later term.
+        let is_same = of.term.judge == judge;
+        let is_lost = self.has_lost(of.term.judge);
+        let may_follow = is_before || is_same || is_gone || self.has_lost_judge();
+        let may_follow = of.in_office || may_follow && !is_lost;
+        if may_follow || self.is_mutant(MembershipMutant::VotesAtOnce) {
+            return self.follow(now, list, out);
+        }
+        // This PE is in contact with its judge, as far as it knows. It passes the call on.
+        let news = list.bulletin_to(0, list.len());
+        list.living().children(self.me).for_each(|child| out(child, news.clone()));
+        self.note_caller(of.term.judge);
+        out(self.me, Notice::Look { pe: self.judge(), anew: true });
+    }
+
+    /// Follows the judge of a later term from now on, and tells it of the deaths that it lacks.
+    fn follow(&mut self, now: Duration, list: TermList, out: &mut dyn FnMut(Pe, Notice)) {
+        self.begin_term(list);
+        let judge = self.judge();
+        let is_missing = |pe: &Pe| !self.list.contains(*pe);
+        let missing: Vec<Pe> = self.dead.order().iter().copied().filter(is_missing).collect();
+        self.accusations.values_mut().for_each(|accusation| accusation.again_at = now);
+        for pe in missing {
+            let claim = Claim::Declared(self.dead.is_certain(pe));
+            self.accusations.insert(pe, Accusation { claim, again_at: now + self.call_every() });
+            out(judge, Notice::Accuse { pe, claim });
+        }
+        self.accusations.remove(&judge);
+        self.merge();
+        self.learn(now, 0, out);
+        if self.status == MembershipStatus::Member && self.has_lost_judge() {
+            self.pass_on(HeraldNews::new(self.me, Claim::Lost), out);
+            self.stand(now, out);
+        }
+    }
+
+    /// A bulletin says nothing new of the dead. It may say something of the judge, or ask again for
+    /// votes.
+    pub(super) fn note_heading(&mut self, from: Pe, of: Heading, out: &mut dyn FnMut(Pe, Notice)) {
+        let is_news = of > self.list.heading;
+        if is_news {
+            self.take_over_heading(of);
+            self.merge();
+        }
+        let is_call = self.awaits_votes() && self.list.living().parent(self.me) == Some(from);
+        if self.status == MembershipStatus::Member && (is_news || is_call) {
+            self.tell_children(self.list.len(), out);
+            self.vote(false, out);
+        }
+    }
+
+    /// What a part of the judge's list says of the whole.
+    pub(super) fn take_over_heading(&mut self, of: Heading) {
+        let heading = &mut self.list.heading;
+        heading.in_office |= of.in_office;
+        heading.confirmed = heading.confirmed.max(of.confirmed);
+    }
+
+    /// Asks again for votes, or the next in the row to be the judge, when that is due.
+    pub(super) fn call_again(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
+        let every = self.call_every();
+        let is_waiting = self.is_judge() && self.awaits_votes();
+        let has_lost = !self.is_judge() && self.has_lost_judge();
+        let is_following = !self.is_judge() && !self.list.heading.in_office;
+        let Some(succession) = &mut self.succession else { return };
+        if succession.again_at.is_none_or(|at| now < at) {
+            return;
+        }
+        let goes_on = is_waiting || has_lost || is_following;
+        succession.again_at = goes_on.then_some(now.saturating_add(every));
+        if is_waiting {
+            self.tell_children(self.list.len(), out);
+        } else if has_lost {
+            let is_there = |pe: &Pe| !succession.lost.contains_key(pe);
+            let next = self.dead.living().iter().find(is_there);
+            let term = self.list.term();
+            if let Some(next) = next.filter(|next| *next != self.me) {
+                out(next, Notice::Orphaned { herald: self.me, term, claim: Claim::Lost });
+                out(self.me, Notice::Look { pe: next, anew: false });
+            }
+        } else if is_following {
+            out(self.me, Notice::Look { pe: self.judge(), anew: false });
+        }
+    }
+
+    /// A PE asks for a judge that follows another term, whose judge it has lost.
+    pub(super) fn handle_orphan(
+        &mut self,
+        now: Duration,
+        (herald, term): (Pe, Term),
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        if self.succession.is_none() {
+            return;
+        }
+        if term < self.list.term() {
+            out(herald, self.heartbeat());
+        }
+        if !self.is_judge() {
+            self.note_caller(herald);
+            out(self.me, Notice::Look { pe: self.judge(), anew: false });
+        } else if term > self.list.term() {
+            if self.list.heading.in_office && !self.is_dead(term.judge) {
+                out(herald, Notice::InContact { term: self.list.term() });
+            } else {
+                self.outbid(now, term, out);
+            }
+        }
+    }
+
+    /// This PE asks for votes, and another term is later: it has to ask in a later term still.
+    fn outbid(&mut self, now: Duration, term: Term, out: &mut dyn FnMut(Pe, Notice)) {
+        let round = if self.me < term.judge { term.round } else { term.round + 1 };
+        self.call(now, round, out);
+    }
+
+    /// When [`call_again`](Self::call_again) is due.
+    pub(super) fn call_due(&self) -> Option<Duration> {
+        self.succession.as_ref()?.again_at
+    }
+}

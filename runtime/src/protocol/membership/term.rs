@@ -1,0 +1,204 @@
+//! Terms of office, and the list of a term's judge.
+
+use super::living::Living;
+use super::notice::{Death, Heading, Notice};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use ultramarine_topology::Pe;
+
+/// A judge's term of office. Terms are ordered by round; of one round, the term of the PE with the
+/// smaller number is the later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Term {
+    /// The number of the vote that it began with. A judge that took office unopposed had one, too.
+    pub round: u32,
+    /// The judge, or the PE that would be.
+    pub judge: Pe,
+}
+
+impl Term {
+    /// The root's, with which each job begins.
+    pub const FIRST: Term = Term { round: 0, judge: Pe::ROOT };
+}
+
+impl Ord for Term {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |term: &Term| (term.round, Reverse(term.judge));
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Term {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A beginning of the list of the dead that the judge of a term keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TermList {
+    pub(super) heading: Heading,
+    /// In the order in which the judge declared them.
+    deaths: Vec<Death>,
+    /// All other PEs of the job.
+    living: Living,
+}
+
+/// What a bulletin adds to a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Addition {
+    /// These follow.
+    New(Vec<Death>),
+    /// It begins behind the end of the list: something is missing in between.
+    Gap,
+    /// Nothing, or it is no part of the judge's list.
+    Nothing,
+}
+
+impl TermList {
+    /// The list of this term, in a job of this many PEs, all of which live.
+    pub(super) fn new(heading: Heading, pes: u32) -> Self {
+        TermList { heading, deaths: Vec::new(), living: Living::new(pes, &[]) }
+    }
+
+    pub(super) fn term(&self) -> Term {
+        self.heading.term
+    }
+
+    pub(super) fn deaths(&self) -> &[Death] {
+        &self.deaths
+    }
+
+    pub(super) fn living(&self) -> &Living {
+        &self.living
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.deaths.len()
+    }
+
+    pub(super) fn contains(&self, pe: Pe) -> bool {
+        self.living.is_dead(pe)
+    }
+
+    /// Where a PE stands in the list.
+    pub(super) fn position(&self, pe: Pe) -> Option<usize> {
+        self.deaths.iter().position(|death| death.pe == pe)
+    }
+
+    pub(super) fn append(&mut self, new: &[Death]) {
+        self.deaths.extend(new);
+        let pes: Vec<Pe> = new.iter().map(|death| death.pe).collect();
+        self.living.remove(&pes);
+    }
+
+    /// The part of the list between two positions.
+    pub(super) fn bulletin_to(&self, after: usize, end: usize) -> Notice {
+        let after = after.min(end);
+        let dead = self.deaths[after..end].to_vec();
+        Notice::Bulletin { of: self.heading, after: after as u32, dead }
+    }
+
+    /// What a part of a list of this term adds to this one.
+    pub(super) fn addition(&self, after: u32, dead: &[Death]) -> Addition {
+        let after = after as usize;
+        if !self.could_declare(dead) {
+            return Addition::Nothing;
+        }
+        let Some(known) = self.deaths.get(after..) else { return Addition::Gap };
+        let (again, new) = dead.split_at(known.len().min(dead.len()));
+        let is_known = |death: &Death| self.contains(death.pe);
+        if new.is_empty() || !known.starts_with(again) || new.iter().any(is_known) {
+            return Addition::Nothing;
+        }
+        Addition::New(new.to_vec())
+    }
+
+    /// Whether the judge can have declared these PEs dead: the job has them, each is named once,
+    /// and the judge is not among them.
+    pub(super) fn could_declare(&self, dead: &[Death]) -> bool {
+        let judge = self.heading.term.judge;
+        let may_die = |death: &Death| death.pe != judge && death.pe.number() < self.living.pes();
+        let distinct: BTreeSet<Pe> = dead.iter().map(|death| death.pe).collect();
+        dead.iter().all(may_die) && distinct.len() == dead.len()
+    }
+
+    /// The number of PEs that have a vote: all but those whose death is certain, since a PE saw
+    /// that the process was gone, or since more than half have confirmed the list since.
+    pub(super) fn electorate(&self) -> u32 {
+        self.living.count() + self.silent()
+    }
+
+    /// The number of PEs that have a vote, and that the judge has lost.
+    pub(super) fn silent(&self) -> u32 {
+        let confirmed = (self.heading.confirmed as usize).min(self.deaths.len());
+        self.deaths[confirmed..].iter().filter(|death| !death.is_witnessed).count() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn list(order: &[Pe]) -> TermList {
+        let mut list = TermList::new(Heading::FIRST, 30);
+        let deaths: Vec<Death> = order.iter().copied().map(Death::silent).collect();
+        list.append(&deaths);
+        list
+    }
+
+    proptest! {
+        /// Whatever parts of the judge's list arrive in whatever order, the result is a beginning
+        /// of it, and a gap is noticed.
+        #[test]
+        fn a_list_is_always_a_beginning_of_the_judges(
+            order in Just((1..30u32).map(Pe::new).collect::<Vec<_>>()).prop_shuffle(),
+            parts in prop::collection::vec((0..30usize, 0..30usize), 0..60),
+        ) {
+            let judges = list(&order);
+            let mut list = list(&[]);
+            for (one, other) in parts {
+                let (after, end) = (one.min(other).min(29), one.max(other).min(29));
+                let Notice::Bulletin { after, dead, .. } = judges.bulletin_to(after, end) else {
+                    unreachable!("a bulletin")
+                };
+                match list.addition(after, &dead) {
+                    Addition::New(new) => {
+                        prop_assert!(after as usize <= list.len() && end > list.len());
+                        list.append(&new);
+                        prop_assert_eq!(list.len(), end);
+                    }
+                    Addition::Gap => prop_assert!(after as usize > list.len()),
+                    Addition::Nothing => prop_assert!(end <= list.len()),
+                }
+                prop_assert!(judges.deaths().starts_with(list.deaths()));
+                for (position, pe) in order.iter().enumerate() {
+                    let is_known = position < list.len();
+                    prop_assert_eq!(list.contains(*pe), is_known);
+                    prop_assert_eq!(list.position(*pe), is_known.then_some(position));
+                }
+                prop_assert_eq!(list.living(), &Living::new(30, &order[..list.len()]));
+            }
+        }
+    }
+
+    #[test]
+    fn of_one_round_the_smaller_number_has_the_later_term() {
+        let term = |round, judge| Term { round, judge: Pe::new(judge) };
+        assert!(term(0, 0) < term(1, 7) && term(1, 7) < term(1, 3) && term(1, 3) < term(2, 9));
+    }
+
+    #[test]
+    fn those_that_are_surely_dead_have_no_vote() {
+        let mut list = list(&[]);
+        let gone = |pe| Death { pe: Pe::new(pe), is_witnessed: true };
+        list.append(&[Death::silent(Pe::new(1)), Death::silent(Pe::new(2)), gone(3), gone(4)]);
+        assert_eq!((list.electorate(), list.silent()), (28, 2));
+        list.heading.confirmed = 1;
+        assert_eq!((list.electorate(), list.silent()), (27, 1));
+        list.heading.confirmed = 3;
+        assert_eq!((list.electorate(), list.silent()), (26, 0));
+    }
+}

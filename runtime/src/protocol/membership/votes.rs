@@ -1,0 +1,98 @@
+//! How the PEs that follow a judge are counted, in its tree.
+
+use super::{Membership, MembershipMutant, MembershipStatus, Notice};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+impl Membership {
+    /// Whether the judge needs to know how many PEs follow it: to take office, or because it has
+    /// lost some that may live elsewhere.
+    pub(super) fn awaits_votes(&self) -> bool {
+        self.succession.is_some() && (!self.list.heading.in_office || self.list.silent() > 0)
+    }
+
+    /// Whether the judge has lost too many PEs to go on: more than half, or half before it is in
+    /// office.
+    pub(super) fn is_outvoted(&self) -> bool {
+        if self.succession.is_none() || self.is_mutant(MembershipMutant::IgnoresSilence) {
+            return false;
+        }
+        let (silent, all) = (self.list.silent(), self.list.electorate());
+        if self.list.heading.in_office { 2 * silent > all } else { 2 * silent >= all }
+    }
+
+    /// The list is new, or longer: the count begins anew.
+    pub(super) fn begin_vote(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
+        let again_at = now.saturating_add(self.call_every());
+        let is_waiting = self.awaits_votes() && (self.is_judge() || !self.list.heading.in_office);
+        let Some(succession) = &mut self.succession else { return };
+        succession.followers.clear();
+        if is_waiting {
+            succession.again_at = Some(again_at);
+        }
+        if !self.is_judge() && self.is_outvoted() {
+            return self.end(MembershipStatus::Outvoted);
+        }
+        self.vote(true, out);
+    }
+
+    /// PEs below this one in the tree follow the judge.
+    pub(super) fn handle_follower(
+        &mut self,
+        from: Pe,
+        follows: (super::Term, u32),
+        count: u32,
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        let is_child = self.list.living().parent(from) == Some(self.me);
+        let is_current = follows == (self.list.term(), self.list.len() as u32);
+        let Some(succession) = self.succession.as_mut().filter(|_| is_child && is_current) else {
+            return;
+        };
+        let known = succession.followers.entry(from).or_default();
+        *known = count.max(*known);
+        self.vote(true, out);
+    }
+
+    /// Tells the parent in the tree how many PEs follow the judge, as far as this PE knows; the
+    /// judge counts them. If `only_if_complete`, not before all children have said so.
+    pub(super) fn vote(&mut self, only_if_complete: bool, out: &mut dyn FnMut(Pe, Notice)) {
+        let has_more = self.accusations.values().any(|accusation| accusation.claim.is_declared());
+        let Some(succession) = self.succession.as_ref().filter(|_| self.awaits_votes()) else {
+            return;
+        };
+        let count = 1 + succession.followers.values().sum::<u32>();
+        if self.is_judge() {
+            return self.count_votes(count, out);
+        }
+        let children = self.list.living().children(self.me).count();
+        let is_complete = succession.followers.len() == children;
+        // A PE that knows of deaths that are not in the list must not count those as votes.
+        if !has_more
+            && (is_complete || !only_if_complete)
+            && let Some(parent) = self.list.living().parent(self.me)
+        {
+            let (term, dead) = (self.list.term(), self.list.len() as u32);
+            out(parent, Notice::Follow { term, dead, count });
+        }
+    }
+
+    /// On the judge: this number of PEs follow it, itself among them.
+    fn count_votes(&mut self, count: u32, out: &mut dyn FnMut(Pe, Notice)) {
+        let electorate = self.list.electorate();
+        if self.told() < self.list.len() {
+            // They have followed a shorter list.
+            return;
+        }
+        if !self.list.heading.in_office {
+            if 2 * count > electorate || self.is_mutant(MembershipMutant::NeedsNoVotes) {
+                self.take_office(out);
+            }
+        } else if 2 * count >= electorate {
+            self.list.heading.confirmed = self.list.len() as u32;
+            self.merge();
+            let news = self.list.bulletin_to(self.list.len(), self.list.len());
+            self.list.living().children(self.me).for_each(|child| out(child, news.clone()));
+        }
+    }
+}
