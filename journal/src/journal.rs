@@ -1,0 +1,167 @@
+//! A journal that is open for writing, and the thread that writes it.
+
+use crate::error::{OpenError, WriteError};
+use crate::header::Identity;
+use crate::open::{self, Opened};
+use crate::output::Output;
+use crate::queue::{Batch, Figures, OnFailure, Queue};
+use crate::read::Report;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The most that waits in memory to be written, in bytes, unless a single record is longer.
+pub const WAITING_BYTES_MAX: u64 = 64 << 20;
+
+/// How often what is new is put on the disk.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// How long dropping a journal waits for the disk.
+const DROP_LIMIT: Duration = Duration::from_secs(5);
+
+/// A journal that is open for writing.
+///
+/// While it is open, its file is locked: no other `Journal` can be opened there, in this process or
+/// another. Dropping it writes what waits, as [`finish`](Journal::finish) does, but waits 5 s at
+/// most and returns no error.
+pub struct Journal {
+    queue: Arc<Queue>,
+    items: u64,
+    is_finished: bool,
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or begins it if there is no file, or one that holds nothing.
+    ///
+    /// `visit` gets each record that counts, in the order of the file: the positions of its items
+    /// and the bytes of its result. Of the records for the same positions the first intact one
+    /// counts. Only one record is in memory at a time. If `visit` fails, nothing is opened.
+    ///
+    /// A torn tail, which is what a crash leaves, is cut off. Damaged places stay where they are.
+    /// The report tells of both.
+    ///
+    /// If the file system has no locks, that is said in a warning, and the journal is opened all
+    /// the same.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. The file is then as it was, but for a new one, which is empty.
+    ///
+    /// # Panics
+    /// If the names in `identity` have more than 1,048,000 bytes together.
+    pub fn open(
+        path: impl AsRef<Path>,
+        identity: &Identity,
+        on_failure: OnFailure,
+        visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Result<(Self, Report), OpenError> {
+        let Opened { mark, output, report } = open::open(path.as_ref(), identity, visit)?;
+        let journal = Journal::start(mark, output, identity.items, WAITING_BYTES_MAX, on_failure)?;
+        Ok((journal, report))
+    }
+
+    fn start(
+        mark: u64,
+        output: Output,
+        items: u64,
+        waiting_bytes_max: u64,
+        on_failure: OnFailure,
+    ) -> Result<Self, WriteError> {
+        let path = output.path().to_owned();
+        let queue = Queue::new(path.clone(), mark, output.end(), waiting_bytes_max, on_failure);
+        let queue = Arc::new(queue);
+        let writers = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        thread
+            .spawn(move || write(&writers, output))
+            .map_err(|error| WriteError::Io { path, source: Arc::new(error) })?;
+        Ok(Journal { queue, items, is_finished: false })
+    }
+
+    /// Appends the result for the items at these positions.
+    ///
+    /// It only copies the bytes and never waits for the disk. They are in the file about 20 ms
+    /// later, where they outlive the process, and on the disk after about a second, where they
+    /// outlive the machine. If more than [`WAITING_BYTES_MAX`] waits, the record is dropped: a job
+    /// does not need its journal for its results, and its next start computes that one again. After
+    /// a failure all records are dropped.
+    ///
+    /// # Panics
+    /// If there are no positions, or one is not below the number of items.
+    pub fn append(&self, positions: Range<u64>, result: &[u8]) {
+        assert!(
+            positions.start < positions.end && positions.end <= self.items,
+            "positions {positions:?} of {} items",
+            self.items
+        );
+        self.queue.append(positions, result);
+    }
+
+    /// What has been done so far.
+    pub fn figures(&self) -> Figures {
+        self.queue.figures()
+    }
+
+    /// Puts all on the disk and closes the file. Waits for that, `limit` at the most.
+    ///
+    /// # Errors
+    /// If writing has failed, now or before, or is not done in time. After
+    /// [`WriteError::Late`] the file stays locked, and is still being written.
+    pub fn finish(mut self, limit: Duration) -> Result<Figures, WriteError> {
+        self.is_finished = true;
+        self.queue.close(limit)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        // Any other error has been told.
+        if let Err(error @ WriteError::Late { .. }) = self.queue.close(DROP_LIMIT) {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+/// Says that the writer has ended, even if the owner's callback panics.
+struct Ending<'a>(&'a Queue);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The writer's thread.
+fn write(queue: &Queue, output: Output) {
+    // In this order: the owner may open the file again as soon as it hears of the end.
+    let _ending = Ending(queue);
+    let mut output = output;
+    if let Err(error) = write_until_closed(queue, &mut output) {
+        queue.fail(&error);
+        output.cut(output.end());
+    }
+    drop(output);
+}
+
+fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteError> {
+    let mut sync_at: Option<Instant> = None;
+    loop {
+        let Batch { chunks, records_appended, is_last } = queue.next_batch(sync_at);
+        if !chunks.is_empty() {
+            chunks.iter().try_for_each(|chunk| output.write(chunk))?;
+            queue.written(chunks);
+            sync_at.get_or_insert_with(|| Instant::now() + SYNC_EVERY);
+        }
+        if sync_at.is_some_and(|at| is_last || at <= Instant::now()) {
+            output.sync()?;
+            queue.durable(records_appended, output.end());
+            sync_at = None;
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
