@@ -163,6 +163,9 @@ impl Header {
         if fields.number().map(u64::from_le_bytes) != Some(xxh3_64(&bytes[..16])) {
             return Err(HeaderError::Damaged);
         }
+        if length > HEADER_BYTES_MAX {
+            return Err(HeaderError::Damaged);
+        }
         let whole = bytes.get(..length).ok_or(HeaderError::Unbegun)?;
         let (covered, sum) = whole.split_last_chunk().ok_or(HeaderError::Damaged)?;
         if xxh3_64(covered) != u64::from_le_bytes(*sum) {

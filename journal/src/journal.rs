@@ -5,7 +5,7 @@ use crate::header::Identity;
 use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::queue::{Batch, Figures, OnFailure, Queue};
-use crate::read::Report;
+use crate::report::Report;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -147,7 +147,8 @@ fn write(queue: &Queue, output: Output) {
 }
 
 fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteError> {
-    let mut sync_at: Option<Instant> = None;
+    // What an earlier owner wrote before it was killed may not be on the disk yet.
+    let mut sync_at = Some(Instant::now() + SYNC_EVERY);
     loop {
         let Batch { chunks, records_appended, is_last } = queue.next_batch(sync_at);
         if !chunks.is_empty() {
@@ -163,5 +164,74 @@ fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteErr
         if is_last {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::io::Read as _;
+    use std::process::Command;
+    use std::sync::Mutex;
+    use ultramarine_testkit::{bounded, eventually};
+
+    /// A pipe without a reader stands for a disk that stands still.
+    #[test]
+    fn a_disk_that_stands_still_holds_up_no_caller() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&path).status().expect("on Unix");
+        assert!(made.success());
+        let both = OpenOptions::new().read(true).write(true).open(&path);
+        let mut reader = both.expect("on Linux this waits for no writer");
+        let output = Output::new(&path, reader.try_clone().expect("there are files"), 0);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tellers = Arc::clone(&told);
+        let call = OnFailure::Call(Box::new(move |error: &WriteError| {
+            tellers.lock().expect("no thread panics").push(error.clone());
+        }));
+        let limit = 1_000_000;
+        let journal = Journal::start(1, output, 1000, limit, call).expect("there are threads");
+        let figures = bounded(move || {
+            // More than a pipe holds.
+            (0..1000).for_each(|item| journal.append(item..item + 1, &[7; 10_000]));
+            let figures = journal.figures();
+            assert!(matches!(
+                journal.finish(Duration::from_millis(50)),
+                Err(WriteError::Late { .. })
+            ));
+            figures
+        });
+        assert_eq!(figures.records_appended + figures.records_dropped, 1000);
+        assert!((90..100).contains(&figures.records_appended), "{figures:?}");
+        assert!(figures.waiting_bytes <= limit);
+        {
+            let told = told.lock().expect("no thread panics");
+            assert!(matches!(told[..], [WriteError::Behind { .. }]), "{told:?}");
+        }
+        // The pipe cannot be put on a disk, which ends the writer.
+        std::thread::spawn(
+            move || while reader.read(&mut [0; 10_000]).is_ok_and(|count| count > 0) {},
+        );
+        eventually("writing fails", || told.lock().expect("no thread panics").len() == 2);
+        let told = told.lock().expect("no thread panics");
+        assert!(matches!(told[1], WriteError::Io { .. }), "{told:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "positions 3..5 of 4 items")]
+    fn positions_beyond_the_items_are_refused() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let identity = Identity {
+            program: String::new(),
+            call: String::new(),
+            result: String::new(),
+            items: 4,
+            digest: 0,
+        };
+        let path = folder.path().join("a.journal");
+        let opened = Journal::open(path, &identity, OnFailure::Warn, |_, _| Ok(()));
+        opened.expect("there is room").0.append(3..5, b"");
     }
 }

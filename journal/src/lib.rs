@@ -50,6 +50,7 @@
 //! | `output` | what is in the file after an error? |
 //! | `open` | which files are refused? |
 //! | `read` | what is torn, what is damaged, and what comes after it? |
+//! | `report` | what is said of it? |
 //! | `header`, `record` | which bytes are in the file? |
 //! | `positions` | which items are done? |
 //! | `error` | what does the user read? |
@@ -111,6 +112,7 @@ mod positions;
 mod queue;
 mod read;
 mod record;
+mod report;
 
 pub use error::{OpenError, WriteError};
 pub use header::{Digest, Identity};
@@ -118,4 +120,4 @@ pub use journal::{Journal, WAITING_BYTES_MAX};
 pub use open::{Inspection, inspect};
 pub use positions::Positions;
 pub use queue::{Figures, OnFailure};
-pub use read::{DAMAGE_LISTED_MAX, Damage, DamageKind, Report};
+pub use report::{DAMAGE_LISTED_MAX, Damage, DamageKind, Report};

@@ -3,7 +3,8 @@
 use crate::error::OpenError;
 use crate::header::{HEADER_BYTES_MAX, Header, HeaderError, Identity};
 use crate::output::Output;
-use crate::read::{ReadError, Refusal, Report, read};
+use crate::read::{ReadError, Refusal, read};
+use crate::report::Report;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Seek as _, SeekFrom};

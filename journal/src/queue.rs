@@ -37,6 +37,8 @@ pub struct Figures {
     pub records_dropped: u64,
     /// The part of the file that is on the disk, in bytes.
     pub durable_bytes: u64,
+    /// What waits in memory to be written, in bytes.
+    pub waiting_bytes: u64,
 }
 
 /// Who is told that records are not written.
@@ -67,16 +69,15 @@ pub(crate) struct Queue {
 struct State {
     chunks: Vec<Vec<u8>>,
     spare: Vec<Vec<u8>>,
+    /// What waits is in `chunks`, or is just being written.
+    figures: Figures,
     /// Where in the file the next record will be.
     end: u64,
-    /// The bytes of all chunks, and of those that are just being written.
-    waiting_bytes: u64,
     /// The writer sleeps until this many bytes wait.
     wake_at_bytes: Option<u64>,
     phase: Phase,
     is_behind: bool,
     failure: Option<WriteError>,
-    figures: Figures,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl Queue {
             mark,
             waiting_bytes_max: max,
             on_failure,
-            state: Mutex::new(State { end, figures, ..State::default() }),
+            state: Mutex::new(State { figures, end, ..State::default() }),
             wake: Condvar::new(),
             ended: Condvar::new(),
         }
@@ -131,9 +132,9 @@ impl Queue {
             chunk.extend_from_slice(result);
         }
         state.end += bytes as u64;
-        state.waiting_bytes += bytes as u64;
+        state.figures.waiting_bytes += bytes as u64;
         state.figures.records_appended += 1;
-        if state.wake_at_bytes.is_some_and(|bytes| state.waiting_bytes >= bytes) {
+        if state.wake_at_bytes.is_some_and(|bytes| state.figures.waiting_bytes >= bytes) {
             state.wake_at_bytes = None;
             drop(state);
             self.wake.notify_one();
@@ -144,7 +145,7 @@ impl Queue {
     fn admit(&self, bytes: usize) -> Option<MutexGuard<'_, State>> {
         let mut state = self.lock();
         let is_open = state.phase == Phase::Open && state.failure.is_none();
-        let waiting_bytes = state.waiting_bytes;
+        let waiting_bytes = state.figures.waiting_bytes;
         // A record that is longer than the limit is taken if nothing else waits.
         let is_full = waiting_bytes > 0 && waiting_bytes + bytes as u64 > self.waiting_bytes_max;
         if is_open && !is_full {
@@ -198,7 +199,7 @@ impl Queue {
         bytes: u64,
         until: Option<Instant>,
     ) -> MutexGuard<'a, State> {
-        while state.phase == Phase::Open && state.waiting_bytes < bytes {
+        while state.phase == Phase::Open && state.figures.waiting_bytes < bytes {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 break;
@@ -225,7 +226,7 @@ impl Queue {
         drop(freed);
         kept.iter_mut().for_each(Vec::clear);
         let mut state = self.lock();
-        state.waiting_bytes -= bytes as u64;
+        state.figures.waiting_bytes -= bytes as u64;
         let missing = SPARE_CHUNKS_MAX.saturating_sub(state.spare.len()).min(kept.len());
         state.spare.extend(kept.drain(..missing));
         drop(state);
@@ -241,6 +242,7 @@ impl Queue {
     pub(crate) fn fail(&self, error: &WriteError) {
         let mut state = self.lock();
         state.failure = Some(error.clone());
+        state.figures.waiting_bytes = 0;
         let (chunks, spare) = (std::mem::take(&mut state.chunks), std::mem::take(&mut state.spare));
         drop(state);
         drop((chunks, spare));

@@ -12,87 +12,12 @@
 
 use crate::positions::{Added, Positions};
 use crate::record::{HEAD_BYTES, Head};
-use std::fmt;
+use crate::report::{DamageKind, Report};
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// The damaged places that a report lists. All are counted.
-pub const DAMAGE_LISTED_MAX: usize = 100;
-
 /// Read at once, unless a record is longer.
 const WINDOW_BYTES: usize = 1 << 20;
-
-/// What a journal holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// The positions of all items that have a result.
-    pub done: Positions,
-    /// The number of records that count.
-    pub records: u64,
-    /// The number of intact records that do not count, since their items had results before.
-    pub records_repeated: u64,
-    /// The bytes of the results that count.
-    pub result_bytes: u64,
-    /// The bytes of the file as it was found.
-    pub file_bytes: u64,
-    /// The bytes of the torn tail, which an opening for writing cuts off.
-    pub torn_bytes: u64,
-    /// The first [`DAMAGE_LISTED_MAX`] damaged places, in the order of the file.
-    pub damage: Vec<Damage>,
-    /// The number of damaged places.
-    pub damaged_places: u64,
-    /// The bytes of all damaged places.
-    pub damaged_bytes: u64,
-}
-
-/// A damaged place in a journal. Its text says where it is, and what is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Where it begins, in bytes from the beginning of the file.
-    pub offset: u64,
-    /// Its length.
-    pub bytes: u64,
-    /// What is wrong.
-    pub kind: DamageKind,
-}
-
-/// What is wrong with a damaged place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DamageKind {
-    /// No record can be read. Which items it was for cannot be known.
-    Unreadable,
-    /// The result for these items does not have its checksum.
-    Result(Range<u64>),
-    /// The positions are none, or are beyond the number of items.
-    OutOfBounds(Range<u64>),
-    /// Some of the items have a result in a former record, and others have not.
-    Overlaps(Range<u64>),
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at offset {}: ", self.bytes, self.offset)?;
-        match &self.kind {
-            DamageKind::Unreadable => f.write_str("no record can be read"),
-            DamageKind::Result(items) => write!(f, "the result for the items {items:?} is damaged"),
-            DamageKind::OutOfBounds(items) => write!(f, "there are no items {items:?}"),
-            DamageKind::Overlaps(items) => {
-                write!(f, "some of the items {items:?} have a result already, and others have not")
-            }
-        }
-    }
-}
-
-impl Report {
-    fn add_damage(&mut self, offset: u64, bytes: u64, kind: DamageKind) {
-        self.damaged_places += 1;
-        self.damaged_bytes += bytes;
-        if self.damage.len() < DAMAGE_LISTED_MAX {
-            self.damage.push(Damage { offset, bytes, kind });
-        }
-    }
-}
 
 /// What the caller of [`open`](crate::Journal::open) says of a record that it cannot use.
 pub(crate) type Refusal = Box<dyn std::error::Error + Send + Sync>;
@@ -272,5 +197,205 @@ impl<R: Read> Window<R> {
             self.advance(places);
             skipped = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{DAMAGE_LISTED_MAX, Damage};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const MARK: u64 = 0x1122_3344_5566_7788;
+    const ITEMS: u64 = 100;
+    /// Where the records begin, as if there were a header.
+    const START: u64 = 1000;
+
+    type Record = (Range<u64>, Vec<u8>);
+
+    #[derive(Default)]
+    struct File {
+        bytes: Vec<u8>,
+        /// Where each record ends.
+        ends: Vec<usize>,
+    }
+
+    impl File {
+        fn new(records: &[Record]) -> Self {
+            let mut file = File::default();
+            records.iter().for_each(|(positions, result)| file.append(positions.clone(), result));
+            file
+        }
+
+        fn append(&mut self, positions: Range<u64>, result: &[u8]) {
+            let offset = START + self.bytes.len() as u64;
+            self.bytes.extend(Head::new(MARK, positions, result).encode(MARK, offset));
+            self.bytes.extend(result);
+            self.ends.push(self.bytes.len());
+        }
+
+        /// What is read, in small pieces.
+        fn read(&self) -> (Vec<Record>, Report) {
+            struct Pieces<'a>(&'a [u8]);
+            impl Read for Pieces<'_> {
+                fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                    let count = buffer.len().min(37);
+                    self.0.read(&mut buffer[..count])
+                }
+            }
+            let mut records = Vec::new();
+            let range = START..START + self.bytes.len() as u64;
+            let report = read(Pieces(&self.bytes), (MARK, ITEMS), range, |positions, result| {
+                records.push((positions, result.to_vec()));
+                Ok(())
+            });
+            (records, report.expect("memory can be read"))
+        }
+    }
+
+    /// Results of any bytes, many of them with what could be taken for a record.
+    fn results() -> impl Strategy<Value = Vec<Record>> {
+        let mark = Just(MARK.to_le_bytes().to_vec());
+        // A copy of the head of the record itself, if that were the first one.
+        let head = Just(Head::new(MARK, 0..1, b"").encode(MARK, START).to_vec());
+        let piece = prop_oneof![vec(any::<u8>(), 0..60), mark, head, Just(vec![0; 20])];
+        let result = vec(piece, 0..4).prop_map(|pieces| pieces.concat());
+        vec(result, 1..8).prop_map(|results| {
+            let item = |(index, result): (usize, Vec<u8>)| {
+                (3 * index as u64..3 * index as u64 + 1 + index as u64 % 3, result)
+            };
+            results.into_iter().enumerate().map(item).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(records in results()) {
+            let (found, report) = File::new(&records).read();
+            prop_assert_eq!(report.records, records.len() as u64);
+            prop_assert_eq!((report.torn_bytes, report.damaged_places), (0, 0));
+            let items: u64 = records.iter().map(|(items, _)| items.end - items.start).sum();
+            prop_assert_eq!(report.done.count(), items);
+            prop_assert_eq!(found, records);
+        }
+
+        #[test]
+        fn a_cut_leaves_the_records_before_it(records in results(), cut in any::<prop::sample::Index>()) {
+            let mut file = File::new(&records);
+            let cut = cut.index(file.bytes.len() + 1);
+            file.bytes.truncate(cut);
+            let (found, report) = file.read();
+            let wholes = file.ends.iter().filter(|end| **end <= cut).count();
+            prop_assert_eq!(&found[..], &records[..wholes]);
+            let end = if wholes == 0 { 0 } else { file.ends[wholes - 1] };
+            prop_assert_eq!(report.torn_bytes, (cut - end) as u64);
+            prop_assert_eq!(report.damaged_places, 0);
+        }
+
+        #[test]
+        fn a_wrong_byte_costs_its_record_alone(
+            records in results(),
+            place in any::<prop::sample::Index>(),
+            bits in 1..=u8::MAX,
+        ) {
+            let mut file = File::new(&records);
+            let place = place.index(file.bytes.len());
+            file.bytes[place] ^= bits;
+            let (found, report) = file.read();
+            let hit = file.ends.iter().filter(|end| **end <= place).count();
+            let mut expected = records.clone();
+            expected.remove(hit);
+            prop_assert_eq!(found, expected);
+            let offset = START + if hit == 0 { 0 } else { file.ends[hit - 1] as u64 };
+            let bytes = START + file.ends[hit] as u64 - offset;
+            let in_result = (place as u64 + START - offset) >= HEAD_BYTES as u64;
+            let positions = records[hit].0.clone();
+            let kind = if in_result { DamageKind::Result(positions) } else { DamageKind::Unreadable };
+            prop_assert_eq!(report.damage, [Damage { offset, bytes, kind }]);
+            prop_assert_eq!((report.damaged_bytes, report.torn_bytes), (bytes, 0));
+        }
+
+        #[test]
+        fn whatever_is_in_a_file_no_wrong_record_is_read(
+            records in results(),
+            places in vec((any::<prop::sample::Index>(), 0..80_usize, any::<u8>()), 1..5),
+        ) {
+            let mut file = File::new(&records);
+            for (place, length, byte) in places {
+                let place = place.index(file.bytes.len());
+                let end = file.bytes.len().min(place + length);
+                file.bytes[place..end].fill(byte);
+            }
+            let (found, _) = file.read();
+            prop_assert!(found.iter().all(|record| records.contains(record)));
+        }
+    }
+
+    #[test]
+    fn the_first_result_for_an_item_counts() {
+        let first = (0..4, b"a".to_vec());
+        let file = File::new(&[first.clone(), (0..4, b"b".to_vec()), (1..2, b"c".to_vec())]);
+        let (found, report) = file.read();
+        assert_eq!((found, report.records_repeated), (vec![first], 2));
+        assert_eq!(report.damaged_places, 0);
+    }
+
+    #[test]
+    fn positions_that_cannot_be_are_damage() {
+        let record = |positions| (positions, b"a".to_vec());
+        let file = File::new(&[record(3..6), record(5..7), record(7..7), record(99..101)]);
+        let (found, report) = file.read();
+        assert_eq!(found, [record(3..6)]);
+        let texts: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "49 bytes at offset 1049: some of the items 5..7 have a result already, and others \
+                 have not",
+                "49 bytes at offset 1098: there are no items 7..7",
+                "49 bytes at offset 1147: there are no items 99..101",
+            ]
+        );
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_torn_and_other_bytes_are_damage() {
+        let mut file = File::new(&[(0..1, b"a".to_vec())]);
+        file.bytes.extend([0; 5000]);
+        let (found, report) = file.read();
+        assert_eq!((found.len(), report.torn_bytes, report.damaged_places), (1, 5000, 0));
+        file.bytes.extend([1; 100]);
+        let (found, report) = file.read();
+        assert_eq!((found.len(), report.torn_bytes, report.damaged_bytes), (1, 0, 5100));
+        file.append(1..2, b"b");
+        let (found, report) = file.read();
+        assert_eq!((found.len(), report.damage[0].kind.clone()), (2, DamageKind::Unreadable));
+        assert_eq!(
+            report.damage[0].to_string(),
+            "5100 bytes at offset 1049: no record can be read"
+        );
+    }
+
+    /// Each of the 300,000 marks begins what could be a record of 3 MB.
+    #[test]
+    fn a_file_full_of_marks_is_read_in_linear_time() {
+        let mut head = Head::new(MARK, 0..1, &[]);
+        head.result_bytes = 3_000_000;
+        let mut file = File { bytes: b"damaged".to_vec(), ends: Vec::new() };
+        let part = &head.encode(MARK, START)[..40];
+        file.bytes.extend(part.repeat(75_000));
+        file.bytes.extend(MARK.to_le_bytes().repeat(300_000));
+        file.append(0..1, b"a");
+        let (found, report) = ultramarine_testkit::bounded(move || file.read());
+        assert_eq!((found.len(), report.damaged_places), (1, 1));
+    }
+
+    #[test]
+    fn only_the_first_damaged_places_are_listed() {
+        let mut file = File::default();
+        (0..300).for_each(|_| file.append(0..ITEMS + 1, b""));
+        let (_, report) = file.read();
+        assert_eq!((report.damage.len(), report.damaged_places), (DAMAGE_LISTED_MAX, 300));
     }
 }
