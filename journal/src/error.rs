@@ -6,6 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What the reader of the records says of one that it cannot use. `?` and `into` make one of any
+/// error or text.
+pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why a journal cannot be opened or read. The file is then as it was before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -74,8 +78,8 @@ pub enum OpenError {
     },
     /// Another process, or this one, has the journal open for writing.
     #[error(
-        "the journal `{}` is in use by another job: wait until that has ended, or name another file",
-        .0.display()
+        "the journal `{}` is in use by another job: wait until that has ended, or name another \
+         file", .0.display()
     )]
     InUse(PathBuf),
     /// The reader of the records has refused one.
@@ -90,7 +94,7 @@ pub enum OpenError {
         /// The positions of the record.
         positions: Range<u64>,
         /// What the reader says.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Refusal,
     },
 }
 

@@ -87,18 +87,18 @@
 //!
 //! # Why no durable record is lost
 //!
-//! - *By a crash.* The file only grows. A record is called durable after `sync_data` has returned,
-//!   which covers all bytes before its end. The name of the file and its header are durable before
-//!   the first record is appended. After a crash only what came later may be torn, and an opening
-//!   cuts off no byte but those behind the last whole record.
-//! - *By a writer that fails.* It cuts the file back to the last whole record, and writes no more.
-//! - *By damage elsewhere.* A damaged result costs its own record, since the checksum of the head
-//!   vouches for its length. A damaged head costs its own record as well: the next intact head is
-//!   searched for, from byte to byte. At each byte where the mark stands, 48 bytes are looked at, so
-//!   the search is linear in the length of the file. The bytes of a result cannot pass for a record,
-//!   since no head is intact at another offset or in another journal.
-//! - *By a second writer.* The file is locked as long as it is open for writing.
-//! - *By the wrong owner.* An opening that is refused changes nothing.
+//! - A crash: the file only grows. A record is called durable after `sync_data` has returned, which
+//!   covers all bytes before its end. The name of the file and its header are durable before the
+//!   first record is appended. So only what comes after the durable records may be torn, and an
+//!   opening cuts off only bytes after the last whole record.
+//! - A failed write: the writer cuts the file back to its last whole record, and writes no more.
+//! - Damage elsewhere: it costs the records that it touches. If it is in a result, the checksum of
+//!   the head vouches for the length, and the next record begins where it should. If it is in a
+//!   head, the next intact head is searched for, from byte to byte. Where the mark stands, 48 bytes
+//!   are looked at, so the search is linear in the length of the file. The bytes of a result cannot
+//!   pass for a record: no head is intact at another offset or in another journal.
+//! - A second writer: the file is locked as long as it is open for writing.
+//! - Another owner: an opening that is refused changes nothing.
 //!
 //! Not covered: a damaged header. It is refused, and the file is left as it is.
 #![forbid(unsafe_code)]
@@ -114,7 +114,7 @@ mod read;
 mod record;
 mod report;
 
-pub use error::{OpenError, WriteError};
+pub use error::{OpenError, Refusal, WriteError};
 pub use header::{Digest, Identity};
 pub use journal::{Journal, WAITING_BYTES_MAX};
 pub use open::{Inspection, inspect};

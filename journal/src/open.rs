@@ -1,9 +1,9 @@
 //! Opens a journal: for reading, or to go on with it.
 
-use crate::error::OpenError;
+use crate::error::{OpenError, Refusal};
 use crate::header::{HEADER_BYTES_MAX, Header, HeaderError, Identity};
 use crate::output::Output;
-use crate::read::{ReadError, Refusal, read};
+use crate::read::{ReadError, read};
 use crate::report::Report;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
@@ -59,21 +59,21 @@ pub(crate) fn open(
     identity: &Identity,
     visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
 ) -> Result<Opened, OpenError> {
-    let mut file = open_file(path)?;
-    lock(path, &file)?;
+    let mut locked = LockedFile::new(path, open_file(path)?)?;
+    let file = &mut locked.0;
     let length = file.metadata().map_err(|error| io_error(path, "read", error))?.len();
-    let Some(header) = read_header(path, &mut file)? else {
-        return begin(path, file, identity);
+    let Some(header) = read_header(path, file)? else {
+        return begin(path, locked, identity);
     };
     if let Some(differences) = header.identity.differences(identity) {
         return Err(OpenError::Differs { path: path.into(), differences });
     }
-    let report = read_records(path, &mut file, &header, length, visit)?;
+    let report = read_records(path, file, &header, length, visit)?;
     let end = report.file_bytes - report.torn_bytes;
     let cut = if report.torn_bytes > 0 { file.set_len(end) } else { Ok(()) };
     cut.and_then(|()| file.seek(SeekFrom::Start(end)))
         .map_err(|error| io_error(path, "cut where it is torn", error))?;
-    Ok(Opened { mark: header.mark, output: Output::new(path, file, end), report })
+    Ok(Opened { mark: header.mark, output: Output::new(path, locked, end), report })
 }
 
 fn open_file(path: &Path) -> Result<File, OpenError> {
@@ -104,18 +104,28 @@ fn refuse_other_kinds(path: &Path, metadata: &Metadata) -> Result<(), OpenError>
     Err(OpenError::NoFile { path: path.into(), what })
 }
 
-/// The lock is released when the file is closed, however the process ends.
-fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.into())),
-        Err(TryLockError::Error(error)) => {
-            tracing::warn!(
+/// A file that no other `LockedFile` is open at, unless its file system has no locks.
+pub(crate) struct LockedFile(pub(crate) File);
+
+impl LockedFile {
+    fn new(path: &Path, file: File) -> Result<Self, OpenError> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.into())),
+            Err(TryLockError::Error(error)) => tracing::warn!(
                 "the journal `{}` cannot be locked ({error}): see that no other job writes it",
                 path.display()
-            );
-            Ok(())
+            ),
         }
+        Ok(LockedFile(file))
+    }
+}
+
+/// Closing the file would unlock it as well, but not while another thread starts a program: until
+/// that program runs, its process has the file open, too.
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 
@@ -157,12 +167,13 @@ fn read_records(
 
 /// Writes the header of a new journal. When this returns, the file and its header are on the disk,
 /// so that the records need `sync_data` only.
-fn begin(path: &Path, mut file: File, identity: &Identity) -> Result<Opened, OpenError> {
+fn begin(path: &Path, mut locked: LockedFile, identity: &Identity) -> Result<Opened, OpenError> {
     // Each `RandomState` has other keys.
     let mark = RandomState::new().hash_one(std::process::id());
     let header = Header::new(identity, mark).encode();
+    let file = &mut locked.0;
     file.set_len(0).and_then(|()| file.rewind()).map_err(|error| io_error(path, "begun", error))?;
-    let mut output = Output::new(path, file, 0);
+    let mut output = Output::new(path, locked, 0);
     let written = output.begin(&header).and_then(|()| output.sync());
     written.inspect_err(|_| output.cut(0))?;
     sync_folder(path);

@@ -1,15 +1,15 @@
 //! The file as the writer sees it: whole records go in, and after an error it is cut back to those.
 
 use crate::error::WriteError;
+use crate::open::LockedFile;
 use crate::record::whole_records;
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) struct Output {
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     /// Where the last whole record ends, in bytes from the beginning of the file.
     end: u64,
     bytes_max: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// A file that is written from its offset `end` on, where it stands.
-    pub(crate) fn new(path: &Path, file: File, end: u64) -> Self {
+    pub(crate) fn new(path: &Path, file: LockedFile, end: u64) -> Self {
         Output { path: path.to_owned(), file, end, bytes_max: file_size_limit() }
     }
 
@@ -57,7 +57,7 @@ impl Output {
     fn write_bytes(&mut self, bytes: &[u8]) -> (usize, Result<(), WriteError>) {
         let mut written = 0;
         while written < bytes.len() {
-            let error = match self.file.write(&bytes[written..]) {
+            let error = match self.file.0.write(&bytes[written..]) {
                 Ok(0) => io::ErrorKind::WriteZero.into(),
                 Ok(count) => {
                     written += count;
@@ -73,12 +73,12 @@ impl Output {
 
     /// Puts what was written on the disk.
     pub(crate) fn sync(&self) -> Result<(), WriteError> {
-        self.file.sync_data().map_err(|error| self.io_error(error))
+        self.file.0.sync_data().map_err(|error| self.io_error(error))
     }
 
     /// Cuts the file after an error, if that is possible: the next opening would cut it, too.
     pub(crate) fn cut(&self, end: u64) {
-        let _ = self.file.set_len(end).and_then(|()| self.file.sync_data());
+        let _ = self.file.0.set_len(end).and_then(|()| self.file.0.sync_data());
     }
 
     fn limit_error(&self) -> WriteError {
@@ -117,7 +117,8 @@ mod tests {
     fn a_device_that_is_full_is_said() {
         let path = Path::new("/dev/full");
         let file = std::fs::OpenOptions::new().write(true).open(path).expect("on Linux");
-        let error = Output::new(path, file, 0).write(b"record").expect_err("it is full");
+        let error =
+            Output::new(path, LockedFile(file), 0).write(b"record").expect_err("it is full");
         let text = "the journal `/dev/full` cannot be written: No space left on device (os error \
                     28); free some space there, or name a file on another disk";
         assert_eq!(error.to_string(), text);

@@ -103,7 +103,8 @@ mod tests {
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
             prop_assert!(ranges.into_iter().flatten().eq(model.iter().copied()));
             prop_assert_eq!(positions.count(), model.len() as u64);
-            prop_assert!((0..50).all(|position| positions.contains(position) == model.contains(&position)));
+            let agree = |position| positions.contains(position) == model.contains(&position);
+            prop_assert!((0..50).all(agree));
             let missing = (0..30).filter(|position| !model.contains(position));
             prop_assert!(positions.gaps(30).flatten().eq(missing));
         }

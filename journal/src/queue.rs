@@ -1,8 +1,8 @@
 //! What waits to be written. Appending puts records here, and the writer's thread takes them out.
 //!
 //! The records are laid down as they will be in the file, in chunks, so that one system call writes
-//! thousands of small ones. The lock is held for one small record, or to hand over a list, and never
-//! while the system is asked for anything.
+//! thousands of small ones. The lock is held to copy one small record, or to hand over a list, and
+//! never during a write.
 
 use crate::error::WriteError;
 use crate::record::{HEAD_BYTES, Head};
@@ -55,7 +55,7 @@ pub enum OnFailure {
 pub(crate) struct Queue {
     pub(crate) path: PathBuf,
     pub(crate) mark: u64,
-    /// More waits only if a single record is longer.
+    /// The last record that is taken may go beyond.
     pub(crate) waiting_bytes_max: u64,
     pub(crate) on_failure: OnFailure,
     state: Mutex<State>,
@@ -115,12 +115,12 @@ impl Queue {
     pub(crate) fn append(&self, positions: Range<u64>, result: &[u8]) {
         let bytes = HEAD_BYTES + result.len();
         let is_long = result.len() > COPIED_INSIDE_BYTES_MAX;
-        if is_long && self.admit(bytes).is_none() {
+        if is_long && self.admit().is_none() {
             return;
         }
         let head = Head::new(self.mark, positions, result);
         let copied = is_long.then(|| [&[0; HEAD_BYTES], result].concat());
-        let Some(mut state) = self.admit(bytes) else { return };
+        let Some(mut state) = self.admit() else { return };
         // Only now is it known where in the file the record will be.
         let head = head.encode(self.mark, state.end);
         if let Some(mut chunk) = copied {
@@ -141,13 +141,13 @@ impl Queue {
         }
     }
 
-    /// The state, if there is room for a record of this length. Else it is dropped.
-    fn admit(&self, bytes: usize) -> Option<MutexGuard<'_, State>> {
+    /// The state, if there is room for a record. Else the record is dropped.
+    fn admit(&self) -> Option<MutexGuard<'_, State>> {
         let mut state = self.lock();
         let is_open = state.phase == Phase::Open && state.failure.is_none();
         let waiting_bytes = state.figures.waiting_bytes;
-        // A record that is longer than the limit is taken if nothing else waits.
-        let is_full = waiting_bytes > 0 && waiting_bytes + bytes as u64 > self.waiting_bytes_max;
+        // Whatever its own length: a long record is not worth less than a short one.
+        let is_full = waiting_bytes >= self.waiting_bytes_max;
         if is_open && !is_full {
             return Some(state);
         }
@@ -220,7 +220,7 @@ impl Queue {
     /// Takes back chunks that are written, so that they need no new memory.
     pub(crate) fn written(&self, chunks: Vec<Vec<u8>>) {
         let bytes: usize = chunks.iter().map(Vec::len).sum();
-        // Freeing memory may take longer than appending may.
+        // What is freed is freed without the lock: that may take longer than appending may.
         let (mut kept, freed): (Vec<_>, Vec<_>) =
             chunks.into_iter().partition(|chunk| chunk.capacity() == CHUNK_BYTES);
         drop(freed);
@@ -229,7 +229,6 @@ impl Queue {
         state.figures.waiting_bytes -= bytes as u64;
         let missing = SPARE_CHUNKS_MAX.saturating_sub(state.spare.len()).min(kept.len());
         state.spare.extend(kept.drain(..missing));
-        drop(state);
     }
 
     /// All records up to this number, and the file up to this offset, are on the disk.

@@ -6,10 +6,11 @@
 //! - If so, its length can be trusted. A record that ends beyond the end of the file is a torn
 //!   tail. If its result does not have its checksum, this record alone is damaged.
 //! - If fewer bytes are left than a head has, they are a torn tail.
-//! - Else the place is damaged up to the next intact head. If there is none, it is damaged up to
-//!   the end, but if all of it is zeros, it is a torn tail: file systems leave zeros where a machine
-//!   has crashed before the data was on the disk.
+//! - Else the place is damaged up to the next intact head, or up to the end if there is none. But
+//!   if only zeros are left, they are a torn tail: file systems leave zeros where the data was not
+//!   yet on the disk when a machine crashed.
 
+use crate::error::Refusal;
 use crate::positions::{Added, Positions};
 use crate::record::{HEAD_BYTES, Head};
 use crate::report::{DamageKind, Report};
@@ -18,9 +19,6 @@ use std::ops::Range;
 
 /// Read at once, unless a record is longer.
 const WINDOW_BYTES: usize = 1 << 20;
-
-/// What the caller of [`open`](crate::Journal::open) says of a record that it cannot use.
-pub(crate) type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why reading ended early.
 #[derive(Debug)]
@@ -206,6 +204,7 @@ mod tests {
     use crate::report::{DAMAGE_LISTED_MAX, Damage};
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use proptest::sample::Index;
 
     const MARK: u64 = 0x1122_3344_5566_7788;
     const ITEMS: u64 = 100;
@@ -281,7 +280,7 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_leaves_the_records_before_it(records in results(), cut in any::<prop::sample::Index>()) {
+        fn a_cut_leaves_the_records_before_it(records in results(), cut in any::<Index>()) {
             let mut file = File::new(&records);
             let cut = cut.index(file.bytes.len() + 1);
             file.bytes.truncate(cut);
@@ -296,7 +295,7 @@ mod tests {
         #[test]
         fn a_wrong_byte_costs_its_record_alone(
             records in results(),
-            place in any::<prop::sample::Index>(),
+            place in any::<Index>(),
             bits in 1..=u8::MAX,
         ) {
             let mut file = File::new(&records);
@@ -310,8 +309,8 @@ mod tests {
             let offset = START + if hit == 0 { 0 } else { file.ends[hit - 1] as u64 };
             let bytes = START + file.ends[hit] as u64 - offset;
             let in_result = (place as u64 + START - offset) >= HEAD_BYTES as u64;
-            let positions = records[hit].0.clone();
-            let kind = if in_result { DamageKind::Result(positions) } else { DamageKind::Unreadable };
+            let result = DamageKind::Result(records[hit].0.clone());
+            let kind = if in_result { result } else { DamageKind::Unreadable };
             prop_assert_eq!(report.damage, [Damage { offset, bytes, kind }]);
             prop_assert_eq!((report.damaged_bytes, report.torn_bytes), (bytes, 0));
         }
@@ -319,7 +318,7 @@ mod tests {
         #[test]
         fn whatever_is_in_a_file_no_wrong_record_is_read(
             records in results(),
-            places in vec((any::<prop::sample::Index>(), 0..80_usize, any::<u8>()), 1..5),
+            places in vec((any::<Index>(), 0..80_usize, any::<u8>()), 1..5),
         ) {
             let mut file = File::new(&records);
             for (place, length, byte) in places {
@@ -368,12 +367,15 @@ mod tests {
         file.bytes.extend([1; 100]);
         let (found, report) = file.read();
         assert_eq!((found.len(), report.torn_bytes, report.damaged_bytes), (1, 0, 5100));
+        file.bytes.extend([0; 100]);
+        let (found, report) = file.read();
+        assert_eq!((found.len(), report.torn_bytes, report.damaged_bytes), (1, 0, 5200));
         file.append(1..2, b"b");
         let (found, report) = file.read();
         assert_eq!((found.len(), report.damage[0].kind.clone()), (2, DamageKind::Unreadable));
         assert_eq!(
             report.damage[0].to_string(),
-            "5100 bytes at offset 1049: no record can be read"
+            "5200 bytes at offset 1049: no record can be read"
         );
     }
 

@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use ultramarine_journal::{Identity, Journal, OnFailure, OpenError, inspect};
 use ultramarine_testkit::bounded;
@@ -165,6 +166,24 @@ fn a_journal_has_one_owner_at_a_time() {
     assert!(inspect(&path).is_ok());
     drop(journal);
     append(&path, [0]);
+}
+
+/// A process that is just being started has the files of its parent open.
+#[test]
+fn a_start_of_another_program_does_not_keep_the_lock() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("a.journal");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                assert!(Command::new("true").status().expect("on Unix").success());
+            }
+        });
+        let error = (0..200).find_map(|_| open(&path, OnFailure::Warn).err());
+        is_over.store(true, Ordering::Relaxed);
+        assert!(error.is_none(), "{error:?}");
+    });
 }
 
 #[test]
