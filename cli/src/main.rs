@@ -6,6 +6,7 @@
 //! | `run` | starts a program with the launcher that fits its MPI |
 //! | `doctor` | checks the machine |
 //! | `topo` | shows where the PEs of a job stand: the probe does |
+//! | `journal` | shows what the journal of a job holds |
 //! | `probe` | finds the program that must run under MPI |
 //! | `completions`, `man` | what a shell and a reader want to know |
 //! | `subprocess` | running another program for its output |
@@ -14,6 +15,7 @@
 mod completions;
 mod doctor;
 mod error;
+mod journal;
 mod man;
 mod probe;
 mod run;
@@ -31,6 +33,7 @@ enum Command {
     Run(run::Arguments),
     Doctor(doctor::Arguments),
     Topo(Box<TopoFlags>),
+    Journal(journal::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -41,6 +44,7 @@ fn main() -> error::Result<ExitCode> {
         Command::Doctor(arguments) => return doctor::run(&arguments),
         // That the flags are right is seen here. The probe reads them again.
         Command::Topo(_) => topo::run()?,
+        Command::Journal(arguments) => journal::run(&arguments)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
     }

@@ -9,6 +9,7 @@
 //! | `real` | jobs under the launcher that `MPIEXEC_FOR_TESTS` names |
 //! | `doctor` | what the doctor finds, with good launchers and bad ones |
 //! | `topo` | what is handed to the probe, and what is said if it is not there |
+//! | `journal` | what is shown of journals |
 //! | `binding` | what processes are bound to |
 //! | `papers` | completions and manual pages |
 
@@ -17,6 +18,7 @@ mod doctor;
 mod dry_run;
 mod harness;
 mod interrupts;
+mod journal;
 mod papers;
 mod real;
 mod refusals;

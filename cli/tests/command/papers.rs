@@ -4,7 +4,7 @@ use crate::harness::{Stage, run, ultramarine};
 use std::path::Path;
 use std::process::Command;
 
-const SUBCOMMANDS: [&str; 5] = ["run", "doctor", "topo", "completions", "man"];
+const SUBCOMMANDS: [&str; 6] = ["run", "doctor", "topo", "journal", "completions", "man"];
 
 #[test]
 fn every_shell_gets_completions() {

@@ -1,0 +1,243 @@
+//! A journal that is open for writing, and the thread that writes it.
+
+use crate::error::{OpenError, Refusal, WriteError};
+use crate::header::Identity;
+use crate::open::{self, Opened};
+use crate::output::Output;
+use crate::queue::{Batch, Figures, OnFailure, Queue};
+use crate::report::Report;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// No record is taken while this many bytes wait in memory to be written. So these, one record and
+/// some 4 MiB are the most memory that a journal needs.
+pub const WAITING_BYTES_MAX: u64 = 64 << 20;
+
+/// How often what is new is put on the disk.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// How long dropping a journal waits for the disk.
+const DROP_LIMIT: Duration = Duration::from_secs(5);
+
+/// A journal that is open for writing.
+///
+/// While it is open, its file is locked: no other `Journal` can be opened there, in this process or
+/// another. Dropping it writes what waits, as [`finish`](Journal::finish) does, but waits 5 s at
+/// most and returns no error.
+pub struct Journal {
+    queue: Arc<Queue>,
+    items: u64,
+    is_finished: bool,
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or begins it if there is no file, or one that holds nothing.
+    ///
+    /// `visit` gets each record that counts, in the order of the file: the positions of its items
+    /// and the bytes of its result. Of the records for the same positions the first intact one
+    /// counts. Only one record is in memory at a time. If `visit` fails, nothing is opened.
+    ///
+    /// A torn tail, which is what a crash leaves, is cut off. Damaged places stay where they are.
+    /// The report tells of both.
+    ///
+    /// If the file system has no locks, that is said in a warning, and the journal is opened all
+    /// the same.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. The file is then as it was, but for a new one, which is empty.
+    ///
+    /// # Panics
+    /// If the names in `identity` have more than 1,048,000 bytes together.
+    pub fn open(
+        path: impl AsRef<Path>,
+        identity: &Identity,
+        on_failure: OnFailure,
+        visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
+    ) -> Result<(Self, Report), OpenError> {
+        let Opened { mark, output, report } = open::open(path.as_ref(), identity, visit)?;
+        let journal = Journal::start(mark, output, identity.items, WAITING_BYTES_MAX, on_failure)?;
+        Ok((journal, report))
+    }
+
+    fn start(
+        mark: u64,
+        output: Output,
+        items: u64,
+        waiting_bytes_max: u64,
+        on_failure: OnFailure,
+    ) -> Result<Self, WriteError> {
+        let path = output.path().to_owned();
+        let queue = Queue::new(path.clone(), mark, output.end(), waiting_bytes_max, on_failure);
+        let queue = Arc::new(queue);
+        let writers = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        thread
+            .spawn(move || write(&writers, output))
+            .map_err(|error| WriteError::Io { path, source: Arc::new(error) })?;
+        Ok(Journal { queue, items, is_finished: false })
+    }
+
+    /// Appends the result for the items at these positions.
+    ///
+    /// It copies the bytes and never waits for the disk: that takes some 50 ns, and for a long
+    /// result about half a millisecond for each MiB. The bytes are in the file about 20 ms later,
+    /// where they outlive the process, and on the disk after about a second, where they outlive the
+    /// machine.
+    ///
+    /// If [`WAITING_BYTES_MAX`] wait, the record is dropped: a job does not need its journal for
+    /// its results, and its next start computes this one again. As soon as the disk has caught up,
+    /// records are taken again. After a failure all records are dropped.
+    ///
+    /// # Panics
+    /// If there are no positions, or one is not below the number of items.
+    pub fn append(&self, positions: Range<u64>, result: &[u8]) {
+        assert!(
+            positions.start < positions.end && positions.end <= self.items,
+            "positions {positions:?} of {} items",
+            self.items
+        );
+        self.queue.append(positions, result);
+    }
+
+    /// What has been done so far.
+    pub fn figures(&self) -> Figures {
+        self.queue.figures()
+    }
+
+    /// Puts all on the disk and closes the file. Waits for that, `limit` at the most.
+    ///
+    /// # Errors
+    /// If writing has failed, now or before, or is not done in time. After
+    /// [`WriteError::Late`] the file stays locked, and is still being written.
+    pub fn finish(mut self, limit: Duration) -> Result<Figures, WriteError> {
+        self.is_finished = true;
+        self.queue.close(limit)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        // Any other error has been told.
+        if let Err(error @ WriteError::Late { .. }) = self.queue.close(DROP_LIMIT) {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+/// Says that the writer has ended, even if the owner's callback panics.
+struct Ending<'a>(&'a Queue);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The writer's thread.
+fn write(queue: &Queue, output: Output) {
+    // In this order: the owner may open the file again as soon as it hears of the end.
+    let _ending = Ending(queue);
+    let mut output = output;
+    if let Err(error) = write_until_closed(queue, &mut output) {
+        queue.fail(&error);
+        output.cut(output.end());
+    }
+    drop(output);
+}
+
+fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteError> {
+    // What an earlier owner wrote before it was killed may not be on the disk yet.
+    let mut sync_at = Some(Instant::now() + SYNC_EVERY);
+    loop {
+        let Batch { chunks, records_appended, is_last } = queue.next_batch(sync_at);
+        if !chunks.is_empty() {
+            chunks.iter().try_for_each(|chunk| output.write(chunk))?;
+            queue.written(chunks);
+            sync_at.get_or_insert_with(|| Instant::now() + SYNC_EVERY);
+        }
+        if sync_at.is_some_and(|at| is_last || at <= Instant::now()) {
+            output.sync()?;
+            queue.durable(records_appended, output.end());
+            sync_at = None;
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open::LockedFile;
+    use std::fs::OpenOptions;
+    use std::io::Read as _;
+    use std::process::Command;
+    use std::sync::Mutex;
+    use ultramarine_testkit::{bounded, eventually};
+
+    /// A pipe without a reader stands for a disk that stands still.
+    #[test]
+    fn a_disk_that_stands_still_holds_up_no_caller() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&path).status().expect("on Unix");
+        assert!(made.success());
+        let both = OpenOptions::new().read(true).write(true).open(&path);
+        let mut reader = both.expect("on Linux this waits for no writer");
+        let writer = reader.try_clone().expect("there are files");
+        let output = Output::new(&path, LockedFile(writer), 0);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tellers = Arc::clone(&told);
+        let call = OnFailure::Call(Box::new(move |error: &WriteError| {
+            tellers.lock().expect("no thread panics").push(error.clone());
+        }));
+        let limit = 1_000_000;
+        let journal = Journal::start(1, output, 1000, limit, call).expect("there are threads");
+        let figures = bounded(move || {
+            // More than a pipe holds.
+            (0..1000).for_each(|item| journal.append(item..item + 1, &[7; 10_000]));
+            let figures = journal.figures();
+            assert!(matches!(
+                journal.finish(Duration::from_millis(50)),
+                Err(WriteError::Late { .. })
+            ));
+            figures
+        });
+        assert_eq!(figures.records_appended + figures.records_dropped, 1000);
+        assert!((90..=100).contains(&figures.records_appended), "{figures:?}");
+        assert!(figures.waiting_bytes < limit + 10_048, "{figures:?}");
+        {
+            let told = told.lock().expect("no thread panics");
+            assert!(matches!(told[..], [WriteError::Behind { .. }]), "{told:?}");
+        }
+        // The pipe cannot be put on a disk, which ends the writer.
+        std::thread::spawn(
+            move || while reader.read(&mut [0; 10_000]).is_ok_and(|count| count > 0) {},
+        );
+        eventually("writing fails", || told.lock().expect("no thread panics").len() == 2);
+        let told = told.lock().expect("no thread panics");
+        assert!(matches!(told[1], WriteError::Io { .. }), "{told:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "positions 3..5 of 4 items")]
+    fn positions_beyond_the_items_are_refused() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let identity = Identity {
+            program: String::new(),
+            call: String::new(),
+            result: String::new(),
+            items: 4,
+            digest: 0,
+        };
+        let path = folder.path().join("a.journal");
+        let opened = Journal::open(path, &identity, OnFailure::Warn, |_, _| Ok(()));
+        opened.expect("there is room").0.append(3..5, b"");
+    }
+}

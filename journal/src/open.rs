@@ -1,0 +1,193 @@
+//! Opens a journal: for reading, or to go on with it.
+
+use crate::error::{OpenError, Refusal};
+use crate::header::{HEADER_BYTES_MAX, Header, HeaderError, Identity};
+use crate::output::Output;
+use crate::read::{ReadError, read};
+use crate::report::Report;
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What [`inspect`] finds.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// What the journal belongs to.
+    pub identity: Identity,
+    /// When it was begun, in seconds of Unix time.
+    pub begun_unix_s: u64,
+    /// When the file was changed last.
+    pub last_written: SystemTime,
+    /// What it holds.
+    pub report: Report,
+}
+
+/// Reads a journal without locking or changing it, which may be done while a job writes it: then
+/// the record that is just being written is taken for a torn tail.
+///
+/// # Errors
+/// If the file cannot be read, or is no journal.
+pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection, OpenError> {
+    let path = path.as_ref();
+    let failed = |source| io_error(path, "opened", source);
+    // Before it is opened, since opening a FIFO waits for its writer.
+    refuse_other_kinds(path, &path.metadata().map_err(failed)?)?;
+    let mut file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    refuse_other_kinds(path, &metadata)?;
+    let header = read_header(path, &mut file)?.ok_or_else(|| OpenError::Unbegun(path.into()))?;
+    let report = read_records(path, &mut file, &header, metadata.len(), |_, _| Ok(()))?;
+    let last_written = metadata.modified().map_err(failed)?;
+    let Header { identity, begun_unix_s, .. } = header;
+    Ok(Inspection { identity, begun_unix_s, last_written, report })
+}
+
+/// A journal that is open for writing and locked.
+pub(crate) struct Opened {
+    pub(crate) mark: u64,
+    pub(crate) output: Output,
+    pub(crate) report: Report,
+}
+
+/// Opens the journal of `identity`, or begins it, and hands its records to `visit`.
+pub(crate) fn open(
+    path: &Path,
+    identity: &Identity,
+    visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
+) -> Result<Opened, OpenError> {
+    let mut locked = LockedFile::new(path, open_file(path)?)?;
+    let file = &mut locked.0;
+    let length = file.metadata().map_err(|error| io_error(path, "read", error))?.len();
+    let Some(header) = read_header(path, file)? else {
+        return begin(path, locked, identity);
+    };
+    if let Some(differences) = header.identity.differences(identity) {
+        return Err(OpenError::Differs { path: path.into(), differences });
+    }
+    let report = read_records(path, file, &header, length, visit)?;
+    let end = report.file_bytes - report.torn_bytes;
+    let cut = if report.torn_bytes > 0 { file.set_len(end) } else { Ok(()) };
+    cut.and_then(|()| file.seek(SeekFrom::Start(end)))
+        .map_err(|error| io_error(path, "cut where it is torn", error))?;
+    Ok(Opened { mark: header.mark, output: Output::new(path, locked, end), report })
+}
+
+fn open_file(path: &Path) -> Result<File, OpenError> {
+    match path.metadata() {
+        Ok(metadata) => refuse_other_kinds(path, &metadata)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // A bare name has an empty folder.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if folder.is_some_and(|folder| !folder.exists()) {
+                return Err(OpenError::NoFolder(path.into()));
+            }
+        }
+        Err(error) => return Err(io_error(path, "opened", error)),
+    }
+    let mut options = OpenOptions::new();
+    let opened = options.read(true).write(true).create(true).truncate(false).open(path);
+    let file = opened.map_err(|error| io_error(path, "opened for writing", error))?;
+    let metadata = file.metadata().map_err(|error| io_error(path, "opened", error))?;
+    refuse_other_kinds(path, &metadata)?;
+    Ok(file)
+}
+
+fn refuse_other_kinds(path: &Path, metadata: &Metadata) -> Result<(), OpenError> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let what = if metadata.is_dir() { "a folder" } else { "a device, a FIFO or a socket" };
+    Err(OpenError::NoFile { path: path.into(), what })
+}
+
+/// A file that no other `LockedFile` is open at, unless its file system has no locks.
+pub(crate) struct LockedFile(pub(crate) File);
+
+impl LockedFile {
+    fn new(path: &Path, file: File) -> Result<Self, OpenError> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.into())),
+            Err(TryLockError::Error(error)) => tracing::warn!(
+                "the journal `{}` cannot be locked ({error}): see that no other job writes it",
+                path.display()
+            ),
+        }
+        Ok(LockedFile(file))
+    }
+}
+
+/// Closing the file would unlock it as well, but not while another thread starts a program: until
+/// that program runs, its process has the file open, too.
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// The header, or nothing where a journal can be begun.
+fn read_header(path: &Path, file: &mut File) -> Result<Option<Header>, OpenError> {
+    let mut bytes = Vec::new();
+    let read = file.by_ref().take(HEADER_BYTES_MAX as u64).read_to_end(&mut bytes);
+    read.map_err(|error| io_error(path, "read", error))?;
+    match Header::decode(&bytes) {
+        Ok(header) => Ok(Some(header)),
+        Err(HeaderError::Unbegun) => Ok(None),
+        Err(HeaderError::NoJournal) => Err(OpenError::NoJournal(path.into())),
+        Err(HeaderError::UnknownVersion(version)) => {
+            Err(OpenError::UnknownVersion { path: path.into(), version })
+        }
+        Err(HeaderError::Damaged) => Err(OpenError::DamagedHeader(path.into())),
+    }
+}
+
+fn read_records(
+    path: &Path,
+    file: &mut File,
+    header: &Header,
+    file_bytes: u64,
+    visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
+) -> Result<Report, OpenError> {
+    let start = header.length as u64;
+    let failed = |error| io_error(path, "read", error);
+    file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    // A file that another process has just cut may be shorter than it was.
+    let bytes = start..file_bytes.max(start);
+    read(file, (header.mark, header.identity.items), bytes, visit).map_err(|error| match error {
+        ReadError::Io(error) => failed(error),
+        ReadError::Refused { positions, source } => {
+            OpenError::Unusable { path: path.into(), positions, source }
+        }
+    })
+}
+
+/// Writes the header of a new journal. When this returns, the file and its header are on the disk,
+/// so that the records need `sync_data` only.
+fn begin(path: &Path, mut locked: LockedFile, identity: &Identity) -> Result<Opened, OpenError> {
+    // Each `RandomState` has other keys.
+    let mark = RandomState::new().hash_one(std::process::id());
+    let header = Header::new(identity, mark).encode();
+    let file = &mut locked.0;
+    file.set_len(0).and_then(|()| file.rewind()).map_err(|error| io_error(path, "begun", error))?;
+    let mut output = Output::new(path, locked, 0);
+    let written = output.begin(&header).and_then(|()| output.sync());
+    written.inspect_err(|_| output.cut(0))?;
+    sync_folder(path);
+    let report = Report { file_bytes: header.len() as u64, ..Report::default() };
+    Ok(Opened { mark, output, report })
+}
+
+/// Makes the name of a new file durable. Not all file systems can do that, and those that cannot
+/// need not be asked.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+}
+
+fn io_error(path: &Path, action: &'static str, source: io::Error) -> OpenError {
+    OpenError::Io { path: path.into(), action, source }
+}

@@ -1,0 +1,126 @@
+//! The file as the writer sees it: whole records go in, and after an error it is cut back to those.
+
+use crate::error::WriteError;
+use crate::open::LockedFile;
+use crate::record::whole_records;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) struct Output {
+    path: PathBuf,
+    file: LockedFile,
+    /// Where the last whole record ends, in bytes from the beginning of the file.
+    end: u64,
+    bytes_max: u64,
+}
+
+impl Output {
+    /// A file that is written from its offset `end` on, where it stands.
+    pub(crate) fn new(path: &Path, file: LockedFile, end: u64) -> Self {
+        Output { path: path.to_owned(), file, end, bytes_max: file_size_limit() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Writes the header of a new journal.
+    pub(crate) fn begin(&mut self, header: &[u8]) -> Result<(), WriteError> {
+        if header.len() as u64 > self.bytes_max {
+            return Err(self.limit_error());
+        }
+        self.write_bytes(header).1?;
+        self.end = header.len() as u64;
+        Ok(())
+    }
+
+    /// Writes whole records. After an error the last of what was written may be torn.
+    pub(crate) fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        // The system kills a process that writes beyond its limit, unless it ignores SIGXFSZ.
+        let room = usize::try_from(self.bytes_max.saturating_sub(self.end)).unwrap_or(usize::MAX);
+        let fits = if records.len() > room { whole_records(records, room) } else { records.len() };
+        let (written, result) = self.write_bytes(&records[..fits]);
+        if result.is_ok() {
+            self.end += fits as u64;
+        } else {
+            self.end += whole_records(records, written) as u64;
+        }
+        result.and_then(|()| if fits < records.len() { Err(self.limit_error()) } else { Ok(()) })
+    }
+
+    /// Writes all, and says how much of it is written in any case.
+    fn write_bytes(&mut self, bytes: &[u8]) -> (usize, Result<(), WriteError>) {
+        let mut written = 0;
+        while written < bytes.len() {
+            let error = match self.file.0.write(&bytes[written..]) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(count) => {
+                    written += count;
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            return (written, Err(self.io_error(error)));
+        }
+        (written, Ok(()))
+    }
+
+    /// Puts what was written on the disk.
+    pub(crate) fn sync(&self) -> Result<(), WriteError> {
+        self.file.0.sync_data().map_err(|error| self.io_error(error))
+    }
+
+    /// Cuts the file after an error, if that is possible: the next opening would cut it, too.
+    pub(crate) fn cut(&self, end: u64) {
+        let _ = self.file.0.set_len(end).and_then(|()| self.file.0.sync_data());
+    }
+
+    fn limit_error(&self) -> WriteError {
+        WriteError::FileSizeLimit { path: self.path.clone(), bytes_max: self.bytes_max }
+    }
+
+    fn io_error(&self, error: io::Error) -> WriteError {
+        WriteError::Io { path: self.path.clone(), source: Arc::new(error) }
+    }
+}
+
+/// The longest file that this process may write, in bytes, by `RLIMIT_FSIZE`.
+fn file_size_limit() -> u64 {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    limit_in(&limits).unwrap_or(u64::MAX)
+}
+
+/// The soft limit in a text such as `Max file size   1024   unlimited   bytes`.
+fn limit_in(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file size"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_counts() {
+        assert_eq!(limit_in("Limit Soft\nMax file size    512     unlimited   bytes\n"), Some(512));
+        assert_eq!(limit_in("Max file size   unlimited   unlimited   bytes\n"), None);
+        assert_eq!(limit_in(""), None);
+    }
+
+    #[test]
+    fn a_device_that_is_full_is_said() {
+        let path = Path::new("/dev/full");
+        let file = std::fs::OpenOptions::new().write(true).open(path).expect("on Linux");
+        let error =
+            Output::new(path, LockedFile(file), 0).write(b"record").expect_err("it is full");
+        let text = "the journal `/dev/full` cannot be written: No space left on device (os error \
+                    28); free some space there, or name a file on another disk";
+        assert_eq!(error.to_string(), text);
+    }
+}

@@ -1,0 +1,115 @@
+//! Disks and files that take no more, for real: a small file system, and `ulimit -f`.
+
+use crate::killed::FILE;
+use crate::{listener, open, result_of};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use ultramarine_journal::{OnFailure, OpenError, WriteError, inspect};
+use ultramarine_testkit::{program, run};
+
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// A script that goes on with a program of this test, which writes to a file in the folder.
+fn script(text: &str, folder: &Path, words: &[OsString]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{text} && exec \"$@\"")]).arg(folder).args(words);
+    command.env(FILE, folder.join("a.journal"));
+    command
+}
+
+/// The same, where the folder is a file system of its own. It is gone when the program ends. `None`
+/// if this user may not mount one.
+fn mounted(options: &str, folder: &Path, words: &[OsString]) -> Option<Command> {
+    let unshare = ["--user", "--map-root-user", "--mount"];
+    let mount = format!("mount -t tmpfs -o {options} tmpfs \"$0\"");
+    let inside = |words: &[OsString]| {
+        let inner = script(&mount, folder, words);
+        let mut command = Command::new("unshare");
+        command.args(unshare).arg(inner.get_program()).args(inner.get_args());
+        command.env(FILE, folder.join("a.journal"));
+        command
+    };
+    let tried = inside(&["true".into()]).output();
+    if !tried.as_ref().is_ok_and(|output| output.status.success()) {
+        println!("skipped: no file system can be mounted ({tried:?})");
+        return None;
+    }
+    Some(inside(words))
+}
+
+#[test]
+fn a_full_disk_is_said_once_and_leaves_whole_records() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let command = mounted("size=1m", folder.path(), &program!("write_until_it_fails"));
+    let Some(mut command) = command else { return };
+    let ended = run(command.env("EXPECTED_FOR_TESTS", "No space left on device"));
+    ended.is_well();
+}
+
+#[test]
+fn the_longest_file_of_a_process_is_not_exceeded() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let words = program!("write_until_it_fails");
+    let mut command = script("ulimit -f 100", folder.path(), &words);
+    run(command.env("EXPECTED_FOR_TESTS", "(`ulimit -f`)")).is_well();
+    let mut command = script("ulimit -f 0", folder.path(), &program!("begin_and_fail"));
+    std::fs::remove_file(folder.path().join("a.journal")).expect("it was made");
+    run(command.env("EXPECTED_FOR_TESTS", "(`ulimit -f`)")).is_well();
+}
+
+#[test]
+fn a_file_system_that_is_read_only_is_said() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let command = mounted("ro", folder.path(), &program!("begin_and_fail"));
+    let Some(mut command) = command else { return };
+    run(command.env("EXPECTED_FOR_TESTS", "Read-only file system")).is_well();
+}
+
+mod programs {
+    use super::*;
+
+    fn path() -> PathBuf {
+        std::env::var_os(FILE).expect("the test names it").into()
+    }
+
+    fn expected() -> String {
+        std::env::var("EXPECTED_FOR_TESTS").expect("the test says it")
+    }
+
+    /// Fills the file to its end, then goes on with it where it is.
+    #[test]
+    #[ignore = "a program of a test above"]
+    fn write_until_it_fails() {
+        let path = path();
+        let (told, call) = listener();
+        let (journal, _) = open(&path, call).expect("it can be written");
+        (0..40_000).for_each(|item| journal.append(item..item + 1, &result_of(item)));
+        let error = journal.finish(LIMIT).expect_err("it is too much");
+        assert!(error.to_string().contains(&expected()), "{error}");
+        assert_eq!(told.lock().expect("no thread panics").len(), 1);
+        let report = inspect(&path).expect("it is a journal").report;
+        assert_eq!((report.torn_bytes, report.damaged_places), (0, 0));
+        let done = report.done.count();
+        assert!(done > 100 && report.done.ranges().eq(std::iter::once(0..done)), "{report:?}");
+
+        // There is no room for this one. It must not cost any other.
+        let (journal, _) = open(&path, OnFailure::Warn).expect("it can be opened all the same");
+        journal.append(50_000..50_001, &vec![0; 2_000_000]);
+        let failed = journal.finish(LIMIT);
+        assert!(matches!(failed, Err(WriteError::Io { .. } | WriteError::FileSizeLimit { .. })));
+        let (_, report) = open(&path, OnFailure::Warn).expect("it is whole");
+        assert_eq!((report.done.count(), report.torn_bytes), (done, 0));
+        println!("\nall is well");
+    }
+
+    #[test]
+    #[ignore = "a program of a test above"]
+    fn begin_and_fail() {
+        let error = open(&path(), OnFailure::Warn).err().expect("it cannot be written");
+        assert!(matches!(error, OpenError::Io { .. } | OpenError::Write(_)), "{error:?}");
+        assert!(error.to_string().contains(&expected()), "{error}");
+        println!("\nall is well");
+    }
+}

@@ -1,0 +1,49 @@
+//! Journals in real files.
+//!
+//! | file | what |
+//! |---|---|
+//! | `reopening` | what a second start finds, and which files it refuses |
+//! | `killed` | writers that are killed |
+//! | `disk` | disks and files that take no more |
+
+mod disk;
+mod killed;
+mod reopening;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use ultramarine_journal::{Identity, Journal, OnFailure, OpenError, Report, WriteError};
+
+const ITEMS: u64 = 1_000_000;
+
+fn identity() -> Identity {
+    let [program, call, result] = ["sums", "sums::f", "u64"].map(str::to_owned);
+    Identity { program, call, result, items: ITEMS, digest: 4711 }
+}
+
+/// A result that says whose it is. A few are long.
+fn result_of(item: u64) -> Vec<u8> {
+    let copies = if item % 199 == 3 { 5000 } else { item % 4 };
+    item.to_le_bytes().repeat(copies as usize)
+}
+
+/// Opens a journal, in which each result must be that of its item.
+fn open(path: &Path, on_failure: OnFailure) -> Result<(Journal, Report), OpenError> {
+    Journal::open(path, &identity(), on_failure, |items, result| {
+        assert_eq!(items.end, items.start + 1);
+        assert_eq!(result, result_of(items.start), "{items:?}");
+        Ok(())
+    })
+}
+
+/// What an owner was told.
+type Told = Arc<Mutex<Vec<WriteError>>>;
+
+fn listener() -> (Told, OnFailure) {
+    let told = Told::default();
+    let tellers = Arc::clone(&told);
+    let call = move |error: &WriteError| {
+        tellers.lock().expect("no thread panics").push(error.clone());
+    };
+    (told, OnFailure::Call(Box::new(call)))
+}
