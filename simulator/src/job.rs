@@ -63,6 +63,7 @@ impl Detection {
             dead_after,
             stalled_after: defaults.stalled_after.mul_f64(stretch),
             root_after: defaults.root_after.mul_f64(stretch),
+            succession: false,
         }
     }
 }

@@ -11,7 +11,13 @@ pub enum FailureEvent {
     /// The other PEs have declared this PE dead. It must leave: nothing that it does counts any
     /// more. This is the last event.
     Expelled,
-    /// The root is gone, and with it the job. This is the last event.
+    /// Another PE has taken the place of the root, which is dead.
+    Succession {
+        /// The new root.
+        judge: Pe,
+    },
+    /// The root is gone, and with it the job; or the job goes on without this PE. This is the last
+    /// event.
     RootLost {
         /// How this PE found out.
         reason: String,

@@ -18,6 +18,9 @@ pub struct DetectorSettings {
     /// long, since a mistake about the root costs the job. If it is shorter than `dead_after`,
     /// `dead_after` counts. Default 30 s.
     pub root_after: Duration,
+    /// Whether another PE takes the place of a root that is lost. Then a mistake costs no more than
+    /// one about another PE, and `root_after` does not count. Default: no.
+    pub succession: bool,
 }
 
 /// A PE has four partners (`watch/rings.rs`), so it sends nine heartbeats a second.
@@ -40,6 +43,7 @@ impl Default for DetectorSettings {
             dead_after: Duration::from_secs(2),
             stalled_after: Duration::from_secs(30),
             root_after: Duration::from_secs(30),
+            succession: false,
         }
     }
 }

@@ -57,7 +57,8 @@ impl Watch {
     /// Tells membership what is seen of a PE, if that has changed.
     pub(super) fn assess_pe(&mut self, now: Duration, pe: Pe, effects: &mut Effects) {
         let (grace, dead_after) = (self.grace(), self.settings.dead_after);
-        let limits = ContactLimits::of(self.me, pe, &self.settings);
+        let judge = self.membership.judge();
+        let limits = ContactLimits::of(self.me, pe, judge, &self.settings);
         let Some(peer) = self.peers.get_unmarked(pe).filter(|peer| peer.is_wanted()) else {
             return;
         };
@@ -80,10 +81,11 @@ impl Watch {
                 );
             }
         }
+        let is_called = peer.is_called();
         match peer.assess(now, &limits, grace) {
             None => {}
-            // The root needs the answer to a call: a frame may have been on its way for long.
-            Some(Reachability::InContact) if self.me == Pe::ROOT => {}
+            // What needs the answer to a call: a frame may have been on its way for long.
+            Some(Reachability::InContact) if self.me == judge || is_called => {}
             Some(Reachability::InContact) => {
                 self.with_membership(now, effects, |membership, out| membership.reach(pe, out));
             }
@@ -97,7 +99,7 @@ impl Watch {
             Some(Reachability::Lost(loss)) => {
                 count(&self.counters.losses);
                 tracing::info!("{pe} is lost: {loss}");
-                if pe == Pe::ROOT {
+                if pe == judge {
                     self.root_loss = Some(loss);
                 }
                 let is_gone = loss == LossReason::Refused;

@@ -83,7 +83,7 @@ pub use rings::HostRings;
 
 use super::counters::{DetectorCounters, count};
 use super::settings::DetectorSettings;
-use crate::protocol::Membership;
+use crate::protocol::{Membership, Notice};
 use peer::PeerView;
 use peers::Peers;
 use reachability::{ContactLimits, DialPace, LossReason};
@@ -108,6 +108,10 @@ pub struct Watch {
     /// No decision depends on them.
     counters: Arc<DetectorCounters>,
     membership: Membership,
+    /// What membership said of its list of the dead when this watch last acted on it.
+    seen: Notice,
+    /// The judge in office.
+    judge: Pe,
     peers: Peers,
     /// The PEs with which this one shares connections, at present.
     partners: Partners,
@@ -134,13 +138,19 @@ impl Watch {
         settings: DetectorSettings,
         counters: Arc<DetectorCounters>,
     ) -> Watch {
-        let membership = Membership::new(me, hosts.pes(), settings.dead_after);
+        let mut membership = Membership::new(me, hosts.pes(), settings.dead_after);
+        if settings.succession {
+            membership = membership.with_succession();
+        }
+        let seen = membership.heartbeat();
         let mut watch = Watch {
             me,
             hosts,
             settings,
             counters,
             membership,
+            seen,
+            judge: Pe::ROOT,
             peers: Peers::default(),
             partners: Partners::default(),
             reported: 0,
@@ -172,7 +182,10 @@ impl Watch {
             }
             if peer.is_idle() {
                 self.peers.remove(pe);
-            } else if peer.is_to_be_dialled(now, &DialPace::towards(pe, &self.settings)) {
+            } else if peer.is_to_be_dialled(
+                now,
+                &DialPace::towards(pe, self.membership.judge(), &self.settings),
+            ) {
                 effects.push_back(Effect::Dial(pe));
             }
         }
@@ -197,7 +210,8 @@ impl Watch {
     }
 
     fn timing(&self) -> Timing {
-        Timing { me: self.me, settings: self.settings, grace: self.grace() }
+        let judge = self.membership.judge();
+        Timing { me: self.me, judge, settings: self.settings, grace: self.grace() }
     }
 
     /// How long a PE that has never been heard is not suspected.
@@ -227,14 +241,15 @@ impl Watch {
 /// What it takes to say when something is due about a PE.
 struct Timing {
     me: Pe,
+    judge: Pe,
     settings: DetectorSettings,
     grace: Duration,
 }
 
 impl Timing {
     fn due(&self, now: Duration, pe: Pe, peer: &PeerView) -> Option<Duration> {
-        let pace = DialPace::towards(pe, &self.settings);
-        let limits = ContactLimits::of(self.me, pe, &self.settings);
+        let pace = DialPace::towards(pe, self.judge, &self.settings);
+        let limits = ContactLimits::of(self.me, pe, self.judge, &self.settings);
         let unused = peer.unused_at(self.settings.dead_after * UNUSED_TIMES);
         [peer.due(now, &limits, self.grace, &pace), unused].into_iter().flatten().min()
     }

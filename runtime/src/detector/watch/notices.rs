@@ -45,17 +45,17 @@ impl Watch {
         self.with_membership(now, effects, |membership, out| {
             membership.handle(now, pe, notice, out);
         });
-        // The root goes on as the judge, but its PE should know.
+        // The judge goes on, but its PE should know.
         if is_farewell
-            && self.me == Pe::ROOT
+            && self.me == self.membership.judge()
             && !std::mem::replace(&mut self.has_reported_last, true)
         {
             effects.push_back(Effect::Report(FailureEvent::JobOver { by: pe }));
         }
     }
 
-    /// A PE was heard that has not answered the root's call for so long that this frame cannot have
-    /// been on its way since before. A firewall that lets the root make no new connection is no
+    /// A PE was heard that has not answered a call for so long that this frame cannot have
+    /// been on its way since before. A firewall that lets this PE make no new connection is no
     /// reason never to decide.
     fn settle_call(&mut self, now: Duration, pe: Pe, effects: &mut Effects) {
         if let Some(peer) = self.peers.get_mut(pe)
@@ -141,6 +141,7 @@ impl Watch {
                 effects.push_back(Effect::Report(FailureEvent::Dead(newly)));
             }
         }
+        self.follow_judge(now, effects);
         if self.has_reported_last {
             return;
         }
@@ -149,7 +150,7 @@ impl Watch {
             MembershipStatus::Expelled => FailureEvent::Expelled,
             MembershipStatus::RootLost => {
                 let reason = self.root_loss.map_or_else(String::new, |loss| loss.to_string());
-                FailureEvent::RootLost { reason: format!("{} is lost: {reason}", Pe::ROOT) }
+                FailureEvent::RootLost { reason: format!("{} is lost: {reason}", self.judge) }
             }
             MembershipStatus::Outvoted => FailureEvent::RootLost {
                 reason: "half of the PEs or more are out of reach; the others go on".to_owned(),
@@ -163,6 +164,26 @@ impl Watch {
             let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
             let gone = refused.map(|(pe, _)| pe).filter(|pe| !self.membership.is_dead(*pe));
             effects.extend(gone.map(|pe| Effect::Report(FailureEvent::Dead(vec![pe]))));
+        }
+    }
+
+    /// Another PE may be the judge, or ask for votes: then other PEs are watched, and judged
+    /// otherwise.
+    fn follow_judge(&mut self, now: Duration, effects: &mut Effects) {
+        let heartbeat = self.membership.heartbeat();
+        if !self.settings.succession || heartbeat == self.seen {
+            return;
+        }
+        self.seen = heartbeat;
+        let known: Vec<Pe> = self.peers.iter().map(|(pe, _)| pe).collect();
+        for pe in known {
+            self.peers.get_mut(pe);
+        }
+        self.update_partners(now);
+        let heading = self.membership.heading();
+        if heading.in_office && heading.term.judge != self.judge {
+            self.judge = heading.term.judge;
+            effects.push_back(Effect::Report(FailureEvent::Succession { judge: self.judge }));
         }
     }
 

@@ -37,9 +37,11 @@ pub(super) enum Reachability {
 }
 
 impl Reachability {
-    /// Whether both are the same kind, whatever the reason for a loss.
+    /// Whether both mean the same for membership: of a loss it matters whether the process is gone.
     pub(super) fn is_same_kind(self, other: Reachability) -> bool {
-        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+        let gone = Reachability::Lost(LossReason::Refused);
+        let is_same = std::mem::discriminant(&self) == std::mem::discriminant(&other);
+        is_same && (self == gone) == (other == gone)
     }
 }
 
@@ -151,8 +153,8 @@ pub(super) struct ContactLimits {
 }
 
 impl ContactLimits {
-    /// The limits by which PE `me` assesses `pe`.
-    pub(super) fn of(me: Pe, pe: Pe, settings: &DetectorSettings) -> Self {
+    /// The limits by which PE `me` assesses `pe`, if this PE is the judge.
+    pub(super) fn of(me: Pe, pe: Pe, judge: Pe, settings: &DetectorSettings) -> Self {
         let DetectorSettings { dead_after, .. } = *settings;
         let stalled_after = settings.stalled_after.max(dead_after);
         let both = |unreached, unheard| SilenceLimits {
@@ -160,11 +162,11 @@ impl ContactLimits {
             unheard: Some(unheard),
         };
         let suspect = both(dead_after / 2, dead_after);
-        if pe == Pe::ROOT {
+        if pe == judge && !settings.succession {
             let unheard = |time| SilenceLimits { unreached: None, unheard: Some(time) };
             let root_after = settings.root_after.max(dead_after);
             ContactLimits { suspect: unheard(dead_after), lose: unheard(root_after) }
-        } else if me == Pe::ROOT {
+        } else if me == judge {
             ContactLimits { suspect, lose: both(dead_after, stalled_after) }
         } else {
             let lose = both(dead_after + INSIST_AFTER, stalled_after + dead_after);
@@ -187,11 +189,11 @@ pub(super) struct DialPace {
 }
 
 impl DialPace {
-    /// Often enough that lost packets are not mistaken for silence. The root is dialled ten times
+    /// Often enough that lost packets are not mistaken for silence. The judge is dialled ten times
     /// less often, since all PEs may have to look at it at once.
-    pub(super) fn towards(pe: Pe, settings: &DetectorSettings) -> Self {
+    pub(super) fn towards(pe: Pe, judge: Pe, settings: &DetectorSettings) -> Self {
         let every = (settings.heartbeat / 2).min(settings.dead_after / 20);
-        let every = if pe == Pe::ROOT { every * 10 } else { every };
+        let every = if pe == judge { every * 10 } else { every };
         let every_max = every.max(settings.dead_after / 5);
         DialPace { after: settings.dead_after * 2 / 5, every, every_max }
     }

@@ -42,6 +42,10 @@ impl<S: EngineSite> Engine<S> {
                 }
                 FailureEvent::Expelled => return Err(JobError::Expelled { me }),
                 FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
+                FailureEvent::Succession { judge } => {
+                    let reason = format!("{judge} has its place, but not its main task");
+                    return Err(JobError::RootLost { me, reason });
+                }
                 // The job is over when the root says so. No other PE may say goodbye before.
                 FailureEvent::JobOver { by } if me == Pe::ROOT => {
                     if self.node.phase() == Phase::Running {

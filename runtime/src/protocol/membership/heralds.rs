@@ -45,10 +45,11 @@ impl Membership {
         } else if news.claim.0 == Claim::Gone && self.succession.is_some() {
             self.lose(now, term.judge, Loss::Witnessed, out);
         } else {
-            if news.claim.0.insists() {
+            let insists = news.claim.0.insists();
+            if insists {
                 self.note_caller(herald);
             }
-            out(self.me, Notice::Look { pe: term.judge, anew: false });
+            out(self.me, Notice::Look { pe: term.judge, anew: insists });
         }
     }
 

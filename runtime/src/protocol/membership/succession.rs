@@ -385,7 +385,7 @@ impl Membership {
         }
         if !self.is_judge() {
             self.note_caller(herald);
-            out(self.me, Notice::Look { pe: self.judge(), anew: false });
+            out(self.me, Notice::Look { pe: self.judge(), anew: true });
         } else if term > self.list.term() {
             if self.list.heading.in_office && !self.is_dead(term.judge) {
                 out(herald, Notice::InContact { term: self.list.term() });

@@ -20,6 +20,7 @@ pub(crate) const SETTINGS: DetectorSettings = DetectorSettings {
     dead_after: Duration::from_secs(1),
     stalled_after: Duration::from_secs(3),
     root_after: Duration::from_secs(3),
+    succession: false,
 };
 
 /// A detector within the test, and what it reports.

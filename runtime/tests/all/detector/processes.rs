@@ -28,6 +28,7 @@ const SETTINGS: DetectorSettings = DetectorSettings {
     dead_after: Duration::from_secs(2),
     stalled_after: Duration::from_secs(5),
     root_after: Duration::from_secs(5),
+    succession: false,
 };
 
 /// The input of a PE: the hosts, the addresses and the key.

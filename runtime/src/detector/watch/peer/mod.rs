@@ -50,7 +50,7 @@ pub(super) struct PeerView {
     probed_since: Option<Duration>,
     /// Membership, or the link, waits for a frame of the PE after this moment.
     asked: Option<Duration>,
-    /// The root waits for the PE to answer a call that it made at this moment or later.
+    /// This PE waits for the other to answer a call that it made at this moment or later.
     called: Option<Duration>,
     /// The PE has been heard at least once.
     pub(super) is_met: bool,
@@ -164,17 +164,22 @@ impl PeerView {
         self.called = Some(now);
     }
 
-    /// Whether the root's call has had no answer for this long.
+    /// Whether an answer to a call is awaited.
+    pub(super) fn is_called(&self) -> bool {
+        self.called.is_some()
+    }
+
+    /// Whether a call has had no answer for this long.
     pub(super) fn is_call_overdue(&self, now: Duration, patience: Duration) -> bool {
         self.called.is_some_and(|called| now.saturating_sub(called) >= patience)
     }
 
-    /// Whether a connection that was begun at this moment answers the root's call.
+    /// Whether a connection that was begun at this moment answers the call.
     pub(super) fn answers_call(&self, begun: Duration) -> bool {
         self.called.is_some_and(|called| begun >= called)
     }
 
-    /// The PE has answered the root's call.
+    /// The PE has answered the call.
     pub(super) fn end_call(&mut self) {
         self.called = None;
     }
@@ -227,7 +232,7 @@ impl PeerView {
         [self.dial_at, is_probed.then_some(probe_at), call_at].into_iter().flatten().min()
     }
 
-    /// When to make the root's call, if it is not under way.
+    /// When to make the call, if it is not under way.
     fn call_due(&self, pace: &DialPace) -> Option<Duration> {
         let called = self.called?;
         let is_under_way = |connection: &PeerConnection| {

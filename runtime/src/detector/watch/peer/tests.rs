@@ -10,6 +10,7 @@ const SETTINGS: DetectorSettings = DetectorSettings {
     dead_after: Duration::from_millis(200),
     stalled_after: Duration::from_secs(3),
     root_after: Duration::from_secs(3),
+    succession: false,
 };
 
 const CONNECTION: ConnectionNumber = ConnectionNumber(7);
@@ -20,7 +21,7 @@ fn connect(peer: &mut PeerView) {
 }
 
 fn limits(me: u32, pe: u32) -> ContactLimits {
-    ContactLimits::of(Pe::new(me), Pe::new(pe), &SETTINGS)
+    ContactLimits::of(Pe::new(me), Pe::new(pe), Pe::ROOT, &SETTINGS)
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn one_whose_host_answers_has_stalled_and_is_no_more_than_suspected_for_long() {
 fn one_that_is_wanted_for_a_notice_only_is_dialled_again_while_it_is_silent() {
     let mut peer = PeerView::new(MS);
     peer.queue(Notice::Known { of: Heading::FIRST, dead: 1 }, MS * 10);
-    let pace = DialPace::towards(Pe::new(2), &SETTINGS);
+    let pace = DialPace::towards(Pe::new(2), Pe::ROOT, &SETTINGS);
     assert!(peer.is_to_be_dialled(MS * 10, &pace));
     peer.note_dial(MS * 10);
     peer.connections.push(PeerConnection::dialling(CONNECTION, MS * 10));
@@ -138,7 +139,7 @@ fn a_silent_one_is_dialled_over_and_over_but_ever_later() {
     connect(&mut peer);
     peer.dial_at = None;
     peer.note_heard(MS * 10);
-    let pace = DialPace::towards(Pe::new(2), &SETTINGS);
+    let pace = DialPace::towards(Pe::new(2), Pe::ROOT, &SETTINGS);
     let mut dials = Vec::new();
     let mut dial = |peer: &mut PeerView, from: u32, until: u32| {
         for ms in from..until {

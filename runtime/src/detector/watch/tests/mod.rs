@@ -1,5 +1,6 @@
 //! Watches without sockets: some by hand, and some in a small world of simulated connections.
 
+mod succession;
 mod world;
 
 use super::peer::ConnectionPurpose;
@@ -39,16 +40,16 @@ fn root() -> (Watch, Effects) {
 
 /// Holds that a turn that looked at all PEs would find nothing more to do now.
 fn check_that_none_is_forgotten(watch: &Watch, now: Duration) {
-    let timing = watch.timing();
+    let (timing, judge) = (watch.timing(), watch.membership.judge());
     for (pe, peer, timer) in watch.peers.unchanged() {
         assert_eq!(timer, timing.due(now, pe, peer), "{pe} at {now:?}: {peer:?}");
-        let limits = ContactLimits::of(watch.me, pe, &watch.settings);
+        let limits = ContactLimits::of(watch.me, pe, judge, &watch.settings);
         if watch.is_judging() && peer.is_wanted() && peer.purpose == ConnectionPurpose::Contact {
             let news = peer.clone().assess(now, &limits, watch.grace());
             assert_eq!(news, None, "{pe} at {now:?}: {peer:?}");
         }
         assert!(!peer.is_idle(), "{pe}: {peer:?}");
-        let pace = DialPace::towards(pe, &watch.settings);
+        let pace = DialPace::towards(pe, judge, &watch.settings);
         assert!(!peer.is_to_be_dialled(now, &pace), "{pe} at {now:?}: {peer:?}");
     }
 }

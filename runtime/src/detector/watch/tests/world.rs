@@ -5,7 +5,7 @@ use super::{
     check_that_none_is_forgotten,
 };
 use crate::detector::{DetectorCounters, DetectorSettings, FailureEvent};
-use crate::protocol::{MembershipStatus, Notice};
+use crate::protocol::{Membership, MembershipStatus, Notice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,10 @@ pub(super) struct World {
 impl World {
     /// A job on `hosts` hosts of as many PEs each.
     pub(super) fn new(hosts: u32, pes_each: u32) -> World {
+        World::with(hosts, pes_each, DetectorSettings::default())
+    }
+
+    pub(super) fn with(hosts: u32, pes_each: u32, settings: DetectorSettings) -> World {
         let place =
             |pe: u32| Place::from_pairs([(LevelKind::Host, &*format!("{:03}", pe / pes_each))]);
         let places: Vec<_> = (0..hosts * pes_each).map(place).collect();
@@ -89,9 +93,8 @@ impl World {
         let rings = Arc::new(HostRings::new(&topology));
         let members = (0..rings.pes()).map(Pe::new).map(|me| {
             let counters = Arc::<DetectorCounters>::default();
-            let (hosts, settings) = (Arc::clone(&rings), DetectorSettings::default());
             Member {
-                watch: Watch::new(me, hosts, settings, Arc::clone(&counters)),
+                watch: Watch::new(me, Arc::clone(&rings), settings, Arc::clone(&counters)),
                 counters,
                 process: Process::Running,
                 behind: Duration::ZERO,
@@ -127,6 +130,10 @@ impl World {
 
     pub(super) fn dead(&self, pe: Pe) -> &[Pe] {
         self.members[pe.index()].watch.membership().dead()
+    }
+
+    pub(super) fn membership(&self, pe: Pe) -> &Membership {
+        self.members[pe.index()].watch.membership()
     }
 
     pub(super) fn status(&self, pe: Pe) -> MembershipStatus {
