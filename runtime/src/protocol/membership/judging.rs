@@ -33,10 +33,10 @@ impl Membership {
         let trusts_old = self.is_mutant(MembershipMutant::TrustsOldSights);
         let outcome = self.heard_accusations.add(accuser, (pe, claim), until, trusts_old);
         if outcome.is_first
-            && let Some(witness) = self.witness(accuser, pe)
+            && let Some(observer) = self.observer(accuser, pe)
         {
             for at in [accuser, pe] {
-                out(witness, Notice::Look { pe: at, anew: false });
+                out(observer, Notice::Look { pe: at, anew: false });
             }
         }
         if outcome.is_path_broken {
@@ -52,7 +52,7 @@ impl Membership {
     }
 
     /// The next PE in the row that is neither the judge nor one of these two.
-    fn witness(&self, accuser: Pe, accused: Pe) -> Option<Pe> {
+    fn observer(&self, accuser: Pe, accused: Pe) -> Option<Pe> {
         let living = self.list.living();
         let place = living.index_of(accused)?;
         let next = |step| living.at((place + step) % living.count());

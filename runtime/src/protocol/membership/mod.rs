@@ -4,7 +4,7 @@
 //!  any PE              the root                        the tree of the living
 //!    | loses sight of p   |
 //!    | ACCUSE p --------->| looks at p itself
-//!    |                    |   LOOK p -> a witness, which does the same
+//!    |                    |   LOOK p -> an observer, which does the same
 //!    |                    | loses sight of p, too: p is dead
 //!    |                    |-- BULLETIN p ---------------> child -> its children …
 //!    |<---- BULLETIN p ---|                               (each that learns something from it)
@@ -30,7 +30,7 @@
 //!
 //! - A PE that **suspects** another accuses it at the root, and again from time to time until a
 //!   bulletin names it or contact is back. It **insists** once it has lost the other for good.
-//! - The root **looks** at the accused, and asks a witness to look at both. It adds a PE to its
+//! - The root **looks** at the accused, and asks an observer to look at both. It adds a PE to its
 //!   list if it has lost it itself.
 //! - The root **announces** what is new in its list, down the tree, to the accusers and to the
 //!   accused: the first death at once, those that follow it closely together (`announcing.rs`). A

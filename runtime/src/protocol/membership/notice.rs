@@ -21,7 +21,7 @@ pub enum Notice {
         /// What the sender says of it.
         claim: Claim,
     },
-    /// From the judge to a witness, or from a PE to itself: find out whether this PE can be
+    /// From the judge to an observer, or from a PE to itself: find out whether this PE can be
     /// reached.
     Look {
         /// The PE to look at.

@@ -123,11 +123,11 @@ impl Played {
 #[test]
 fn an_accusation_makes_the_root_look_and_a_loss_goes_down_the_tree() {
     let mut root = Played::new(0, 8);
-    // The witness is the next in the row that is not a party.
-    let to_witness = [(4, look(6)), (4, look(3))];
-    let asked = [&to_witness[..], &[(0, look(3))]].concat();
+    // The observer is the next in the row that is not a party.
+    let to_observer = [(4, look(6)), (4, look(3))];
+    let asked = [&to_observer[..], &[(0, look(3))]].concat();
     assert_eq!(root.hear(6, accuse(3)), asked);
-    assert_eq!(root.hear(6, accuse(3)), [(0, look(3))], "one witness is enough");
+    assert_eq!(root.hear(6, accuse(3)), [(0, look(3))], "one observer is enough");
     assert_eq!(root.dead(), []);
     // The row is 0 1 2 4 5 6 7: the root's children are 1 and 2.
     assert_eq!(root.lose(3), [1, 2, 6, 3].map(|to| (to, bulletin(&[3]))));
@@ -248,7 +248,7 @@ fn an_accusation_that_is_not_repeated_is_forgotten() {
 }
 
 #[test]
-fn a_witness_looks_only_for_the_root() {
+fn an_observer_looks_only_for_the_root() {
     let mut three = Played::knowing(3, 6, &[5]);
     assert_eq!(three.hear(0, look(4)), [(3, look(4))]);
     for (from, whom) in [(1, 4), (0, 5), (0, 3), (0, 6)] {
