@@ -181,6 +181,7 @@ fn comes_within(limit: Duration, is_so: &AtomicBool) -> bool {
 /// How long the others bear with this PE while it is stopped.
 fn patience_with(job: &Job) -> Duration {
     let settings = &job.settings.detector;
-    let own = if job.me == Pe::ROOT { settings.root_after } else { settings.stalled_after };
+    let is_needed = job.me == Pe::ROOT && !settings.succession;
+    let own = if is_needed { settings.root_after } else { settings.stalled_after };
     own.max(settings.dead_after)
 }

@@ -176,13 +176,14 @@ impl Node {
         let wanted = fair(queued, fish).min(queued.saturating_sub(kept));
         let distance = self.topology.distance(self.me, fish.thief);
         let (mut is_enough, mut is_unsuitable) = (false, false);
+        let root = self.root;
         let given = self.give(fish, wanted, host, |_, host| {
             let parcel = if is_enough { None } else { host.take(distance) }?;
             // If more were given away, the rest here would soon be done, and this PE would fish
             // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
             is_enough = host.took_fork();
             // A task that was lost once goes neither to the root nor to its supervisor.
-            let spared = [Pe::ROOT, parcel.task.home].contains(&fish.thief);
+            let spared = [root, parcel.task.home].contains(&fish.thief);
             if spared && parcel.version.replica > 0 {
                 host.accept(parcel);
                 is_unsuitable = true;

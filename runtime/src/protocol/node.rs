@@ -67,6 +67,8 @@ pub trait Host {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(super) me: Pe,
+    /// The PE that runs the main task.
+    pub(super) root: Pe,
     pub(super) topology: Arc<Topology>,
     pub(super) settings: ProtocolSettings,
     pub(super) ending: Ending,
@@ -87,6 +89,7 @@ impl Node {
     pub fn new(me: Pe, topology: Arc<Topology>, settings: ProtocolSettings) -> Self {
         Node {
             me,
+            root: Pe::ROOT,
             ending: Ending::NOT_YET,
             fishing: Fishing::new(&topology, me, &settings.fishing),
             waiting: Vec::new(),
@@ -98,6 +101,11 @@ impl Node {
             topology,
             settings,
         }
+    }
+
+    /// Another PE runs the main task from now on: the former root is dead.
+    pub fn set_root(&mut self, root: Pe) {
+        self.root = root;
     }
 
     /// How far the job is.

@@ -65,7 +65,7 @@ impl Node {
         host: &mut impl Host,
     ) -> bool {
         let waiting = self.supervision.waiting();
-        if waiting == 0 || fish.thief == Pe::ROOT {
+        if waiting == 0 || fish.thief == self.root {
             return false;
         }
         let radii = self.topology.distance(self.me, fish.thief)..=Distance::ONE;
@@ -102,7 +102,7 @@ impl Node {
             let mut random = || host.random();
             let to =
                 first_victim(&self.topology, &self.living, self.me, Distance::ONE, &mut random);
-            if let Some(to) = to.filter(|to| *to != Pe::ROOT) {
+            if let Some(to) = to.filter(|to| *to != self.root) {
                 let radii = self.topology.distance(self.me, to)..=Distance::ONE;
                 let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());
                 if let Some(mut parcel) = suspicions.into_iter().find_map(&mut recover) {
@@ -146,7 +146,7 @@ impl Node {
         let has_company = |radius: &&Distance| {
             let ball = self.topology.ball(self.me, **radius);
             let has_root =
-                self.me != Pe::ROOT && ball.contains(Pe::ROOT) && !self.living.is_dead(Pe::ROOT);
+                self.me != self.root && ball.contains(self.root) && !self.living.is_dead(self.root);
             self.living.count_in(ball.numbers()) > 1 + u32::from(has_root)
         };
         let nearest = self.topology.radii().iter().find(has_company);

@@ -43,11 +43,12 @@ impl<S: EngineSite> Engine<S> {
                 FailureEvent::Expelled => return Err(JobError::Expelled { me }),
                 FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
                 FailureEvent::Succession { judge } => {
+                    self.node.set_root(judge);
                     let reason = format!("{judge} has its place, but not its main task");
                     return Err(JobError::RootLost { me, reason });
                 }
                 // The job is over when the root says so. No other PE may say goodbye before.
-                FailureEvent::JobOver { by } if me == Pe::ROOT => {
+                FailureEvent::JobOver { by } if me == pe.liveness().root() => {
                     if self.node.phase() == Phase::Running {
                         tracing::error!("{by} has left before the job was over");
                     }

@@ -3,7 +3,7 @@
 use crate::detector::{Detector, FailureEvent};
 use crate::transport::{Connections, Lane, LaneError};
 use crossbeam_queue::SegQueue;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
@@ -60,6 +60,8 @@ pub struct Liveness {
     events: SegQueue<FailureEvent>,
     has_events: AtomicBool,
     has_failures: AtomicBool,
+    /// The number of the PE that runs the main task.
+    root: AtomicU32,
     pes: u32,
     /// A bit for each PE, since the first death: a job without one needs no memory for it.
     dead: OnceLock<Box<[AtomicU64]>>,
@@ -75,6 +77,7 @@ impl Liveness {
             events: SegQueue::new(),
             has_events: AtomicBool::new(false),
             has_failures: AtomicBool::new(false),
+            root: AtomicU32::new(Pe::ROOT.number()),
             pes,
             dead: OnceLock::new(),
             over_since: OnceLock::new(),
@@ -101,6 +104,11 @@ impl Liveness {
         })
     }
 
+    /// The PE that runs the main task: another than at first once a succession was reported.
+    pub fn root(&self) -> Pe {
+        Pe::new(self.root.load(Ordering::Relaxed))
+    }
+
     /// Whether a PE has died, or this one must leave.
     pub(crate) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Acquire)
@@ -120,6 +128,9 @@ impl Liveness {
             for pe in dead.iter().filter(|pe| pe.number() < self.pes) {
                 words[pe.index() / 64].fetch_or(1 << (pe.number() % 64), Ordering::Relaxed);
             }
+        }
+        if let FailureEvent::Succession { judge } = &event {
+            self.root.store(judge.number(), Ordering::Relaxed);
         }
         let is_over = matches!(event, FailureEvent::JobOver { .. });
         if is_over {

@@ -243,7 +243,7 @@ impl<S: EngineSite> Engine<S> {
             LinkError::Lane(LaneError::HasLeft(_)) if self.node.phase() != Phase::Running => Ok(()),
             // Only the failure detector says which PE is dead.
             LinkError::Lane(LaneError::HasLeft(other)) if pe.liveness().suspect(other) => Ok(()),
-            LinkError::Lane(LaneError::HasLeft(Pe::ROOT)) => {
+            LinkError::Lane(LaneError::HasLeft(other)) if other == pe.liveness().root() => {
                 // The root needs no PE any more, and did not wait for this one to hear of the end.
                 self.node.end(&mut EngineHost { state: &mut self.state, pe });
                 self.leave_unanswered(pe);
@@ -314,9 +314,9 @@ impl<S: EngineSite> Engine<S> {
 
     /// Tells the root that this PE cannot go on, if that can still be told.
     pub(crate) fn give_up(&mut self, pe: &Arc<S>, error: &JobError, now: Duration) {
-        let reason = error.to_string();
-        if self.state.me != Pe::ROOT && !error.leaves_silently() {
-            self.state.send_queue.push(Pe::ROOT, Message::Failed { reason });
+        let (reason, root) = (error.to_string(), pe.liveness().root());
+        if self.state.me != root && !error.leaves_silently() {
+            self.state.send_queue.push(root, Message::Failed { reason });
             // If the connection to the root is what broke, the root's own detector will notice.
             let _ = self.send_queued(pe, now);
         }

@@ -13,7 +13,6 @@ use crate::settings::STRAGGLERS_MAX;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use ultramarine_topology::Pe;
 
 /// The driver's shortest pause between two polls, while tasks and results arrive, on a lane that
 /// cannot wake it or while workers are busy. The pause then grows.
@@ -72,6 +71,11 @@ impl Processor {
         started.map_err(|error| JobError::Threads { me: self.me(), reason: error.to_string() })
     }
 
+    /// Whether this PE runs the main task.
+    fn is_root(&self) -> bool {
+        self.me() == self.liveness.root()
+    }
+
     /// Whether any worker is active, apart from one that is stuck.
     fn are_working(&self) -> bool {
         self.active.load(Ordering::SeqCst) > self.mpi_gate.lost_workers()
@@ -125,7 +129,7 @@ impl Processor {
             }
             // Busy workers take turns between tasks; this is for when their tasks are long.
             let mut longest = self.settings.poll_interval_max;
-            if !busy || self.me() == Pe::ROOT {
+            if !busy || self.is_root() {
                 longest = longest.min(RESTING_INTERVAL_MAX);
             }
             interval = if busy {
@@ -144,7 +148,7 @@ impl Processor {
     /// Leaves the job, unless another driver does.
     fn leave(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let deadline = Instant::now() + self.settings.shutdown_grace;
-        if let (Pe::ROOT, Some(engine)) = (self.me(), &mut *self.engine()) {
+        if let (true, Some(engine)) = (self.is_root(), &mut *self.engine()) {
             engine.end(self);
         }
         self.start_ending();

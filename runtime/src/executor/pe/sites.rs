@@ -25,6 +25,10 @@ impl Site for Processor {
         Processor::me(self)
     }
 
+    fn root(&self) -> Pe {
+        self.liveness.root()
+    }
+
     fn slot(&self) -> u64 {
         self.slot.load(Ordering::Relaxed)
     }

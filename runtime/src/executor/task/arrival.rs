@@ -17,7 +17,6 @@ use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Message, Outcome, Parcel, TaskId};
 use std::sync::Arc;
-use ultramarine_topology::Pe;
 
 /// A task in bytes that is about to start: where, and whose it is.
 pub(crate) struct Arrival<S> {
@@ -198,5 +197,5 @@ pub(crate) fn report<S: Site>(site: &S, task: TaskId, outcome: Outcome) {
 /// as if the message had been handled.
 fn message_failed<S: Site>(site: &S, function: &str, error: &TaskError) {
     let reason = format!("a message for it failed ({function}): {error}");
-    site.send(Pe::ROOT, Message::Failed { reason });
+    site.send(site.root(), Message::Failed { reason });
 }

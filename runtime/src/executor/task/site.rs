@@ -14,6 +14,9 @@ pub(crate) trait Site: Send + Sync + Sized + 'static {
     /// This PE.
     fn me(&self) -> Pe;
 
+    /// The PE that runs the main task.
+    fn root(&self) -> Pe;
+
     /// The PE's number among those of this process.
     fn slot(&self) -> u64;
 
