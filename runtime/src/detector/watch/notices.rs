@@ -170,11 +170,10 @@ impl Watch {
     /// Another PE may be the judge, or ask for votes: then other PEs are watched, and judged
     /// otherwise.
     fn follow_judge(&mut self, now: Duration, effects: &mut Effects) {
-        let heartbeat = self.membership.heartbeat();
-        if !self.settings.succession || heartbeat == self.seen {
+        if !self.settings.succession || self.membership.heartbeat() == self.seen {
             return;
         }
-        self.seen = heartbeat;
+        self.seen = self.membership.heartbeat();
         let known: Vec<Pe> = self.peers.iter().map(|(pe, _)| pe).collect();
         for pe in known {
             self.peers.get_mut(pe);

@@ -53,7 +53,7 @@ impl Membership {
         let former = self.list.len();
         match self.list.addition(after, dead) {
             Addition::Nothing => return self.note_heading(from, of, out),
-            // It need not know who died before it.
+            // A PE that is named need not know who died before it.
             Addition::Gap if is_named => {}
             Addition::Gap if self.is_mutant(MembershipMutant::OverlooksGaps) => {
                 self.list.append(dead);
@@ -62,9 +62,8 @@ impl Membership {
             Addition::New(new) => self.list.append(&new),
         }
         self.take_over_heading(of);
-        self.merge();
         if is_named {
-            // It may not know who died before it. (A PE that it has voted for has lost it, too.)
+            // Also before the judge is in office: this PE has voted for a PE that has lost it.
             return self.end(MembershipStatus::Expelled);
         }
         self.learn(now, former, out);
@@ -76,9 +75,22 @@ impl Membership {
             return;
         }
         self.accusations.retain(|pe, _| !self.list.contains(*pe));
-        let news = self.list.bulletin_to(former, self.list.len());
-        self.list.living().children(self.me).for_each(|child| out(child, news.clone()));
+        self.tell_children(former, out);
         self.begin_vote(now, out);
+    }
+
+    /// Sends the children in the tree the list from this position on, and with it the heading.
+    pub(super) fn tell_children(&self, after: usize, out: &mut dyn FnMut(Pe, Notice)) {
+        let news = self.list.bulletin_to(after, self.list.len());
+        self.list.living().children(self.me).for_each(|child| out(child, news.clone()));
+    }
+
+    /// What a part of the judge's list says of the whole.
+    pub(super) fn take_over_heading(&mut self, of: Heading) {
+        let heading = &mut self.list.heading;
+        heading.in_office |= of.in_office;
+        heading.confirmed = heading.confirmed.max(of.confirmed);
+        self.merge();
     }
 
     /// Takes over what the list says, if its judge is in office.

@@ -109,10 +109,12 @@ impl Membership {
             return;
         }
         let is_silent = |death: &Death| death.pe == pe && !death.is_witnessed;
-        let stands = self.is_judge() && !self.list.heading.in_office;
         if self.has_lost_judge() {
             self.stand(now, out);
-        } else if stands && loss == Loss::Witnessed && self.list.deaths().iter().any(is_silent) {
+        } else if self.is_candidate()
+            && loss == Loss::Witnessed
+            && self.list.deaths().iter().any(is_silent)
+        {
             // It has no vote after all.
             self.call(now, self.list.term().round + 1, out);
         }
@@ -145,11 +147,15 @@ impl Membership {
         let is_former = term < self.list.term() && !self.list.heading.in_office;
         let is_own = term == self.list.term() && !self.is_judge();
         let is_later = term > self.list.term() && self.has_lost(term.judge);
-        let stands = self.is_judge() && !self.list.heading.in_office;
-        let has_none = stands || self.has_lost_judge();
+        let has_none = self.is_candidate() || self.has_lost_judge();
         if self.succession.is_some() && (is_former || is_own || is_later) && has_none {
             self.end(MembershipStatus::RootLost);
         }
+    }
+
+    /// Whether this PE asks for votes.
+    fn is_candidate(&self) -> bool {
+        self.is_judge() && !self.list.heading.in_office
     }
 
     /// Whether this PE has lost the judge that it follows.
@@ -162,14 +168,18 @@ impl Membership {
         self.is_dead(pe) || self.succession.as_ref().is_some_and(has_lost)
     }
 
+    /// The living PEs that this one has not lost, by number.
+    fn not_lost(&self) -> impl Iterator<Item = Pe> + '_ {
+        self.dead.living().iter().filter(|pe| !self.has_lost(*pe))
+    }
+
     /// This PE has lost its judge. If it has lost all PEs before it, too, it asks for votes. If
     /// not, it looks at those.
     fn stand(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
         let again_at = now.saturating_add(self.patience / 2);
-        let Some(succession) = &mut self.succession else { return };
-        let is_there = |pe: &Pe| !succession.lost.contains_key(pe);
-        let before = self.dead.living().iter().take_while(|pe| *pe < self.me).filter(is_there);
+        let before = self.not_lost().take_while(|pe| *pe < self.me);
         let before: Vec<Pe> = before.take(LOOKS_MAX).collect();
+        let Some(succession) = &mut self.succession else { return };
         if before.is_empty() {
             return self.call(now, self.list.term().round + 1, out);
         }
@@ -234,12 +244,6 @@ impl Membership {
         }
     }
 
-    /// Sends the children in the tree the list from this position on, and with it the heading.
-    fn tell_children(&self, after: usize, out: &mut dyn FnMut(Pe, Notice)) {
-        let news = self.list.bulletin_to(after, self.list.len());
-        self.list.living().children(self.me).for_each(|child| out(child, news.clone()));
-    }
-
     /// A part of the list of a later term has arrived.
     pub(super) fn handle_later_term(
         &mut self,
@@ -259,7 +263,7 @@ impl Membership {
         if is_named && of.in_office {
             return self.end(MembershipStatus::Expelled);
         }
-        if self.is_judge() && !is_in_office && !of.in_office && self.me < of.term.judge {
+        if self.is_candidate() && !of.in_office && self.me < of.term.judge {
             // Both ask for votes, and the smaller number should have them.
             return self.outbid(now, of.term, out);
         }
@@ -327,20 +331,12 @@ impl Membership {
         let is_news = of > self.list.heading;
         if is_news {
             self.take_over_heading(of);
-            self.merge();
         }
         let is_call = self.awaits_votes() && self.list.living().parent(self.me) == Some(from);
         if self.status == MembershipStatus::Member && (is_news || is_call) {
             self.tell_children(self.list.len(), out);
             self.vote(false, out);
         }
-    }
-
-    /// What a part of the judge's list says of the whole.
-    pub(super) fn take_over_heading(&mut self, of: Heading) {
-        let heading = &mut self.list.heading;
-        heading.in_office |= of.in_office;
-        heading.confirmed = heading.confirmed.max(of.confirmed);
     }
 
     /// Asks again for votes, or the next in the row to be the judge, when that is due.
@@ -358,10 +354,8 @@ impl Membership {
         if is_waiting {
             self.tell_children(self.list.len(), out);
         } else if has_lost {
-            let is_there = |pe: &Pe| !succession.lost.contains_key(pe);
-            let next = self.dead.living().iter().find(is_there);
             let term = self.list.term();
-            if let Some(next) = next.filter(|next| *next != self.me) {
+            if let Some(next) = self.not_lost().next().filter(|next| *next != self.me) {
                 out(next, Notice::Orphaned { herald: self.me, term, claim: Claim::Lost });
                 out(self.me, Notice::Look { pe: next, anew: false });
             }

@@ -11,7 +11,7 @@ use ultramarine_topology::Pe;
 /// smaller number is the later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Term {
-    /// The number of the vote that it began with. A judge that took office unopposed had one, too.
+    /// The number of the vote that it begins with.
     pub round: u32,
     /// The judge, or the PE that would be.
     pub judge: Pe,

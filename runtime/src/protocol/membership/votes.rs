@@ -1,6 +1,6 @@
 //! How the PEs that follow a judge are counted, in its tree.
 
-use super::{Membership, MembershipMutant, MembershipStatus, Notice};
+use super::{Membership, MembershipMutant, MembershipStatus, Notice, Term};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -40,7 +40,7 @@ impl Membership {
     pub(super) fn handle_follower(
         &mut self,
         from: Pe,
-        follows: (super::Term, u32),
+        follows: (Term, u32),
         count: u32,
         out: &mut dyn FnMut(Pe, Notice),
     ) {
@@ -91,8 +91,7 @@ impl Membership {
         } else if 2 * count >= electorate {
             self.list.heading.confirmed = self.list.len() as u32;
             self.merge();
-            let news = self.list.bulletin_to(self.list.len(), self.list.len());
-            self.list.living().children(self.me).for_each(|child| out(child, news.clone()));
+            self.tell_children(self.list.len(), out);
         }
     }
 }

@@ -19,6 +19,9 @@ use world::World;
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const ONE: Pe = Pe::new(1);
+const TWO: Pe = Pe::new(2);
+/// The root's connection with PE 2.
+const ACCUSER: ConnectionNumber = ConnectionNumber(2);
 
 fn dead(pes: &[u32]) -> FailureEvent {
     FailureEvent::Dead(pes.iter().copied().map(Pe::new).collect())
@@ -197,27 +200,26 @@ fn a_stalled_process_is_not_dead_before_its_time() {
     assert_eq!(world.events_of(Pe::new(3)), [FailureEvent::Expelled]);
 }
 
+/// PE 2 says that it has lost PE 1 for good.
+fn insist(root: &mut Watch, now: Duration) {
+    let accusation = Notice::Accuse { pe: ONE, claim: Claim::Lost };
+    root.notice(now, TWO, ACCUSER, accusation, &mut Effects::new());
+}
+
 /// The root has never heard PE 1, which was stopped too early. That its host answers proves no path
 /// between PE 1 and PE 2 broken.
 #[test]
 fn of_a_stopped_process_and_one_that_accuses_it_the_stopped_one_leaves() {
     let (mut root, mut effects) = root();
-    let (two, accuser) = (Pe::new(2), ConnectionNumber(2));
-    root.opened(MS * 3, two, accuser, &mut effects);
+    root.opened(MS * 3, TWO, ACCUSER, &mut effects);
     let stalled_after = DetectorSettings::default().stalled_after;
     let mut ms = 3;
     while root.membership().dead().is_empty() {
         ms += 100;
-        assert!(MS * ms < stalled_after + SECOND, "nobody is held for dead");
+        assert!(MS * ms < stalled_after + SECOND, "no PE is held for dead");
         let now = MS * ms;
         root.answered(now, ONE, ConnectionNumber(1));
-        root.notice(
-            now,
-            two,
-            accuser,
-            Notice::Accuse { pe: ONE, claim: Claim::Lost },
-            &mut effects,
-        );
+        insist(&mut root, now);
         root.assess(now, &mut effects);
         root.tick(now, &mut effects);
         effects.clear();
@@ -228,14 +230,10 @@ fn of_a_stopped_process_and_one_that_accuses_it_the_stopped_one_leaves() {
 /// PE 2 has lost PE 1. A frame of PE 1 that was on its way shows nothing: the root calls it.
 #[test]
 fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() {
-    let (two, accuser, call) = (Pe::new(2), ConnectionNumber(2), ConnectionNumber(3));
+    let call = ConnectionNumber(3);
     for is_answered in [true, false] {
         let (mut root, mut effects) = root();
-        root.opened(MS * 3, two, accuser, &mut effects);
-        let insist = |root: &mut Watch, now| {
-            let accusation = Notice::Accuse { pe: ONE, claim: Claim::Lost };
-            root.notice(now, two, accuser, accusation, &mut Effects::new());
-        };
+        root.opened(MS * 3, TWO, ACCUSER, &mut effects);
         insist(&mut root, MS * 10);
         effects.clear();
         root.tick(MS * 10, &mut effects);
@@ -254,7 +252,7 @@ fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() 
         if is_answered {
             root.opened(MS * 13, ONE, call, &mut effects);
             insist(&mut root, MS * 14);
-            assert_eq!(root.membership().dead(), [two]);
+            assert_eq!(root.membership().dead(), [TWO]);
         } else {
             root.closed(MS * 13, ONE, call, CloseReason::Refused, &mut effects);
             root.closed(MS * 14, ONE, ConnectionNumber(1), CloseReason::Broken, &mut effects);
@@ -271,31 +269,19 @@ fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() 
 #[test]
 fn a_call_that_is_never_answered_does_not_keep_the_root_from_deciding() {
     let (mut root, mut effects) = root();
-    let (two, accuser) = (Pe::new(2), ConnectionNumber(2));
-    root.opened(MS * 3, two, accuser, &mut effects);
+    root.opened(MS * 3, TWO, ACCUSER, &mut effects);
     let mut now = MS * 3;
     while root.membership().dead().is_empty() {
         now += MS * 100;
-        assert!(now <= DetectorSettings::default().stalled_after + SECOND, "nobody leaves");
-        root.notice(
-            now,
-            ONE,
-            ConnectionNumber(1),
-            Notice::Known { of: Heading::FIRST, dead: 0 },
-            &mut effects,
-        );
-        root.notice(
-            now,
-            two,
-            accuser,
-            Notice::Accuse { pe: ONE, claim: Claim::Lost },
-            &mut effects,
-        );
+        assert!(now <= DetectorSettings::default().stalled_after + SECOND, "no PE leaves");
+        let beat = Notice::Known { of: Heading::FIRST, dead: 0 };
+        root.notice(now, ONE, ConnectionNumber(1), beat, &mut effects);
+        insist(&mut root, now);
         root.assess(now, &mut effects);
         root.tick(now, &mut effects);
         effects.clear();
     }
-    assert_eq!((root.membership().dead(), now > SECOND * 30), (&[two][..], true));
+    assert_eq!((root.membership().dead(), now > SECOND * 30), (&[TWO][..], true));
 }
 
 #[test]
