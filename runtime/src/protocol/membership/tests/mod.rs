@@ -1,6 +1,7 @@
 //! Single PEs by hand; whole jobs with random faults are in `faults`.
 
 mod faults;
+mod succession;
 
 use super::announcing::ANNOUNCE_EVERY;
 use super::*;

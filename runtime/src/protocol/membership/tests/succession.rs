@@ -1,0 +1,81 @@
+//! Single PEs that lose their judge, by hand.
+
+use super::*;
+
+fn played(me: u32, pes: u32) -> Played {
+    Played(Membership::new(pe(me), pes, PATIENCE).with_succession())
+}
+
+fn term(round: u32, judge: u32) -> Term {
+    Term { round, judge: pe(judge) }
+}
+
+/// A PE asks for votes; these are silent.
+fn call(term: Term, silent: &[u32]) -> Notice {
+    let dead = silent.iter().map(|number| Death::silent(pe(*number))).collect();
+    Notice::Bulletin { of: Heading { term, in_office: false, confirmed: 0 }, after: 0, dead }
+}
+
+fn follow(term: Term, dead: u32) -> Notice {
+    Notice::Follow { term, dead, count: 1 }
+}
+
+#[test]
+fn a_pe_that_has_lost_its_judge_follows_the_one_that_calls() {
+    let mut three = played(3, 5);
+    assert_eq!(three.hear(1, call(term(1, 1), &[0])).last(), Some(&(3, look_anew(0))), "not yet");
+    three.lose(0);
+    let sent = three.hear(1, call(term(1, 1), &[0]));
+    assert_eq!(sent.last(), Some(&(1, follow(term(1, 1), 1))));
+    assert_eq!((three.0.judge(), three.dead()), (pe(1), vec![]), "it is not in office");
+    let of = Heading { term: term(1, 1), in_office: true, confirmed: 1 };
+    three.hear(1, Notice::Bulletin { of, after: 1, dead: vec![] });
+    assert_eq!((three.0.heading(), three.dead()), (of, vec![0]));
+}
+
+/// That it is in contact with the candidate is no reason not to.
+#[test]
+fn a_candidate_that_calls_again_is_followed_again() {
+    let mut three = played(3, 5);
+    three.lose(0);
+    three.hear(1, call(term(1, 1), &[0]));
+    let sent = three.hear(1, call(term(2, 1), &[0, 2]));
+    assert_eq!(sent.last(), Some(&(1, follow(term(2, 1), 2))));
+}
+
+#[test]
+fn a_pe_tells_of_deaths_that_are_missing_before_it_votes() {
+    let mut three = played(3, 5);
+    three.hear(0, bulletin(&[4]));
+    three.lose(0);
+    let declared = Notice::Accuse { pe: pe(4), claim: Claim::Declared(false) };
+    assert_eq!(three.hear(1, call(term(1, 1), &[0])), [(1, declared.clone())], "and no vote");
+    assert_eq!(three.tick(PATIENCE / 8).0[0], (1, declared), "it says so again");
+    let sent = three.hear(1, call(term(1, 1), &[0, 4]));
+    assert_eq!(sent, [(1, follow(term(1, 1), 2))]);
+}
+
+#[test]
+fn a_candidate_leaves_when_another_is_in_contact_with_its_judge() {
+    let mut one = played(1, 4);
+    let called = one.lose(0);
+    assert!(called.contains(&(2, call(term(1, 1), &[0]))), "{called:?}");
+    assert_eq!(one.hear(3, Notice::InContact { term: term(0, 0) }), []);
+    assert_eq!(one.status(), MembershipStatus::RootLost);
+}
+
+#[test]
+fn a_candidate_needs_more_than_half_and_a_judge_half() {
+    let mut one = played(1, 4);
+    one.lose(0);
+    assert_eq!(one.hear(3, follow(term(1, 1), 1)), [], "a grandchild");
+    assert!(!one.0.heading().in_office);
+    let vote = Notice::Follow { term: term(1, 1), dead: 1, count: 2 };
+    one.hear(2, vote);
+    assert!(one.0.heading().in_office, "three of four");
+    // Of three it may lose one.
+    one.lose(2);
+    assert_eq!(one.status(), MembershipStatus::Member);
+    one.lose(3);
+    assert_eq!(one.status(), MembershipStatus::Outvoted);
+}
