@@ -36,6 +36,9 @@ pub struct JobFlags {
     /// Supervise the tasks: run those again that are lost when processes die.
     #[arg(long)]
     pub supervised: bool,
+    /// Start the main task anew on another PE if the root dies.
+    #[arg(long)]
+    pub restartable: bool,
     /// Print one JSON object as the last line.
     #[arg(long)]
     pub json: bool,
@@ -48,6 +51,24 @@ pub struct JobFlags {
 }
 
 impl JobFlags {
+    /// Runs the job, whose main task gets these arguments.
+    ///
+    /// # Errors
+    ///
+    /// What the main task returned, or why the job could not be started or finished.
+    pub fn run<A, F, T>(self, arguments: A, main: F) -> Result<()>
+    where
+        A: Clone + Send + Sync + 'static,
+        F: Fn(Context, A) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<()>> + Send + 'static,
+    {
+        if self.restartable {
+            self.options.run_restartable(move |cx| main(cx, arguments.clone()))
+        } else {
+            self.options.run(move |cx| main(cx, arguments))
+        }
+    }
+
     /// Begins the main task: prints the hierarchy and supervises tasks, if the flags say so.
     ///
     /// # Errors

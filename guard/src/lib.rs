@@ -25,7 +25,7 @@
 //! let deadline = Duration::from_mins(1);
 //! let mut child = ultramarine_guard::install(launched, true, deadline, library_version);
 //! // MPI starts here, and the processes become a job.
-//! child.joined(Duration::from_secs(30));
+//! child.joined(Duration::from_secs(30), &[]);
 //! run_the_job();
 //! // Either MPI is finalised together with all others, and then `child.finalised()`; or:
 //! child.leaves();
@@ -34,6 +34,8 @@
 //! - Once the job is made up ([`GuardedChild::joined`]), the guard of a child other than the root
 //!   that dies by a signal says so in one line, and tells the launcher that it has left in peace
 //!   (see `finalize`). A signal that the guard got, too, was meant to end it, and is no accident.
+//! - In a job that outlives its root, each child is one whose death is survived, as long as any
+//!   other process is there: the guard asks them (see `survivors`). The last one's end is the job's.
 //! - A child that calls `exit` amid the job has died as well, whatever the code.
 //! - Ctrl-C: a child that ends by SIGINT is no failure. Its guard takes leave for it, and exits
 //!   with 130. (Were it to end by SIGINT itself, hydra would kill the others and report the
@@ -66,6 +68,7 @@ mod segments;
 mod standstill;
 mod startup;
 mod status_channel;
+mod survivors;
 mod sweep;
 mod sys;
 mod watch;
@@ -76,6 +79,7 @@ use self::segments::Segment;
 use self::startup::Startup;
 use self::sys::Fork;
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
@@ -214,9 +218,10 @@ impl GuardedChild {
     }
 
     /// From now on the job survives the death of this process by a signal, unless it is the root,
-    /// and gives it up when it is stopped for longer than `stalled_after`. To be called after MPI
-    /// has started.
-    pub fn joined(&mut self, stalled_after: Duration) {
+    /// and gives it up when it is stopped for longer than `stalled_after`. If there are `others`,
+    /// the job survives its root, too, as long as one of them still listens at its address. To be
+    /// called after MPI has started.
+    pub fn joined(&mut self, stalled_after: Duration, others: &[SocketAddr]) {
         if let Some(channel) = &self.guard {
             let segments = Segment::own(self.began);
             let _ = status_channel::joined(
@@ -224,6 +229,7 @@ impl GuardedChild {
                 stalled_after,
                 &Server::own(self.library_version),
                 &segments,
+                others,
             );
             AMID_JOB.store(std::process::id(), Ordering::SeqCst);
             sys::at_exit(end_amid_job);

@@ -11,6 +11,7 @@ use rustix::net::{
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ pub(super) struct ChildStatus {
     pub(super) listens: bool,
     /// How it talked to the launcher.
     pub(super) server: Server,
+    /// Where other processes of a job listen that outlives its root.
+    pub(super) others: Vec<SocketAddr>,
     /// What its MPI library has in shared memory until it is finalised.
     pub(super) segments: Vec<Segment>,
     /// The start of a line whose end has not come.
@@ -59,6 +62,7 @@ const LISTENS: &str = "listens";
 const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
 const SEGMENT: &str = "segment ";
+const OTHER: &str = "other ";
 
 /// Says that the child is about to start MPI, that it is now so late, and how long the others wait
 /// for it.
@@ -69,18 +73,20 @@ pub(super) fn starts(channel: &UnixStream, now: SystemTime, deadline: Duration) 
 }
 
 /// Says that the child has joined a job, how long that job bears with it while it is stopped, how
-/// it talks to the launcher, and what it would leave behind.
+/// it talks to the launcher, what it would leave behind, and where others are that go on without it.
 pub(super) fn joined(
     channel: &UnixStream,
     stalled_after: Duration,
     server: &Server,
     segments: &[Segment],
+    others: &[SocketAddr],
 ) -> io::Result<()> {
     let limit = format!("{STALLED_AFTER}{}", stalled_after.as_millis());
     let mut lines = vec![limit, JOINED.to_owned()];
     lines.extend(server.speaks_pmi2.then(|| PMI2.to_owned()));
     lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
     lines.extend(segments.iter().map(|segment| format!("{SEGMENT}{}", segment.to_line())));
+    lines.extend(others.iter().map(|address| format!("{OTHER}{address}")));
     let text = lines.join("\n") + "\n";
     let files = server.connection.as_ref().map(|file| [file.as_fd()]);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -168,6 +174,8 @@ impl ChildStatus {
             self.listens |= line == LISTENS;
             self.server.speaks_pmi2 |= line == PMI2;
             self.server.libraries.extend(line.strip_prefix(LIBRARY).map(PathBuf::from));
+            self.others
+                .extend(line.strip_prefix(OTHER).and_then(|text| text.parse::<SocketAddr>().ok()));
             self.segments.extend(line.strip_prefix(SEGMENT).and_then(Segment::from_line));
         }
     }
@@ -195,7 +203,9 @@ mod tests {
         status.hear(&guard);
         assert_eq!((status.began, status.joined), (Some(now), false));
         assert_eq!(status.stalled_after, Some(deadline));
-        joined(&child, limit, &server, std::slice::from_ref(&segment)).expect("there is room");
+        let others = ["127.0.0.1:4711", "[::1]:80"].map(|text| text.parse().expect("an address"));
+        joined(&child, limit, &server, std::slice::from_ref(&segment), &others)
+            .expect("there is room");
         status.hear(&guard);
         assert!(status.is_amid_job());
         finalised(&child).expect("there is room");
@@ -205,6 +215,7 @@ mod tests {
         assert_eq!(status.ending, Some(Ending::Finalised));
         assert_eq!((status.began, status.stalled_after), (Some(now), Some(limit)));
         assert_eq!(status.segments, [segment]);
+        assert_eq!(status.others, others);
         assert_eq!(status.server.libraries, libraries);
         // The file has outlived its owner.
         let connection = status.server.connection.expect("it was sent");

@@ -6,6 +6,7 @@ use super::lineage::Lineage;
 use super::segments::Segment;
 use super::standstill::Standstill;
 use super::status_channel::{ChildStatus, Ending};
+use super::survivors::any_listens;
 use super::sweep;
 use super::sys::{self, ChildExit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -50,8 +51,10 @@ enum Reaction {
 }
 
 /// Whether a job survives this end of one of its processes. `meant` has the signals that were meant
-/// to end it.
-fn judge(end: ChildExit, status: &ChildStatus, is_root: bool, meant: &HashSet<i32>) -> Reaction {
+/// to end it; `rank` is the launcher's number of the process.
+fn judge(end: ChildExit, status: &ChildStatus, rank: u32, meant: &HashSet<i32>) -> Reaction {
+    let outlives_root = !status.others.is_empty();
+    let is_root = rank == 0 && !outlives_root;
     let is_interrupted = |signal| {
         let kills_at_second = signal == libc::SIGKILL && meant.contains(&libc::SIGKILL);
         // Passed on as it is, it would be or-ed with the launcher's SIGKILL to the others: mpiexec
@@ -73,13 +76,14 @@ fn judge(end: ChildExit, status: &ChildStatus, is_root: bool, meant: &HashSet<i3
         ChildExit::Code(_) => status.is_amid_job(),
         ChildExit::Signal(signal) => status.joined && !meant.contains(&signal),
     };
-    // A job does not survive its root.
-    if has_died && !is_root { Reaction::Tolerate } else { Reaction::PassOn }
+    // Others do not survive their root.
+    let is_survived = || if outlives_root { any_listens(&status.others) } else { !is_root };
+    if has_died && is_survived() { Reaction::Tolerate } else { Reaction::PassOn }
 }
 
 /// Watches over the child, one of the launcher's processes, and ends as it does.
 pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
-    let (rank, is_root) = (launched.rank, launched.rank == 0);
+    let rank = launched.rank;
     let socket = std::env::var(PMI_FD).ok().and_then(|number| number.trim().parse().ok());
     // A copy of what the child has open would keep others from seeing that the child closed it.
     sys::close_all_but(&[0, 1, 2, channel.as_raw_fd(), socket.unwrap_or(-1)]);
@@ -119,7 +123,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
             log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
         }
     };
-    match (judge(end, &status, is_root, &meant), end) {
+    match (judge(end, &status, rank, &meant), end) {
         (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
             log(&format!("{}: the job ends", called_exit(code)));
             // The job has not succeeded, whatever the code.
@@ -274,6 +278,7 @@ fn name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, TcpListener};
 
     fn status(lines: &str) -> ChildStatus {
         let mut status = ChildStatus::default();
@@ -283,18 +288,29 @@ mod tests {
 
     #[test]
     fn a_job_survives_who_has_joined_it_and_is_not_the_root() {
-        let judge = |end, lines, root| judge(end, &status(lines), root, &HashSet::new());
+        let judge = |end, lines, rank| judge(end, &status(lines), rank, &HashSet::new());
         let killed = ChildExit::Signal(libc::SIGKILL);
-        assert_eq!(judge(killed, "joined", false), Reaction::Tolerate);
-        assert_eq!(judge(killed, "joined\nleaves", false), Reaction::Tolerate);
-        assert_eq!(judge(killed, "joined\nleaves", true), Reaction::PassOn);
-        assert_eq!(judge(killed, "", false), Reaction::PassOn);
+        assert_eq!(judge(killed, "joined", 1), Reaction::Tolerate);
+        assert_eq!(judge(killed, "joined\nleaves", 1), Reaction::Tolerate);
+        assert_eq!(judge(killed, "joined\nleaves", 0), Reaction::PassOn);
+        assert_eq!(judge(killed, "", 1), Reaction::PassOn);
+    }
+
+    #[test]
+    fn a_job_may_outlive_its_root_but_not_its_last_process() {
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let lines = format!("joined\nother {}", other.local_addr().expect("it is bound"));
+        let killed = ChildExit::Signal(libc::SIGKILL);
+        let judge = |rank| judge(killed, &status(&lines), rank, &HashSet::new());
+        assert_eq!((judge(0), judge(1)), (Reaction::Tolerate, Reaction::Tolerate));
+        drop(other);
+        assert_eq!((judge(0), judge(1)), (Reaction::PassOn, Reaction::PassOn));
     }
 
     #[test]
     fn a_signal_that_was_handed_on_is_no_accident() {
         let meant = HashSet::from([libc::SIGTERM]);
-        let judge = |signal| judge(ChildExit::Signal(signal), &status("joined"), false, &meant);
+        let judge = |signal| judge(ChildExit::Signal(signal), &status("joined"), 1, &meant);
         assert_eq!(judge(libc::SIGTERM), Reaction::PassOn);
         assert_eq!(judge(libc::SIGSEGV), Reaction::Tolerate);
     }
@@ -310,19 +326,18 @@ mod tests {
             (&[], libc::SIGINT, &Reaction::Tolerate),
         ] {
             let meant: HashSet<i32> = meant.iter().copied().collect();
-            let judge = |lines| judge(ChildExit::Signal(signal), &status(lines), false, &meant);
+            let judge = |lines| judge(ChildExit::Signal(signal), &status(lines), 1, &meant);
             assert_eq!(judge("joined"), *expected, "{signal}, {meant:?}");
             assert_eq!(judge(""), Reaction::PassOn, "{signal}, {meant:?}");
         }
         // The root's alone ends the job.
         let end = ChildExit::Signal(libc::SIGINT);
-        assert_eq!(super::judge(end, &status("joined"), true, &HashSet::new()), interrupted);
+        assert_eq!(super::judge(end, &status("joined"), 0, &HashSet::new()), interrupted);
     }
 
     #[test]
     fn leave_is_taken_only_for_who_asks() {
-        let judge =
-            |code, lines| judge(ChildExit::Code(code), &status(lines), false, &HashSet::new());
+        let judge = |code, lines| judge(ChildExit::Code(code), &status(lines), 1, &HashSet::new());
         assert_eq!(judge(0, "joined\nfinalised"), Reaction::PassOn);
         assert_eq!(judge(0, "joined\nleaves"), Reaction::TakeLeave { code: 0 });
         assert_eq!(judge(3, "leaves"), Reaction::TakeLeave { code: 3 });
@@ -331,10 +346,10 @@ mod tests {
 
     #[test]
     fn an_exit_amid_the_job_is_a_death() {
-        let judge = |lines, root| judge(ChildExit::Code(0), &status(lines), root, &HashSet::new());
-        assert_eq!(judge("joined", false), Reaction::Tolerate);
-        assert_eq!(judge("joined", true), Reaction::PassOn);
-        assert_eq!(judge("joined\naborts", false), Reaction::PassOn);
+        let judge = |lines, rank| judge(ChildExit::Code(0), &status(lines), rank, &HashSet::new());
+        assert_eq!(judge("joined", 1), Reaction::Tolerate);
+        assert_eq!(judge("joined", 0), Reaction::PassOn);
+        assert_eq!(judge("joined\naborts", 1), Reaction::PassOn);
         assert!(status("joined").is_amid_job() && !status("joined\naborts").is_amid_job());
     }
 }

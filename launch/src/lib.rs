@@ -29,7 +29,8 @@
 //! - **`.await` blocks no worker** and always ends: with the value, or with a [`TaskError`] that
 //!   names the cause. `?` makes an [`Error`] of any error.
 //! - **[`supervised`](Context::supervised) tasks survive the death of processes**: pass
-//!   `&cx.supervised()` instead of `&cx`. Any process but the first may die.
+//!   `&cx.supervised()` instead of `&cx`. Any process but the first may die; the first, too, if the
+//!   main task is [started again](run_restartable) on another.
 //! - **Started without a launcher** a program is one PE with all cores; `ULTRAMARINE_PES=4` makes
 //!   it four PEs in one process. [`Options`] sets the same from the program, or from its flags.
 //!
@@ -65,6 +66,7 @@ mod error;
 mod faults;
 pub mod latency;
 mod log;
+mod main_task;
 #[doc(hidden)]
 pub mod network;
 mod options;
@@ -139,4 +141,45 @@ where
     T: std::future::Future<Output = Result<()>> + Send + 'static,
 {
     Options::default().run(main)
+}
+
+/// As [`run`], for a job that outlives its root: when the process that runs the main task dies,
+/// another takes its place and starts the main task anew. Any process may die then, and all but one
+/// in turn; [`Context::attempt`] says which time this is.
+///
+/// ```
+/// # use ultramarine::prelude::*;
+/// fn main() -> ultramarine::Result<()> {
+///     ultramarine::run_restartable(async |cx| {
+///         let cx = cx.supervised();
+///         if cx.attempt() > 1 {
+///             eprintln!("{} goes on: the root has died", cx.pe());
+///         }
+///         println!("{}", map_reduce(&cx, |n: u64| n * n, |a, b| a + b, 0..1000).await?.unwrap_or(0));
+///         Ok(())
+///     })
+/// }
+/// ```
+///
+/// The main task is a function that may be called more than once, in different processes. What a
+/// root has done that died stays done: what it has printed, files that it has written. What only it
+/// knew is lost. So print at the end. Tasks that it has spawned are dropped; the new main task
+/// spawns them again.
+///
+/// Who takes the place is agreed on: the PE with the smallest number of those that live, once more
+/// than half of the others that have not been seen to die follow it. Of a job that is cut in two,
+/// the smaller part ends.
+///
+/// PEs that are threads of one process die together: there, this is the same as [`run`].
+///
+/// # Errors
+///
+/// On the PE on which the main task ended: what it returned. Otherwise as for [`run`]. A main task
+/// that panics or returns an error ends the job; it is not started again.
+pub fn run_restartable<F, T>(main: F) -> Result<()>
+where
+    F: Fn(Context) -> T + Send + Sync + 'static,
+    T: std::future::Future<Output = Result<()>> + Send + 'static,
+{
+    Options::default().run_restartable(main)
 }

@@ -28,6 +28,8 @@ use ultramarine_topology::{Place, Sources};
 pub struct Options {
     flags: JobFlags,
     places: Option<Vec<Place>>,
+    /// Whether another PE takes the root's place when that dies.
+    pub(crate) outlives_root: bool,
 }
 
 /// As those of its flags.
@@ -63,7 +65,7 @@ const PES_PER_CORE_FEW: u32 = 8;
 
 impl From<JobFlags> for Options {
     fn from(flags: JobFlags) -> Self {
-        Options { flags, places: None }
+        Options { flags, places: None, outlives_root: false }
     }
 }
 
@@ -227,11 +229,12 @@ impl Options {
             }));
         }
         let others: Vec<_> = variables::TABLE.iter().map(|of| of.short_name()).collect();
-        let settings = Settings::from_texts(threads, variables, changes, &others)?;
+        let mut settings = Settings::from_texts(threads, variables, changes, &others)?;
         if settings.threads != threads {
             let reason = "worker threads are set by --threads or ULTRAMARINE_THREADS";
             return Err(StartError::Options(reason.to_owned()));
         }
+        settings.detector.succession = self.outlives_root;
         Ok(settings)
     }
 }

@@ -12,11 +12,15 @@
 //! `ultramarine-guard`).
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+#[cfg(feature = "mpi")]
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::future::poll_fn;
 #[cfg(feature = "mpi")]
-use std::sync::atomic::AtomicBool;
+use std::sync::LazyLock;
+#[cfg(feature = "mpi")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -97,6 +101,8 @@ pub async fn shutdown_requested() -> EndRequest {
 
 /// Has the signals noted from now on.
 fn listen() -> Arc<Mutex<Pending>> {
+    #[cfg(feature = "mpi")]
+    ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
     let request = Arc::<Mutex<Pending>>::default();
     let heard = request.clone();
     let is_counted_elsewhere = interrupts_are_counted_by_the_guard();
@@ -141,14 +147,40 @@ fn interrupts_are_counted_by_the_guard() -> bool {
     is_so
 }
 
-/// Lets the signals pass by this process, which is not the root's. Says whether one has come.
+/// A request to end that has passed by this process, which was not the root's.
 #[cfg(feature = "mpi")]
-pub(crate) fn leave_to_the_root() -> Arc<AtomicBool> {
+#[derive(Clone)]
+pub(crate) struct ShutdownRequest(Arc<AtomicBool>);
+
+#[cfg(feature = "mpi")]
+impl ShutdownRequest {
+    /// Whether there is one.
+    pub(crate) fn has_come(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// From now on this process is the root's: a request ends it, unless it listens. Whether that
+    /// was in time: before a request.
+    pub(crate) fn is_ours_now(&self) -> bool {
+        ENDS_BY_SIGNAL.store(true, Ordering::SeqCst);
+        !self.has_come()
+    }
+}
+
+/// Whether a signal ends this process, which was not the root's at first.
+#[cfg(feature = "mpi")]
+static ENDS_BY_SIGNAL: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Lets the signals pass by this process, which is not the root's.
+#[cfg(feature = "mpi")]
+pub(crate) fn leave_to_the_root() -> ShutdownRequest {
     let has_come = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
-        if let Err(error) = signal_hook::flag::register(signal, has_come.clone()) {
+        let registered = flag::register_conditional_default(signal, ENDS_BY_SIGNAL.clone())
+            .and_then(|_| flag::register(signal, has_come.clone()));
+        if let Err(error) = registered {
             tracing::warn!("a request to end will end this process: {error}");
         }
     }
-    has_come
+    ShutdownRequest(has_come)
 }

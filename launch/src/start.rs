@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result, StartError};
 use crate::log;
+use crate::main_task::{MainTask, Once, Restartable};
 use crate::options::Options;
 use crate::threads;
 use std::io::{IsTerminal as _, Write as _};
@@ -24,6 +25,25 @@ impl Options {
         F: FnOnce(Context) -> T,
         T: Future<Output = Result<()>> + Send + 'static,
     {
+        self.run_main(Once(main))
+    }
+
+    /// Runs the program's main task, which may be started again on another PE; see
+    /// [`run_restartable`](crate::run_restartable).
+    ///
+    /// # Errors
+    ///
+    /// As for [`run_restartable`](crate::run_restartable).
+    pub fn run_restartable<F, T>(mut self, main: F) -> Result<()>
+    where
+        F: Fn(Context) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.outlives_root = true;
+        self.run_main(Restartable(main))
+    }
+
+    fn run_main(self, main: impl MainTask) -> Result<()> {
         log::report_panics();
         let result = self.start(main);
         // Output that is written in part is as wrong as any other wrong result.
@@ -32,11 +52,7 @@ impl Options {
         result.and(written)
     }
 
-    fn start<F, T>(self, main: F) -> Result<()>
-    where
-        F: FnOnce(Context) -> T,
-        T: Future<Output = Result<()>> + Send + 'static,
-    {
+    fn start(self, main: impl MainTask) -> Result<()> {
         let launched = launched(variables::text);
         let options = log_to_stderr()
             .and_then(|()| self.completed(variables::text))
@@ -52,7 +68,7 @@ impl Options {
             (Some(launched), Ok(plain)) if !plain.stays_inside() => {
                 crate::world::run(options, launched, main)
             }
-            _ => threads::run(&options?, main),
+            _ => threads::run(&options?, main.once()),
         }
     }
 

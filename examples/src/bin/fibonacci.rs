@@ -13,7 +13,7 @@ use ultramarine::prelude::*;
 use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 
 /// Compute the Fibonacci number F(N), where F(0) = 0 and F(1) = 1, by divide and conquer.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// The index of the number to compute. F(93) is the last that fits 64 bits.
@@ -94,7 +94,7 @@ fn with_rayon(problem: Problem) -> u64 {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| run(cx, arguments).await)
+    arguments.job.clone().run(arguments, run)
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {

@@ -15,7 +15,7 @@ use ultramarine::prelude::*;
 use ultramarine_examples::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX};
 
 /// Sum Liouville's function over 1, 2, …, N.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// The last number.
@@ -40,7 +40,7 @@ const BLOCK: usize = 1 << 15;
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| liouville(cx, arguments).await)
+    arguments.job.clone().run(arguments, liouville)
 }
 
 async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {

@@ -18,7 +18,7 @@ use ultramarine_examples::{JobFlags, Picture, Report, name_of};
 ///
 /// The result is a checksum: the sum over all pixels of the pixel's count times its number (counted
 /// from 1, row by row), modulo 2^53.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// The picture's width in pixels.
@@ -198,7 +198,7 @@ impl Skeleton {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| mandelbrot(cx, arguments).await)
+    arguments.job.clone().run(arguments, mandelbrot)
 }
 
 async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {

@@ -15,7 +15,7 @@ use ultramarine::{Error, Result};
 use ultramarine_examples::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX, random};
 
 /// Sort random numbers, and print a digest of the sorted sequence.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// How many numbers to sort, of 8 bytes each.
@@ -40,7 +40,7 @@ const NUMBERS_MAX: u64 = 1_000_000_000;
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| merge_sort(cx, arguments).await)
+    arguments.job.clone().run(arguments, merge_sort)
 }
 
 async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {

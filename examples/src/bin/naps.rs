@@ -12,7 +12,7 @@ use ultramarine_examples::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX, random
 /// Sleep in each task for a random time.
 ///
 /// The result is the sum of these times, in microseconds.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// The number of tasks.
@@ -41,7 +41,7 @@ const NAP_MAX_US: i64 = 1_000_000;
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| naps(cx, arguments).await)
+    arguments.job.clone().run(arguments, naps)
 }
 
 async fn naps(cx: Context, arguments: Arguments) -> Result<()> {

@@ -14,7 +14,7 @@ use ultramarine::{Error, Result};
 use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 
 /// Integrate a function of x and y over a square. The function is hard to integrate in some places.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// The function to integrate.
@@ -173,7 +173,7 @@ fn sequential(interval: Interval) -> f64 {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| quadrature(cx, arguments).await)
+    arguments.job.clone().run(arguments, quadrature)
 }
 
 async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {

@@ -17,7 +17,7 @@ use ultramarine::prelude::*;
 use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
 
 /// Count the ways to place N queens so that none attacks another.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// The number of queens, and of rows and columns of the board. Above 17 it takes long.
@@ -112,7 +112,7 @@ fn with_rayon(board: Board) -> u64 {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| queens(cx, arguments).await)
+    arguments.job.clone().run(arguments, queens)
 }
 
 async fn queens(cx: Context, arguments: Arguments) -> Result<()> {

@@ -15,7 +15,7 @@ use ultramarine::{Error, Result, shutdown_requested};
 use ultramarine_examples::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX, print};
 
 /// Sum Euler's totient over 1, 2, …, N.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// The last number.
@@ -56,7 +56,7 @@ fn sum_totient(range: Range<u64>) -> u64 {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| sum_euler(cx, arguments).await)
+    arguments.job.clone().run(arguments, sum_euler)
 }
 
 /// The sums of the ranges that are done before the job is asked to end.

@@ -16,7 +16,7 @@ use ultramarine_examples::{JobFlags, Report, splitting};
 use ultramarine_uts::{Node, Uts};
 
 /// Count the nodes of an unbalanced tree.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
@@ -68,7 +68,7 @@ impl TreeCounts {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| uts(cx, arguments).await)
+    arguments.job.clone().run(arguments, uts)
 }
 
 async fn uts(cx: Context, arguments: Arguments) -> Result<()> {

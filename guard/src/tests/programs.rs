@@ -79,7 +79,7 @@ fn wait_at_work() {
 fn work() {
     assert!(sys::is_alone(), "this process is to split");
     let (mut child, _universe) = start_mpi();
-    child.joined(STALLED_AFTER);
+    child.joined(STALLED_AFTER, &[]);
     wait_at_work();
     println!("rank {} leaves", rank());
     child.leaves();
@@ -109,7 +109,7 @@ fn work_with_threads() {
     let (send, receive) = std::sync::mpsc::channel::<()>();
     let thread = thread::spawn(move || receive.recv());
     let (mut child, _universe) = start_mpi();
-    child.joined(STALLED_AFTER);
+    child.joined(STALLED_AFTER, &[]);
     let guard = std::fs::read_to_string(format!("/proc/{}/status", parent_id()));
     let guard = guard.expect("the guard is there");
     assert!(guard.contains("\nThreads:\t1\n"), "{guard}");
@@ -124,7 +124,7 @@ fn work_with_threads() {
 
 fn finalise() {
     let (mut child, universe) = start_mpi();
-    child.joined(STALLED_AFTER);
+    child.joined(STALLED_AFTER, &[]);
     wait_at_work();
     drop(ManuallyDrop::into_inner(universe));
     child.finalised();
@@ -152,7 +152,7 @@ fn fail() {
 
 fn leave_with_3() {
     let (mut child, _universe) = start_mpi();
-    child.joined(STALLED_AFTER);
+    child.joined(STALLED_AFTER, &[]);
     wait_at_work();
     child.leaves();
     std::process::exit(if rank() == 0 { 3 } else { 0 })
@@ -161,7 +161,7 @@ fn leave_with_3() {
 fn look_around() {
     let (mut reader, writer) = io::pipe().expect("there is room");
     let (mut child, universe) = start_mpi();
-    child.joined(STALLED_AFTER);
+    child.joined(STALLED_AFTER, &[]);
     drop(writer);
     let mut nothing = Vec::new();
     reader.read_to_end(&mut nothing).expect("no copy of the other end is open");

@@ -2,6 +2,7 @@
 //! What is wrong on one process is an error on all, so that no process waits for it.
 
 use super::collectives::{Collectives, decide};
+use super::connect::Connected;
 use super::rank_info::RankInfo;
 use super::roster::Roster;
 use super::{connect, cpu, identity, library_version};
@@ -10,6 +11,7 @@ use crate::log;
 use crate::options::Options;
 use mpi::topology::SimpleCommunicator;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_environment::launcher::Launched;
@@ -21,6 +23,8 @@ const FIRST_SAYS_WITHIN: Duration = Duration::from_secs(2);
 /// This process's part in a job that is made up.
 pub(super) struct Joined {
     pub(super) job: Job,
+    /// Where some of the other processes listen until they end.
+    pub(super) others: Vec<SocketAddr>,
     /// When this process is to be killed, if it was asked for that.
     pub(super) dies_after: Option<Duration>,
 }
@@ -70,9 +74,10 @@ pub(super) fn join(
         roster.faults.iter().for_each(log::log_runtime_line);
     }
     let dies_after = roster.faults.as_ref().and_then(|plan| plan.death_of(me));
-    let (lane, detector) = connect::open(all, (&own, &roster), &topology, &options, &settings)?;
+    let Connected { lane, detector, others } =
+        connect::open(all, (&own, &roster), &topology, &options, &settings)?;
     let job = Job { me, topology, lane, settings, detector, bootstrap: all.traffic() };
-    Ok(Joined { job, dies_after })
+    Ok(Joined { job, others, dies_after })
 }
 
 /// An error on all processes unless all run the same program.

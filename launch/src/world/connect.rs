@@ -57,14 +57,33 @@ impl AddressBook {
     }
 }
 
-/// The lane of this PE, and its detector; the only process of a job has none.
+/// How a PE reaches the others.
+pub(super) struct Connected {
+    pub(super) lane: Box<dyn Lane>,
+    /// The only process of a job has none.
+    pub(super) detector: Option<DetectorSetup>,
+    /// Where some of the others listen until they end.
+    pub(super) others: Vec<SocketAddr>,
+}
+
+/// A guard asks at most this number of processes whether they are there.
+const OTHERS_MAX: usize = 256;
+
+/// The addresses of some PEs other than this, from all parts of the job.
+fn some_others(me: Pe, addresses: &Addresses, pes: u32) -> Vec<SocketAddr> {
+    let others = (0..pes).map(Pe::new).filter(|pe| *pe != me);
+    let step = (pes as usize).div_ceil(OTHERS_MAX).max(1);
+    others.step_by(step).map(|pe| addresses.of(pe)).collect()
+}
+
+/// Connects this PE with the others.
 pub(super) fn open(
     all: &Collectives<'_>,
     (own, roster): (&RankInfo, &Roster),
     topology: &Arc<Topology>,
     options: &Options,
     settings: &Settings,
-) -> Result<(Box<dyn Lane>, Option<DetectorSetup>), StartError> {
+) -> Result<Connected, StartError> {
     let me = topology.pe_of(all.rank() as u32);
     // First the collective step, then what may fail: so each process can report how it went.
     let comm = (!own.over_tcp).then(|| all.communicator());
@@ -90,15 +109,16 @@ pub(super) fn open(
         Some(mpi) => (Box::new(mpi) as Box<dyn Lane>, Some(tcp)),
     };
     if topology.pes() == 1 {
-        return Ok((lane, None));
+        return Ok(Connected { lane, detector: None, others: Vec::new() });
     }
     let (addresses, key) = (book.detector, book.key);
+    let others = some_others(me, &addresses, topology.pes());
     let (topology, settings) = (topology.clone(), settings.detector);
     let start = Box::new(move |report| {
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
         Ok(Box::new(started?) as Box<_>)
     });
-    Ok((lane, Some(DetectorSetup { fallback, start })))
+    Ok(Connected { lane, detector: Some(DetectorSetup { fallback, start }), others })
 }
 
 /// Takes ports to listen on.

@@ -33,14 +33,15 @@ use self::mpi_thread::{FAILED_WITHIN, MpiThread, library_version};
 use crate::error::{Error, Result, StartError};
 use crate::faults::DeathTimer;
 use crate::log;
+use crate::main_task::MainTask;
 use crate::options::Options;
-use crate::request;
+use crate::request::{self, ShutdownRequest};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::Launched;
 use ultramarine_guard as guard;
-use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
+use ultramarine_runtime::executor::{Job, JobError, Leave, Parting};
 use ultramarine_topology::{Pe, Topology};
 
 /// Finalising takes milliseconds, though tens of seconds on a starved machine. After this
@@ -52,15 +53,11 @@ const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 const RUMOUR: Duration = Duration::from_millis(200);
 
 /// Runs this process's part of the job. The others hear of it if its options are wrong.
-pub(crate) fn run<F, T>(
+pub(crate) fn run<M: MainTask>(
     options: Result<Options, StartError>,
     launched: Launched,
-    main: F,
-) -> Result<()>
-where
-    F: FnOnce(Context) -> T,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
+    main: M,
+) -> Result<()> {
     static HAS_RUN: AtomicBool = AtomicBool::new(false);
     if HAS_RUN.swap(true, Ordering::Relaxed) {
         return Err(StartError::OneJobOnly.into());
@@ -72,7 +69,7 @@ where
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(deadline, launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
-    let Joined { job, dies_after } = match start {
+    let Joined { job, others, dies_after } = match start {
         Ok(start) => start,
         Err(error) => {
             // All processes have failed, and finalise together, if they can. The deadline still
@@ -89,22 +86,26 @@ where
         }
     };
     drop(deadline);
-    child.joined(patience_with(&job));
+    child.joined(patience_with(&job), if M::IS_RESTARTABLE { &others } else { &[] });
     // An observer outside of the job learns from this which process is which PE, and that
     // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
     let _death_timer = dies_after.map(|after| DeathTimer::start(job.me, after)).transpose()?;
     let me = job.me;
-    let is_root = me == Pe::ROOT;
-    let shutdown_requested = (!is_root).then(request::leave_to_the_root);
+    let shutdown = (me != Pe::ROOT).then(request::leave_to_the_root);
     let finalises = is_on_one_host(&job.topology) || !child.is_guarded();
-    let (result, parting) = if is_root {
-        let (result, parting) = lead(job, main);
-        (result.map_err(Error::from).and_then(|result| result), parting)
-    } else {
-        let (result, parting) = serve(job);
-        (result.map_err(Error::from), parting)
+    let asked = shutdown.clone();
+    let (outcome, parting) = main.take_part(job, move || match &asked {
+        // The user does not want it to go on.
+        Some(asked) => !asked.has_come() && asked.is_ours_now(),
+        None => true,
+    });
+    // The others have outvoted a root that is expelled.
+    let is_root = me == parting.root() && !matches!(outcome, Err(JobError::Expelled { .. }));
+    let result = match outcome {
+        Ok(returned) => returned.unwrap_or(Ok(())),
+        Err(error) => Err(error.into()),
     };
     let finalises = finalises && parting.leave == Leave::Orderly;
     // The root was told what went wrong elsewhere, and ends with that.
@@ -130,7 +131,7 @@ where
         drop(parting);
         return ending(result);
     }
-    leave_without_the_others(is_root, result, parting, shutdown_requested.as_deref())
+    leave_without_the_others(is_root, result, parting, shutdown.as_ref())
 }
 
 /// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for
@@ -148,7 +149,7 @@ fn leave_without_the_others(
     is_root: bool,
     result: Result<()>,
     parting: Parting,
-    shutdown_requested: Option<&AtomicBool>,
+    shutdown: Option<&ShutdownRequest>,
 ) -> Result<()> {
     match result {
         // That is all that is left to say to others.
@@ -156,7 +157,7 @@ fn leave_without_the_others(
             parting.goodbye();
             // A user who has ended the job, by Ctrl-C say, does not want to hear this of each
             // process.
-            let was_meant = shutdown_requested.is_some_and(|asked| comes_within(RUMOUR, asked));
+            let was_meant = shutdown.is_some_and(|asked| comes_within(RUMOUR, asked));
             if was_meant { Ok(()) } else { Err(error.into()) }
         }
         // It has said why. The others go on without it (its tasks run again, as if it had died),
@@ -169,13 +170,13 @@ fn leave_without_the_others(
     }
 }
 
-/// Whether this is so, or becomes so in time.
-fn comes_within(limit: Duration, is_so: &AtomicBool) -> bool {
+/// Whether the job was asked to end, or is in time.
+fn comes_within(limit: Duration, asked: &ShutdownRequest) -> bool {
     let start = Instant::now();
-    while !is_so.load(Ordering::SeqCst) && start.elapsed() < limit {
+    while !asked.has_come() && start.elapsed() < limit {
         thread::sleep(RUMOUR / 20);
     }
-    is_so.load(Ordering::SeqCst)
+    asked.has_come()
 }
 
 /// How long the others bear with this PE while it is stopped.

@@ -40,6 +40,7 @@ pub(crate) struct RankInfo {
     dead_after: Duration,
     stalled_after: Duration,
     root_after: Duration,
+    outlives_root: bool,
     /// The deaths that were asked for, if any.
     pub(crate) faults: Option<Faults>,
 }
@@ -101,12 +102,13 @@ impl RankInfo {
             dead_after: settings.detector.dead_after,
             stalled_after: settings.detector.stalled_after,
             root_after: settings.detector.root_after,
+            outlives_root: settings.detector.succession,
             faults: Faults::of(options.faults(), settings.seed),
         })
     }
 
     /// The settings that all processes must have alike.
-    fn alike(&self) -> [(&'static str, String); 7] {
+    fn alike(&self) -> [(&'static str, String); 8] {
         let interface = self.interface.clone();
         let bind = self.binding.as_ref().map_or("none", Binding::name);
         [
@@ -117,6 +119,7 @@ impl RankInfo {
             ("dead_after", format!("{:?}", self.dead_after)),
             ("stalled_after", format!("{:?}", self.stalled_after)),
             ("root_after", format!("{:?}", self.root_after)),
+            ("a restartable main task", self.outlives_root.to_string()),
         ]
     }
 

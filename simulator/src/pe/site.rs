@@ -134,6 +134,10 @@ impl EngineSite for SimulatedSite {
         self.workers().fault("no program here cancels tasks".to_owned());
     }
 
+    fn accept_root(self: &Arc<Self>, _: Pe) -> bool {
+        false
+    }
+
     fn forget_dead(self: &Arc<Self>, _: Pe) {}
 
     fn abandon_mpi(self: &Arc<Self>) {}

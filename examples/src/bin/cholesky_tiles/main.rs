@@ -26,7 +26,7 @@ use ultramarine::{Error, Result};
 use ultramarine_examples::{JobFlags, Report, name_of, random};
 
 /// Compute the Cholesky factor of a symmetric matrix, tile by tile.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
@@ -311,7 +311,7 @@ async fn factor_by_all(
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| cholesky_tiles(cx, arguments).await)
+    arguments.job.clone().run(arguments, cholesky_tiles)
 }
 
 async fn cholesky_tiles(cx: Context, arguments: Arguments) -> Result<()> {

@@ -21,7 +21,7 @@ use ultramarine::prelude::*;
 use ultramarine_examples::{JobFlags, Report, name_of, splitting};
 
 /// Find the most valuable items that a knapsack can carry.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// Read the items from this file: the capacity on the first line, then `WEIGHT VALUE` on one
@@ -158,7 +158,7 @@ fn search(knapsack: &Knapsack, from: Choice, best: &BestChoice, levels: u32) {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| run(cx, arguments).await)
+    arguments.job.clone().run(arguments, run)
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {

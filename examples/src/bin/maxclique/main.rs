@@ -17,7 +17,7 @@ use ultramarine::prelude::*;
 use ultramarine_examples::{JobFlags, Report, splitting};
 
 /// Find the largest clique of an undirected graph.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     /// Read the graph from this file in DIMACS format: `p edge VERTICES EDGES`, then `e VERTEX
@@ -45,7 +45,7 @@ enum Skeleton {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| maxclique(cx, arguments).await)
+    arguments.job.clone().run(arguments, maxclique)
 }
 
 async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {

@@ -21,7 +21,7 @@ use ultramarine::{AbortOnDrop, Key, Result};
 use ultramarine_examples::{JobFlags, Report, name_of};
 
 /// Let heat spread through a plate that is divided among the PEs.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
@@ -152,7 +152,7 @@ async fn spread(cx: &Context, plate: Plate, length: u64) -> Result<(Vec<f64>, u6
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| stencil(cx, arguments).await)
+    arguments.job.clone().run(arguments, stencil)
 }
 
 async fn stencil(cx: Context, arguments: Arguments) -> Result<()> {

@@ -21,7 +21,7 @@ use ultramarine_examples::{JobFlags, Report, name_of};
 use walk::{Walks, digest};
 
 /// Walk at random through a large table, from many starting points.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
@@ -114,7 +114,7 @@ impl SweepTotals {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    arguments.job.options.clone().run(async move |cx| sweep(cx, arguments).await)
+    arguments.job.clone().run(arguments, sweep)
 }
 
 async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {

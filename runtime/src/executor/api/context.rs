@@ -206,6 +206,19 @@ impl Context {
         self.pe.topology.pes()
     }
 
+    /// The PE that runs the main task: at first [`Pe::ROOT`], and in a job that outlives its root
+    /// the PE that has taken its place, once this PE has heard so.
+    pub fn root(&self) -> Pe {
+        self.pe.liveness.root()
+    }
+
+    /// Which time this is that the main task was started, from 1, as far as this PE knows: it
+    /// counts the PEs of which it has heard that they took the root's place. Always 1 where the job
+    /// ends with its root.
+    pub fn attempt(&self) -> u32 {
+        self.pe.liveness.successions() + 1
+    }
+
     /// The number of worker threads of this PE.
     pub fn threads(&self) -> usize {
         self.pe.settings.threads

@@ -4,12 +4,16 @@ use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
 use crate::executor::pe::leave::{Leave, Parting};
-use crate::executor::pe::processor::{Job, Processor};
+use crate::executor::pe::processor::{Job, Processor, RestartableMain};
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use crate::executor::task::site::Site;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use ultramarine_topology::Pe;
+
+/// What became of the main task, once it has ended on this PE.
+type Outcome<T> = Mutex<Option<Result<T, TaskError>>>;
 
 /// Runs the root PE. `main` is the job's main task; when it ends, the job ends. Blocks until all
 /// PEs have left. The failure detector keeps running until the [`Parting`]'s goodbye.
@@ -28,28 +32,85 @@ where
         Err(error) => return (Err(error), NOT_STARTED),
     };
     let outcome = Arc::new(Mutex::new(None));
-    let (result, home) = (outcome.clone(), pe.clone());
-    // No panic may keep this thread from driving the PE: the others would wait for it.
     let me = pe.me();
-    let future = caught(|| CatchPanic::of_main(me, main(Context::of(&pe, pe.own_origin()))));
-    pe.run_main(async move {
-        let ended = match future {
-            Ok(future) => future.await,
+    // No panic may keep this thread from driving the PE: the others would wait for it.
+    let future = caught(|| main(Context::of(&pe, pe.own_origin())));
+    run_main(&pe, outcome.clone(), async move {
+        match future {
+            Ok(future) => CatchPanic::of_main(me, future).await,
             Err(message) => Err(TaskError::Panicked { pe: me, message }),
-        };
-        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        }
+    });
+    let (result, parting) = see_to_the_end(&pe, &outcome);
+    let without = || Err(JobError::MainPanicked("it ended without a result".to_owned()));
+    (result.and_then(|value| value.map_or_else(without, Ok)), parting)
+}
+
+/// Runs any PE of a job whose main task may be started again: first on [`Pe::ROOT`], and when that
+/// dies, on the PE that takes its place, provided that the job `may_go_on` then. Otherwise as
+/// [`lead`] and [`serve`]. The result is `None` on a PE on which the main task has not ended.
+///
+/// # Errors
+///
+/// Why this PE could not go on, unless the main task had ended here by then.
+pub fn take_part<F, T>(
+    job: Job,
+    main: F,
+    may_go_on: impl Fn() -> bool + Send + Sync + 'static,
+) -> (Result<Option<T::Output>, JobError>, Parting)
+where
+    F: Fn(Context) -> T + Send + Sync + 'static,
+    T: std::future::Future + Send + 'static,
+    T::Output: Send + 'static,
+{
+    let pe = match Processor::start(job) {
+        Ok(pe) => pe,
+        Err(error) => return (Err(error), NOT_STARTED),
+    };
+    let outcome = Arc::new(Mutex::new(None));
+    let (main, result) = (Arc::new(main), outcome.clone());
+    let start = move |pe: &Arc<Processor>| {
+        let (main, context) = (main.clone(), Context::of(pe, pe.own_origin()));
+        let future = async move { main(context).await };
+        run_main(pe, result.clone(), CatchPanic::of_main(pe.me(), future));
+    };
+    if pe.me() == Pe::ROOT {
+        start(&pe);
+    }
+    // Whoever drives the PE, and may hear of a succession, comes later.
+    let _ = pe.main.set(RestartableMain { start: Box::new(start), may_go_on: Box::new(may_go_on) });
+    see_to_the_end(&pe, &outcome)
+}
+
+/// Runs the main task, which ends the job.
+fn run_main<T: Send + 'static>(
+    pe: &Arc<Processor>,
+    outcome: Arc<Outcome<T>>,
+    main: impl std::future::Future<Output = Result<T, TaskError>> + Send + 'static,
+) {
+    let home = pe.clone();
+    pe.run_main(async move {
+        let ended = main.await;
+        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         home.main_ended.store(true, Ordering::SeqCst);
         home.nudge();
     });
+}
+
+/// Has the PE driven to its end. Returns what the main task has returned, if it ended here.
+fn see_to_the_end<T>(
+    pe: &Arc<Processor>,
+    outcome: &Outcome<T>,
+) -> (Result<Option<T>, JobError>, Parting) {
     let (failure, leave) = pe.run_to_the_end();
     let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     let result = match (failure, ended) {
-        (_, Some(Ok(value))) => Ok(value),
+        (_, Some(Ok(value))) => Ok(Some(value)),
         (Some(failure), _) => Err(failure),
         (None, Some(Err(TaskError::Panicked { message, .. }))) => {
             Err(JobError::MainPanicked(message))
         }
-        (None, _) => Err(JobError::MainPanicked("it ended without a result".to_owned())),
+        (None, _) => Ok(None),
     };
     (result, pe.parting(leave))
 }

@@ -44,11 +44,18 @@ impl<S: EngineSite> Engine<S> {
                 FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
                 FailureEvent::Succession { judge } => {
                     self.node.set_root(judge);
-                    let reason = format!("{judge} has its place, but not its main task");
-                    return Err(JobError::RootLost { me, reason });
+                    if self.node.phase() != Phase::Running {
+                        self.leave_unanswered(pe);
+                    } else if pe.accept_root(judge) {
+                        tracing::info!(pe = me.number(), "{judge} is the root now");
+                    } else {
+                        let reason = format!("{judge} has its place, but not its main task");
+                        return Err(JobError::RootLost { me, reason });
+                    }
                 }
-                // The job is over when the root says so. No other PE may say goodbye before.
-                FailureEvent::JobOver { by } if me == pe.liveness().root() => {
+                // The job is over when the root says so. No other PE may say goodbye before. (But
+                // a root that has died since may have said so to some.)
+                FailureEvent::JobOver { by } if me == Pe::ROOT && me == pe.liveness().root() => {
                     if self.node.phase() == Phase::Running {
                         tracing::error!("{by} has left before the job was over");
                     }

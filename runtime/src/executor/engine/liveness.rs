@@ -62,6 +62,8 @@ pub struct Liveness {
     has_failures: AtomicBool,
     /// The number of the PE that runs the main task.
     root: AtomicU32,
+    /// How many PEs have taken the place of a root that had died.
+    successions: AtomicU32,
     pes: u32,
     /// A bit for each PE, since the first death: a job without one needs no memory for it.
     dead: OnceLock<Box<[AtomicU64]>>,
@@ -78,6 +80,7 @@ impl Liveness {
             has_events: AtomicBool::new(false),
             has_failures: AtomicBool::new(false),
             root: AtomicU32::new(Pe::ROOT.number()),
+            successions: AtomicU32::new(0),
             pes,
             dead: OnceLock::new(),
             over_since: OnceLock::new(),
@@ -109,6 +112,11 @@ impl Liveness {
         Pe::new(self.root.load(Ordering::Relaxed))
     }
 
+    /// How many PEs have taken the place of a root, as far as this one has heard.
+    pub(crate) fn successions(&self) -> u32 {
+        self.successions.load(Ordering::Relaxed)
+    }
+
     /// Whether a PE has died, or this one must leave.
     pub(crate) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Acquire)
@@ -131,6 +139,7 @@ impl Liveness {
         }
         if let FailureEvent::Succession { judge } = &event {
             self.root.store(judge.number(), Ordering::Relaxed);
+            self.successions.fetch_add(1, Ordering::Relaxed);
         }
         let is_over = matches!(event, FailureEvent::JobOver { .. });
         if is_over {

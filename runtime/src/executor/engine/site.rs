@@ -88,6 +88,10 @@ pub trait EngineSite {
     /// The PE `home` has cancelled these of its tasks.
     fn cancel_guests(&self, home: Pe, futures: &[u64]);
 
+    /// The root has died, and this PE takes its place: if it is this one, starts the main task.
+    /// Returns whether the job goes on.
+    fn accept_root(self: &Arc<Self>, root: Pe) -> bool;
+
     /// Another PE has died: drops what is here because of it.
     fn forget_dead(self: &Arc<Self>, dead: Pe);
 

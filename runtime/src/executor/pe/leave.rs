@@ -3,6 +3,7 @@
 use crate::executor::engine::liveness::Liveness;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_topology::Pe;
 
 /// After the first goodbye, `MPI_Finalize` gets this long in the other processes. It has ended in
 /// all of them at about that time (with a load of 150 on each core, some seconds later). Otherwise
@@ -38,6 +39,11 @@ impl Parting {
     /// very last moment.)
     pub fn are_others_there(&self) -> bool {
         self.liveness.as_ref().is_none_or(|liveness| liveness.are_others_there(GOODBYES_WITHIN))
+    }
+
+    /// The PE that ran the main task in the end, as far as this one has heard.
+    pub fn root(&self) -> Pe {
+        self.liveness.as_ref().map_or(Pe::ROOT, |liveness| liveness.root())
     }
 
     /// Tells the PEs that watch this one that it leaves in order, and ends its own failure

@@ -30,7 +30,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 use ultramarine_topology::{Pe, Topology};
 
@@ -84,6 +84,14 @@ impl Queued for Task {
     fn with_seat<R>(act: impl FnOnce(&RefCell<Option<Seat<Task>>>) -> R) -> R {
         SEAT.with(act)
     }
+}
+
+/// A main task that another PE can start again when the root has died.
+pub(crate) struct RestartableMain {
+    /// Starts it on this PE. Runs no code of the user's, and waits for none.
+    pub(crate) start: Box<dyn Fn(&Arc<Processor>) + Send + Sync>,
+    /// Whether the job may outlive its root now.
+    pub(crate) may_go_on: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// One PE.
@@ -154,6 +162,8 @@ pub(crate) struct Processor {
     pub(crate) uncounted: AtomicU64,
     /// The number of tasks that cannot start before values arrive that are being fetched.
     pub(crate) waiting_for_values: AtomicUsize,
+    /// The main task, if the job outlives its root.
+    pub(crate) main: OnceLock<RestartableMain>,
     pub(crate) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
@@ -231,6 +241,7 @@ impl Processor {
             bootstrap,
             uncounted: AtomicU64::new(0),
             waiting_for_values: AtomicUsize::new(0),
+            main: OnceLock::new(),
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),

@@ -156,6 +156,14 @@ impl EngineSite for Processor {
         self.stop_cancelled(home, futures);
     }
 
+    fn accept_root(self: &Arc<Self>, root: Pe) -> bool {
+        let Some(main) = self.main.get().filter(|main| (main.may_go_on)()) else { return false };
+        if root == self.me() {
+            (main.start)(self);
+        }
+        true
+    }
+
     fn forget_dead(self: &Arc<Self>, dead: Pe) {
         self.store.forget(|key| key.home == dead);
         self.values.weaken(|key| key.home == dead);
