@@ -239,6 +239,14 @@ impl GuardedChild {
         }
     }
 
+    /// The job is over, and its result is another process's to tell: from now on the death of this
+    /// one is none of a job that outlives its root.
+    pub fn is_dispensable(&self) {
+        if let Some(channel) = &self.guard {
+            let _ = status_channel::dispensable(channel);
+        }
+    }
+
     /// MPI was finalised, together with all other processes.
     pub fn finalised(&self) {
         AMID_JOB.store(0, Ordering::SeqCst);

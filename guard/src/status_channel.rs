@@ -33,6 +33,8 @@ pub(super) struct ChildStatus {
     pub(super) listens: bool,
     /// How it talked to the launcher.
     pub(super) server: Server,
+    /// In a job that outlives its root: it is over, and its result does not depend on the child.
+    pub(super) is_dispensable: bool,
     /// Where other processes of a job listen that outlives its root.
     pub(super) others: Vec<SocketAddr>,
     /// What its MPI library has in shared memory until it is finalised.
@@ -55,6 +57,7 @@ pub(super) enum Ending {
 const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
+const DISPENSABLE: &str = "dispensable";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const ABORTS: &str = "aborts";
@@ -96,6 +99,11 @@ pub(super) fn joined(
     }
     sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut beside, SendFlags::NOSIGNAL)?;
     Ok(())
+}
+
+/// Says that the job is over, and that its result does not depend on the child.
+pub(super) fn dispensable(channel: &UnixStream) -> io::Result<()> {
+    say(channel, DISPENSABLE)
 }
 
 /// Says that the child is about to leave without finalising MPI.
@@ -171,6 +179,7 @@ impl ChildStatus {
                 _ => None,
             };
             self.ending = ending.or(self.ending);
+            self.is_dispensable |= line == DISPENSABLE;
             self.listens |= line == LISTENS;
             self.server.speaks_pmi2 |= line == PMI2;
             self.server.libraries.extend(line.strip_prefix(LIBRARY).map(PathBuf::from));

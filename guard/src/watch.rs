@@ -51,16 +51,14 @@ enum Reaction {
 }
 
 /// Whether a job survives this end of one of its processes. `meant` has the signals that were meant
-/// to end it; `rank` is the launcher's number of the process.
-fn judge(end: ChildExit, status: &ChildStatus, rank: u32, meant: &HashSet<i32>) -> Reaction {
-    let outlives_root = !status.others.is_empty();
-    let is_root = rank == 0 && !outlives_root;
+/// to end it; a process is vital if the job ends with it.
+fn judge(end: ChildExit, status: &ChildStatus, is_vital: bool, meant: &HashSet<i32>) -> Reaction {
     let is_interrupted = |signal| {
         let kills_at_second = signal == libc::SIGKILL && meant.contains(&libc::SIGKILL);
         // Passed on as it is, it would be or-ed with the launcher's SIGKILL to the others: mpiexec
         // of MPICH would report a segmentation fault.
         let is_meant = meant.contains(&libc::SIGINT);
-        signal == libc::SIGINT && (is_meant || is_root) || is_meant && kills_at_second
+        signal == libc::SIGINT && (is_meant || is_vital) || is_meant && kills_at_second
     };
     let has_died = match end {
         ChildExit::Code(code) if status.ending == Some(Ending::Leaves) => {
@@ -76,9 +74,16 @@ fn judge(end: ChildExit, status: &ChildStatus, rank: u32, meant: &HashSet<i32>) 
         ChildExit::Code(_) => status.is_amid_job(),
         ChildExit::Signal(signal) => status.joined && !meant.contains(&signal),
     };
-    // Others do not survive their root.
-    let is_survived = || if outlives_root { any_listens(&status.others) } else { !is_root };
-    if has_died && is_survived() { Reaction::Tolerate } else { Reaction::PassOn }
+    if has_died && !is_vital { Reaction::Tolerate } else { Reaction::PassOn }
+}
+
+/// Whether the job ends with this child: with its root, or if it outlives that, with the last
+/// process that is there.
+fn is_vital(status: &ChildStatus, rank: u32) -> bool {
+    match &status.others[..] {
+        [] => rank == 0,
+        others => !status.is_dispensable && !any_listens(others),
+    }
 }
 
 /// Watches over the child, one of the launcher's processes, and ends as it does.
@@ -102,6 +107,8 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     let Watch { mut status, mut meant, given_up, orphaned, .. } = watch;
     let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
     status.hear(channel);
+    // At once: the others do not stay for long when the job is over.
+    let is_vital = is_vital(&status, rank);
     remove_segments(&status);
     if orphaned.is_some() {
         // No launcher is there to hear how it ended.
@@ -123,7 +130,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
             log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
         }
     };
-    match (judge(end, &status, rank, &meant), end) {
+    match (judge(end, &status, is_vital, &meant), end) {
         (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
             log(&format!("{}: the job ends", called_exit(code)));
             // The job has not succeeded, whatever the code.
@@ -288,7 +295,10 @@ mod tests {
 
     #[test]
     fn a_job_survives_who_has_joined_it_and_is_not_the_root() {
-        let judge = |end, lines, rank| judge(end, &status(lines), rank, &HashSet::new());
+        let judge = |end, lines, rank| {
+            let status = status(lines);
+            judge(end, &status, is_vital(&status, rank), &HashSet::new())
+        };
         let killed = ChildExit::Signal(libc::SIGKILL);
         assert_eq!(judge(killed, "joined", 1), Reaction::Tolerate);
         assert_eq!(judge(killed, "joined\nleaves", 1), Reaction::Tolerate);
@@ -300,17 +310,17 @@ mod tests {
     fn a_job_may_outlive_its_root_but_not_its_last_process() {
         let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let lines = format!("joined\nother {}", other.local_addr().expect("it is bound"));
-        let killed = ChildExit::Signal(libc::SIGKILL);
-        let judge = |rank| judge(killed, &status(&lines), rank, &HashSet::new());
-        assert_eq!((judge(0), judge(1)), (Reaction::Tolerate, Reaction::Tolerate));
+        let vital = |lines: &str| [0, 1].map(|rank| is_vital(&status(lines), rank));
+        assert_eq!(vital(&lines), [false, false]);
         drop(other);
-        assert_eq!((judge(0), judge(1)), (Reaction::PassOn, Reaction::PassOn));
+        assert_eq!(vital(&lines), [true, true]);
+        assert_eq!(vital(&format!("{lines}\ndispensable")), [false, false]);
     }
 
     #[test]
     fn a_signal_that_was_handed_on_is_no_accident() {
         let meant = HashSet::from([libc::SIGTERM]);
-        let judge = |signal| judge(ChildExit::Signal(signal), &status("joined"), 1, &meant);
+        let judge = |signal| judge(ChildExit::Signal(signal), &status("joined"), false, &meant);
         assert_eq!(judge(libc::SIGTERM), Reaction::PassOn);
         assert_eq!(judge(libc::SIGSEGV), Reaction::Tolerate);
     }
@@ -326,18 +336,19 @@ mod tests {
             (&[], libc::SIGINT, &Reaction::Tolerate),
         ] {
             let meant: HashSet<i32> = meant.iter().copied().collect();
-            let judge = |lines| judge(ChildExit::Signal(signal), &status(lines), 1, &meant);
+            let judge = |lines| judge(ChildExit::Signal(signal), &status(lines), false, &meant);
             assert_eq!(judge("joined"), *expected, "{signal}, {meant:?}");
             assert_eq!(judge(""), Reaction::PassOn, "{signal}, {meant:?}");
         }
         // The root's alone ends the job.
         let end = ChildExit::Signal(libc::SIGINT);
-        assert_eq!(super::judge(end, &status("joined"), 0, &HashSet::new()), interrupted);
+        assert_eq!(super::judge(end, &status("joined"), true, &HashSet::new()), interrupted);
     }
 
     #[test]
     fn leave_is_taken_only_for_who_asks() {
-        let judge = |code, lines| judge(ChildExit::Code(code), &status(lines), 1, &HashSet::new());
+        let judge =
+            |code, lines| judge(ChildExit::Code(code), &status(lines), false, &HashSet::new());
         assert_eq!(judge(0, "joined\nfinalised"), Reaction::PassOn);
         assert_eq!(judge(0, "joined\nleaves"), Reaction::TakeLeave { code: 0 });
         assert_eq!(judge(3, "leaves"), Reaction::TakeLeave { code: 3 });
@@ -346,10 +357,11 @@ mod tests {
 
     #[test]
     fn an_exit_amid_the_job_is_a_death() {
-        let judge = |lines, rank| judge(ChildExit::Code(0), &status(lines), rank, &HashSet::new());
-        assert_eq!(judge("joined", 1), Reaction::Tolerate);
-        assert_eq!(judge("joined", 0), Reaction::PassOn);
-        assert_eq!(judge("joined\naborts", 1), Reaction::PassOn);
+        let judge =
+            |lines, is_vital| judge(ChildExit::Code(0), &status(lines), is_vital, &HashSet::new());
+        assert_eq!(judge("joined", false), Reaction::Tolerate);
+        assert_eq!(judge("joined", true), Reaction::PassOn);
+        assert_eq!(judge("joined\naborts", false), Reaction::PassOn);
         assert!(status("joined").is_amid_job() && !status("joined\naborts").is_amid_job());
     }
 }

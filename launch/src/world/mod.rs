@@ -48,6 +48,10 @@ use ultramarine_topology::{Pe, Topology};
 /// time something is wrong that no PE has noticed.
 const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
+/// How soon after the death of a process its guard asks whether others are there. Meanwhile the
+/// root stays, though the job is over.
+const ASKED_WITHIN: Duration = Duration::from_secs(2);
+
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
 /// send it to all processes, one after the other.
 const RUMOUR: Duration = Duration::from_millis(200);
@@ -107,6 +111,11 @@ pub(crate) fn run<M: MainTask>(
         Ok(returned) => returned.unwrap_or(Ok(())),
         Err(error) => Err(error.into()),
     };
+    match &result {
+        Ok(()) if !is_root => child.is_dispensable(),
+        _ if is_root && M::IS_RESTARTABLE => parting.stay_after_deaths(ASKED_WITHIN),
+        _ => {}
+    }
     let finalises = finalises && parting.leave == Leave::Orderly;
     // The root was told what went wrong elsewhere, and ends with that.
     let ending = |result| if is_root { result } else { Ok(()) };

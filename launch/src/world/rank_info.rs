@@ -119,7 +119,10 @@ impl RankInfo {
             ("dead_after", format!("{:?}", self.dead_after)),
             ("stalled_after", format!("{:?}", self.stalled_after)),
             ("root_after", format!("{:?}", self.root_after)),
-            ("a restartable main task", self.outlives_root.to_string()),
+            (
+                "main task",
+                if self.outlives_root { "restartable" } else { "not restartable" }.into(),
+            ),
         ]
     }
 
@@ -238,6 +241,7 @@ pub(super) mod tests {
             dead_after: Duration::from_secs(2),
             stalled_after: Duration::from_secs(30),
             root_after: Duration::from_secs(30),
+            outlives_root: false,
             faults: None,
         }
     }

@@ -18,6 +18,7 @@ mod latency;
 mod output;
 mod progress;
 mod strangers;
+mod successions;
 mod threads;
 mod under_mpi;
 mod values;

@@ -67,6 +67,8 @@ pub struct Liveness {
     pes: u32,
     /// A bit for each PE, since the first death: a job without one needs no memory for it.
     dead: OnceLock<Box<[AtomicU64]>>,
+    /// When the last death was reported.
+    last_death: Mutex<Option<Instant>>,
     /// When the first of the others left in order.
     over_since: OnceLock<Instant>,
 }
@@ -83,6 +85,7 @@ impl Liveness {
             successions: AtomicU32::new(0),
             pes,
             dead: OnceLock::new(),
+            last_death: Mutex::new(None),
             over_since: OnceLock::new(),
         }
     }
@@ -117,6 +120,11 @@ impl Liveness {
         self.successions.load(Ordering::Relaxed)
     }
 
+    /// When this PE last heard of a death.
+    pub(crate) fn last_death(&self) -> Option<Instant> {
+        *self.last_death.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether a PE has died, or this one must leave.
     pub(crate) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Acquire)
@@ -130,6 +138,7 @@ impl Liveness {
     /// Notes an event. Returns whether it is the first death.
     pub fn note(&self, event: FailureEvent) -> bool {
         if let FailureEvent::Dead(dead) = &event {
+            *self.last_death.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             let words = self
                 .dead
                 .get_or_init(|| (0..self.pes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());

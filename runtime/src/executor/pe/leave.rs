@@ -46,6 +46,13 @@ impl Parting {
         self.liveness.as_ref().map_or(Pe::ROOT, |liveness| liveness.root())
     }
 
+    /// Waits until this time has passed since this PE last heard of a death.
+    pub fn stay_after_deaths(&self, time: Duration) {
+        let last = self.liveness.as_ref().and_then(|liveness| liveness.last_death());
+        let rest = last.map(|last| time.saturating_sub(last.elapsed()));
+        rest.into_iter().for_each(std::thread::sleep);
+    }
+
     /// Tells the PEs that watch this one that it leaves in order, and ends its own failure
     /// detector.
     pub fn goodbye(mut self) {
