@@ -50,7 +50,7 @@ const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
 /// How soon after the death of a process its guard asks whether others are there. Meanwhile the
 /// root stays, though the job is over.
-const ASKED_WITHIN: Duration = Duration::from_secs(2);
+const ASKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
 /// send it to all processes, one after the other.

@@ -3,6 +3,7 @@
 //! | class | the fault | what must hold |
 //! |---|---|---|
 //! | `kill` | PEs but the root are killed | the right result |
+//! | `root` | PEs are killed, roots among them; the main task starts again | the right result |
 //! | `stop` | a PE, the root too, is stopped for 3 to 10 s | the right result, no PE lost |
 //! | `cut` | no packet passes from one host to another | … at most one of the two lost |
 //! | `loss` | 10 to 30 % of all packets between hosts are lost | … no PE lost |
@@ -28,6 +29,7 @@ use crate::mpi::Family;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Class {
     Kill,
+    Root,
     Stop,
     Cut,
     Loss,
@@ -128,7 +130,13 @@ impl Class {
         // What comes after the job's end does nothing.
         let before_the_end = usual.mul_f64(0.75);
         match self {
-            Class::Kill => plan.deeds = draw::kills(random, pes, usual),
+            Class::Kill => plan.deeds = draw::kills(random, 1..pes, usual),
+            Class::Root => {
+                plan.deeds = draw::kills(random, 0..pes, usual);
+                plan.flags = &["--restartable"];
+                // Each root may begin again, and is alone with the work in the end.
+                plan.delay = usual * pes * plan.deeds.len() as u32;
+            }
             Class::Stop => {
                 let time = Duration::from_secs(seconds(random, 3, 10).into());
                 let target = Target::Pe(random.among(0..=pes - 1));

@@ -1,7 +1,7 @@
 //! Random numbers that a seed repeats, and the PEs that they choose to kill.
 
 use std::hash::{BuildHasher, RandomState};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use super::deed::{Act, Deed, Target};
@@ -9,11 +9,11 @@ use super::deed::{Act, Deed, Target};
 /// One in this many jobs loses all its victims at once, as when a switch fails (HdpH-RS §6.5.1).
 const AT_ONCE_ONE_IN: u64 = 4;
 
-/// Kills one to all PEs but the root, at moments up to the usual end of such a job, so that some
-/// die while it ends.
-pub(crate) fn kills(random: &mut Random, pes: u32, usual: Duration) -> Vec<Deed> {
-    let mut left: Vec<u32> = (1..pes).collect();
-    let count = 1 + random.below(u64::from(pes - 1));
+/// Kills one to all but one of the PEs, at moments up to the usual end of such a job, so that some
+/// die while it ends. The root is killed only if it is `among` them.
+pub(crate) fn kills(random: &mut Random, among: Range<u32>, usual: Duration) -> Vec<Deed> {
+    let count = 1 + random.below(u64::from(among.end - 1));
+    let mut left: Vec<u32> = among.collect();
     let at_once = random.below(AT_ONCE_ONE_IN) == 0;
     let mut after = Duration::ZERO;
     let mut kill = |n| {
@@ -82,7 +82,7 @@ mod tests {
     const USUAL: Duration = Duration::from_secs(2);
 
     fn drawn(run: u32) -> Vec<Deed> {
-        kills(&mut Random::new(7, run), 5, USUAL)
+        kills(&mut Random::new(7, run), 1..5, USUAL)
     }
 
     fn victim(kill: &Deed) -> u32 {
@@ -107,6 +107,18 @@ mod tests {
     }
 
     #[test]
+    fn the_root_is_killed_too_where_it_may_be_and_one_lives() {
+        let mut ever_killed = BTreeSet::new();
+        for run in 0..300 {
+            let kills = kills(&mut Random::new(7, run), 0..5, USUAL);
+            let victims: BTreeSet<u32> = kills.iter().map(victim).collect();
+            assert!(victims.len() == kills.len() && victims.len() < 5, "{victims:?}");
+            ever_killed.extend(victims);
+        }
+        assert_eq!(ever_killed, BTreeSet::from([0, 1, 2, 3, 4]));
+    }
+
+    #[test]
     fn some_die_together() {
         let together = |run: &u32| {
             let kills = drawn(*run);
@@ -120,7 +132,7 @@ mod tests {
     fn a_run_is_repeated_by_its_seed_and_number() {
         assert_eq!(drawn(3), drawn(3));
         assert_ne!(drawn(3), drawn(4));
-        assert_ne!(drawn(3), kills(&mut Random::new(8, 3), 5, USUAL));
+        assert_ne!(drawn(3), kills(&mut Random::new(8, 3), 1..5, USUAL));
     }
 
     #[test]

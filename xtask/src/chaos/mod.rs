@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     /// How many jobs of each class to disturb, in turn over all configurations
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = number_of_runs)]
     runs: u32,
-    /// The classes of faults, and how many jobs of each if not --runs: kill, stop, cut, loss,
+    /// The classes of faults, and how many jobs of each if not --runs: kill, root, stop, cut, loss,
     /// overload, stderr, descriptors, launcher, proxy, guard, start-up [default: all]
     #[arg(long, value_name = "CLASS[=N],…", value_delimiter = ',')]
     classes: Vec<Share>,
@@ -407,7 +407,10 @@ mod tests {
     fn a_class_that_does_not_exist_is_named() {
         let error = |classes| arguments(&["--classes", classes]).err().expect("it is wrong");
         let text = error("kil");
-        assert!(text.contains("there is no class `kil`; there are kill, stop, cut"), "{text}");
+        assert!(
+            text.contains("there is no class `kil`; there are kill, root, stop, cut"),
+            "{text}"
+        );
         assert!(error("kill=0").contains("`0` is not a number from 1 to 100000"));
     }
 }
