@@ -34,8 +34,8 @@
 //! - Once the job is made up ([`GuardedChild::joined`]), the guard of a child other than the root
 //!   that dies by a signal says so in one line, and tells the launcher that it has left in peace
 //!   (see `finalize`). A signal that the guard got, too, was meant to end it, and is no accident.
-//! - In a job that outlives its root, each child is one whose death is survived, as long as any
-//!   other process is there: the guard asks them (see `survivors`). The last one's end is the job's.
+//! - In a job that outlives its root, the death of any child is survived, as long as any other
+//!   process is there: the guard asks them (see `survivors`). The last one's end is the job's.
 //! - A child that calls `exit` amid the job has died as well, whatever the code.
 //! - Ctrl-C: a child that ends by SIGINT is no failure. Its guard takes leave for it, and exits
 //!   with 130. (Were it to end by SIGINT itself, hydra would kill the others and report the

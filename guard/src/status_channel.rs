@@ -76,7 +76,8 @@ pub(super) fn starts(channel: &UnixStream, now: SystemTime, deadline: Duration) 
 }
 
 /// Says that the child has joined a job, how long that job bears with it while it is stopped, how
-/// it talks to the launcher, what it would leave behind, and where others are that go on without it.
+/// it talks to the launcher, what it would leave behind, and where others listen that go on without
+/// it.
 pub(super) fn joined(
     channel: &UnixStream,
     stalled_after: Duration,

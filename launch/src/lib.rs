@@ -155,7 +155,8 @@ where
 ///         if cx.attempt() > 1 {
 ///             eprintln!("{} goes on: the root has died", cx.pe());
 ///         }
-///         println!("{}", map_reduce(&cx, |n: u64| n * n, |a, b| a + b, 0..1000).await?.unwrap_or(0));
+///         let squares = par_map(&cx, |n: u64| n * n, 0..1000).await?;
+///         println!("{}", squares.iter().sum::<u64>());
 ///         Ok(())
 ///     })
 /// }

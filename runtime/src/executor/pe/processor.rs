@@ -86,10 +86,12 @@ impl Queued for Task {
     }
 }
 
+/// Starts the main task on a PE. Runs no code of the user's, and waits for none.
+type StartMain = dyn Fn(&Arc<Processor>) + Send + Sync;
+
 /// A main task that another PE can start again when the root has died.
 pub(crate) struct RestartableMain {
-    /// Starts it on this PE. Runs no code of the user's, and waits for none.
-    pub(crate) start: Box<dyn Fn(&Arc<Processor>) + Send + Sync>,
+    pub(crate) start: Box<StartMain>,
     /// Whether the job may outlive its root now.
     pub(crate) may_go_on: Box<dyn Fn() -> bool + Send + Sync>,
 }
