@@ -144,6 +144,37 @@ fn a_host_dies() {
 }
 
 #[test]
+fn the_roots_host_dies() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("roots-host");
+    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
+    cluster.tell(&["kill-host", "r1n1"]);
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    ended.is_well();
+    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
+}
+
+#[test]
+fn the_roots_host_is_cut_off_for_a_while() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("roots-cut");
+    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
+    cluster.tell(&["partition", "r1n1"]);
+    folder.await_file("without-the-host");
+    cluster.tell(&["heal", "r1n1"]);
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    // The larger part goes on. The others leave, with an error, and no main task has two results.
+    assert_eq!(ended.out.matches("all is well").count(), 1, "{}\n{}", ended.out, ended.err);
+    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
+    assert!(ended.err.contains("PE 0 leaves"), "{}", ended.err);
+    for pe in 2..8 {
+        assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
+    }
+}
+
+#[test]
 fn a_host_is_cut_off_for_a_while() {
     let Some(cluster) = Cluster::up() else { return };
     let folder = Folder::new("cut");
