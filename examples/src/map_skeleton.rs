@@ -4,8 +4,9 @@ use crate::name_of;
 use clap::ValueEnum;
 use rayon::prelude::*;
 use std::fmt;
+use std::path::Path;
 use ultramarine::prelude::*;
-use ultramarine::{Portable, Stateless};
+use ultramarine::{Error, Portable, Result, Stateless};
 
 /// The number of items of a task, for skeletons that group items.
 const GROUP: usize = 4;
@@ -76,6 +77,45 @@ impl MapSkeleton {
             MapSkeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
             MapSkeleton::Sequential => Ok(items.into_iter().map(f).collect()),
         }
+    }
+
+    /// The same with the results kept in a journal.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be used, or a task ended without a result, or the skeleton has no tasks.
+    pub async fn map_with_journal<F, A, R>(
+        self,
+        cx: &Context,
+        (journal, is_required): (&Path, bool),
+        f: F,
+        items: Vec<A>,
+    ) -> Result<Vec<R>>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        let all = Distance::ONE;
+        let groups = items.len().div_ceil(GROUP);
+        let map = map(f, items);
+        let map = match self {
+            MapSkeleton::ParMap => map,
+            MapSkeleton::ParMapChunked => map.chunks(GROUP),
+            MapSkeleton::ParMapSliced => map.slices(groups),
+            MapSkeleton::PushMap => map.push(),
+            MapSkeleton::PushMapChunked => map.push().chunks(GROUP),
+            MapSkeleton::PushMapSliced => map.push().slices(groups),
+            MapSkeleton::ParMapLocal => map.within(*cx.topology().radii().get(1).unwrap_or(&all)),
+            MapSkeleton::ParMap2Level => map.two_level(all),
+            MapSkeleton::ParMap2LevelRelaxed => map.two_level(all).relaxed(),
+            MapSkeleton::ForkMap | MapSkeleton::Rayon | MapSkeleton::Sequential => {
+                let what = "has no tasks whose results could be kept";
+                return Err(Error::other(format!("--journal: the skeleton {self} {what}")));
+            }
+        };
+        let map = map.journal(journal);
+        Ok(if is_required { map.required() } else { map }.run(cx).await?)
     }
 
     /// The number of tasks that it makes of this number of items, if no PE dies.

@@ -1,4 +1,5 @@
-//! The flag `--record` of the examples that map: how long the function took for each item, and what
+//! The flags of the examples that map: `--journal`, which keeps the results in a file, and
+//! `--record`: how long the function took for each item, and what
 //! the job came to, as one JSON object.
 //!
 //! `cargo xtask simulate validate` simulates the same job from such a file. Its reader is
@@ -16,7 +17,7 @@ use tempfile::NamedTempFile;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Portable, Result, Stateless, Statistics, Traffic};
 
-/// The skeleton of a map, and whether it is recorded.
+/// The skeleton of a map, and whether its results are kept or it is recorded.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MapFlags {
     /// How the work is spread over the PEs.
@@ -25,6 +26,12 @@ pub struct MapFlags {
     /// Write the time of each item and the counters of the job to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Keep the results in this file; if it has some of an earlier start, compute only the rest.
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    pub journal: Option<PathBuf>,
+    /// End the job if the journal cannot be written, instead of a warning.
+    #[arg(long, requires = "journal")]
+    pub journal_required: bool,
 }
 
 /// A recorded map begins after this pause: by then all PEs have started, and those without work
@@ -34,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A map that is recorded, if the flags say so.
 #[derive(Debug)]
 pub struct MapRun {
-    skeleton: MapSkeleton,
+    flags: MapFlags,
     file: Option<RecordFile>,
     /// The counters of the job when the map begins.
     before: Statistics,
@@ -62,7 +69,7 @@ impl MapRun {
             before = cx.statistics().await?;
         }
         Ok(MapRun {
-            skeleton: flags.skeleton,
+            flags: flags.clone(),
             file,
             before,
             sleep_late,
@@ -75,27 +82,27 @@ impl MapRun {
     ///
     /// # Errors
     ///
-    /// A task ended without a result.
-    pub async fn map<F, A, R>(
-        &mut self,
-        cx: &Context,
-        f: F,
-        items: Vec<A>,
-    ) -> Result<Vec<R>, TaskError>
+    /// A task ended without a result, or the journal cannot be used.
+    pub async fn map<F, A, R>(&mut self, cx: &Context, f: F, items: Vec<A>) -> Result<Vec<R>>
     where
         F: Fn(A) -> R + Stateless,
         A: Portable,
         R: Portable,
     {
+        let MapFlags { skeleton, journal, journal_required, .. } = &self.flags;
+        if let Some(journal) = journal {
+            let journal = (&**journal, *journal_required);
+            return skeleton.map_with_journal(cx, journal, f, items).await;
+        }
         if self.file.is_none() {
-            return self.skeleton.map(cx, f, items).await;
+            return Ok(skeleton.map(cx, f, items).await?);
         }
         let timed = move |item: A| {
             let start = Instant::now();
             let result = f(item);
             (nanos(start.elapsed()), result)
         };
-        let mut map = pin!(self.skeleton.map(cx, timed, items));
+        let mut map = pin!(skeleton.map(cx, timed, items));
         let mut spread = None;
         let both = poll_fn(|waker| {
             let start = Instant::now();

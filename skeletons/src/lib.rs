@@ -86,9 +86,9 @@ pub use divide::{
 };
 
 pub use map::{
-    fork_map, map, map_async, map_async_with, map_shared, map_with, par_map, par_map_2level,
-    par_map_2level_relaxed, par_map_2level_scheme, par_map_chunked, par_map_local, par_map_reduce,
-    par_map_sliced, par_map_stream, push_map, push_map_chunked, push_map_sliced,
+    JournalError, fork_map, map, map_async, map_async_with, map_shared, map_with, par_map,
+    par_map_2level, par_map_2level_relaxed, par_map_2level_scheme, par_map_chunked, par_map_local,
+    par_map_reduce, par_map_sliced, par_map_stream, push_map, push_map_chunked, push_map_sliced,
 };
 pub use parts::Parts;
 pub use reduce::{par_map_reduce_range_thresh, push_map_reduce_range_thresh};

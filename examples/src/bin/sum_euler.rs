@@ -87,7 +87,7 @@ async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     };
     let work = async {
         if arguments.partial {
-            sums_in_time(&cx, ranges).await
+            Ok(sums_in_time(&cx, ranges).await?)
         } else {
             run.map(&cx, sum_totient, ranges).await
         }

@@ -7,13 +7,16 @@
 //! | What is done with an item? | `operation` |
 //! | Which PE runs which task? | `spread` |
 //! | How do results come one by one? | `stream` |
+//! | How do results outlive the job? | `journal` |
 //! | Which map has which name in the papers? | `names` |
 
+mod journal;
 mod names;
 mod operation;
 mod spread;
 mod stream;
 
+pub use journal::{JournalError, JournalledMap};
 pub use names::{
     fork_map, par_map, par_map_2level, par_map_2level_relaxed, par_map_2level_scheme,
     par_map_chunked, par_map_local, par_map_reduce, par_map_sliced, par_map_stream, push_map,
@@ -177,6 +180,7 @@ where
 /// | [`try_run`](Map::try_run) | like `run`, for a function that returns a `Result`; or its first error |
 /// | [`stream`](Map::stream) | each result when its task ends |
 /// | [`reduce`](Map::reduce) | one value |
+/// | [`journal`](Map::journal) | the same, kept in a file, so that a job that is run again computes only the rest |
 ///
 /// A map that fails, or is dropped before its end, cancels its remaining tasks.
 #[must_use = "a map does nothing until it is run"]

@@ -6,6 +6,7 @@ use std::future::ready;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::{Context, Future, Placement, Portable, Shared};
+use ultramarine_runtime::wire::{WireError, encode};
 
 /// A value that all items of a map share, as the program gives it: nothing, a value, or a
 /// [`Shared`].
@@ -14,12 +15,21 @@ pub trait IntoShared {
     type Handle: SharedHandle;
     /// Shares the value, so that it is sent once to each process.
     fn share(self, cx: &Context) -> Self::Handle;
+    /// The value's encoding.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be encoded.
+    fn encoded(&self) -> Result<Vec<u8>, WireError>;
 }
 
 /// No shared value.
 impl IntoShared for () {
     type Handle = ();
     fn share(self, _: &Context) {}
+    fn encoded(&self) -> Result<Vec<u8>, WireError> {
+        Ok(Vec::new())
+    }
 }
 
 /// A value that is not shared yet.
@@ -31,6 +41,9 @@ impl<G: Portable + Sync> IntoShared for Unshared<G> {
     fn share(self, cx: &Context) -> Shared<G> {
         cx.share(self.0)
     }
+    fn encoded(&self) -> Result<Vec<u8>, WireError> {
+        encode(&self.0)
+    }
 }
 
 /// A value that is shared already.
@@ -38,6 +51,9 @@ impl<G: Portable + Sync> IntoShared for Shared<G> {
     type Handle = Self;
     fn share(self, _: &Context) -> Self {
         self
+    }
+    fn encoded(&self) -> Result<Vec<u8>, WireError> {
+        encode::<G>(self)
     }
 }
 

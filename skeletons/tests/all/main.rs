@@ -4,6 +4,7 @@
 mod common;
 mod depth;
 mod divide;
+mod journal;
 mod maps;
 mod search;
 mod skeletons;

@@ -1,0 +1,160 @@
+//! Maps with journals: what is computed again, and what is refused.
+
+use crate::common::job;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine_testkit::racks;
+
+/// How often each test's function was called. The PEs are threads of this process.
+static CALLS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+/// The number of calls since the last question.
+fn calls(test: usize) -> u64 {
+    CALLS[test].swap(0, SeqCst)
+}
+
+/// A journal for one test, in a folder that is removed in the end.
+fn journal() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("squares.journal");
+    (folder, path)
+}
+
+#[test]
+fn what_is_in_the_journal_is_not_computed_again() {
+    job(racks(&[2, 1], 1), async |cx| {
+        let square = |n: u64| {
+            CALLS[0].fetch_add(1, SeqCst);
+            n * n
+        };
+        let expected: Vec<u64> = (0..1000).map(|n| n * n).collect();
+        let (_folder, path) = journal();
+        let squares = || map(square, 0..1000);
+        assert_eq!(squares().chunks(7).journal(&path).run(&cx).await?, expected);
+        assert_eq!(calls(0), 1000);
+        // How the items are spread makes no difference.
+        assert_eq!(squares().push().journal(&path).run(&cx.supervised()).await?, expected);
+        assert_eq!(squares().slices(3).journal(&path).required().run(&cx).await?, expected);
+        assert_eq!(calls(0), 0);
+        // The end of a crash: the last record is torn, and one of 7 items is lost with it.
+        let bytes = std::fs::read(&path)?;
+        std::fs::write(&path, &bytes[..bytes.len() - 3])?;
+        assert_eq!(squares().chunks(2).journal(&path).run(&cx).await?, expected);
+        assert!((1..=7).contains(&calls(0)));
+        // A byte in the middle: its record's items are computed again.
+        let mut bytes = std::fs::read(&path)?;
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, &bytes)?;
+        assert_eq!(squares().journal(&path).run(&cx).await?, expected);
+        assert!((1..=7).contains(&calls(0)));
+        Ok(())
+    });
+}
+
+#[test]
+fn what_came_before_a_failure_is_kept() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let (_folder, path) = journal();
+        let fragile = |n: u64| {
+            let call = CALLS[1].fetch_add(1, SeqCst);
+            assert!(call != 60, "the sixty-first call fails");
+            n + 1
+        };
+        let numbers = || map(fragile, 0..100).journal(&path).run(&cx);
+        let error = numbers().await.expect_err("one call fails");
+        assert!(matches!(error, JournalError::Task(TaskError::Panicked { .. })), "{error}");
+        assert!(calls(1) > 60);
+        assert_eq!(numbers().await?, (1..=100).collect::<Vec<u64>>());
+        let again = calls(1);
+        assert!(again < 60, "{again} of 100 were computed again");
+        Ok(())
+    });
+}
+
+#[test]
+fn parts_of_a_sum_are_kept() {
+    job(racks(&[2, 1], 1), async |cx| {
+        let (_folder, path) = journal();
+        let cube = |table: &Vec<u64>, n: usize| {
+            CALLS[2].fetch_add(1, SeqCst);
+            table[n] * n as u64
+        };
+        let table: Vec<u64> = (0..500).map(|n| n * n).collect();
+        let expected: u64 = (0..500).map(|n| n * n * n).sum();
+        let sum = async |table: Vec<u64>| {
+            let cubes = map_with(table, cube, 0..500).chunks(10).journal(&path);
+            cubes.reduce(|| 0, |a, b| a + b, &cx).await
+        };
+        assert_eq!(sum(table.clone()).await?, expected);
+        assert_eq!((calls(2), sum(table.clone()).await?, calls(2)), (500, expected, 0));
+        // The largest cube is no part of this journal.
+        let products = map_with(table.clone(), cube, 0..500).journal(&path);
+        let refused = products.reduce(|| 0, u64::max, &cx).await.expect_err("another call");
+        assert!(refused.to_string().contains("its function is"), "{refused}");
+        let other = sum([&table[1..], &[7]].concat()).await.expect_err("another table");
+        assert!(other.to_string().contains("the arguments differ"), "{other}");
+        assert_eq!(calls(2), 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_journal_of_another_map_is_refused_and_stays_as_it_is() {
+    job(racks(&[1], 1), async |cx| {
+        let (folder, path) = journal();
+        let square = |n: u64| n * n;
+        map(square, 0..10).journal(&path).run(&cx).await?;
+        let before = std::fs::read(&path)?;
+        for (error, told) in [
+            (map(square, 0..11).journal(&path).run(&cx).await, "it is for 10 items, and not 11"),
+            (map(square, 1..11).journal(&path).run(&cx).await, "the arguments differ"),
+            (map(|n: u64| n, 0..10).journal(&path).run(&cx).await, "its function is"),
+        ] {
+            let text = error.expect_err(told).to_string();
+            assert!(text.contains(told), "{text}");
+        }
+        assert_eq!(std::fs::read(&path)?, before);
+        let nowhere = folder.path().join("missing/squares.journal");
+        let error = map(square, 0..10).journal(nowhere).run(&cx).await.expect_err("no folder");
+        assert!(error.to_string().contains("there is no folder"), "{error}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_ends_only_who_requires_it() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let (folder, _) = journal();
+        // No file system takes such a name.
+        let path = folder.path().join("j".repeat(300));
+        let squares = || map(|n: u64| n * n, 0..100).journal(&path);
+        let error = squares().required().run(&cx).await.expect_err("it cannot be made");
+        assert!(matches!(error, JournalError::Open(_)), "{error}");
+        let expected: Vec<u64> = (0..100).map(|n| n * n).collect();
+        assert_eq!(squares().run(&cx).await?, expected);
+        Ok(())
+    });
+}
+
+#[test]
+fn two_maps_share_no_journal() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let (_folder, path) = journal();
+        let slow = async |cx: Context, n: u64| {
+            CALLS[3].fetch_add(1, SeqCst);
+            cx.sleep(std::time::Duration::from_millis(20)).await;
+            n
+        };
+        let numbers = || map_async(slow, 0..4).journal(&path).run(&cx);
+        let (one, other): (Result<_, JournalError>, Result<_, JournalError>) =
+            futures_util::future::join(numbers(), numbers()).await;
+        assert_eq!(one?, [0, 1, 2, 3]);
+        let error = other.expect_err("the first one holds it");
+        assert!(error.to_string().contains("is in use"), "{error}");
+        assert_eq!(calls(3), 4);
+        Ok(())
+    });
+}
