@@ -14,6 +14,7 @@ mod descriptors;
 mod drops;
 mod endings;
 mod interrupts;
+mod journals;
 mod latency;
 mod output;
 mod progress;

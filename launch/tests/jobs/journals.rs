@@ -1,0 +1,127 @@
+//! Jobs that are killed whole, and started again with the same journal until they are done. Each
+//! program below is a test that only a launcher runs.
+#![cfg(feature = "mpi")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine_testkit::{launcher, program};
+
+/// The variable that names a folder which a job shares with its test.
+const FOLDER: &str = "JOURNALS_FOLDER";
+
+const ITEMS: u64 = 300;
+
+/// How long a job computes before it is killed. The whole takes some four times as long.
+const KILLED_AFTER: Duration = Duration::from_millis(250);
+
+/// Far more starts than a job needs that gets on.
+const STARTS_MAX: usize = 40;
+
+const PATIENCE: Duration = Duration::from_secs(40);
+
+fn folder() -> PathBuf {
+    PathBuf::from(std::env::var_os(FOLDER).expect("the test names a folder"))
+}
+
+/// The numbers that name the files of a folder.
+fn numbers(folder: &Path) -> BTreeSet<u64> {
+    let files = std::fs::read_dir(folder).expect("it is there");
+    let name = |file: std::io::Result<std::fs::DirEntry>| file.ok()?.file_name().into_string().ok();
+    files.filter_map(|file| name(file)?.parse().ok()).collect()
+}
+
+/// The items that the journal has results for.
+fn done(journal: &Path) -> BTreeSet<u64> {
+    let Ok(found) = ultramarine_journal::inspect(journal) else { return BTreeSet::new() };
+    found.report.done.ranges().flatten().collect()
+}
+
+/// Kills all processes of the job, and waits for the launcher.
+fn kill(pids: &Path, job: &mut Child) {
+    for pid in numbers(pids) {
+        let pid = Pid::from_raw(i32::try_from(pid).expect("a process")).expect("not zero");
+        // It may have ended.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    await_end(job);
+}
+
+fn await_end(job: &mut Child) -> bool {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = job.try_wait().expect("it is a child") {
+            return status.success();
+        }
+        assert!(start.elapsed() < PATIENCE, "the launcher hangs");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_job_that_is_killed_whole_again_and_again_computes_each_item_once() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let (pids, computed) = (folder.path().join("pids"), folder.path().join("computed"));
+    let journal = folder.path().join("squares.journal");
+    let mut kills = 0;
+    for _ in 0..STARTS_MAX {
+        for folder in [&pids, &computed] {
+            let _ = std::fs::remove_dir_all(folder);
+            std::fs::create_dir(folder).expect("there is room");
+        }
+        let before = done(&journal);
+        let Some(mut command) = launcher() else { return };
+        command.args(["-n", "3"]).args(program!("keep_squares"));
+        command.env("ULTRAMARINE_THREADS", "1").env(FOLDER, folder.path());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut job = command.spawn().expect("the launcher starts");
+        let start = Instant::now();
+        while numbers(&computed).is_empty() && job.try_wait().expect("a child").is_none() {
+            assert!(start.elapsed() < PATIENCE, "the job does not begin");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(KILLED_AFTER);
+        let is_over = job.try_wait().expect("it is a child").is_some();
+        if !is_over {
+            kill(&pids, &mut job);
+            kills += 1;
+        }
+        let again: Vec<_> = numbers(&computed).intersection(&before).copied().collect();
+        assert!(again.is_empty(), "{again:?} had been done");
+        assert!(before.is_subset(&done(&journal)), "what is in the journal stays there");
+        if folder.path().join("all-is-well").exists() {
+            assert!(kills > 1, "the job was done after {kills} kills");
+            return;
+        }
+    }
+    panic!("{} of {ITEMS} items were done after {STARTS_MAX} starts", done(&journal).len());
+}
+
+/// The program, as a test that is run under a launcher only.
+mod programs {
+    use super::*;
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn keep_squares() {
+        let pid = std::process::id().to_string();
+        let main = async |cx: Context| {
+            let square = |n: u64| {
+                std::fs::write(folder().join("computed").join(n.to_string()), "").expect("room");
+                std::thread::sleep(Duration::from_millis(10));
+                n * n
+            };
+            let squares = map(square, 0..ITEMS).journal(folder().join("squares.journal"));
+            let squares = squares.run(&cx.supervised()).await?;
+            assert!(squares.into_iter().eq((0..ITEMS).map(|n| n * n)));
+            std::fs::write(folder().join("all-is-well"), "")?;
+            Ok(())
+        };
+        // A process that becomes a guard has been here as well.
+        std::fs::write(folder().join("pids").join(pid), "").expect("there is room");
+        ultramarine::run_restartable(main).expect("the job ends well");
+    }
+}
