@@ -2,6 +2,7 @@
 //! own cluster (`slurm/testcluster`). Where that is not possible, it says so and passes.
 #![cfg(feature = "mpi")]
 
+mod deaths;
 mod programs;
 
 use crate::common::cluster::{Cluster, begin, run, run_program};
@@ -57,6 +58,10 @@ impl Drop for Folder {
     }
 }
 
+fn each_rack_has_its_share() -> Vec<OsString> {
+    program!("share_between_racks")
+}
+
 /// The lines below the first, which also says how the whole is called where that is known.
 fn tree(text: &str) -> Vec<&str> {
     let lines = text.lines().skip_while(|line| !line.starts_with("job")).skip(1);
@@ -109,7 +114,7 @@ fn tasks_stay_in_their_rack_if_they_are_told_to() {
 #[test]
 fn each_rack_gets_its_share() {
     let Some(cluster) = Cluster::up() else { return };
-    run_program(cluster.srun(2), program!("share_between_racks")).is_well();
+    run_program(cluster.srun(2), each_rack_has_its_share()).is_well();
 }
 
 /// Not a test of time: the table is to be read.
@@ -127,73 +132,6 @@ fn a_slow_network_between_racks_is_spared_by_two_levels() {
     let ended = run_program(cluster.srun(2), program!("compare_maps"));
     ended.is_well();
     print!("{}", ended.out);
-}
-
-#[test]
-fn a_host_dies() {
-    let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("host");
-    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
-    cluster.tell(&["kill-host", "r2n1"]);
-    // Of these faults only a cut cable is repaired.
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
-    job.join().expect("it is awaited").is_well();
-    // When it is brought back it is in order.
-    cluster.tell(&["up"]);
-    run_program(cluster.srun(1), program!("share_between_racks")).is_well();
-}
-
-#[test]
-fn the_roots_host_dies() {
-    let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("roots-host");
-    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
-    cluster.tell(&["kill-host", "r1n1"]);
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
-    let ended = job.join().expect("it is awaited");
-    ended.is_well();
-    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
-}
-
-#[test]
-fn the_roots_host_is_cut_off_for_a_while() {
-    let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("roots-cut");
-    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
-    cluster.tell(&["partition", "r1n1"]);
-    folder.await_file("without-the-host");
-    cluster.tell(&["heal", "r1n1"]);
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
-    let ended = job.join().expect("it is awaited");
-    // The larger part goes on. The others leave, with an error, and no main task has two results.
-    assert_eq!(ended.out.matches("all is well").count(), 1, "{}\n{}", ended.out, ended.err);
-    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
-    assert!(ended.err.contains("PE 0 leaves"), "{}", ended.err);
-    for pe in 2..8 {
-        assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
-    }
-}
-
-#[test]
-fn a_host_is_cut_off_for_a_while() {
-    let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("cut");
-    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
-    cluster.tell(&["partition", "r1n2"]);
-    folder.await_file("without-the-host");
-    cluster.tell(&["heal", "r1n2"]);
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
-    let ended = job.join().expect("it is awaited");
-    // The processes that were cut off learn that they were given up, and leave; but only they do.
-    assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
-    assert_eq!(ended.out.matches("all is well").count(), 1, "{}", ended.out);
-    for pe in [2, 3] {
-        let left = format!("PE {pe} leaves: the others hold it for dead");
-        assert!(ended.err.contains(&left), "{}", ended.err);
-    }
-    for pe in [1, 4, 5, 6, 7] {
-        assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
-    }
 }
 
 #[test]

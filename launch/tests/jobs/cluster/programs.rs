@@ -8,7 +8,7 @@ use std::time::Duration;
 use ultramarine::prelude::*;
 
 /// Runs a program. It prints "all is well" if it succeeds.
-fn run<T>(main: impl FnOnce(Context) -> T)
+pub(super) fn run<T>(main: impl FnOnce(Context) -> T)
 where
     T: Future<Output = ultramarine::Result<()>> + Send + 'static,
 {
@@ -16,12 +16,12 @@ where
 }
 
 /// Tells the test how far the job is.
-fn mark(name: &str) {
+pub(super) fn mark(name: &str) {
     let folder = std::env::var_os(FOLDER).expect("the test sets it");
     std::fs::write(Path::new(&folder).join(name), "").expect("the folder is the test's");
 }
 
-fn is_marked(name: &str) -> bool {
+pub(super) fn is_marked(name: &str) -> bool {
     std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder).join(name).exists())
 }
 
@@ -136,45 +136,6 @@ fn compare_maps() {
         println!("all is well");
         Ok(())
     });
-}
-
-#[test]
-#[ignore = "runs under a launcher"]
-fn outlive_a_host() {
-    run(go_on_without_a_host);
-}
-
-/// The same for a host that may be the root's.
-#[test]
-#[ignore = "runs under a launcher"]
-fn outlive_the_roots_host() {
-    ultramarine::run_restartable(go_on_without_a_host).expect("the job ends well");
-}
-
-async fn go_on_without_a_host(cx: Context) -> ultramarine::Result<()> {
-    // Until both processes of the host are gone, and a little longer.
-    let task = |n: u64| {
-        std::thread::sleep(Duration::from_millis(2));
-        n * n
-    };
-    let mut rounds = 0;
-    while cx.dead() < 2 || rounds < 5 {
-        let squares = par_map(&cx.supervised(), task, 0..400).await?;
-        assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
-        rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
-        mark("begun");
-    }
-    mark("without-the-host");
-    let push = push_map(&cx.supervised(), task, 0..400).await?;
-    assert_eq!(push.into_iter().sum::<u64>(), (0..400).map(|n: u64| n * n).sum::<u64>());
-    while !is_marked("healed") {
-        cx.sleep(Duration::from_millis(10)).await;
-    }
-    // The processes that were cut off could connect again now.
-    cx.sleep(Duration::from_secs(3)).await;
-    assert_eq!(cx.dead(), 2, "no PE comes back, and no other dies");
-    println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
-    Ok(())
 }
 
 #[test]

@@ -1,0 +1,118 @@
+//! Hosts that die or are cut off, the root's too.
+
+use super::{Folder, each_rack_has_its_share};
+use crate::common::cluster::{Cluster, run_program};
+use ultramarine_testkit::program;
+
+#[test]
+fn a_host_dies() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("host");
+    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
+    cluster.tell(&["kill-host", "r2n1"]);
+    // Of these faults only a cut cable is repaired.
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    job.join().expect("it is awaited").is_well();
+    // When it is brought back it is in order.
+    cluster.tell(&["up"]);
+    run_program(cluster.srun(1), each_rack_has_its_share()).is_well();
+}
+
+#[test]
+fn the_roots_host_dies() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("roots-host");
+    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
+    cluster.tell(&["kill-host", "r1n1"]);
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    ended.is_well();
+    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
+}
+
+#[test]
+fn the_roots_host_is_cut_off_for_a_while() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("roots-cut");
+    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
+    cluster.tell(&["partition", "r1n1"]);
+    folder.await_file("without-the-host");
+    cluster.tell(&["heal", "r1n1"]);
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    // The larger part goes on. The others leave, with an error, and no main task has two results.
+    assert_eq!(ended.out.matches("all is well").count(), 1, "{}\n{}", ended.out, ended.err);
+    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
+    assert!(ended.err.contains("PE 0 leaves"), "{}", ended.err);
+    for pe in 2..8 {
+        assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_host_is_cut_off_for_a_while() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("cut");
+    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
+    cluster.tell(&["partition", "r1n2"]);
+    folder.await_file("without-the-host");
+    cluster.tell(&["heal", "r1n2"]);
+    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    let ended = job.join().expect("it is awaited");
+    // The processes that were cut off learn that they were given up, and leave; but only they do.
+    assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
+    assert_eq!(ended.out.matches("all is well").count(), 1, "{}", ended.out);
+    for pe in [2, 3] {
+        let left = format!("PE {pe} leaves: the others hold it for dead");
+        assert!(ended.err.contains(&left), "{}", ended.err);
+    }
+    for pe in [1, 4, 5, 6, 7] {
+        assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
+    }
+}
+
+/// The programs, as tests that are run under a launcher only.
+mod programs {
+    use crate::cluster::programs::{is_marked, mark, run};
+    use std::time::Duration;
+    use ultramarine::prelude::*;
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn outlive_a_host() {
+        run(go_on_without_a_host);
+    }
+
+    /// The same for a host that may be the root's.
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn outlive_the_roots_host() {
+        ultramarine::run_restartable(go_on_without_a_host).expect("the job ends well");
+    }
+
+    async fn go_on_without_a_host(cx: Context) -> ultramarine::Result<()> {
+        // Until both processes of the host are gone, and a little longer.
+        let task = |n: u64| {
+            std::thread::sleep(Duration::from_millis(2));
+            n * n
+        };
+        let mut rounds = 0;
+        while cx.dead() < 2 || rounds < 5 {
+            let squares = par_map(&cx.supervised(), task, 0..400).await?;
+            assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
+            rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
+            mark("begun");
+        }
+        mark("without-the-host");
+        let push = push_map(&cx.supervised(), task, 0..400).await?;
+        assert_eq!(push.into_iter().sum::<u64>(), (0..400).map(|n: u64| n * n).sum::<u64>());
+        while !is_marked("healed") {
+            cx.sleep(Duration::from_millis(10)).await;
+        }
+        // The processes that were cut off could connect again now.
+        cx.sleep(Duration::from_secs(3)).await;
+        assert_eq!(cx.dead(), 2, "no PE comes back, and no other dies");
+        println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
+        Ok(())
+    }
+}
