@@ -235,7 +235,10 @@ mod programs {
             let mut asked = std::pin::pin!(shutdown_requested());
             // From the first poll on it listens.
             assert_eq!(futures_util::future::poll_immediate(asked.as_mut()).await, None);
-            cx.spawn_at(Pe::new(cx.pes() - 1), nap, ()).await?;
+            // Each process passes over an interrupt once it takes part.
+            for pe in 1..cx.pes() {
+                cx.spawn_at(Pe::new(pe), nap, ()).await?;
+            }
             say("begun", &parent_id().to_string());
             let request = asked.await;
             say("heard", &format!("{request:?}"));
