@@ -16,9 +16,6 @@ pub(crate) trait MainTask {
     /// What it does.
     type Future: Future<Output = Result<()>> + Send + 'static;
 
-    /// Whether the job outlives its root.
-    const IS_RESTARTABLE: bool;
-
     /// Runs a PE of a job of several processes to its end. `may_go_on` says whether the job may
     /// outlive its root.
     #[cfg(feature = "mpi")]
@@ -41,8 +38,6 @@ where
     T: Future<Output = Result<()>> + Send + 'static,
 {
     type Future = T;
-
-    const IS_RESTARTABLE: bool = false;
 
     #[cfg(feature = "mpi")]
     fn take_part(
@@ -73,8 +68,6 @@ where
     T: Future<Output = Result<()>> + Send + 'static,
 {
     type Future = T;
-
-    const IS_RESTARTABLE: bool = true;
 
     #[cfg(feature = "mpi")]
     fn take_part(

@@ -57,10 +57,10 @@ const ASKED_WITHIN: Duration = Duration::from_secs(1);
 const RUMOUR: Duration = Duration::from_millis(200);
 
 /// Runs this process's part of the job. The others hear of it if its options are wrong.
-pub(crate) fn run<M: MainTask>(
+pub(crate) fn run(
     options: Result<Options, StartError>,
     launched: Launched,
-    main: M,
+    main: impl MainTask,
 ) -> Result<()> {
     static HAS_RUN: AtomicBool = AtomicBool::new(false);
     if HAS_RUN.swap(true, Ordering::Relaxed) {
@@ -90,7 +90,8 @@ pub(crate) fn run<M: MainTask>(
         }
     };
     drop(deadline);
-    child.joined(patience_with(&job), if M::IS_RESTARTABLE { &others } else { &[] });
+    let outlives_root = job.settings.detector.succession;
+    child.joined(patience_with(&job), if outlives_root { &others } else { &[] });
     // An observer outside of the job learns from this which process is which PE, and that
     // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());
@@ -113,7 +114,7 @@ pub(crate) fn run<M: MainTask>(
     };
     match &result {
         Ok(()) if !is_root => child.is_dispensable(),
-        _ if is_root && M::IS_RESTARTABLE => parting.stay_after_deaths(ASKED_WITHIN),
+        _ if is_root && outlives_root => parting.stay_after_deaths(ASKED_WITHIN),
         _ => {}
     }
     let finalises = finalises && parting.leave == Leave::Orderly;
