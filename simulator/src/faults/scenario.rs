@@ -35,6 +35,11 @@ const LARGE_ONE_IN: u64 = 250;
 /// One job in this many goes on when its root dies.
 const RESTARTABLE_ONE_IN: u64 = 3;
 
+/// How long some of these jobs compute, in nanoseconds: long enough for elections, one after the
+/// other. They have at most this many PEs.
+const LONG_NS: RangeInclusive<u64> = 500 * MILLISECOND..=15_000 * MILLISECOND;
+const LONG_PES_MAX: u32 = 30;
+
 /// What the chances of roots differ by from all others of a seed.
 const ROOTS: u64 = 0x0072_6f6f_7473;
 
@@ -54,7 +59,7 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     let layout = Layout::random(pes, &mut dice);
     let topology = layout.topology();
     let threads = dice.within(1..=3) as usize;
-    let program = Program {
+    let mut program = Program {
         compute_ns: MICROSECOND..=dice.skewed(10 * MICROSECOND..=100 * MILLISECOND),
         children: dice.within(0..=1)..=dice.within(1..=4),
         unsupervised_one_in: dice.one_in(3).then(|| dice.within(2..=20)),
@@ -91,8 +96,14 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     } else {
         max_replicas += 4;
     }
-    let (_, compute_ns) = extent(&main, &program);
-    let span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
+    let span_of = |program: &Program| {
+        let (_, compute_ns) = extent(&main, program);
+        compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND
+    };
+    if outlives_root && pes <= LONG_PES_MAX && root_dice.one_in(2) {
+        program.slow_down(root_dice.within(LONG_NS) / span_of(&program));
+    }
+    let span = span_of(&program);
     // Seldom in a large job, or most of its events are heartbeats.
     let heartbeat = Duration::from_millis(dice.within(5..=200) + u64::from(pes / 5));
     let dead_after = (heartbeat * dice.within(2..=10) as u32).max(DEAD_AFTER_MIN);

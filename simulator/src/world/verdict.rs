@@ -63,6 +63,36 @@ impl Simulation {
         if has_majority && !has_value {
             return Err("a majority stays together, and there is no result".to_owned());
         }
+        if std::env::var("DBG").is_ok() {
+            let b = &self.broken_paths;
+            eprintln!(
+                "DBG seed {} pes {} maj {} val {} parted {} forever {} cuts {} sland {} deaths {} succ {} restarts {} lost {} exp {} offices {:?}",
+                self.job.seed,
+                self.report.pes,
+                has_majority,
+                has_value,
+                b.has_parted(),
+                b.larger_side(self.report.pes).is_some(),
+                b.count(),
+                self.report.slandered,
+                self.report.deaths,
+                self.report.successions,
+                self.report.restarts,
+                self.report.roots_lost,
+                self.report.expelled,
+                self.offices
+                    .all()
+                    .iter()
+                    .map(|o| (
+                        o.pe.number(),
+                        o.since / 1000000,
+                        o.until.map(|u| u / 1000000),
+                        o.has_died,
+                        o.value.is_some()
+                    ))
+                    .collect::<Vec<_>>()
+            );
+        }
         let report = &self.report;
         let left_early = report.innocents + report.roots_lost - report.unheard;
         let at_most = self.broken_paths.count() + report.slandered;
