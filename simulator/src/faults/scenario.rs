@@ -37,8 +37,11 @@ const RESTARTABLE_ONE_IN: u64 = 3;
 
 /// How long some of these jobs compute, in nanoseconds: long enough for elections, one after the
 /// other. They have at most this many PEs.
-const LONG_NS: RangeInclusive<u64> = 500 * MILLISECOND..=15_000 * MILLISECOND;
+const LONG_NS: RangeInclusive<u64> = 500 * MILLISECOND..=10_000 * MILLISECOND;
 const LONG_PES_MAX: u32 = 30;
+
+/// Each of these jobs keeps this many workers busy for that time, or one for longer.
+const LONG_WORKERS: u64 = 3;
 
 /// What the chances of roots differ by from all others of a seed.
 const ROOTS: u64 = 0x0072_6f6f_7473;
@@ -96,14 +99,12 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     } else {
         max_replicas += 4;
     }
-    let span_of = |program: &Program| {
-        let (_, compute_ns) = extent(&main, program);
-        compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND
-    };
+    let (_, compute_ns) = extent(&main, &program);
+    let mut span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
     if outlives_root && pes <= LONG_PES_MAX && root_dice.one_in(2) {
-        program.slow_down(root_dice.within(LONG_NS) / span_of(&program));
+        span = root_dice.within(LONG_NS);
+        program.slow_down(LONG_WORKERS * span / compute_ns.max(1));
     }
-    let span = span_of(&program);
     // Seldom in a large job, or most of its events are heartbeats.
     let heartbeat = Duration::from_millis(dice.within(5..=200) + u64::from(pes / 5));
     let dead_after = (heartbeat * dice.within(2..=10) as u32).max(DEAD_AFTER_MIN);
@@ -147,7 +148,7 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
         outlives_root,
         detection: Some(Detection { heartbeat, dead_after, sees_after_ns }),
         shutdown_grace: SHUTDOWN_GRACE,
-        events_max: EVENTS_MAX * u64::from(1 + pes / 100),
+        events_max: EVENTS_MAX * u64::from(1 + pes / 100) * if outlives_root { 4 } else { 1 },
     }
 }
 
