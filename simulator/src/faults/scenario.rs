@@ -37,7 +37,7 @@ const RESTARTABLE_ONE_IN: u64 = 3;
 
 /// How long some of these jobs compute, in nanoseconds: long enough for elections, one after the
 /// other. They have at most this many PEs.
-const LONG_NS: RangeInclusive<u64> = 500 * MILLISECOND..=10_000 * MILLISECOND;
+const LONG_NS: RangeInclusive<u64> = 500 * MILLISECOND..=7_000 * MILLISECOND;
 const LONG_PES_MAX: u32 = 30;
 
 /// Each of these jobs keeps this many workers busy for that time, or one for longer.
@@ -55,8 +55,8 @@ fn pes(dice: &mut Dice) -> u32 {
     pes as u32
 }
 
-/// The job of this seed.
-pub(super) fn job(seed: u64) -> SimulatedJob {
+/// The job of this seed. Some jobs go on when their roots die; all, if `outlives_root`.
+pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
     let mut dice = Dice::new(seed);
     let pes = pes(&mut dice);
     let layout = Layout::random(pes, &mut dice);
@@ -77,7 +77,7 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     let root_dies = dice.one_in(12);
     // Of its own, so that the other jobs are not drawn anew.
     let mut root_dice = Dice::new(seed ^ ROOTS);
-    let outlives_root = root_dice.one_in(RESTARTABLE_ONE_IN);
+    let outlives_root = root_dice.one_in(RESTARTABLE_ONE_IN) || outlives_root;
     let roots =
         if outlives_root { root_dice.within(0..=3.min(u64::from(pes) - 2)) as u32 } else { 0 };
     let mut blocks = blocks(&layout, root_dies || outlives_root, &mut dice);
@@ -101,7 +101,7 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     }
     let (_, compute_ns) = extent(&main, &program);
     let mut span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
-    if outlives_root && pes <= LONG_PES_MAX && root_dice.one_in(2) {
+    if outlives_root && pes <= LONG_PES_MAX && root_dice.one_in(3) {
         span = root_dice.within(LONG_NS);
         program.slow_down(LONG_WORKERS * span / compute_ns.max(1));
     }

@@ -19,12 +19,6 @@ impl Office {
     fn of(pe: Pe, since: u64) -> Self {
         Office { pe, since, until: None, has_died: false, value: None }
     }
-
-    /// Whether it has left in order with its result before this moment.
-    pub(crate) fn has_delivered(&self, before: u64) -> bool {
-        let has_left = self.until.is_some_and(|until| until <= before) && !self.has_died;
-        has_left && self.value.is_some()
-    }
 }
 
 /// See the [module](self).
@@ -59,8 +53,9 @@ impl Offices {
         own.for_each(|office| (office.until, office.has_died) = (Some(now), dies));
     }
 
-    /// Whether a root has left in order, with the result.
+    /// Whether a root has left with the result.
     pub(crate) fn is_delivered(&self) -> bool {
-        self.0.iter().any(|office| office.has_delivered(u64::MAX))
+        let has_left = |office: &Office| office.until.is_some() && !office.has_died;
+        self.0.iter().any(|office| has_left(office) && office.value.is_some())
     }
 }

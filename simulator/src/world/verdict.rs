@@ -63,36 +63,6 @@ impl Simulation {
         if has_majority && !has_value {
             return Err("a majority stays together, and there is no result".to_owned());
         }
-        if std::env::var("DBG").is_ok() {
-            let b = &self.broken_paths;
-            eprintln!(
-                "DBG seed {} pes {} maj {} val {} parted {} forever {} cuts {} sland {} deaths {} succ {} restarts {} lost {} exp {} offices {:?}",
-                self.job.seed,
-                self.report.pes,
-                has_majority,
-                has_value,
-                b.has_parted(),
-                b.larger_side(self.report.pes).is_some(),
-                b.count(),
-                self.report.slandered,
-                self.report.deaths,
-                self.report.successions,
-                self.report.restarts,
-                self.report.roots_lost,
-                self.report.expelled,
-                self.offices
-                    .all()
-                    .iter()
-                    .map(|o| (
-                        o.pe.number(),
-                        o.since / 1000000,
-                        o.until.map(|u| u / 1000000),
-                        o.has_died,
-                        o.value.is_some()
-                    ))
-                    .collect::<Vec<_>>()
-            );
-        }
         let report = &self.report;
         let left_early = report.innocents + report.roots_lost - report.unheard;
         let at_most = self.broken_paths.count() + report.slandered;
@@ -102,23 +72,18 @@ impl Simulation {
         Ok(())
     }
 
-    /// Two PEs may both have a result only if the first has died with it or has left with it, or
-    /// nothing passes between them.
+    /// Of two PEs that have a result the first has died with it, or has left with it before the
+    /// second took office: a PE that has not heard so begins anew.
     fn check_rivals(&mut self) -> Finding {
         let with_value = |office: &&Office| office.value.is_some();
         let ended: Vec<Office> = self.offices.all().iter().filter(with_value).copied().collect();
         for (at, second) in ended.iter().enumerate() {
             for first in &ended[..at] {
-                if first.has_died && first.until.is_some_and(|until| until <= second.since) {
-                    // Its result is lost with it.
-                } else if first.has_delivered(second.since) {
-                    self.report.repeated += 1;
-                } else if self.broken_paths.is_ever_cut(first.pe, second.pe) {
-                    self.report.doubled += 1;
-                } else {
+                if first.until.is_none_or(|until| until > second.since) {
                     let (first, second) = (first.pe, second.pe);
-                    return Err(format!("{first} and {second} are both in office at their ends"));
+                    return Err(format!("{first} and {second} are in office, both with a result"));
                 }
+                self.report.repeated += u32::from(!first.has_died);
             }
         }
         Ok(())
