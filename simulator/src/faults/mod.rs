@@ -23,7 +23,7 @@
 //! - there is a result if a majority stays together whatever happens: the PEs that do not die, less
 //!   one for each broken path and each slander, are more than half of those whose process was not
 //!   seen to be gone. A partition for ever leaves the PEs of its larger side. (After one that ends
-//!   nothing is said of that.);
+//!   there may be none.);
 //! - without a partition, and with such a majority, no more than one living PE has to leave early
 //!   for each broken path and each slander;
 //! - the deaths that a PE knows from its judge are a beginning of those that the judge knows.

@@ -138,8 +138,9 @@ impl EngineSite for SimulatedSite {
     }
 
     fn accept_root(self: &Arc<Self>, root: Pe) -> bool {
-        if self.outlives_root && root == self.workers().me() {
-            self.workers().begin_anew();
+        let mut workers = self.workers();
+        if self.outlives_root && root == workers.me() {
+            workers.begin_anew();
         }
         self.outlives_root
     }

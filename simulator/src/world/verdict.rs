@@ -17,9 +17,12 @@ impl Simulation {
             is_there.then(|| RunFault::Hung(text()))
         });
         let fault = fault.or_else(|| {
-            let verdict = self.check_values().and_then(|()| match self.job.outlives_root {
-                false => self.check_with_one_root(),
-                true => self.check_with_successions(),
+            let verdict = self.check_values().and_then(|()| {
+                if self.job.outlives_root {
+                    self.check_with_successions()
+                } else {
+                    self.check_with_one_root()
+                }
             });
             verdict.err().map(RunFault::Wrong)
         });
