@@ -33,6 +33,8 @@ pub(crate) struct SimulatedJob {
     pub(crate) frame_bytes_max: [usize; 2],
     pub(crate) has_fallback: bool,
     pub(crate) faults: Vec<(u64, InjectedFault)>,
+    /// Whether the job goes on when its root dies: the main task is started anew on another PE.
+    pub(crate) outlives_root: bool,
     /// `None`: there is no failure detector.
     pub(crate) detection: Option<Detection>,
     /// How long the end of the job waits.
@@ -54,7 +56,7 @@ pub(crate) struct Detection {
 impl Detection {
     /// The settings of all detectors. Patience with a PE that is stopped, and with the root, is as
     /// many times `dead_after` as by default.
-    pub(crate) fn settings(&self) -> DetectorSettings {
+    pub(crate) fn settings(&self, succession: bool) -> DetectorSettings {
         let Detection { heartbeat, dead_after, .. } = *self;
         let defaults = DetectorSettings::default();
         let stretch = dead_after.div_duration_f64(defaults.dead_after);
@@ -63,7 +65,7 @@ impl Detection {
             dead_after,
             stalled_after: defaults.stalled_after.mul_f64(stretch),
             root_after: defaults.root_after.mul_f64(stretch),
-            succession: false,
+            succession,
         }
     }
 }

@@ -31,6 +31,14 @@ pub struct RunReport {
     pub unheard: u32,
     /// Whether the root died.
     pub has_root_died: bool,
+    /// How often a PE took the place of a root.
+    pub successions: u32,
+    /// How often the main task was started anew.
+    pub restarts: u32,
+    /// How often a PE has got the result again after another had left in order with it.
+    pub repeated: u32,
+    /// 1 if no PE got the result, though the job could go on without its root.
+    pub unfinished: u32,
     /// How many left in order.
     pub left: u32,
     /// How many waited for the end of the job in vain, until their patience was over.
@@ -141,6 +149,7 @@ impl RunReport {
         self.orphans += statistics.orphans + counts.orphans;
         self.poisons += counts.given_up;
         self.wronged += counts.wronged;
+        self.restarts += counts.restarts;
         self.lanes_left += pe.site.lanes_left();
         self.bytes_resent += pe.engine.link_counters().bytes_resent;
         let peers = pe.engine.peers() as u64;
@@ -232,6 +241,14 @@ pub struct RunTotals {
     pub lanes_left: u64,
     /// How many bytes were sent again.
     pub bytes_resent: u64,
+    /// How often a PE took the place of a root.
+    pub successions: u64,
+    /// How often a main task was started anew.
+    pub restarts: u64,
+    /// The number of runs in which a PE got the result again after another had left with it.
+    pub repeated: u64,
+    /// The number of runs without a result of jobs that could go on without their roots.
+    pub unfinished: u64,
     /// The number of runs in which a PE waited for the end until `shutdown_grace` was over.
     pub late: u64,
     /// The number of runs in which a PE did not hear that the root had left in order.
@@ -275,6 +292,10 @@ impl RunTotals {
         self.wronged += u64::from(report.wronged);
         self.lanes_left += u64::from(report.lanes_left);
         self.bytes_resent += report.bytes_resent;
+        self.successions += u64::from(report.successions);
+        self.restarts += u64::from(report.restarts);
+        self.repeated += u64::from(report.repeated > 0);
+        self.unfinished += u64::from(report.unfinished);
         self.late += u64::from(report.late > 0);
         self.unheard += u64::from(report.unheard > 0);
         self.events += report.events;
@@ -303,6 +324,12 @@ impl Display for RunTotals {
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
         writeln!(f, "{poisons} poison tasks given up, and {wronged} others when no PE was left")?;
+        let RunTotals { successions, restarts, repeated, unfinished, .. } = self;
+        writeln!(
+            f,
+            "{successions} PEs took the place of a root, {restarts} main tasks began anew"
+        )?;
+        writeln!(f, "{repeated} runs got their result again, {unfinished} got none")?;
         let RunTotals { lanes_left, bytes_resent, late, unheard, .. } = self;
         writeln!(
             f,

@@ -5,7 +5,7 @@
 
 use std::env;
 use ultramarine_runtime::protocol::supervision::SupervisionMutant;
-use ultramarine_simulator::faults::{run, run_mutant};
+use ultramarine_simulator::faults::{run, run_mutant, run_restartable};
 use ultramarine_simulator::report::RunTotals;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -32,6 +32,22 @@ fn jobs_end_with_the_right_result_though_pes_die() {
 }
 
 #[test]
+fn jobs_that_outlive_their_roots_end_with_the_right_result() {
+    let mut total = RunTotals::default();
+    let mut saved = 0;
+    for seed in 1..=400 {
+        let run = run_restartable(seed, false);
+        assert_eq!(run.fault, None, "{run}");
+        saved += u64::from(run.report.restarts > 0 && run.report.unfinished == 0);
+        total.add(&run);
+    }
+    println!("{saved} jobs were saved\n{total}");
+    assert!(saved > 100 && total.successions > 150 && total.restarts > 150, "{saved}: {total}");
+    // One that does not hear that the others have left begins anew.
+    assert!(total.repeated <= 4, "{total}");
+}
+
+#[test]
 fn a_seed_is_a_run() {
     for seed in [3, 1 << 40] {
         let reports = [run(seed, false), run(seed, false)].map(|run| format!("{run}"));
@@ -48,6 +64,7 @@ fn everything_happens_in_some_run() {
         let RunTotals {
             lanes_left, bytes_resent, innocents, partitioned, known_deaths, dials, ..
         } = *total;
+        let RunTotals { successions, restarts, .. } = *total;
         let counts = [
             ("deaths", deaths),
             ("expulsions", expelled),
@@ -60,6 +77,8 @@ fn everything_happens_in_some_run() {
             ("PEs lost by a partition", partitioned),
             ("deaths that became known", known_deaths),
             ("dials", dials),
+            ("successions", successions),
+            ("main tasks that began anew", restarts),
             ("large jobs", total.sizes[1..].iter().map(|(runs, _)| runs).sum()),
         ];
         counts.into_iter().find(|(_, count)| *count == 0).map(|(what, _)| what)

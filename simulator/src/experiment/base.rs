@@ -102,6 +102,7 @@ impl Base {
             frame_bytes_max: FRAME_BYTES_MAX,
             has_fallback: has_faults,
             faults,
+            outlives_root: false,
             detection,
             shutdown_grace: SHUTDOWN_GRACE,
             events_max: u64::MAX,

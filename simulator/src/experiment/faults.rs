@@ -96,7 +96,7 @@ impl Faults {
 /// The totals and the time that the jobs took, in seconds, as JSON.
 fn table(seconds: f64) -> Table<RunTotals> {
     type Counter = (&'static str, fn(&RunTotals) -> u64);
-    let counters: [Counter; 15] = [
+    let counters: [Counter; 19] = [
         ("jobs", |totals| totals.runs),
         ("wrong", |totals| totals.wrong),
         ("hung", |totals| totals.hung),
@@ -109,6 +109,10 @@ fn table(seconds: f64) -> Table<RunTotals> {
         ("poisons", |totals| totals.poisons),
         ("lanes_left", |totals| totals.lanes_left),
         ("bytes_resent", |totals| totals.bytes_resent),
+        ("successions", |totals| totals.successions),
+        ("restarts", |totals| totals.restarts),
+        ("repeated", |totals| totals.repeated),
+        ("unfinished", |totals| totals.unfinished),
         ("late", |totals| totals.late),
         ("unheard", |totals| totals.unheard),
         ("events", |totals| totals.events),

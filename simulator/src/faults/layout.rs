@@ -45,6 +45,15 @@ impl Layout {
         topology.expect("places of the same depth")
     }
 
+    /// A rack that is cut off from all others, for a while or for ever. `None`: there is no other.
+    pub(super) fn partition(&self, dice: &mut Dice) -> Option<Block> {
+        let (first, last) = self.block(dice.next() as u32 % self.pes, self.per_rack);
+        let is_part = first > Pe::ROOT || last.number() + 1 < self.pes;
+        let longest = 5000 * MILLISECOND;
+        let ns = if dice.one_in(2) { u64::MAX } else { dice.skewed(MILLISECOND..=longest) };
+        is_part.then_some(Block { first, last, parted_ns: Some(ns) })
+    }
+
     /// The PEs of a host or a rack, of `size` PEs, that has this PE.
     fn block(&self, pe: u32, size: u32) -> (Pe, Pe) {
         let first = pe / size * size;
@@ -54,9 +63,14 @@ impl Layout {
 
 impl Block {
     /// The number of PEs that may be lost, in a job of `pes`.
-    pub(super) fn pes(&self, pes: u32) -> u64 {
+    pub(super) fn pes(&self, pes: u32, outlives_root: bool) -> u64 {
         let inside = self.last.number() - self.first.number() + 1;
-        u64::from(if self.first == Pe::ROOT { pes - inside } else { inside })
+        let others = pes - inside;
+        u64::from(match self.first == Pe::ROOT {
+            _ if outlives_root => inside.max(others),
+            true => others,
+            false => inside,
+        })
     }
 
     pub(super) fn fault(&self) -> InjectedFault {
@@ -80,13 +94,7 @@ pub(super) fn blocks(layout: &Layout, root_dies: bool, dice: &mut Dice) -> Vec<B
         }
     }
     if dice.one_in(20) {
-        let (first, last) = layout.block(dice.next() as u32 % pes, per_rack);
-        let is_part = first > Pe::ROOT || last.number() + 1 < pes;
-        let longest = 5000 * MILLISECOND;
-        let ns = if dice.one_in(2) { u64::MAX } else { dice.skewed(MILLISECOND..=longest) };
-        if is_part {
-            blocks.push(Block { first, last, parted_ns: Some(ns) });
-        }
+        blocks.extend(layout.partition(dice));
     }
     blocks
 }

@@ -32,6 +32,20 @@ const DEAD_AFTER_MIN: Duration = Duration::from_millis(50);
 /// One job in this many is larger than the others.
 const LARGE_ONE_IN: u64 = 250;
 
+/// One job in this many goes on when its root dies.
+const RESTARTABLE_ONE_IN: u64 = 3;
+
+/// How long some of these jobs compute, in nanoseconds: long enough for elections, one after the
+/// other. They have at most this many PEs.
+const LONG_NS: RangeInclusive<u64> = 500 * MILLISECOND..=7_000 * MILLISECOND;
+const LONG_PES_MAX: u32 = 30;
+
+/// Each of these jobs keeps this many workers busy for that time, or one for longer.
+const LONG_WORKERS: u64 = 3;
+
+/// What the chances of roots differ by from all others of a seed.
+const ROOTS: u64 = 0x0072_6f6f_7473;
+
 /// The number of PEs of most jobs, and of large ones.
 const PES: [RangeInclusive<u64>; 2] = [3..=30, 31..=1000];
 
@@ -41,14 +55,14 @@ fn pes(dice: &mut Dice) -> u32 {
     pes as u32
 }
 
-/// The job of this seed.
-pub(super) fn job(seed: u64) -> SimulatedJob {
+/// The job of this seed. Some jobs go on when their roots die; all, if `outlives_root`.
+pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
     let mut dice = Dice::new(seed);
     let pes = pes(&mut dice);
     let layout = Layout::random(pes, &mut dice);
     let topology = layout.topology();
     let threads = dice.within(1..=3) as usize;
-    let program = Program {
+    let mut program = Program {
         compute_ns: MICROSECOND..=dice.skewed(10 * MICROSECOND..=100 * MILLISECOND),
         children: dice.within(0..=1)..=dice.within(1..=4),
         unsupervised_one_in: dice.one_in(3).then(|| dice.within(2..=20)),
@@ -61,9 +75,17 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
     let slanders = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
     let cuts = if dice.one_in(4) { cuts(pes, &mut dice) } else { Vec::new() };
     let root_dies = dice.one_in(12);
-    let blocks = blocks(&layout, root_dies, &mut dice);
-    let block_pes: u64 = blocks.iter().map(|block| block.pes(pes)).sum();
-    let losses = deaths + slanders + cuts.len() as u64 + block_pes;
+    // Of its own, so that the other jobs are not drawn anew.
+    let mut root_dice = Dice::new(seed ^ ROOTS);
+    let outlives_root = root_dice.one_in(RESTARTABLE_ONE_IN) || outlives_root;
+    let roots =
+        if outlives_root { root_dice.within(0..=3.min(u64::from(pes) - 2)) as u32 } else { 0 };
+    let mut blocks = blocks(&layout, root_dies || outlives_root, &mut dice);
+    if outlives_root && blocks.is_empty() && root_dice.one_in(4) {
+        blocks.extend(layout.partition(&mut root_dice));
+    }
+    let block_pes: u64 = blocks.iter().map(|block| block.pes(pes, outlives_root)).sum();
+    let losses = deaths + slanders + cuts.len() as u64 + block_pes + u64::from(roots);
     let mut max_replicas = 2 * losses as u32 + 4;
     // Poison needs enough PEs that die of it, and one that lives.
     let poisons = if dice.one_in(4) { dice.within(1..=2) } else { 0 };
@@ -78,13 +100,28 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
         max_replicas += 4;
     }
     let (_, compute_ns) = extent(&main, &program);
-    let span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
+    let mut span = compute_ns / (u64::from(pes) * threads as u64).max(1) + 2 * MILLISECOND;
+    if outlives_root && pes <= LONG_PES_MAX && root_dice.one_in(3) {
+        span = root_dice.within(LONG_NS);
+        program.slow_down(LONG_WORKERS * span / compute_ns.max(1));
+    }
     // Seldom in a large job, or most of its events are heartbeats.
     let heartbeat = Duration::from_millis(dice.within(5..=200) + u64::from(pes / 5));
     let dead_after = (heartbeat * dice.within(2..=10) as u32).max(DEAD_AFTER_MIN);
-    let plan = FaultPlan { pes, deaths, slanders, cuts, blocks, root_dies, span, dead_after };
+    let plan = FaultPlan {
+        pes,
+        deaths,
+        slanders,
+        cuts,
+        blocks,
+        root_dies,
+        first_mortal: u32::from(!outlives_root),
+        span,
+        dead_after,
+    };
     let protocol = settings(threads, max_replicas, pes, &mut dice);
-    let faults = injected_faults(&plan, &mut dice);
+    let mut faults = injected_faults(&plan, &mut dice);
+    faults.extend(root_deaths(roots, span, &mut root_dice));
     let latency_ns = MICROSECOND..=dice.skewed(5 * MICROSECOND..=MILLISECOND);
     let late_one_in = dice.skewed(10..=10_000);
     let late_ns = dice.skewed(100 * MICROSECOND..=50 * MILLISECOND);
@@ -108,9 +145,10 @@ pub(super) fn job(seed: u64) -> SimulatedJob {
         frame_bytes_max,
         has_fallback,
         faults,
+        outlives_root,
         detection: Some(Detection { heartbeat, dead_after, sees_after_ns }),
         shutdown_grace: SHUTDOWN_GRACE,
-        events_max: EVENTS_MAX * u64::from(1 + pes / 100),
+        events_max: EVENTS_MAX * u64::from(1 + pes / 100) * if outlives_root { 4 } else { 1 },
     }
 }
 
@@ -184,14 +222,16 @@ struct FaultPlan {
     cuts: Vec<(Pe, Pe, u64)>,
     blocks: Vec<Block>,
     root_dies: bool,
+    /// The first PE that may die or be slandered.
+    first_mortal: u32,
     /// About how long the program takes, in nanoseconds.
     span: u64,
     dead_after: Duration,
 }
 
 fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
-    let FaultPlan { pes, deaths, slanders, root_dies, span, dead_after, .. } = *plan;
-    let mut mortals: Vec<u32> = (1..pes).collect();
+    let FaultPlan { pes, deaths, slanders, root_dies, first_mortal, span, dead_after, .. } = *plan;
+    let mut mortals: Vec<u32> = (first_mortal..pes).collect();
     let mut injected_faults = Vec::new();
     // Some die together.
     let mut at = dice.within(0..=span);
@@ -208,7 +248,7 @@ fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault
         };
         injected_faults.push((at, death));
     }
-    let mut anyone = || Pe::new(1 + dice.next() as u32 % (pes - 1));
+    let mut anyone = || Pe::new(first_mortal + dice.next() as u32 % (pes - first_mortal));
     let slandered: Vec<_> = (0..slanders).map(|_| (anyone(), anyone())).collect();
     for (by, whom) in slandered.into_iter().filter(|(by, whom)| by != whom) {
         injected_faults.push((dice.within(0..=2 * span), InjectedFault::Slander { by, whom }));
@@ -240,4 +280,18 @@ fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault
         injected_faults.push((dice.within(0..=2 * span), InjectedFault::Death(Pe::ROOT)));
     }
     injected_faults
+}
+
+/// The deaths of the first PEs, most often in turn: of the root, of the one that takes its place,
+/// and so on.
+fn root_deaths(roots: u32, span: u64, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
+    let mut at = 0;
+    let mut deaths = Vec::new();
+    for root in (0..roots).map(Pe::new) {
+        at = if dice.one_in(4) { dice.within(0..=at) } else { at + dice.within(0..=span) };
+        let is_silent = dice.one_in(4);
+        let death = if is_silent { InjectedFault::SilentDeath } else { InjectedFault::Death };
+        deaths.push((at, death(root)));
+    }
+    deaths
 }

@@ -92,6 +92,7 @@ impl SimulatedPe {
                 engine.end(site);
             } else if site.outbox().is_empty() && !polls && !is_between {
                 let effects = std::mem::take(&mut workers.effects);
+                pace.note_root(workers.is_root());
                 let turn = Turn { due: turn.due, ..all };
                 pace.note_turn(now.as_nanos() as u64, &turn, workers.need(), ran_dry);
                 return Ok((turn, effects));

@@ -113,6 +113,11 @@ impl Pace {
         Pace { settings, is_root, last_turn: 0, need: Need::Idle, polls_until: 0, driver }
     }
 
+    /// Whether the PE runs the main task: once the root, always the root.
+    pub(crate) fn note_root(&mut self, is_root: bool) {
+        self.is_root |= is_root;
+    }
+
     /// When the PE notices something that comes at `now`.
     pub(crate) fn notices_at(&mut self, now: u64) -> u64 {
         let Some(settings) = self.settings else { return now };

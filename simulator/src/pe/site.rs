@@ -19,6 +19,8 @@ pub(crate) struct SimulatedSite {
     pub(crate) liveness: Liveness,
     workers: Arc<Mutex<Workers>>,
     patience: Duration,
+    /// Whether the main task may be started anew here.
+    outlives_root: bool,
     /// How often it has left a lane.
     lanes_left: AtomicU32,
 }
@@ -29,11 +31,12 @@ impl SimulatedSite {
         outbox: Arc<Outbox>,
         workers: Arc<Mutex<Workers>>,
         (suspicions, patience): (&Suspicions, Duration),
+        outlives_root: bool,
     ) -> Self {
         let liveness = Liveness::new(topology.pes());
         liveness.set_detector(Box::new(suspicions.clone()));
         let lanes_left = AtomicU32::new(0);
-        SimulatedSite { topology, outbox, liveness, workers, patience, lanes_left }
+        SimulatedSite { topology, outbox, liveness, workers, patience, outlives_root, lanes_left }
     }
 
     pub(crate) fn workers(&self) -> MutexGuard<'_, Workers> {
@@ -134,8 +137,12 @@ impl EngineSite for SimulatedSite {
         self.workers().fault("no program here cancels tasks".to_owned());
     }
 
-    fn accept_root(self: &Arc<Self>, _: Pe) -> bool {
-        false
+    fn accept_root(self: &Arc<Self>, root: Pe) -> bool {
+        let mut workers = self.workers();
+        if self.outlives_root && root == workers.me() {
+            workers.begin_anew();
+        }
+        self.outlives_root
     }
 
     fn forget_dead(self: &Arc<Self>, _: Pe) {}

@@ -79,6 +79,8 @@ pub(crate) struct WorkerCounts {
     pub(crate) given_up: u32,
     /// The other tasks that were, by mistake.
     pub(crate) wronged: u32,
+    /// How often the main task was started anew.
+    pub(crate) restarts: u32,
 }
 
 /// How fast a PE is, and what its tasks cost beside what they compute.
@@ -160,6 +162,25 @@ impl Workers {
         let activity = self.workload.main();
         self.running.insert(MAIN, Running::new(TaskOrigin::Main, activity));
         self.resume(MAIN);
+    }
+
+    /// Starts the main task anew, on a PE that takes the place of a root.
+    pub(crate) fn begin_anew(&mut self) {
+        if self.counts.restarts > 0 || self.running.contains_key(&MAIN) {
+            return self.fault(format!("{} becomes the root for the second time", self.me));
+        }
+        self.counts.restarts += 1;
+        self.begin();
+    }
+
+    /// Whether the main task was started anew here.
+    pub(crate) fn is_root(&self) -> bool {
+        self.counts.restarts > 0
+    }
+
+    /// The PE of these workers.
+    pub(crate) fn me(&self) -> Pe {
+        self.me
     }
 
     /// A worker between two tasks counts as busy: it takes its turn before it takes the next task.

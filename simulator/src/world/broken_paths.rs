@@ -1,7 +1,7 @@
 //! The paths between PEs, some of which are cut in one direction, for a while or for ever; and
 //! parts of the machine that are cut off from the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use ultramarine_topology::Pe;
 
@@ -64,6 +64,26 @@ impl BrokenPaths {
         let is_rejoined =
             |pe: &u32| healed.iter().any(|parted| parted.separates(Pe::ROOT, Pe::new(*pe)));
         (0..pes).filter(is_rejoined).count() as u32
+    }
+
+    /// Whether there was a partition.
+    pub(crate) fn has_parted(&self) -> bool {
+        !self.partitions.is_empty()
+    }
+
+    /// The PEs that stay together whatever is parted: all, or those on the larger side of a
+    /// partition for ever. `None`: that cannot be said, as a partition ends.
+    pub(crate) fn larger_side(&self, pes: u32) -> Option<BTreeSet<Pe>> {
+        let all: BTreeSet<Pe> = (0..pes).map(Pe::new).collect();
+        match &*self.partitions {
+            [] => Some(all),
+            [parted] if parted.until == u64::MAX => {
+                let (inside, outside): (BTreeSet<Pe>, BTreeSet<Pe>) =
+                    all.into_iter().partition(|pe| parted.pes.contains(pe));
+                Some(if inside.len() > outside.len() { inside } else { outside })
+            }
+            _ => None,
+        }
     }
 
     /// How many paths were ever cut, apart from partitions.

@@ -4,6 +4,8 @@ pub(crate) mod broken_paths;
 pub(crate) mod detection;
 pub(crate) mod events;
 pub(crate) mod frames;
+mod offices;
+mod verdict;
 
 use crate::dice::Dice;
 use crate::job::SimulatedJob;
@@ -18,6 +20,7 @@ use broken_paths::BrokenPaths;
 use detection::{Detectors, EngineRequest};
 use events::{Event, EventQueue};
 use frames::FALLBACK_NS;
+use offices::Offices;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +57,7 @@ pub(crate) struct Simulation {
     pub(crate) overloaded_until: u64,
     pub(crate) dice: Dice,
     pub(crate) report: RunReport,
-    pub(crate) value: Option<u64>,
+    offices: Offices,
     fault: Option<RunFault>,
     pub(crate) is_verbose: bool,
 }
@@ -94,7 +97,7 @@ impl Simulation {
             overloaded_until: 0,
             dice,
             report: RunReport { pes: count, ..RunReport::default() },
-            value: None,
+            offices: Offices::default(),
             fault: None,
             is_verbose,
             job,
@@ -290,7 +293,7 @@ impl Simulation {
                     }
                 }
                 WorkerEffect::MainEnded(value) => {
-                    self.value = Some(value);
+                    self.offices.note_value(at, value);
                     self.report.took = Duration::from_nanos(self.now);
                 }
                 WorkerEffect::Die => self.die(at),
@@ -313,40 +316,6 @@ impl Simulation {
     /// The first fault of a run is the one that counts.
     pub(crate) fn note_wrong(&mut self, what: String) {
         self.fault.get_or_insert(RunFault::Wrong(what));
-    }
-
-    /// What the run came to. No event is left, or there is a fault already.
-    pub(crate) fn judge(self) -> SimulatedRun {
-        let Simulation { job, value, mut report, fault, broken_paths, .. } = self;
-        self.detectors.complete(&mut report.detection);
-        let is_there = self.present > 0 || self.detectors.are_running();
-        let fault = fault.or_else(|| {
-            let text = || format!("{} PEs wait, and nothing comes any more", self.present);
-            is_there.then(|| RunFault::Hung(text()))
-        });
-        let wrong = |what| Some(RunFault::Wrong(what));
-        let expected = job.workload.expected();
-        let fault = fault.or_else(|| match value {
-            Some(value) if value != expected => {
-                wrong(format!("the result is {value:#x} instead of {expected:#x}"))
-            }
-            None if !report.has_root_died => wrong("there is no result".to_owned()),
-            _ => None,
-        });
-        // A partition costs the side without the root at most. If it ends before the root has
-        // judged, there are pairs of PEs that have lost each other, and one of each leaves.
-        let rejoined = broken_paths.rejoined(report.pes).saturating_sub(report.parted);
-        let at_most = broken_paths.count() + report.slandered + rejoined;
-        let fault = fault.or_else(|| match report.innocents {
-            innocents if innocents > at_most => {
-                wrong(format!("{innocents} innocent PEs were expelled"))
-            }
-            _ if report.misled > 0 => {
-                wrong(format!("{} PEs left a root they reach", report.misled))
-            }
-            _ => None,
-        });
-        SimulatedRun { seed: job.seed, report, fault }
     }
 }
 
@@ -376,8 +345,9 @@ fn simulated_pe(
     let outbox = Arc::new(Outbox::new());
     let sides = (&*shelves, outbox.clone());
     let workers = Workers::new(me, topology, speed, job.workload.clone(), sides);
-    let site =
-        Arc::new(SimulatedSite::new(topology.clone(), outbox, workers, (suspicions, patience)));
+    let sides = (suspicions, patience);
+    let site = SimulatedSite::new(topology.clone(), outbox, workers, sides, job.outlives_root);
+    let site = Arc::new(site);
     let engine = Engine::new(me, node, port, fallback, pool, dice.next());
     SimulatedPe::new(engine, site, lanes, Pace::new(job.pace, me == Pe::ROOT))
 }

@@ -23,7 +23,7 @@
 //!   one with a smaller number, should that call in a later term.
 //! - A PE that does not follow passes the call on, and looks at its judge. If it reaches that
 //!   judge, it tells the candidate. A candidate that hears so **leaves**: the path between it and
-//!   the judge is broken.
+//!   the judge is broken. (Not if it has seen itself that the judge's process is gone.)
 //! - Those that follow are counted in the tree. All PEs **have a vote** but those whose death is
 //!   certain: a PE has seen that the process is gone, or a judge has had its list confirmed since.
 //!   A candidate with more than half of the votes takes office.
@@ -142,8 +142,12 @@ impl Membership {
     }
 
     /// Another PE is in contact with the judge of this term. If this one has lost that judge and
-    /// has no other in office, it leaves: the path between the two is broken.
+    /// has no other in office, it leaves: the path between the two is broken. (Unless this one has
+    /// seen that the judge's process is gone: then the contact was before that.)
     pub(super) fn handle_contact(&mut self, term: Term) {
+        if self.has_seen_end_of(term.judge) {
+            return;
+        }
         let is_former = term < self.list.term() && !self.list.heading.in_office;
         let is_own = term == self.list.term() && !self.is_judge();
         let is_later = term > self.list.term() && self.has_lost(term.judge);
@@ -166,6 +170,12 @@ impl Membership {
     fn has_lost(&self, pe: Pe) -> bool {
         let has_lost = |succession: &Succession| succession.lost.contains_key(&pe);
         self.is_dead(pe) || self.succession.as_ref().is_some_and(has_lost)
+    }
+
+    /// Whether this PE knows for certain that the process of another is gone.
+    fn has_seen_end_of(&self, pe: Pe) -> bool {
+        let loss = self.succession.as_ref().and_then(|succession| succession.lost.get(&pe));
+        loss == Some(&Loss::Witnessed)
     }
 
     /// The living PEs that this one has not lost, by number.

@@ -81,6 +81,7 @@ impl Simulation {
         if self.pes[pe.index()].is_some() {
             self.report.deaths += 1;
             self.report.has_root_died |= pe == Pe::ROOT;
+            self.offices.end(pe, self.now, true);
             self.detectors.tally.note_death(self.now, pe);
             self.cut_off(pe);
             self.remove(pe);
@@ -144,6 +145,10 @@ impl Simulation {
     /// A PE's job ends early: it has lost the root.
     pub(crate) fn leave_without_root(&mut self, pe: Pe) {
         self.report.roots_lost += 1;
+        if self.job.outlives_root {
+            self.report.unheard += u32::from(self.offices.is_delivered());
+            return self.go(pe);
+        }
         let could_reach = !self.broken_paths.is_ever_cut(pe, Pe::ROOT)
             && !self.detectors.blind.contains(&(pe, Pe::ROOT))
             && !self.report.has_root_died;
@@ -155,6 +160,7 @@ impl Simulation {
     /// A PE leaves. Its process is there until its detector has said goodbye.
     fn go(&mut self, pe: Pe) {
         self.report.gone = Duration::from_nanos(self.now);
+        self.offices.end(pe, self.now, false);
         if let Traffic::Random(_) = self.job.traffic {
             // A network by chance may even lose what a PE sent before it left.
             self.cut_off(pe);

@@ -7,6 +7,7 @@
 //! | this one | the thread: it hands over what arrives, takes turns, and does what a watch wants |
 //! | `wires` | the connections |
 //! | `packets` | what is sent on them, and when it arrives |
+//! | `events` | what a detector tells its PE |
 //! | `faults` | what goes wrong, and how processes end |
 //! | `tally` | what the detectors have sent, and when their PEs learnt of each death |
 //!
@@ -15,6 +16,7 @@
 //!
 //! [`Watch`]: ultramarine_runtime::detector::watch::Watch
 
+mod events;
 mod faults;
 pub(crate) mod packets;
 mod tally;
@@ -29,10 +31,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tally::Tally;
+use ultramarine_runtime::detector::DetectorCounters;
 use ultramarine_runtime::detector::watch::{
     CloseReason, ConnectionNumber, Effect, Effects, HostRings, Watch,
 };
-use ultramarine_runtime::detector::{DetectorCounters, FailureEvent};
 use ultramarine_topology::Pe;
 use wires::Wires;
 
@@ -45,9 +47,6 @@ const START_NS_MAX: u64 = 1_000_000;
 /// The shortest sleep of a detector, in nanoseconds.
 const SLEEP_NS_MIN: u64 = 1_000;
 
-/// The longest time from a detector's report to a turn of the engine, in nanoseconds.
-const REPORT_NS_MAX: u64 = 1_000_000;
-
 /// The detectors of a job, and their connections.
 #[derive(Default)]
 pub(crate) struct Detectors {
@@ -59,6 +58,8 @@ pub(crate) struct Detectors {
     /// Pairs: nothing that the second sends reaches the detector of the first, for no reason
     /// (slander).
     blind: BTreeSet<(Pe, Pe)>,
+    /// The PEs that a judge has declared dead while they lived.
+    innocents: BTreeSet<Pe>,
     tally: Tally,
     /// Room for effects.
     effects: Effects,
@@ -122,7 +123,8 @@ impl SimulatedDetector {
 impl Detectors {
     pub(crate) fn new(job: &SimulatedJob) -> Self {
         let Some(detection) = &job.detection else { return Detectors::default() };
-        let (settings, hosts) = (detection.settings(), Arc::new(HostRings::new(&job.topology)));
+        let settings = detection.settings(job.outlives_root);
+        let hosts = Arc::new(HostRings::new(&job.topology));
         let detector = |me| {
             let counters = Arc::<DetectorCounters>::default();
             SimulatedDetector {
@@ -279,41 +281,5 @@ impl Simulation {
                 EngineRequest::Goodbye => watch.goodbye(now, GOODBYE_WITHIN, effects),
             });
         }
-    }
-
-    /// The detector reports an event. The engine handles it in its next turn.
-    fn report_failure(&mut self, at: Pe, event: FailureEvent) {
-        if self.is_verbose {
-            println!("{:>12.3} ms  {at} hears: {event:?}", self.now as f64 / 1e6);
-        }
-        let Some(pe) = &self.pes[at.index()] else { return };
-        if let FailureEvent::Dead(dead) = &event {
-            self.detectors.tally.note_known(self.now, dead);
-            if at == Pe::ROOT {
-                // For a PE that is leaving the job is over: to be taken for dead does it no harm.
-                let is_innocent =
-                    |pe: &&Pe| self.pes[pe.index()].as_ref().is_some_and(|pe| !pe.is_ending);
-                let innocents = dead.iter().filter(is_innocent);
-                let is_parted = |pe: &&Pe| self.broken_paths.is_ever_parted(Pe::ROOT, **pe);
-                let (parted, others): (Vec<&Pe>, Vec<&Pe>) = innocents.partition(is_parted);
-                self.report.parted += parted.len() as u32;
-                self.report.innocents += others.len() as u32;
-            }
-        }
-        pe.site.liveness.note(event);
-        self.check_order(at);
-        let soon = self.now + self.dice.within(0..=REPORT_NS_MAX);
-        self.want_turn(at, soon);
-    }
-
-    /// All members hear of the same deaths, in the order in which the root declared them.
-    fn check_order(&mut self, at: Pe) {
-        let [all, own] = [Pe::ROOT, at].map(|pe| self.detectors.all[pe.index()].watch.membership());
-        let former = self.detectors.all[at.index()].checked;
-        let count = own.dead().len();
-        if all.dead().get(former..count) != own.dead().get(former..) {
-            self.note_wrong(format!("{at} knows other deaths than the root"));
-        }
-        self.detectors.all[at.index()].checked = count;
     }
 }

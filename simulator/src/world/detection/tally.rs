@@ -1,7 +1,9 @@
 //! What the detectors have sent, and when their PEs learnt of each death.
 
-use super::{Detectors, SimulatedDetector};
+use super::{Detectors, Process, SimulatedDetector};
+use crate::job::Detection;
 use crate::report::{DetectionReport, KnownDeath};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -39,6 +41,10 @@ impl Tally {
         }
     }
 
+    fn has_died(&self, pe: Pe) -> bool {
+        self.0.get(pe.index()).is_some_and(|entry| entry.died_at.is_some())
+    }
+
     /// The deaths that some living PE knows of.
     fn known_deaths(&self) -> Vec<KnownDeath> {
         let known = self.0.iter().zip(0..).filter(|(entry, _)| entry.known_to > 0);
@@ -51,6 +57,24 @@ impl Tally {
 }
 
 impl Detectors {
+    /// How many of these PEs have died so that others have seen that the process is gone, and how
+    /// many others may have fallen silent before that.
+    pub(crate) fn deaths_among(
+        &self,
+        pes: &BTreeSet<Pe>,
+        detection: Option<&Detection>,
+    ) -> (u32, u32) {
+        // One whose host answers for long after its death is lost as a PE that has stalled.
+        let settings = detection.map(|detection| (detection, detection.settings(true)));
+        let is_late = settings.is_some_and(|(detection, settings)| {
+            Duration::from_nanos(*detection.sees_after_ns.end()) >= settings.stalled_after
+        });
+        let dead = pes.iter().filter(|pe| self.tally.has_died(**pe));
+        let is_silent = |pe: &&Pe| is_late || self.all[pe.index()].process == Process::HostGone;
+        let (silent, certain): (Vec<&Pe>, Vec<&Pe>) = dead.partition(is_silent);
+        (certain.len() as u32, silent.len() as u32)
+    }
+
     /// Completes the report of a run.
     pub(crate) fn complete(&self, report: &mut DetectionReport) {
         let messages = |detector: &SimulatedDetector| {

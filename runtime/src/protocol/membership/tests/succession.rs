@@ -64,6 +64,16 @@ fn a_candidate_leaves_when_another_is_in_contact_with_its_judge() {
     assert_eq!(one.status(), MembershipStatus::RootLost);
 }
 
+/// The contact was before the judge's end. (Another PE had said so when this one had lost the judge
+/// before.)
+#[test]
+fn a_candidate_that_has_seen_its_judges_end_stays() {
+    let mut one = played(1, 4);
+    one.0.lose(ZERO, pe(0), Loss::Witnessed, &mut |_, _| {});
+    assert_eq!(one.hear(3, Notice::InContact { term: term(0, 0) }), []);
+    assert_eq!(one.status(), MembershipStatus::Member);
+}
+
 #[test]
 fn a_candidate_needs_more_than_half_and_a_judge_half() {
     let mut one = played(1, 4);

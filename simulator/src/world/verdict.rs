@@ -1,0 +1,105 @@
+//! Whether a run was as it must be.
+
+use super::Simulation;
+use super::offices::Office;
+use crate::report::{RunFault, SimulatedRun};
+
+/// What is wrong, if anything is.
+type Finding = Result<(), String>;
+
+impl Simulation {
+    /// What the run came to. No event is left, or there is a fault already.
+    pub(crate) fn judge(mut self) -> SimulatedRun {
+        self.detectors.complete(&mut self.report.detection);
+        let is_there = self.present > 0 || self.detectors.are_running();
+        let fault = self.fault.take().or_else(|| {
+            let text = || format!("{} PEs wait, and nothing comes any more", self.present);
+            is_there.then(|| RunFault::Hung(text()))
+        });
+        let fault = fault.or_else(|| {
+            let verdict = self.check_values().and_then(|()| {
+                if self.job.outlives_root {
+                    self.check_with_successions()
+                } else {
+                    self.check_with_one_root()
+                }
+            });
+            verdict.err().map(RunFault::Wrong)
+        });
+        SimulatedRun { seed: self.job.seed, report: self.report, fault }
+    }
+
+    fn check_values(&self) -> Finding {
+        let expected = self.job.workload.expected();
+        let mut values = self.offices.all().iter().filter_map(|office| office.value);
+        match values.find(|value| *value != expected) {
+            Some(value) => Err(format!("the result is {value:#x} instead of {expected:#x}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The job ends with its root.
+    fn check_with_one_root(&self) -> Finding {
+        let report = &self.report;
+        let has_value = self.offices.all().iter().any(|office| office.value.is_some());
+        // A partition costs the side without the root at most. If it ends before the root has
+        // judged, there are pairs of PEs that have lost each other, and one of each leaves.
+        let rejoined = self.broken_paths.rejoined(report.pes).saturating_sub(report.parted);
+        let at_most = self.broken_paths.count() + report.slandered + rejoined;
+        if !has_value && !report.has_root_died {
+            Err("there is no result".to_owned())
+        } else if report.innocents > at_most {
+            Err(format!("{} innocent PEs were expelled", report.innocents))
+        } else if report.misled > 0 {
+            Err(format!("{} PEs left a root they reach", report.misled))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The job goes on when its root dies.
+    fn check_with_successions(&mut self) -> Finding {
+        self.check_rivals()?;
+        let has_value = self.offices.all().iter().any(|office| office.value.is_some());
+        self.report.unfinished = u32::from(!has_value);
+        let has_majority = self.has_majority();
+        if has_majority && !has_value {
+            return Err("a majority stays together, and there is no result".to_owned());
+        }
+        let report = &self.report;
+        let left_early = report.innocents + report.roots_lost - report.unheard;
+        let at_most = self.broken_paths.count() + report.slandered;
+        if has_majority && !self.broken_paths.has_parted() && left_early > at_most {
+            return Err(format!("{left_early} innocent PEs had to leave"));
+        }
+        Ok(())
+    }
+
+    /// Of two PEs that have a result the first has died with it, or has left with it before the
+    /// second took office: a PE that has not heard so begins anew.
+    fn check_rivals(&mut self) -> Finding {
+        let with_value = |office: &&Office| office.value.is_some();
+        let ended: Vec<Office> = self.offices.all().iter().filter(with_value).copied().collect();
+        for (at, second) in ended.iter().enumerate() {
+            for first in &ended[..at] {
+                if first.until.is_none_or(|until| until > second.since) {
+                    let (first, second) = (first.pe, second.pe);
+                    return Err(format!("{first} and {second} are in office, both with a result"));
+                }
+                self.report.repeated += u32::from(!first.has_died);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether so many PEs stay together that they must be able to go on, whoever dies first. (If
+    /// a partition ends, they may not know which of them stay together.)
+    fn has_majority(&self) -> bool {
+        let pes = self.report.pes;
+        let Some(side) = self.broken_paths.larger_side(pes) else { return false };
+        let (certain, silent) = self.detectors.deaths_among(&side, self.job.detection.as_ref());
+        let lost = silent + self.broken_paths.count() + self.report.slandered;
+        let votes = (side.len() as u32).saturating_sub(certain + lost);
+        2 * votes > pes - certain
+    }
+}
