@@ -66,9 +66,8 @@ impl Simulation {
         if has_majority && !has_value {
             return Err("a majority stays together, and there is no result".to_owned());
         }
-        let report = &self.report;
-        let left_early = report.innocents + report.roots_lost - report.unheard;
-        let at_most = self.broken_paths.count() + report.slandered;
+        let left_early = self.detectors.early_leavers();
+        let at_most = self.broken_paths.count() + self.report.slandered;
         if has_majority && !self.broken_paths.has_parted() && left_early > at_most {
             return Err(format!("{left_early} innocent PEs had to leave"));
         }
