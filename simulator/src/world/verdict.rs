@@ -75,8 +75,8 @@ impl Simulation {
     }
 
     /// Of two PEs that have a result the first has died with it, or has left with it before the
-    /// second took office: a PE that has not heard so begins anew. Or it had its result already when
-    /// the second took office, and a broken path kept it from telling the others.
+    /// second took office: a PE that has not heard so begins anew. Or it had its result already
+    /// when the second took office, and a broken path kept it from telling the others.
     fn check_rivals(&mut self) -> Finding {
         let with_value = |office: &&Office| office.value.is_some();
         let ended: Vec<Office> = self.offices.all().iter().filter(with_value).copied().collect();
