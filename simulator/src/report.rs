@@ -37,6 +37,8 @@ pub struct RunReport {
     pub restarts: u32,
     /// How often a PE has got the result again after another had left in order with it.
     pub repeated: u32,
+    /// How often a PE got the result that another had already, behind a broken path.
+    pub doubled: u32,
     /// 1 if no PE got the result, though the job could go on without its root.
     pub unfinished: u32,
     /// How many left in order.
@@ -247,6 +249,8 @@ pub struct RunTotals {
     pub restarts: u64,
     /// The number of runs in which a PE got the result again after another had left with it.
     pub repeated: u64,
+    /// The number of runs in which two PEs got the result, with a broken path between them.
+    pub doubled: u64,
     /// The number of runs without a result of jobs that could go on without their roots.
     pub unfinished: u64,
     /// The number of runs in which a PE waited for the end until `shutdown_grace` was over.
@@ -295,6 +299,7 @@ impl RunTotals {
         self.successions += u64::from(report.successions);
         self.restarts += u64::from(report.restarts);
         self.repeated += u64::from(report.repeated > 0);
+        self.doubled += u64::from(report.doubled > 0);
         self.unfinished += u64::from(report.unfinished);
         self.late += u64::from(report.late > 0);
         self.unheard += u64::from(report.unheard > 0);
@@ -324,12 +329,15 @@ impl Display for RunTotals {
         let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
         writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
         writeln!(f, "{poisons} poison tasks given up, and {wronged} others when no PE was left")?;
-        let RunTotals { successions, restarts, repeated, unfinished, .. } = self;
+        let RunTotals { successions, restarts, repeated, doubled, unfinished, .. } = self;
         writeln!(
             f,
             "{successions} PEs took the place of a root, {restarts} main tasks began anew"
         )?;
-        writeln!(f, "{repeated} runs got their result again, {unfinished} got none")?;
+        writeln!(
+            f,
+            "{repeated} runs got their result again, {doubled} on two sides, {unfinished} got none"
+        )?;
         let RunTotals { lanes_left, bytes_resent, late, unheard, .. } = self;
         writeln!(
             f,

@@ -96,7 +96,7 @@ impl Faults {
 /// The totals and the time that the jobs took, in seconds, as JSON.
 fn table(seconds: f64) -> Table<RunTotals> {
     type Counter = (&'static str, fn(&RunTotals) -> u64);
-    let counters: [Counter; 19] = [
+    let counters: [Counter; 20] = [
         ("jobs", |totals| totals.runs),
         ("wrong", |totals| totals.wrong),
         ("hung", |totals| totals.hung),
@@ -112,6 +112,7 @@ fn table(seconds: f64) -> Table<RunTotals> {
         ("successions", |totals| totals.successions),
         ("restarts", |totals| totals.restarts),
         ("repeated", |totals| totals.repeated),
+        ("doubled", |totals| totals.doubled),
         ("unfinished", |totals| totals.unfinished),
         ("late", |totals| totals.late),
         ("unheard", |totals| totals.unheard),

@@ -19,7 +19,8 @@
 //! without. Some of these jobs compute for seconds, so that elections follow each other. Then
 //!
 //! - the result is right, and no two PEs have it that are both in office: the first has died with
-//!   it, or has left before the second took office;
+//!   it, or has left before the second took office, or had it by then and could not say so, as a
+//!   path was broken;
 //! - there is a result if a majority stays together whatever happens: the PEs that do not die, less
 //!   one for each broken path and each slander, are more than half of those whose process was not
 //!   seen to be gone. A partition for ever leaves the PEs of its larger side. (After one that ends

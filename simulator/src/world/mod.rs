@@ -293,7 +293,7 @@ impl Simulation {
                     }
                 }
                 WorkerEffect::MainEnded(value) => {
-                    self.offices.note_value(at, value);
+                    self.offices.note_value(at, value, self.now);
                     self.report.took = Duration::from_nanos(self.now);
                 }
                 WorkerEffect::Die => self.die(at),

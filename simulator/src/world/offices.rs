@@ -11,13 +11,15 @@ pub(crate) struct Office {
     /// When it left or died, in nanoseconds; `None`: it is there.
     pub(crate) until: Option<u64>,
     pub(crate) has_died: bool,
-    /// What its main task has returned.
+    /// What its main task has returned,
     pub(crate) value: Option<u64>,
+    /// and when, in nanoseconds.
+    pub(crate) value_at: u64,
 }
 
 impl Office {
     fn of(pe: Pe, since: u64) -> Self {
-        Office { pe, since, until: None, has_died: false, value: None }
+        Office { pe, since, until: None, has_died: false, value: None, value_at: 0 }
     }
 }
 
@@ -42,9 +44,9 @@ impl Offices {
     }
 
     /// The main task of this PE has ended.
-    pub(crate) fn note_value(&mut self, pe: Pe, value: u64) {
+    pub(crate) fn note_value(&mut self, pe: Pe, value: u64, now: u64) {
         let own = self.0.iter_mut().find(|office| office.pe == pe);
-        own.into_iter().for_each(|office| office.value = Some(value));
+        own.into_iter().for_each(|office| (office.value, office.value_at) = (Some(value), now));
     }
 
     /// A PE has died, or leaves.

@@ -66,9 +66,8 @@ impl Simulation {
         if has_majority && !has_value {
             return Err("a majority stays together, and there is no result".to_owned());
         }
-        let report = &self.report;
-        let left_early = report.innocents + report.roots_lost - report.unheard;
-        let at_most = self.broken_paths.count() + report.slandered;
+        let left_early = self.detectors.early_leavers();
+        let at_most = self.broken_paths.count() + self.report.slandered;
         if has_majority && !self.broken_paths.has_parted() && left_early > at_most {
             return Err(format!("{left_early} innocent PEs had to leave"));
         }
@@ -76,17 +75,23 @@ impl Simulation {
     }
 
     /// Of two PEs that have a result the first has died with it, or has left with it before the
-    /// second took office: a PE that has not heard so begins anew.
+    /// second took office: a PE that has not heard so begins anew. Or it had its result already
+    /// when the second took office, and a broken path kept it from telling the others.
     fn check_rivals(&mut self) -> Finding {
         let with_value = |office: &&Office| office.value.is_some();
         let ended: Vec<Office> = self.offices.all().iter().filter(with_value).copied().collect();
         for (at, second) in ended.iter().enumerate() {
             for first in &ended[..at] {
-                if first.until.is_none_or(|until| until > second.since) {
+                if first.until.is_some_and(|until| until <= second.since) {
+                    self.report.repeated += u32::from(!first.has_died);
+                } else if first.value_at <= second.since
+                    && self.broken_paths.is_ever_cut(first.pe, second.pe)
+                {
+                    self.report.doubled += 1;
+                } else {
                     let (first, second) = (first.pe, second.pe);
                     return Err(format!("{first} and {second} are in office, both with a result"));
                 }
-                self.report.repeated += u32::from(!first.has_died);
             }
         }
         Ok(())

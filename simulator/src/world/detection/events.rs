@@ -49,7 +49,7 @@ impl Simulation {
         for pe in dead {
             // For a PE that is leaving the job is over: to be taken for dead does it no harm.
             let is_innocent = self.pes[pe.index()].as_ref().is_some_and(|pe| !pe.is_ending);
-            if !is_innocent || !self.detectors.innocents.insert(*pe) {
+            if !is_innocent || !self.detectors.early_leavers.insert(*pe) {
                 continue;
             }
             if self.broken_paths.is_ever_parted(judge, *pe) {

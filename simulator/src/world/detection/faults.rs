@@ -146,7 +146,11 @@ impl Simulation {
     pub(crate) fn leave_without_root(&mut self, pe: Pe) {
         self.report.roots_lost += 1;
         if self.job.outlives_root {
-            self.report.unheard += u32::from(self.offices.is_delivered());
+            if self.offices.is_delivered() {
+                self.report.unheard += 1;
+            } else {
+                self.detectors.early_leavers.insert(pe);
+            }
             return self.go(pe);
         }
         let could_reach = !self.broken_paths.is_ever_cut(pe, Pe::ROOT)

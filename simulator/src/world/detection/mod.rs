@@ -58,8 +58,8 @@ pub(crate) struct Detectors {
     /// Pairs: nothing that the second sends reaches the detector of the first, for no reason
     /// (slander).
     blind: BTreeSet<(Pe, Pe)>,
-    /// The PEs that a judge has declared dead while they lived.
-    innocents: BTreeSet<Pe>,
+    /// The PEs that a judge has declared dead while they lived, or that left without a root.
+    early_leavers: BTreeSet<Pe>,
     tally: Tally,
     /// Room for effects.
     effects: Effects,
@@ -153,6 +153,11 @@ impl Detectors {
     /// How many ends of connections there are.
     fn connections(&self) -> u64 {
         self.all.iter().map(|detector| detector.ends.len() as u64).sum()
+    }
+
+    /// How many living PEs had to leave before the end of the job.
+    pub(crate) fn early_leavers(&self) -> u32 {
+        self.early_leavers.len() as u32
     }
 
     /// Whether a detector still runs.
