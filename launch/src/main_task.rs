@@ -17,12 +17,12 @@ pub(crate) trait MainTask {
     type Future: Future<Output = Result<()>> + Send + 'static;
 
     /// Runs a PE of a job of several processes to its end. `may_go_on` says whether the job may
-    /// outlive its root.
+    /// go on with that PE as its root.
     #[cfg(feature = "mpi")]
     fn take_part(
         self,
         job: Job,
-        may_go_on: impl Fn() -> bool + Send + Sync + 'static,
+        may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
     ) -> (Outcome, Parting);
 
     /// As it is run where all PEs are in one process, and end together.
@@ -43,7 +43,7 @@ where
     fn take_part(
         self,
         job: Job,
-        _: impl Fn() -> bool + Send + Sync + 'static,
+        _: impl Fn(Pe) -> bool + Send + Sync + 'static,
     ) -> (Outcome, Parting) {
         if job.me == Pe::ROOT {
             let (result, parting) = lead(job, self.0);
@@ -73,7 +73,7 @@ where
     fn take_part(
         self,
         job: Job,
-        may_go_on: impl Fn() -> bool + Send + Sync + 'static,
+        may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
     ) -> (Outcome, Parting) {
         take_part(job, self.0, may_go_on)
     }

@@ -101,10 +101,11 @@ pub(crate) fn run(
     let shutdown = (me != Pe::ROOT).then(request::leave_to_the_root);
     let finalises = is_on_one_host(&job.topology) || !child.is_guarded();
     let asked = shutdown.clone();
-    let (outcome, parting) = main.take_part(job, move || match &asked {
+    let (outcome, parting) = main.take_part(job, move |root| match &asked {
         // The user does not want it to go on.
-        Some(asked) => !asked.has_come() && asked.is_ours_now(),
-        None => true,
+        Some(asked) if asked.has_come() => false,
+        Some(asked) if root == me => asked.is_ours_now(),
+        _ => true,
     });
     // The others have outvoted a root that is expelled.
     let is_root = me == parting.root() && !matches!(outcome, Err(JobError::Expelled { .. }));
@@ -141,7 +142,7 @@ pub(crate) fn run(
         drop(parting);
         return ending(result);
     }
-    leave_without_the_others(is_root, result, parting, shutdown.as_ref())
+    leave_without_the_others((is_root, outlives_root), result, parting, shutdown.as_ref())
 }
 
 /// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for
@@ -156,7 +157,7 @@ fn is_on_one_host(topology: &Topology) -> bool {
 
 /// What a process ends with when it does not end together with all others.
 fn leave_without_the_others(
-    is_root: bool,
+    (is_root, outlives_root): (bool, bool),
     result: Result<()>,
     parting: Parting,
     shutdown: Option<&ShutdownRequest>,
@@ -164,10 +165,18 @@ fn leave_without_the_others(
     match result {
         // That is all that is left to say to others.
         Err(Error::Job(error @ JobError::RootLost { .. })) => {
-            parting.goodbye();
+            if outlives_root {
+                // A goodbye would say that the job is over. It may go on without this process.
+                drop(parting);
+            } else {
+                parting.goodbye();
+            }
             // A user who has ended the job, by Ctrl-C say, does not want to hear this of each
             // process.
-            let was_meant = shutdown.is_some_and(|asked| comes_within(RUMOUR, asked));
+            // If the root was asked to end, and was killed on the way, one has to say so.
+            let may_be_meant = !(outlives_root && is_root);
+            let was_meant =
+                may_be_meant && shutdown.is_some_and(|asked| comes_within(RUMOUR, asked));
             if was_meant { Ok(()) } else { Err(error.into()) }
         }
         // It has said why. The others go on without it (its tasks run again, as if it had died),

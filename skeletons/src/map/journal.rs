@@ -266,7 +266,7 @@ impl Keeper {
     fn groups(&self, items: u64, size: u64) -> impl Iterator<Item = Range<u64>> {
         self.report.done.gaps(items).flat_map(move |gap| {
             let end = gap.end;
-            gap.step_by(size as usize).map(move |first| first..end.min(first + size))
+            gap.step_by(size as usize).map(move |first| first..end.min(first.saturating_add(size)))
         })
     }
 

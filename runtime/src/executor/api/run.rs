@@ -47,7 +47,7 @@ where
 }
 
 /// Runs any PE of a job whose main task may be started again: first on [`Pe::ROOT`], and when that
-/// dies, on the PE that takes its place, provided that the job `may_go_on` then. Otherwise as
+/// dies, on the PE that takes its place, provided that the job `may_go_on` with it. Otherwise as
 /// [`lead`] and [`serve`]. The result is `None` on a PE on which the main task has not ended.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ where
 pub fn take_part<F, T>(
     job: Job,
     main: F,
-    may_go_on: impl Fn() -> bool + Send + Sync + 'static,
+    may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
 ) -> (Result<Option<T::Output>, JobError>, Parting)
 where
     F: Fn(Context) -> T + Send + Sync + 'static,

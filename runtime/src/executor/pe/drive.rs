@@ -148,7 +148,8 @@ impl Processor {
     /// Leaves the job, unless another driver does.
     fn leave(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let deadline = Instant::now() + self.settings.shutdown_grace;
-        if let (true, Some(engine)) = (self.is_root(), &mut *self.engine()) {
+        let ends_the_job = self.is_root() && !self.leaves_silently();
+        if let (true, Some(engine)) = (ends_the_job, &mut *self.engine()) {
             engine.end(self);
         }
         self.start_ending();

@@ -92,8 +92,8 @@ type StartMain = dyn Fn(&Arc<Processor>) + Send + Sync;
 /// A main task that another PE can start again when the root has died.
 pub(crate) struct RestartableMain {
     pub(crate) start: Box<StartMain>,
-    /// Whether the job may outlive its root now.
-    pub(crate) may_go_on: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Whether the job may go on with this PE as its root.
+    pub(crate) may_go_on: Box<dyn Fn(Pe) -> bool + Send + Sync>,
 }
 
 /// One PE.
