@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use std::fmt;
 use std::path::Path;
 use ultramarine::prelude::*;
+use ultramarine::skeletons::map::{Apply, Map};
 use ultramarine::{Error, Portable, Result, Stateless};
 
 /// The number of items of a task, for skeletons that group items.
@@ -55,27 +56,11 @@ impl MapSkeleton {
         A: Portable,
         R: Portable,
     {
-        let all = Distance::ONE;
         match self {
-            MapSkeleton::ParMap => par_map(cx, f, items).await,
-            MapSkeleton::ParMapChunked => par_map_chunked(cx, GROUP, f, items).await,
-            MapSkeleton::ParMapSliced => {
-                par_map_sliced(cx, items.len().div_ceil(GROUP), f, items).await
-            }
-            MapSkeleton::PushMap => push_map(cx, f, items).await,
-            MapSkeleton::PushMapChunked => push_map_chunked(cx, GROUP, f, items).await,
-            MapSkeleton::PushMapSliced => {
-                push_map_sliced(cx, items.len().div_ceil(GROUP), f, items).await
-            }
-            MapSkeleton::ParMapLocal => {
-                let radius = *cx.topology().radii().get(1).unwrap_or(&all);
-                par_map_local(cx, radius, f, items).await
-            }
-            MapSkeleton::ParMap2Level => par_map_2level(cx, all, f, items).await,
-            MapSkeleton::ParMap2LevelRelaxed => par_map_2level_relaxed(cx, all, f, items).await,
             MapSkeleton::ForkMap => Ok(fork_map(f, items)),
             MapSkeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
             MapSkeleton::Sequential => Ok(items.into_iter().map(f).collect()),
+            _ => self.of_tasks(cx, f, items).run(cx).await,
         }
     }
 
@@ -96,11 +81,25 @@ impl MapSkeleton {
         A: Portable,
         R: Portable,
     {
-        let all = Distance::ONE;
+        if self.tasks(cx, 1) == 0 {
+            let what = "has no tasks whose results could be kept";
+            return Err(Error::other(format!("--journal: the skeleton {self} {what}")));
+        }
+        let map = self.of_tasks(cx, f, items).journal(journal);
+        Ok(if is_required { map.required() } else { map }.run(cx).await?)
+    }
+
+    /// The map of a skeleton that has tasks.
+    fn of_tasks<F, A, R>(self, cx: &Context, f: F, items: Vec<A>) -> Map<Apply<F>, (), Vec<A>>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
         let groups = items.len().div_ceil(GROUP);
         let map = map(f, items);
-        let map = match self {
-            MapSkeleton::ParMap => map,
+        let all = Distance::ONE;
+        match self {
             MapSkeleton::ParMapChunked => map.chunks(GROUP),
             MapSkeleton::ParMapSliced => map.slices(groups),
             MapSkeleton::PushMap => map.push(),
@@ -109,13 +108,11 @@ impl MapSkeleton {
             MapSkeleton::ParMapLocal => map.within(*cx.topology().radii().get(1).unwrap_or(&all)),
             MapSkeleton::ParMap2Level => map.two_level(all),
             MapSkeleton::ParMap2LevelRelaxed => map.two_level(all).relaxed(),
-            MapSkeleton::ForkMap | MapSkeleton::Rayon | MapSkeleton::Sequential => {
-                let what = "has no tasks whose results could be kept";
-                return Err(Error::other(format!("--journal: the skeleton {self} {what}")));
-            }
-        };
-        let map = map.journal(journal);
-        Ok(if is_required { map.required() } else { map }.run(cx).await?)
+            MapSkeleton::ParMap
+            | MapSkeleton::ForkMap
+            | MapSkeleton::Rayon
+            | MapSkeleton::Sequential => map,
+        }
     }
 
     /// The number of tasks that it makes of this number of items, if no PE dies.

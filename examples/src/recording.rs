@@ -1,8 +1,8 @@
-//! The flags of the examples that map: `--journal`, which keeps the results in a file, and
-//! `--record`: how long the function took for each item, and what
-//! the job came to, as one JSON object.
+//! The flags of the examples that map, and the map that they ask for. `--journal` keeps the results
+//! in a file. `--record` writes how long the function took for each item, and what the job came to,
+//! as one JSON object.
 //!
-//! `cargo xtask simulate validate` simulates the same job from such a file. Its reader is
+//! `cargo xtask simulate validate` simulates the same job from a recording. Its reader is
 //! `simulator/src/workload/recorded.rs`.
 
 use crate::{MapSkeleton, Report};

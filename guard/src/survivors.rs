@@ -1,38 +1,103 @@
 //! Whether any other process of the job is there, after the death of one that may have been the
 //! last.
 
-use std::net::{SocketAddr, TcpStream};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How long a guard waits for one of the others. (A host that lives answers at once, whatever its
-/// processes do.)
-const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
+/// How long a guard waits for an answer. The kernel asks again after 1 s and 3 s where packets are
+/// lost. Who has not answered by then is held for dead.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a guard asks in all. Then the job is held for dead.
-const ALL_WITHIN: Duration = Duration::from_secs(5);
-
-/// Whether any process listens at one of these addresses. The kernel answers for a process until
-/// that ends.
+/// Whether any process listens at one of these addresses. The kernel answers for a process, also
+/// for one that is stopped, and refuses for one that has ended.
 pub(super) fn any_listens(addresses: &[SocketAddr]) -> bool {
-    let deadline = Instant::now() + ALL_WITHIN;
-    let listens = |address| TcpStream::connect_timeout(address, ANSWERS_WITHIN).is_ok();
-    addresses.iter().take_while(|_| Instant::now() < deadline).any(listens)
+    let deadline = Instant::now() + ANSWERS_WITHIN;
+    // All at once: one that is silent keeps no other waiting.
+    let mut calls: Vec<OwnedFd> = addresses.iter().filter_map(|to| call(to).ok()).collect();
+    while !calls.is_empty() {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let mut answers: Vec<_> =
+            calls.iter().map(|call| PollFd::new(call, PollFlags::OUT)).collect();
+        match poll(&mut answers, Some(&Timespec::try_from(rest).unwrap_or_default())) {
+            Err(Errno::INTR) => continue,
+            Err(_) | Ok(0) => return false,
+            Ok(_) => {}
+        }
+        let has_come: Vec<bool> =
+            answers.iter().map(|answer| !answer.revents().is_empty()).collect();
+        let accepts = |call: &OwnedFd| matches!(socket_error(call), Ok(Ok(())));
+        if calls.iter().zip(&has_come).any(|(call, has_come)| *has_come && accepts(call)) {
+            return true;
+        }
+        let mut has_come = has_come.into_iter();
+        calls.retain(|_| !has_come.next().unwrap_or(true));
+    }
+    false
+}
+
+/// Begins a connection.
+fn call(to: &SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    match connect(&socket, to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::{bind, getsockname, listen};
     use std::net::{Ipv4Addr, TcpListener};
+
+    fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        (listener, address)
+    }
 
     #[test]
     fn a_process_listens_until_it_ends() {
-        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let (one, other) = (bind(), bind());
-        let addresses = [&one, &other].map(|listener| listener.local_addr().expect("it is bound"));
+        let ((one, first), (other, second)) = (listener(), listener());
+        let addresses = [first, second];
         assert!(any_listens(&addresses));
         drop(one);
         assert!(any_listens(&addresses));
         drop(other);
         assert!(!any_listens(&addresses) && !any_listens(&[]));
+    }
+
+    /// An address that answers nothing: its queue of connections is full.
+    fn silent() -> (Vec<OwnedFd>, SocketAddr) {
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .expect("there is room");
+        bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a free port");
+        listen(&socket, 0).expect("it is bound");
+        let address = getsockname(&socket).expect("it is bound").try_into().expect("of IP");
+        let mut kept: Vec<_> = (0..4).map(|_| call(&address).expect("there is room")).collect();
+        kept.push(socket);
+        (kept, address)
+    }
+
+    #[test]
+    fn the_silent_keep_no_other_waiting_and_are_no_answer() {
+        let (_kept, silent) = silent();
+        let (_listener, last) = listener();
+        let mut addresses = vec![silent; 50];
+        let start = Instant::now();
+        assert!(!any_listens(&addresses));
+        assert!(start.elapsed() >= ANSWERS_WITHIN, "they were given their time");
+        addresses.push(last);
+        assert!(any_listens(&addresses));
+        // One after the other they would have taken minutes.
+        assert!(start.elapsed() < 3 * ANSWERS_WITHIN, "{:?}", start.elapsed());
     }
 }

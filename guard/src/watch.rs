@@ -79,7 +79,7 @@ fn judge(end: ChildExit, status: &ChildStatus, is_vital: bool, meant: &HashSet<i
 
 /// Whether the job ends with this child: with its root, or if it outlives that, with the last
 /// process that is there.
-fn is_vital(status: &ChildStatus, rank: u32) -> bool {
+fn job_ends_with(status: &ChildStatus, rank: u32) -> bool {
     match &status.others[..] {
         [] => rank == 0,
         others => !status.is_dispensable && !any_listens(others),
@@ -107,8 +107,9 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     let Watch { mut status, mut meant, given_up, orphaned, .. } = watch;
     let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
     status.hear(channel);
+    let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
     // At once: the others do not stay for long when the job is over.
-    let is_vital = is_vital(&status, rank);
+    let is_vital = may_have_died && job_ends_with(&status, rank);
     remove_segments(&status);
     if orphaned.is_some() {
         // No launcher is there to hear how it ended.
@@ -297,7 +298,7 @@ mod tests {
     fn a_job_survives_who_has_joined_it_and_is_not_the_root() {
         let judge = |end, lines, rank| {
             let status = status(lines);
-            judge(end, &status, is_vital(&status, rank), &HashSet::new())
+            judge(end, &status, job_ends_with(&status, rank), &HashSet::new())
         };
         let killed = ChildExit::Signal(libc::SIGKILL);
         assert_eq!(judge(killed, "joined", 1), Reaction::Tolerate);
@@ -310,7 +311,7 @@ mod tests {
     fn a_job_may_outlive_its_root_but_not_its_last_process() {
         let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let lines = format!("joined\nother {}", other.local_addr().expect("it is bound"));
-        let vital = |lines: &str| [0, 1].map(|rank| is_vital(&status(lines), rank));
+        let vital = |lines: &str| [0, 1].map(|rank| job_ends_with(&status(lines), rank));
         assert_eq!(vital(&lines), [false, false]);
         drop(other);
         assert_eq!(vital(&lines), [true, true]);

@@ -13,7 +13,7 @@ pub(crate) type Outcome = Result<Option<Result<()>>, JobError>;
 
 /// A main task.
 pub(crate) trait MainTask {
-    /// What it does.
+    /// The future of the main task.
     type Future: Future<Output = Result<()>> + Send + 'static;
 
     /// Runs a PE of a job of several processes to its end. `may_go_on` says whether the job may
@@ -25,7 +25,7 @@ pub(crate) trait MainTask {
         may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
     ) -> (Outcome, Parting);
 
-    /// As it is run where all PEs are in one process, and end together.
+    /// The main task for a job inside one process, whose PEs end together.
     fn once(self) -> impl FnOnce(Context) -> Self::Future;
 }
 

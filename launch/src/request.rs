@@ -101,8 +101,6 @@ pub async fn shutdown_requested() -> EndRequest {
 
 /// Has the signals noted from now on.
 fn listen() -> Arc<Mutex<Pending>> {
-    #[cfg(feature = "mpi")]
-    ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
     let request = Arc::<Mutex<Pending>>::default();
     let heard = request.clone();
     let is_counted_elsewhere = interrupts_are_counted_by_the_guard();
@@ -127,6 +125,10 @@ fn listen() -> Arc<Mutex<Pending>> {
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(hear)
     });
+    #[cfg(feature = "mpi")]
+    if started.is_ok() {
+        ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
+    }
     if let Err(error) = started {
         // The signals end the process then, as they do any other.
         tracing::warn!("a request to end will not be heard: {error}");

@@ -115,6 +115,8 @@ pub(crate) fn run(
     };
     match &result {
         Ok(()) if !is_root => child.is_dispensable(),
+        // (Who is root no more has nothing to wait for.)
+        Err(Error::Job(JobError::RootLost { .. })) => {}
         _ if is_root && outlives_root => parting.stay_after_deaths(ASKED_WITHIN),
         _ => {}
     }

@@ -60,6 +60,28 @@ fn a_root_that_calls_exit_is_succeeded() {
 }
 
 #[test]
+fn the_others_pass_over_signals_after_a_succession_too() {
+    ends(4, "be_asked_after_a_succession", |output, out, all| {
+        assert!(output.status.success() && out.contains("all is well"), "{all}");
+    });
+}
+
+#[test]
+fn a_root_that_is_killed_after_it_was_asked_to_end_is_a_failure() {
+    ends(3, "die_when_asked_to_end", |output, out, all| {
+        assert!(!output.status.success(), "{all}");
+        assert!(!out.contains("went on"), "{all}");
+    });
+}
+
+#[test]
+fn one_that_was_signalled_before_does_not_end_the_successors_job() {
+    ends(4, "go_on_without_the_signalled", |output, out, all| {
+        assert!(output.status.success() && out.contains("all is well"), "{all}");
+    });
+}
+
+#[test]
 fn a_job_without_deaths_starts_its_main_task_once() {
     ends(3, "lose_none", |output, out, all| {
         assert!(output.status.success(), "{all}");
@@ -70,7 +92,9 @@ fn a_job_without_deaths_starts_its_main_task_once() {
 /// The programs, as tests that are run under a launcher only.
 mod programs {
     use super::*;
-    use ultramarine::Error;
+    use futures_util::future::poll_immediate;
+    use std::pin::pin;
+    use ultramarine::{EndRequest, Error, shutdown_requested};
 
     fn run<T>(main: impl Fn(Context) -> T + Send + Sync + 'static) -> ultramarine::Result<()>
     where
@@ -142,6 +166,71 @@ mod programs {
             if cx.attempt() == 1 {
                 std::process::exit(5);
             }
+            println!("all is well");
+            Ok(())
+        })
+        .expect("the job ends well");
+    }
+
+    /// Has a process ask itself to end.
+    async fn ask(_: Context, (): ()) {
+        kill_process(getpid(), Signal::TERM).expect("it is this one");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn be_asked_after_a_succession() {
+        run(async |cx| {
+            if cx.attempt() == 1 {
+                die();
+            }
+            let mut asked = pin!(shutdown_requested());
+            // From the first poll on it listens.
+            assert_eq!(poll_immediate(asked.as_mut()).await, None);
+            for pe in 2..cx.pes() {
+                cx.spawn_at(Pe::new(pe), ask, ()).await?;
+                assert_eq!(cx.spawn_at(Pe::new(pe), async |_, n: u32| n, 3).await?, 3);
+            }
+            ask(cx.clone(), ()).await;
+            assert_eq!(asked.await, EndRequest::Terminate);
+            assert_eq!(cx.dead(), 1, "only the first root");
+            println!("all is well");
+            Ok(())
+        })
+        .expect("the job ends well");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn die_when_asked_to_end() {
+        run(async |cx| {
+            if cx.attempt() > 1 {
+                println!("went on");
+                return Ok(());
+            }
+            for pe in 1..cx.pes() {
+                cx.spawn_at(Pe::new(pe), ask, ()).await?;
+            }
+            die();
+            Ok(())
+        })
+        .expect("one process says so");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn go_on_without_the_signalled() {
+        run(async |cx| {
+            if cx.attempt() == 1 {
+                cx.spawn_at(Pe::new(3), ask, ()).await?;
+                die();
+            }
+            let slow = async |cx: Context, n: u64| {
+                cx.sleep(Duration::from_millis(20)).await;
+                n
+            };
+            let numbers = map_async(slow, 0..100).run(&cx.supervised()).await?;
+            assert!(numbers.into_iter().eq(0..100));
             println!("all is well");
             Ok(())
         })

@@ -97,7 +97,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Whether so many PEs stay together that they must be able to go on, whoever dies first. (If
+    /// Whether enough PEs stay together to go on, in whatever order the others die. (If
     /// a partition ends, they may not know which of them stay together.)
     fn has_majority(&self) -> bool {
         let pes = self.report.pes;

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ultramarine_journal::{
     Digest, Identity, Journal, OnFailure, OpenError, Refusal, Report, WriteError,
 };
@@ -21,6 +21,13 @@ use ultramarine_runtime::wire::{WireError, decode, encode};
 
 /// How long a map waits at its end for the disk.
 const FINISH_WITHIN: Duration = Duration::from_mins(1);
+
+/// How long the main task of a new root waits until the lock of a former one is gone: NFS keeps
+/// those of a host that does not answer for 90 s, as it is mostly set up.
+const UNLOCKED_WITHIN: Duration = Duration::from_mins(2);
+
+/// How long it waits between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a map with a journal did not give its results.
 #[derive(Debug, thiserror::Error)]
@@ -173,14 +180,29 @@ where
         let identity =
             Identity { program: program(), call, result, items: count, digest: digest.finish() };
         let mut results = BTreeMap::new();
-        let keeper = Keeper::open(&self.path, &identity, self.is_required, |positions, bytes| {
-            let value: V = decode(bytes)?;
-            if !fits(&value, &positions) {
-                return Err("it has results for another number of items".into());
+        let mut open = || {
+            Keeper::open(&self.path, &identity, self.is_required, |positions, bytes| {
+                let value: V = decode(bytes)?;
+                if !fits(&value, &positions) {
+                    return Err("it has results for another number of items".into());
+                }
+                results.insert(positions.start, value);
+                Ok(())
+            })
+        };
+        let since = Instant::now();
+        let keeper = loop {
+            match open() {
+                // The host of a root that has fallen silent holds its locks for a while.
+                Err(JournalError::Open(OpenError::InUse(path)))
+                    if cx.attempt() > 1 && since.elapsed() < UNLOCKED_WITHIN =>
+                {
+                    tracing::info!("the journal `{}` is locked by a root before", path.display());
+                    cx.sleep(LOCK_PAUSE).await;
+                }
+                opened => break opened?,
             }
-            results.insert(positions.start, value);
-            Ok(())
-        })?;
+        };
 
         let size = match grain {
             Grain::One => 1,

@@ -180,7 +180,7 @@ where
 /// | [`try_run`](Map::try_run) | like `run`, for a function that returns a `Result`; or its first error |
 /// | [`stream`](Map::stream) | each result when its task ends |
 /// | [`reduce`](Map::reduce) | one value |
-/// | [`journal`](Map::journal) | the same, kept in a file, so that a job that is run again computes only the rest |
+/// | [`journal`](Map::journal) | `run` or `reduce` with the results kept in a file |
 ///
 /// A map that fails, or is dropped before its end, cancels its remaining tasks.
 #[must_use = "a map does nothing until it is run"]

@@ -27,7 +27,7 @@ where
     T: std::future::Future + Send + 'static,
     T::Output: Send + 'static,
 {
-    let pe = match Processor::start(job) {
+    let pe = match Processor::start(job, None) {
         Ok(pe) => pe,
         Err(error) => return (Err(error), NOT_STARTED),
     };
@@ -63,10 +63,6 @@ where
     T: std::future::Future + Send + 'static,
     T::Output: Send + 'static,
 {
-    let pe = match Processor::start(job) {
-        Ok(pe) => pe,
-        Err(error) => return (Err(error), NOT_STARTED),
-    };
     let outcome = Arc::new(Mutex::new(None));
     let (main, result) = (Arc::new(main), outcome.clone());
     let start = move |pe: &Arc<Processor>| {
@@ -74,11 +70,15 @@ where
         let future = async move { main(context).await };
         run_main(pe, result.clone(), CatchPanic::of_main(pe.me(), future));
     };
-    if pe.me() == Pe::ROOT {
-        start(&pe);
+    let main = RestartableMain { start: Box::new(start), may_go_on: Box::new(may_go_on) };
+    let pe = match Processor::start(job, Some(main)) {
+        Ok(pe) => pe,
+        Err(error) => return (Err(error), NOT_STARTED),
+    };
+    // Any other hears of a succession first.
+    if let (Pe::ROOT, Some(main)) = (pe.me(), &pe.main) {
+        (main.start)(&pe);
     }
-    // Whoever drives the PE, and may hear of a succession, comes later.
-    let _ = pe.main.set(RestartableMain { start: Box::new(start), may_go_on: Box::new(may_go_on) });
     see_to_the_end(&pe, &outcome)
 }
 
@@ -121,7 +121,7 @@ fn see_to_the_end<T>(
 ///
 /// Why this PE could not go on.
 pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
-    match Processor::start(job) {
+    match Processor::start(job, None) {
         Err(error) => (Err(error), NOT_STARTED),
         Ok(pe) => {
             let (failure, leave) = pe.run_to_the_end();
@@ -134,7 +134,7 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
 /// that no other waits for one that has not. The root is told what goes wrong later.
 pub fn serve_once_started(job: Job, started: impl FnOnce(Result<(), JobError>)) {
     // The thread that drives it is the last that can be missing.
-    match Processor::start(job).and_then(|pe| pe.start_driver().map(|()| pe)) {
+    match Processor::start(job, None).and_then(|pe| pe.start_driver().map(|()| pe)) {
         Err(error) => started(Err(error)),
         Ok(pe) => {
             started(Ok(()));

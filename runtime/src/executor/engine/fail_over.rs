@@ -49,7 +49,8 @@ impl<S: EngineSite> Engine<S> {
                     } else if pe.accept_root(judge) {
                         tracing::info!(pe = me.number(), "{judge} is the root now");
                     } else {
-                        let reason = format!("{judge} has its place, but not its main task");
+                        let reason =
+                            format!("{judge} has its place, but the job does not go on there");
                         return Err(JobError::RootLost { me, reason });
                     }
                 }

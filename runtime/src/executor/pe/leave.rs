@@ -48,9 +48,12 @@ impl Parting {
 
     /// Waits until this time has passed since this PE last heard of a death.
     pub fn stay_after_deaths(&self, time: Duration) {
-        let last = self.liveness.as_ref().and_then(|liveness| liveness.last_death());
-        let rest = last.map(|last| time.saturating_sub(last.elapsed()));
-        rest.into_iter().for_each(std::thread::sleep);
+        let last_death = || self.liveness.as_ref()?.last_death();
+        while let Some(last) = last_death()
+            && last.elapsed() < time
+        {
+            std::thread::sleep(time.saturating_sub(last.elapsed()));
+        }
     }
 
     /// Tells the PEs that watch this one that it leaves in order, and ends its own failure

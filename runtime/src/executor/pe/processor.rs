@@ -30,7 +30,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use ultramarine_topology::{Pe, Topology};
 
@@ -165,7 +165,7 @@ pub(crate) struct Processor {
     /// The number of tasks that cannot start before values arrive that are being fetched.
     pub(crate) waiting_for_values: AtomicUsize,
     /// The main task, if the job outlives its root.
-    pub(crate) main: OnceLock<RestartableMain>,
+    pub(crate) main: Option<RestartableMain>,
     pub(crate) main_ended: AtomicBool,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
@@ -175,7 +175,8 @@ pub(crate) struct Processor {
 }
 
 impl Processor {
-    pub(crate) fn start(job: Job) -> Result<Arc<Self>, JobError> {
+    /// Starts a PE, with the main task if that can be started again.
+    pub(crate) fn start(job: Job, main: Option<RestartableMain>) -> Result<Arc<Self>, JobError> {
         let Job { me, topology, mut lane, settings, detector, bootstrap } = job;
         let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
         let seats: Vec<_> = deques.into_iter().map(|deques| Mutex::new(Some(deques))).collect();
@@ -243,7 +244,7 @@ impl Processor {
             bootstrap,
             uncounted: AtomicU64::new(0),
             waiting_for_values: AtomicUsize::new(0),
-            main: OnceLock::new(),
+            main,
             main_ended: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),

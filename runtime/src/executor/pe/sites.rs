@@ -157,7 +157,7 @@ impl EngineSite for Processor {
     }
 
     fn accept_root(self: &Arc<Self>, root: Pe) -> bool {
-        let Some(main) = self.main.get().filter(|main| (main.may_go_on)(root)) else {
+        let Some(main) = self.main.as_ref().filter(|main| (main.may_go_on)(root)) else {
             return false;
         };
         if root == self.me() {
