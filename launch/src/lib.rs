@@ -165,8 +165,8 @@ where
 ///
 /// The main task is a function that may be called more than once, in different processes. What a
 /// root has done that died stays done: what it has printed, files that it has written. What only it
-/// knew is lost. So print at the end; if the root dies just after that, the result is printed again.
-/// Tasks that it has spawned are dropped; the new main task spawns them again.
+/// knew is lost. So print at the end; if the root dies just after that, the result is printed
+/// again. Tasks that it has spawned are dropped; the new main task spawns them again.
 ///
 /// Who takes the place is agreed on: the PE with the smallest number of those that live, once more
 /// than half of the others that have not been seen to die follow it. Of a job that is cut in two,
