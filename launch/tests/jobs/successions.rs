@@ -114,7 +114,10 @@ mod programs {
     #[ignore = "runs under a launcher"]
     fn lose_root_after_root() {
         run(async |cx| {
-            assert_eq!((cx.root(), cx.attempt()), (cx.pe(), cx.pe().number() + 1));
+            assert_eq!(cx.root(), cx.pe());
+            // A root that died at once may have been unknown to this PE.
+            let (first, latest) = (cx.pe() == Pe::ROOT, cx.pe().number() + 1);
+            assert!(first || (2..=latest).contains(&cx.attempt()), "{}", cx.attempt());
             let slow = async |cx: Context, n: u64| {
                 cx.sleep(Duration::from_millis(2)).await;
                 n * n
@@ -125,7 +128,7 @@ mod programs {
             let mut sum = 0;
             for (n, task) in tasks.into_iter().enumerate() {
                 sum += task.await?;
-                if n == 100 && cx.attempt() < cx.pes() {
+                if n == 100 && cx.dead() < cx.pes() - 1 {
                     die();
                 }
             }
