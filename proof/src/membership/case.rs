@@ -135,6 +135,14 @@ impl MembershipCase {
                 MembershipCase { cuts: 1, lost: 1, ..gone(3, 1) },
             ),
             (
+                "succession: of three hosts one crashes, and one is suspected",
+                MembershipCase { doubts: 1, ..MembershipCase::hosts(3, 1) },
+            ),
+            (
+                "succession: one of four hosts crashes",
+                MembershipCase { patient: true, ..MembershipCase::hosts(4, 1) },
+            ),
+            (
                 "succession: two of four processes crash",
                 MembershipCase { patient: true, ..gone(4, 2) },
             ),
@@ -166,15 +174,10 @@ impl MembershipCase {
                 MembershipCase { cuts: 1, ..silent(3, 1) },
             ),
             (
-                "of three hosts one crashes, and one is suspected",
-                MembershipCase { doubts: 1, ..silent(3, 1) },
-            ),
-            (
                 "of three hosts one crashes, and one is slandered",
                 MembershipCase { slandered: 1, ..silent(3, 1) },
             ),
             ("one of four processes crashes", MembershipCase { patient: true, ..gone(4, 1) }),
-            ("one of four hosts crashes", MembershipCase { patient: true, ..silent(4, 1) }),
         ]
     }
 
