@@ -239,11 +239,11 @@ impl GuardedChild {
         }
     }
 
-    /// The job is over, and its result is another process's to tell: from now on the death of this
-    /// one is none of a job that outlives its root.
-    pub fn is_dispensable(&self) {
+    /// The job is over. In one that outlives its root the death of this process counts from now on
+    /// only if it `is_vital`: if it alone can say that the job has failed.
+    pub fn job_is_over(&self, is_vital: bool) {
         if let Some(channel) = &self.guard {
-            let _ = status_channel::dispensable(channel);
+            let _ = status_channel::job_is_over(channel, is_vital);
         }
     }
 

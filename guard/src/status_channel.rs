@@ -33,8 +33,8 @@ pub(super) struct ChildStatus {
     pub(super) listens: bool,
     /// How it talked to the launcher.
     pub(super) server: Server,
-    /// In a job that outlives its root: it is over, and its result does not depend on the child.
-    pub(super) is_dispensable: bool,
+    /// Once the job is over: whether its result depends on the child.
+    pub(super) is_vital: Option<bool>,
     /// Where other processes of a job listen that outlives its root.
     pub(super) others: Vec<SocketAddr>,
     /// What its MPI library has in shared memory until it is finalised.
@@ -57,7 +57,7 @@ pub(super) enum Ending {
 const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
-const DISPENSABLE: &str = "dispensable";
+const VITAL: &str = "vital ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const ABORTS: &str = "aborts";
@@ -102,9 +102,9 @@ pub(super) fn joined(
     Ok(())
 }
 
-/// Says that the job is over, and that its result does not depend on the child.
-pub(super) fn dispensable(channel: &UnixStream) -> io::Result<()> {
-    say(channel, DISPENSABLE)
+/// Says that the job is over, and whether its result depends on the child.
+pub(super) fn job_is_over(channel: &UnixStream, is_vital: bool) -> io::Result<()> {
+    say(channel, &format!("{VITAL}{is_vital}"))
 }
 
 /// Says that the child is about to leave without finalising MPI.
@@ -180,7 +180,8 @@ impl ChildStatus {
                 _ => None,
             };
             self.ending = ending.or(self.ending);
-            self.is_dispensable |= line == DISPENSABLE;
+            let is_vital = line.strip_prefix(VITAL).and_then(|text| text.parse().ok());
+            self.is_vital = is_vital.or(self.is_vital);
             self.listens |= line == LISTENS;
             self.server.speaks_pmi2 |= line == PMI2;
             self.server.libraries.extend(line.strip_prefix(LIBRARY).map(PathBuf::from));

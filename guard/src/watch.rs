@@ -80,9 +80,10 @@ fn judge(end: ChildExit, status: &ChildStatus, is_vital: bool, meant: &HashSet<i
 /// Whether the job ends with this child: with its root, or if it outlives that, with the last
 /// process that is there.
 fn job_ends_with(status: &ChildStatus, rank: u32) -> bool {
-    match &status.others[..] {
-        [] => rank == 0,
-        others => !status.is_dispensable && !any_listens(others),
+    match (&status.others[..], status.is_vital) {
+        ([], _) => rank == 0,
+        (_, Some(is_vital)) => is_vital,
+        (others, None) => !any_listens(others),
     }
 }
 
@@ -315,7 +316,9 @@ mod tests {
         assert_eq!(vital(&lines), [false, false]);
         drop(other);
         assert_eq!(vital(&lines), [true, true]);
-        assert_eq!(vital(&format!("{lines}\ndispensable")), [false, false]);
+        for is_vital in [false, true] {
+            assert_eq!(vital(&format!("{lines}\nvital {is_vital}")), [is_vital; 2]);
+        }
     }
 
     #[test]

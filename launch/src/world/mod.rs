@@ -48,8 +48,8 @@ use ultramarine_topology::{Pe, Topology};
 /// time something is wrong that no PE has noticed.
 const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 
-/// How soon after the death of a process its guard asks whether others are there. Meanwhile the
-/// root stays, though the job is over.
+/// How soon after the death of a process its guard asks whether others are there. Meanwhile these
+/// stay, though the job is over.
 const ASKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
@@ -113,12 +113,13 @@ pub(crate) fn run(
         Ok(returned) => returned.unwrap_or(Ok(())),
         Err(error) => Err(error.into()),
     };
-    match &result {
-        Ok(()) if !is_root => child.is_dispensable(),
-        // (Who is root no more has nothing to wait for.)
-        Err(Error::Job(JobError::RootLost { .. })) => {}
-        _ if is_root && outlives_root => parting.stay_after_deaths(ASKED_WITHIN),
-        _ => {}
+    if outlives_root && !(is_root && result.is_ok()) {
+        child.job_is_over(is_root);
+    }
+    // The root leaves at once if others can stay: were it killed meanwhile, its exit code would be
+    // lost.
+    if outlives_root && result.is_ok() && (!is_root || parting.is_alone()) {
+        parting.stay_after_deaths(ASKED_WITHIN);
     }
     let finalises = finalises && parting.leave == Leave::Orderly;
     // The root was told what went wrong elsewhere, and ends with that.

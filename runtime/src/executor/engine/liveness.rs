@@ -120,6 +120,11 @@ impl Liveness {
         self.successions.load(Ordering::Relaxed)
     }
 
+    /// Whether all others have died, as far as this PE has heard.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.dead().count() + 1 >= self.pes as usize
+    }
+
     /// When this PE last heard of a death.
     pub(crate) fn last_death(&self) -> Option<Instant> {
         *self.last_death.lock().unwrap_or_else(PoisonError::into_inner)

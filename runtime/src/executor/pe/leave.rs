@@ -46,6 +46,11 @@ impl Parting {
         self.liveness.as_ref().map_or(Pe::ROOT, |liveness| liveness.root())
     }
 
+    /// Whether all other PEs have died, as far as this one has heard.
+    pub fn is_alone(&self) -> bool {
+        self.liveness.as_ref().is_none_or(|liveness| liveness.is_alone())
+    }
+
     /// Waits until this time has passed since this PE last heard of a death.
     pub fn stay_after_deaths(&self, time: Duration) {
         let last_death = || self.liveness.as_ref()?.last_death();
