@@ -367,11 +367,14 @@ impl Membership {
         }
         if self.is_dead(from) {
             if let Notice::Bulletin { of, dead, .. } = &notice
-                && (of.in_office && of.term > self.list.term())
                 && dead.iter().any(|death| death.pe == self.me)
+                && !self.list.heading.outranks(*of)
             {
-                // Each of the two is dead for the other. The later judge counts.
-                return self.end(MembershipStatus::Expelled);
+                // Each of the two is dead for the other, and need not be told so again.
+                if of.in_office {
+                    self.end(MembershipStatus::Expelled);
+                }
+                return;
             }
             return self.bulletin_about(from).into_iter().for_each(|notice| out(from, notice));
         }

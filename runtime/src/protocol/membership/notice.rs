@@ -80,6 +80,12 @@ pub struct Heading {
 impl Heading {
     /// The root's list, as it is at the beginning of a job.
     pub const FIRST: Heading = Heading { term: Term::FIRST, in_office: true, confirmed: 0 };
+
+    /// Whether this list counts if each of the two names the followers of the other: the one whose
+    /// judge is in office, of such two the later. No list outranks itself.
+    pub(super) fn outranks(self, other: Heading) -> bool {
+        (self.in_office, self.term) > (other.in_office, other.term)
+    }
 }
 
 /// An entry in a list of the dead.

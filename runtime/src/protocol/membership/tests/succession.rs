@@ -74,6 +74,27 @@ fn a_candidate_that_has_seen_its_judges_end_stays() {
     assert_eq!(one.status(), MembershipStatus::Member);
 }
 
+/// One has it from a former judge's list, the other had lost the one before.
+#[test]
+fn two_that_are_dead_for_each_other_do_not_talk_for_ever() {
+    let mut one = played(1, 5);
+    one.hear(0, bulletin(&[2]));
+    one.lose(0);
+    assert_eq!((one.0.judge(), one.dead()), (pe(1), vec![2]), "it asks for votes");
+    let mut two = played(2, 5);
+    [0, 1].into_iter().for_each(|pe| drop(two.lose(pe)));
+    let of = two.0.heading();
+    two.hear(3, Notice::Follow { term: of.term, dead: 2, count: 2 });
+    assert!(two.0.heading().in_office && two.dead().contains(&1), "it is the judge");
+    let mut said = two.hear(1, one.0.heartbeat());
+    for (from, to) in [(2, &mut one), (1, &mut two)].into_iter() {
+        said = said.into_iter().flat_map(|(_, notice)| to.hear(from, notice)).collect();
+    }
+    assert_eq!(said, []);
+    assert_eq!(one.status(), MembershipStatus::Expelled, "the other is in office");
+    assert_eq!(two.status(), MembershipStatus::Member);
+}
+
 #[test]
 fn a_candidate_needs_more_than_half_and_a_judge_half() {
     let mut one = played(1, 4);
