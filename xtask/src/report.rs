@@ -113,12 +113,13 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     closing
 }
 
-/// nextest's and libtest's last words; those of a binary without any tests say nothing, nor do
-/// those of a single test that nextest has run.
+/// nextest's and libtest's last words, and the jobs that chaos has seen fail. The words of a binary
+/// without any tests say nothing, nor do those of a single test that nextest has run.
 fn is_closing(line: &str) -> bool {
     let is_empty = line.contains(" 0 passed; 0 failed; 0 ignored;");
     let is_single = line.contains(" filtered out") && !line.contains(" 0 filtered out");
-    line.starts_with("Summary [") || (line.starts_with("test result: ") && !is_empty && !is_single)
+    let is_runners = line.starts_with("Summary [") || line.starts_with("failed: ");
+    is_runners || (line.starts_with("test result: ") && !is_empty && !is_single)
 }
 
 /// The line without terminal sequences of the form `ESC [ … letter`.
@@ -164,6 +165,7 @@ test-mpich: Summary [ 2s] 3 tests run
                    test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
                    test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n\
                    test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out\n\
+                   failed: kill 3, mpich: WRONG: 7\n\
                    skipped: no launcher\n    skipped: no cluster\nnothing was skipped: fine\n\
                    no newline";
         let mut copy = Vec::new();
@@ -174,6 +176,7 @@ test-mpich: Summary [ 2s] 3 tests run
             [
                 "Summary [   0.1s] 4 tests run: 4 passed",
                 "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured",
+                "failed: kill 3, mpich: WRONG: 7",
                 "of these, 2 said that they had nothing to test here, and why",
             ]
         );

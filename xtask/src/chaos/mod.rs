@@ -145,10 +145,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let seed = arguments.seed.unwrap_or_else(draw::any_seed);
     println!("seed {seed} (again by --seed {seed})");
     interrupt::catch()?;
-    let configurations = configuration::all(&mpis, arguments.lane, arguments.program);
-    let (folder, hosts) = (Folder::make()?, None);
-    let (bases, rows, tallies) = (Vec::new(), Vec::new(), Vec::new());
-    let mut chaos = Chaos { arguments, seed, configurations, folder, hosts, bases, rows, tallies };
+    let mut chaos = Chaos {
+        arguments,
+        seed,
+        configurations: configuration::all(&mpis, arguments.lane, arguments.program),
+        folder: Folder::make()?,
+        hosts: None,
+        bases: Vec::new(),
+        rows: Vec::new(),
+        tallies: Vec::new(),
+        failures: Vec::new(),
+    };
     for share in shares(&arguments.classes) {
         chaos.try_class(share)?;
     }
@@ -206,6 +213,8 @@ struct Chaos<'a> {
     rows: Vec<Row>,
     /// One for each class and launcher.
     tallies: Vec<Tally>,
+    /// What is wrong with each job that has failed.
+    failures: Vec<String>,
 }
 
 /// What a job takes that is left alone.
@@ -301,7 +310,11 @@ impl Chaos<'_> {
         let hosts = if hosting == Hosting::Hosts { ", on hosts" } else { "" };
         let slow_text = if slow { ", slow" } else { "" };
         let (class_name, summary) = (class.name(), ended.summary());
-        println!("{class_name:<11} {:>5}  {configuration}  {summary}{hosts}{slow_text}", run + 1);
+        let number = run + 1;
+        println!("{class_name:<11} {number:>5}  {configuration}  {summary}{hosts}{slow_text}");
+        if ended.has_failed() {
+            self.failures.push(format!("{class_name} {number}, {configuration}: {summary}{hosts}"));
+        }
         ended.print_details();
         if class == Class::Kill {
             table::add(&mut self.rows, configuration, usual, &ended, slow);
@@ -357,6 +370,7 @@ impl Chaos<'_> {
         if is_idle {
             println!("nothing was done to any job: this has tested nothing");
         }
+        self.failures.iter().for_each(|failure| println!("failed: {failure}"));
         println!("{}; seed {}", tally::total(&self.tallies), self.seed);
         let failed = self.tallies.iter().any(Tally::has_failed);
         if failed || is_idle { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -55,12 +55,9 @@ impl Membership {
 
     /// The judge that this PE follows is lost.
     pub(super) fn lose_judge(&mut self, loss: Loss, out: &mut dyn FnMut(Pe, Notice)) {
-        let claim = match (&self.succession, loss) {
-            (None, _) => Claim::Suspected,
-            (Some(_), Loss::Silent) => Claim::Lost,
-            (Some(_), Loss::Witnessed) => Claim::Gone,
-        };
-        if self.succession.is_none() {
+        let goes_on = self.succession.is_some();
+        let claim = if goes_on { Claim::from(loss) } else { Claim::Suspected };
+        if !goes_on {
             self.end(MembershipStatus::RootLost);
         }
         self.pass_on(HeraldNews::new(self.me, claim), out);

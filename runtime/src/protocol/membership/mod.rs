@@ -303,7 +303,7 @@ impl Membership {
         if !self.concerns(pe) {
             return;
         }
-        let claim = if loss == Loss::Witnessed { Claim::Gone } else { Claim::Lost };
+        let claim = Claim::from(loss);
         let has_claimed = self.accusations.get(&pe).is_some_and(|former| former.claim >= claim);
         if self.is_judge() {
             self.declare_dead(now, Death { pe, is_witnessed: loss == Loss::Witnessed }, out);
@@ -354,8 +354,8 @@ impl Membership {
             MembershipStatus::Member => {}
             // The news of a smaller herald must be passed on, see above.
             MembershipStatus::RootLost => {
-                if let Notice::Orphaned { herald, claim, .. } = notice
-                    && !self.is_dead(from)
+                if let Notice::Orphaned { herald, term, claim } = notice
+                    && (term == self.list.term() && !self.is_dead(from))
                 {
                     self.pass_on(HeraldNews::new(herald, claim), out);
                 }

@@ -127,6 +127,15 @@ pub enum Claim {
     Declared(bool),
 }
 
+impl From<Loss> for Claim {
+    fn from(loss: Loss) -> Claim {
+        match loss {
+            Loss::Silent => Claim::Lost,
+            Loss::Witnessed => Claim::Gone,
+        }
+    }
+}
+
 impl Claim {
     /// Whether the accuser will not take it back.
     pub(super) fn insists(self) -> bool {

@@ -321,6 +321,11 @@ impl Membership {
         let is_missing = |pe: &Pe| !self.list.contains(*pe);
         let missing: Vec<Pe> = self.dead.order().iter().copied().filter(is_missing).collect();
         self.accusations.values_mut().for_each(|accusation| accusation.again_at = now);
+        // Also what was in the list of a judge that has never taken office.
+        for (pe, loss) in self.succession.iter().flat_map(|succession| &succession.lost) {
+            let accusation = Accusation { claim: Claim::from(*loss), again_at: now };
+            self.accusations.entry(*pe).or_insert(accusation);
+        }
         for pe in missing {
             let claim = Claim::Declared(self.dead.is_certain(pe));
             self.accusations.insert(pe, Accusation { claim, again_at: now + self.call_every() });

@@ -60,6 +60,23 @@ fn of_two_halves_the_one_with_the_root_goes_on() {
     check(&world, 0, &[4, 5, 6, 7]);
 }
 
+/// The list of the next, in which they had it, was never in office.
+#[test]
+fn what_others_have_seen_is_told_to_the_candidate_after_the_next() {
+    let mut world = world(3);
+    world.run_until(SECOND);
+    world.stall(Pe::new(2));
+    world.kill(Pe::new(5));
+    world.run_until(SECOND + MS * 3);
+    world.kill(Pe::ROOT);
+    world.run_until(SECOND + MS * 300);
+    world.kill(ONE);
+    world.run_until(SECOND * 5);
+    world.resume_all();
+    world.run_until(SECOND * 10);
+    check(&world, 2, &[0, 1, 5]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

@@ -74,10 +74,22 @@ fn a_candidate_that_has_seen_its_judges_end_stays() {
     assert_eq!(one.status(), MembershipStatus::Member);
 }
 
+/// It would say of its own judge what another has seen of a candidate.
+#[test]
+fn a_pe_that_leaves_passes_on_no_news_of_another_term() {
+    let mut three = played(3, 9);
+    three.lose(0);
+    three.hear(4, Notice::InContact { term: term(0, 0) });
+    assert_eq!(three.status(), MembershipStatus::RootLost);
+    let news = |term| Notice::Orphaned { herald: pe(2), term, claim: Claim::Gone };
+    assert_eq!(three.hear(2, news(term(1, 1))), []);
+    assert_ne!(three.hear(2, news(term(0, 0))), [], "of its own term it does");
+}
+
 /// One has it from a former judge's list, the other had lost the one before.
 #[test]
 fn two_that_are_dead_for_each_other_do_not_talk_for_ever() {
-    let mut one = played(1, 5);
+    let mut one = played(1, 9);
     one.hear(0, bulletin(&[2]));
     one.lose(0);
     assert_eq!((one.0.judge(), one.dead()), (pe(1), vec![2]), "it asks for votes");
