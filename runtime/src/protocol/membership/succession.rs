@@ -370,9 +370,14 @@ impl Membership {
             self.tell_children(self.list.len(), out);
         } else if has_lost {
             let term = self.list.term();
-            if let Some(next) = self.not_lost().next().filter(|next| *next != self.me) {
-                out(next, Notice::Orphaned { herald: self.me, term, claim: Claim::Lost });
-                out(self.me, Notice::Look { pe: next, anew: false });
+            let next = self.not_lost().next().filter(|next| *next != self.me);
+            match next {
+                // The others before this one may have come into the list since.
+                None => self.call(now, term.round + 1, out),
+                Some(next) => {
+                    out(next, Notice::Orphaned { herald: self.me, term, claim: Claim::Lost });
+                    out(self.me, Notice::Look { pe: next, anew: false });
+                }
             }
         } else if is_following {
             out(self.me, Notice::Look { pe: self.judge(), anew: false });

@@ -77,6 +77,22 @@ fn what_others_have_seen_is_told_to_the_candidate_after_the_next() {
     check(&world, 2, &[0, 1, 5]);
 }
 
+/// It looks at some before itself when it hears that the old root had declared them dead.
+#[test]
+fn a_candidate_that_hears_of_deaths_late_stands() {
+    let mut world = world(4);
+    world.run_until(SECOND);
+    world.stall(Pe::new(4));
+    for (ms, pe) in [(1022, 1), (1024, 3), (1027, 2), (3471, 0)] {
+        world.run_until(MS * ms);
+        world.kill(Pe::new(pe));
+    }
+    world.run_until(SECOND * 8);
+    world.resume_all();
+    world.run_until(SECOND * 10);
+    check(&world, 4, &[0, 1, 2, 3]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
