@@ -177,6 +177,10 @@ impl MembershipCase {
                 "of three hosts one crashes, and one is slandered",
                 MembershipCase { slandered: 1, ..silent(3, 1) },
             ),
+            (
+                "of three processes one crashes, a path breaks, and one is slandered",
+                MembershipCase { cuts: 1, slandered: 1, ..gone(3, 1) },
+            ),
             ("one of four processes crashes", MembershipCase { patient: true, ..gone(4, 1) }),
         ]
     }

@@ -31,11 +31,13 @@ fn each_rule_of_the_succession_is_needed() {
     let parted = MembershipCase { partitions: 1, ..MembershipCase::processes(3, 0) };
     let cut = MembershipCase { cuts: 1, ..MembershipCase::processes(3, 1) };
     let slandered = MembershipCase { slandered: 1, ..MembershipCase::hosts(3, 1) };
+    let both = MembershipCase { slandered: 1, ..cut.clone() };
     for (mutant, case, broken) in [
         (MembershipMutant::NeedsNoVotes, &parted, ALL_AGREE_IN_THE_END),
         (MembershipMutant::IgnoresSilence, &parted, ALL_AGREE_IN_THE_END),
         (MembershipMutant::ReturnsToFormerJudge, &cut, LISTS_BEGIN_ALIKE),
         (MembershipMutant::VotesAtOnce, &slandered, FEW_INNOCENTS),
+        (MembershipMutant::ForgetsWitnessed, &both, ALL_AGREE_IN_THE_END),
     ] {
         let search = first_fault(MembershipCase { mutant: Some(mutant), ..case.clone() });
         println!("{mutant:?}: {search}");

@@ -87,7 +87,7 @@ fn open(session: &Session, number: u64, frame: &[u8]) -> Result<Notice, CloseRea
 mod tests {
     use super::*;
     use crate::handshake::{Handshake, JobKey, Purpose};
-    use crate::protocol::{Claim, Death, Heading, Term};
+    use crate::protocol::{Claim, Death, Evidence, Heading, Term};
     use proptest::prelude::*;
     use ultramarine_topology::Pe;
 
@@ -105,19 +105,22 @@ mod tests {
         [called.session, caller.session]
     }
 
+    fn evidence() -> impl Strategy<Value = Evidence> {
+        prop_oneof![Just(Evidence::Silent), Just(Evidence::Witnessed), Just(Evidence::Confirmed)]
+    }
+
     fn notices() -> impl Strategy<Value = Notice> {
         let pe = (0..PES).prop_map(Pe::new);
         let any_pe = any::<u32>().prop_map(Pe::new);
         let term = (any::<u32>(), any_pe.clone()).prop_map(|(round, judge)| Term { round, judge });
         let heading = (term.clone(), any::<bool>(), any::<u32>())
             .prop_map(|(term, in_office, confirmed)| Heading { term, in_office, confirmed });
-        let death =
-            (any_pe, any::<bool>()).prop_map(|(pe, is_witnessed)| Death { pe, is_witnessed });
+        let death = (any_pe, evidence()).prop_map(|(pe, evidence)| Death { pe, evidence });
         let claim = prop_oneof![
             Just(Claim::Suspected),
             Just(Claim::Lost),
             Just(Claim::Gone),
-            any::<bool>().prop_map(Claim::Declared),
+            evidence().prop_map(Claim::Declared),
         ];
         prop_oneof![
             (heading.clone(), any::<u32>()).prop_map(|(of, dead)| Notice::Known { of, dead }),

@@ -53,7 +53,7 @@ pub mod victim;
 pub use cancelling::CANCELLED_AT_ONCE;
 pub use ending::Leaving;
 pub use membership::{
-    Claim, Death, Heading, Living, Loss, Membership, MembershipStatus, Notice, Term,
+    Claim, Death, Evidence, Heading, Living, Loss, Membership, MembershipStatus, Notice, Term,
 };
 pub use message::{Fish, Message, Need, Outcome, Parcel, TaskId, Version};
 pub use node::{Host, Node};

@@ -1,7 +1,7 @@
 //! What a PE learns from others' lists of the dead.
 
 use super::term::Addition;
-use super::{Death, Heading, Membership, MembershipMutant, MembershipStatus, Notice};
+use super::{Death, Evidence, Heading, Membership, MembershipMutant, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -102,9 +102,10 @@ impl Membership {
         self.dead.add(self.list.deaths());
         if self.succession.is_some() {
             let confirmed = (heading.confirmed as usize).min(self.list.len());
-            let (confirmed, others) = self.list.deaths().split_at(confirmed);
-            let witnessed = others.iter().filter(|death| death.is_witnessed);
-            self.dead.make_certain(confirmed.iter().chain(witnessed).map(|death| death.pe));
+            for (at, death) in self.list.deaths().iter().enumerate() {
+                let evidence = if at < confirmed { Evidence::Confirmed } else { death.evidence };
+                self.dead.note(Death { evidence, ..*death });
+            }
         }
         if self.dead.contains(self.me) {
             self.end(MembershipStatus::Expelled);

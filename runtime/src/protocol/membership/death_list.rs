@@ -1,8 +1,8 @@
 //! All PEs that are known to be dead, whichever judge declared them.
 
 use super::living::Living;
-use super::notice::Death;
-use std::collections::BTreeSet;
+use super::notice::{Death, Evidence};
+use std::collections::BTreeMap;
 use ultramarine_topology::Pe;
 
 /// The dead, in the order in which this PE learnt of them, and the living. It only grows.
@@ -10,14 +10,14 @@ use ultramarine_topology::Pe;
 pub(super) struct DeathList {
     order: Vec<Pe>,
     living: Living,
-    /// Those that have no vote any more. Kept only for a succession.
-    certain: BTreeSet<Pe>,
+    /// How certain each death is. Kept only for a succession.
+    evidence: BTreeMap<Pe, Evidence>,
 }
 
 impl DeathList {
     /// The list of a job of this many PEs, all of which live.
     pub(super) fn new(pes: u32) -> Self {
-        DeathList { order: Vec::new(), living: Living::new(pes, &[]), certain: BTreeSet::new() }
+        DeathList { order: Vec::new(), living: Living::new(pes, &[]), evidence: BTreeMap::new() }
     }
 
     pub(super) fn order(&self) -> &[Pe] {
@@ -40,12 +40,14 @@ impl DeathList {
         self.living.remove(&new);
     }
 
-    /// The deaths of these PEs are certain.
-    pub(super) fn make_certain(&mut self, pes: impl IntoIterator<Item = Pe>) {
-        self.certain.extend(pes);
+    /// There is this evidence for a death.
+    pub(super) fn note(&mut self, Death { pe, evidence }: Death) {
+        let known = self.evidence.entry(pe).or_insert(evidence);
+        *known = evidence.max(*known);
     }
 
-    pub(super) fn is_certain(&self, pe: Pe) -> bool {
-        self.certain.contains(&pe)
+    /// How certain the death of a PE is that is in the list.
+    pub(super) fn evidence(&self, pe: Pe) -> Evidence {
+        self.evidence.get(&pe).copied().unwrap_or(Evidence::Silent)
     }
 }

@@ -1,6 +1,6 @@
 //! What only the judge does: it judges the accused, and announces the dead.
 
-use super::{Claim, Death, Membership, MembershipMutant, MembershipStatus, Notice};
+use super::{Claim, Death, Evidence, Membership, MembershipMutant, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -23,8 +23,8 @@ impl Membership {
                 None => self.announcements.wait([accuser]),
             };
         }
-        if let (Claim::Declared(is_certain), Some(_)) = (claim, &self.succession) {
-            return self.declare_dead(now, Death { pe, is_witnessed: is_certain }, out);
+        if let (Claim::Declared(evidence), Some(_)) = (claim, &self.succession) {
+            return self.declare_dead(now, Death { pe, evidence }, out);
         }
         if self.is_mutant(MembershipMutant::BelievesAccusers) {
             return self.declare_dead(now, Death::silent(pe), out);
@@ -71,8 +71,10 @@ impl Membership {
             return;
         }
         let is_due = self.announcements.due(self.list.len() + 1).is_some_and(|due| due <= now);
-        let is_witnessed = death.is_witnessed || self.heard_accusations.is_witnessed(death.pe);
-        self.list.append(&[Death { is_witnessed, ..death }]);
+        let is_witnessed = self.heard_accusations.is_witnessed(death.pe);
+        let heard = if is_witnessed { Evidence::Witnessed } else { Evidence::Silent };
+        let death = Death { evidence: heard.max(death.evidence), ..death };
+        self.list.append(&[self.counted(death)]);
         self.merge();
         self.announcements.wait(self.heard_accusations.close(death.pe));
         let is_outvoted = self.is_outvoted();
@@ -82,6 +84,14 @@ impl Membership {
         if is_outvoted {
             self.end(MembershipStatus::Outvoted);
         }
+    }
+
+    /// A death as the votes count it.
+    pub(super) fn counted(&self, death: Death) -> Death {
+        let is_confirmed = death.evidence == Evidence::Witnessed
+            && self.is_mutant(MembershipMutant::ForgetsWitnessed);
+        let evidence = if is_confirmed { Evidence::Confirmed } else { death.evidence };
+        Death { evidence, ..death }
     }
 
     /// On the judge: announces all deaths that are not announced yet, without waiting any longer.

@@ -114,7 +114,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use ultramarine_runtime::protocol::{Claim, Death, Heading, Loss, Membership, Notice};
+//! use ultramarine_runtime::protocol::{Claim, Death, Evidence, Heading, Loss, Membership, Notice};
 //! use ultramarine_topology::Pe;
 //! let [one, two] = [1, 2].map(Pe::new);
 //! let now = Duration::ZERO;
@@ -127,7 +127,7 @@
 //! sent.clear();
 //! root.lose(now, two, Loss::Witnessed, &mut |to, notice| sent.push((to, notice)));
 //! assert_eq!(root.dead(), [two]);
-//! let dead = vec![Death { pe: two, is_witnessed: true }];
+//! let dead = vec![Death { pe: two, evidence: Evidence::Witnessed }];
 //! let bulletin = Notice::Bulletin { of: Heading::FIRST, after: 0, dead };
 //! assert_eq!(sent, [(one, bulletin.clone()), (two, bulletin)]);
 //! ```
@@ -149,7 +149,7 @@ mod votes;
 
 pub use living::Living;
 pub use mutant::MembershipMutant;
-pub use notice::{Claim, Death, Heading, Loss, MembershipStatus, Notice};
+pub use notice::{Claim, Death, Evidence, Heading, Loss, MembershipStatus, Notice};
 pub use term::Term;
 
 use accusations::{Accusation, AccusationTable};
@@ -306,7 +306,7 @@ impl Membership {
         let claim = Claim::from(loss);
         let has_claimed = self.accusations.get(&pe).is_some_and(|former| former.claim >= claim);
         if self.is_judge() {
-            self.declare_dead(now, Death { pe, is_witnessed: loss == Loss::Witnessed }, out);
+            self.declare_dead(now, Death { pe, evidence: Evidence::from(loss) }, out);
         } else if pe == self.judge() {
             self.lose_judge(loss, out);
         } else if !has_claimed {
@@ -409,11 +409,16 @@ impl Membership {
     /// this is [`due`](Self::due) again.
     pub fn tick(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) -> Option<Duration> {
         let judge = self.judge();
+        let mut is_unanswered = false;
         for (pe, accusation) in &mut self.accusations {
             if now >= accusation.again_at {
                 accusation.again_at = now.saturating_add(self.patience / REPEATS);
                 out(judge, Notice::Accuse { pe: *pe, claim: accusation.claim });
+                is_unanswered = true;
             }
+        }
+        if is_unanswered {
+            out(self.me, Notice::Look { pe: judge, anew: false });
         }
         self.heard_accusations.forget(now);
         if self.announcements.due(self.list.len()).is_some_and(|due| due <= now) {

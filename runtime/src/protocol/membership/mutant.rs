@@ -21,6 +21,8 @@ pub enum MembershipMutant {
     IgnoresSilence,
     /// A PE that has voted follows its former judge again.
     ReturnsToFormerJudge,
+    /// A PE has no vote as soon as another has seen that its process is gone.
+    ForgetsWitnessed,
     /// A PE votes although it is in contact with its judge.
     VotesAtOnce,
 }

@@ -73,7 +73,7 @@ pub struct Heading {
     pub term: Term,
     /// Whether the judge is in office. Until then the list holds for nothing but votes.
     pub in_office: bool,
-    /// The length of the part that more than half of the PEs have confirmed.
+    /// The length of the part that the PEs have confirmed.
     pub confirmed: u32,
 }
 
@@ -93,15 +93,34 @@ impl Heading {
 pub struct Death {
     /// The PE that is dead.
     pub pe: Pe,
-    /// Whether a PE has seen that its process is gone. Otherwise it is silent, or was expelled, and
-    /// may live where it cannot be reached.
-    pub is_witnessed: bool,
+    /// How certain that is.
+    pub evidence: Evidence,
 }
 
 impl Death {
     /// The PE is silent.
     pub fn silent(pe: Pe) -> Death {
-        Death { pe, is_witnessed: false }
+        Death { pe, evidence: Evidence::Silent }
+    }
+}
+
+/// How certain the death of a PE is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Evidence {
+    /// It is silent, or was expelled, and may live where it cannot be reached.
+    Silent,
+    /// A PE has seen that its process is gone. It may have followed another judge before.
+    Witnessed,
+    /// It has no vote any more: enough of the others have confirmed a list that names it.
+    Confirmed,
+}
+
+impl From<Loss> for Evidence {
+    fn from(loss: Loss) -> Evidence {
+        match loss {
+            Loss::Silent => Evidence::Silent,
+            Loss::Witnessed => Evidence::Witnessed,
+        }
     }
 }
 
@@ -123,8 +142,8 @@ pub enum Claim {
     Lost,
     /// … and has seen that its process is gone.
     Gone,
-    /// A judge declared it dead in an earlier term. Whether that is certain.
-    Declared(bool),
+    /// A judge declared it dead in an earlier term.
+    Declared(Evidence),
 }
 
 impl From<Loss> for Claim {

@@ -25,33 +25,37 @@
 //!   judge, it tells the candidate. A candidate that hears so **leaves**: the path between it and
 //!   the judge is broken. (Not if it has seen itself that the judge's process is gone.)
 //! - Those that follow are counted in the tree. All PEs **have a vote** but those whose death is
-//!   certain: a PE has seen that the process is gone, or a judge has had its list confirmed since.
-//!   A candidate with more than half of the votes takes office.
+//!   confirmed. A candidate with more than half of the votes takes office. So does one that all
+//!   living PEs follow, if each death in its list is witnessed.
 //! - A PE **tells** its judge of deaths that are missing in the list, and votes when they are
 //!   there.
 //! - A judge that has lost PEs that have a vote asks for votes, too: at least half **confirm** the
-//!   list, itself among them. From then on those that are in it have no vote.
+//!   list, itself among them, or all that live if each death is witnessed. From then on those that
+//!   are in it have no vote.
 //! - A judge that has lost more than half of those that have a vote is **outvoted**, and so is a
-//!   candidate that has lost half of them. All that follow it leave.
+//!   candidate that has lost half of them; unless all of those deaths are witnessed. All that
+//!   follow it leave.
 //! - A judge or candidate that hears of a judge in a later term leaves.
 //!
 //! # One side goes on
 //!
-//! Say that PEs have been parted into sides between which nothing is heard any more, and that each
-//! side has a judge in office that stays. Let `V` be the PEs that had a vote when both sides last
-//! had the same confirmed list, less those whose processes are gone. (That a PE counts them as
-//! gone needs no agreement: they are on no side.)
+//! Say that there are two judges in office that stay, `J` and a later one, `C`. Let `V` be the PEs
+//! that had a vote when both last had the same confirmed list.
 //!
-//! A judge that stays has lost at most half of those that had a vote when its list was last
-//! confirmed. The other side's PEs are among those: it has lost them sooner or later, and they
-//! never confirm its lists again. So at least half of `V` is on its side if it confirmed no list
-//! since, and it can have confirmed one only with at least half of `V`. A candidate needs more
-//! than half. Two sides with half of `V` each both have the judge that `V` had in common, or one of
-//! them has elected another with more than half: neither is possible.
+//! `C` was elected either by all that live, each other PE of `V` being gone. But `J` lives, and does
+//! not follow `C`. Or it was elected by a set `A` of more than half of `V`. From then on no PE of `A`
+//! confirms a list of `J`. If `J` has had a list confirmed since, it was by at least half of `V`, of
+//! which one is in `A`: not possible. Or it was by all that live, `C` among them: not possible
+//! either. So for `J` all of `V` still have a vote. Each PE of `A` is sooner or later lost to `J`:
+//! it is gone, or silent, or says that it follows another. `C` itself is not gone, hence silent. So
+//! `J` is outvoted.
 //!
-//! A list that more than half have confirmed is known to a PE of every later majority. That PE
-//! does not vote before the candidate's list has those deaths. So a PE that a confirmed list names
-//! is never counted again, and what is dead stays dead.
+//! That is why the vote of a PE counts until its death is confirmed, though a PE has seen that its
+//! process is gone: it may have followed `C` before.
+//!
+//! A list that at least half have confirmed is known to a PE of every later majority. That PE does
+//! not vote before the candidate's list has those deaths. So a PE that a confirmed list names is
+//! never counted again, and what is dead stays dead.
 //!
 //! # It ends
 //!
@@ -65,8 +69,8 @@ use super::accusations::{Accusation, AccusationTable};
 use super::announcing::Announcements;
 use super::heralds::HeraldNews;
 use super::{
-    Claim, Death, Heading, Loss, Membership, MembershipMutant, MembershipStatus, Notice, REPEATS,
-    Term, TermList,
+    Claim, Death, Evidence, Heading, Loss, Membership, MembershipMutant, MembershipStatus, Notice,
+    REPEATS, Term, TermList,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -108,14 +112,14 @@ impl Membership {
         if self.status != MembershipStatus::Member {
             return;
         }
-        let is_silent = |death: &Death| death.pe == pe && !death.is_witnessed;
+        let is_silent = |death: &Death| *death == Death::silent(pe);
         if self.has_lost_judge() {
             self.stand(now, out);
         } else if self.is_candidate()
             && loss == Loss::Witnessed
             && self.list.deaths().iter().any(is_silent)
         {
-            // It has no vote after all.
+            // It follows no other judge.
             self.call(now, self.list.term().round + 1, out);
         }
     }
@@ -174,8 +178,16 @@ impl Membership {
 
     /// Whether this PE knows for certain that the process of another is gone.
     fn has_seen_end_of(&self, pe: Pe) -> bool {
-        let loss = self.succession.as_ref().and_then(|succession| succession.lost.get(&pe));
-        loss == Some(&Loss::Witnessed)
+        self.loss_of(pe) == Some(Loss::Witnessed)
+    }
+
+    fn loss_of(&self, pe: Pe) -> Option<Loss> {
+        self.succession.as_ref()?.lost.get(&pe).copied()
+    }
+
+    /// What this PE knows of the death of a PE that it knows to be dead.
+    fn evidence(&self, pe: Pe) -> Evidence {
+        self.loss_of(pe).map_or(Evidence::Silent, Evidence::from).max(self.dead.evidence(pe))
     }
 
     /// The living PEs that this one has not lost, by number.
@@ -207,18 +219,16 @@ impl Membership {
                 succession.lost.entry(death.pe).or_insert(Loss::Silent);
             }
         }
-        let silent_or_not = |pe: Pe| Death { pe, is_witnessed: self.dead.is_certain(pe) };
-        let known = self.dead.order().iter().copied();
-        let (certain, others): (Vec<Pe>, Vec<Pe>) = known.partition(|pe| self.dead.is_certain(*pe));
-        let lost = succession.lost.iter().filter(|(pe, _)| !self.dead.contains(**pe));
-        let lost = lost.map(|(pe, loss)| Death { pe: *pe, is_witnessed: *loss == Loss::Witnessed });
-        let lost: Vec<Death> = lost.collect();
-        let term = Term { round, judge: self.me };
-        let heading = Heading { term, in_office: false, confirmed: certain.len() as u32 };
+        let known = self.dead.order().iter();
+        let known = known.map(|pe| Death { pe: *pe, evidence: self.evidence(*pe) });
+        let lost = self.succession.iter().flat_map(|succession| &succession.lost);
+        let lost = lost.filter(|(pe, _)| !self.dead.contains(**pe));
+        let lost = lost.map(|(pe, loss)| Death { pe: *pe, evidence: Evidence::from(*loss) });
+        let dead: Vec<Death> = known.chain(lost).map(|death| self.counted(death)).collect();
+        let heading =
+            Heading { term: Term { round, judge: self.me }, in_office: false, confirmed: 0 };
         let mut list = TermList::new(heading, self.pes);
-        let known: Vec<Death> = certain.into_iter().chain(others).map(silent_or_not).collect();
-        list.append(&known);
-        list.append(&lost);
+        list.append(&dead);
         self.begin_term(list);
         if self.is_outvoted() {
             return self.end(MembershipStatus::Outvoted);
@@ -298,7 +308,8 @@ impl Membership {
         }
         let is_before = of.term.judge < self.judge() && !is_in_office;
         let judge = self.judge();
-        let is_gone = dead.iter().any(|death| death.pe == judge && death.is_witnessed);
+        let is_seen = |death: &Death| death.pe == judge && death.evidence > Evidence::Silent;
+        let is_gone = dead.iter().any(is_seen);
         // The judge itself may ask again in a later term.
         let is_same = of.term.judge == judge;
         let is_lost = self.has_lost(of.term.judge);
@@ -327,7 +338,7 @@ impl Membership {
             self.accusations.entry(*pe).or_insert(accusation);
         }
         for pe in missing {
-            let claim = Claim::Declared(self.dead.is_certain(pe));
+            let claim = Claim::Declared(self.evidence(pe));
             self.accusations.insert(pe, Accusation { claim, again_at: now + self.call_every() });
             out(judge, Notice::Accuse { pe, claim });
         }

@@ -1,7 +1,7 @@
 //! Terms of office, and the list of a term's judge.
 
 use super::living::Living;
-use super::notice::{Death, Heading, Notice};
+use super::notice::{Death, Evidence, Heading, Notice};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -124,16 +124,21 @@ impl TermList {
         dead.iter().all(may_die) && distinct.len() == dead.len()
     }
 
-    /// The number of PEs that have a vote: all but those whose death is certain, since a PE saw
-    /// that the process was gone, or since more than half have confirmed the list since.
+    /// The number of PEs that have a vote: all but those whose death is confirmed.
     pub(super) fn electorate(&self) -> u32 {
-        self.living.count() + self.silent()
+        self.living.count() + self.unconfirmed().count() as u32
     }
 
-    /// The number of PEs that have a vote, and that the judge has lost.
-    pub(super) fn silent(&self) -> u32 {
+    /// The dead that have a vote: they may have given it to another.
+    pub(super) fn unconfirmed(&self) -> impl Iterator<Item = Death> + '_ {
         let confirmed = (self.heading.confirmed as usize).min(self.deaths.len());
-        self.deaths[confirmed..].iter().filter(|death| !death.is_witnessed).count() as u32
+        let others = self.deaths[confirmed..].iter().copied();
+        others.filter(|death| death.evidence != Evidence::Confirmed)
+    }
+
+    /// Whether some of them may live.
+    pub(super) fn has_silent(&self) -> bool {
+        self.unconfirmed().any(|death| death.evidence == Evidence::Silent)
     }
 }
 
@@ -191,14 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_surely_dead_have_no_vote() {
+    fn those_whose_death_is_confirmed_have_no_vote() {
         let mut list = list(&[]);
-        let gone = |pe| Death { pe: Pe::new(pe), is_witnessed: true };
-        list.append(&[Death::silent(Pe::new(1)), Death::silent(Pe::new(2)), gone(3), gone(4)]);
-        assert_eq!((list.electorate(), list.silent()), (28, 2));
+        let dead = |pe, evidence| Death { pe: Pe::new(pe), evidence };
+        let gone = [dead(3, Evidence::Witnessed), dead(4, Evidence::Confirmed)];
+        list.append(&[Death::silent(Pe::new(1)), gone[0], gone[1]]);
+        let votes = |list: &TermList| (list.electorate(), list.has_silent());
+        assert_eq!(votes(&list), (29, true));
         list.heading.confirmed = 1;
-        assert_eq!((list.electorate(), list.silent()), (27, 1));
-        list.heading.confirmed = 3;
-        assert_eq!((list.electorate(), list.silent()), (26, 0));
+        assert_eq!(votes(&list), (28, false));
+        list.heading.confirmed = 2;
+        assert_eq!(votes(&list), (27, false));
     }
 }

@@ -6,19 +6,22 @@ use ultramarine_topology::Pe;
 
 impl Membership {
     /// Whether the judge needs to know how many PEs follow it: to take office, or because it has
-    /// lost some that may live elsewhere.
+    /// lost some.
     pub(super) fn awaits_votes(&self) -> bool {
-        self.succession.is_some() && (!self.list.heading.in_office || self.list.silent() > 0)
+        let has_lost = || self.list.unconfirmed().next().is_some();
+        self.succession.is_some() && (!self.list.heading.in_office || has_lost())
     }
 
-    /// Whether the judge has lost too many PEs to go on: more than half, or half before it is in
-    /// office.
+    /// Whether the judge has lost too many PEs to go on, of which some may live: more than half, or
+    /// half before it is in office.
     pub(super) fn is_outvoted(&self) -> bool {
         if self.succession.is_none() || self.is_mutant(MembershipMutant::IgnoresSilence) {
             return false;
         }
-        let (silent, all) = (self.list.silent(), self.list.electorate());
-        if self.list.heading.in_office { 2 * silent > all } else { 2 * silent >= all }
+        let (lost, all) = (self.list.unconfirmed().count() as u32, self.list.electorate());
+        let is_too_many =
+            if self.list.heading.in_office { 2 * lost > all } else { 2 * lost >= all };
+        is_too_many && self.list.has_silent()
     }
 
     /// The list is new, or longer: the count begins anew.
@@ -84,11 +87,16 @@ impl Membership {
             // They have followed a shorter list.
             return;
         }
+        // If no PE is silent, those that live are all that can follow any judge.
+        let is_unanimous = !self.list.has_silent() && count == self.list.living().count();
         if !self.list.heading.in_office {
-            if 2 * count > electorate || self.is_mutant(MembershipMutant::NeedsNoVotes) {
+            if 2 * count > electorate
+                || is_unanimous
+                || self.is_mutant(MembershipMutant::NeedsNoVotes)
+            {
                 self.take_office(out);
             }
-        } else if 2 * count >= electorate {
+        } else if 2 * count >= electorate || is_unanimous {
             self.list.heading.confirmed = self.list.len() as u32;
             self.merge();
             self.tell_children(self.list.len(), out);

@@ -4,7 +4,7 @@ use super::played::{Call, Job, SETTINGS, until};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::{DetectorSettings, FailureEvent};
-use ultramarine_runtime::protocol::{Claim, Death, Heading, Notice, Term};
+use ultramarine_runtime::protocol::{Claim, Death, Evidence, Heading, Notice, Term};
 use ultramarine_topology::Pe;
 
 /// The root's list, if it has this death alone.
@@ -183,7 +183,7 @@ fn a_pe_that_leaves_first_sends_the_list_of_the_dead() {
     called.say(&Notice::Known { of: Heading::FIRST, dead: 1 });
     let leaver = job.watchers.pop().expect("two");
     let leaving = std::thread::spawn(move || drop(leaver.detector.goodbye()));
-    let bulletin = Some(bulletin_of(Death { pe: Pe::new(3), is_witnessed: true }));
+    let bulletin = Some(bulletin_of(Death { pe: Pe::new(3), evidence: Evidence::Witnessed }));
     assert_eq!([called.hear(), called.hear()], [bulletin, Some(Notice::Goodbye)]);
     leaving.join().expect("it leaves");
 }

@@ -359,11 +359,11 @@ fn an_accusation_is_repeated_until_a_bulletin_names_the_accused_or_contact_is_ba
     assert_eq!(one.suspect(ZERO, 3), [(0, accuse(3)), (1, look(0))]);
     assert_eq!(one.suspect(eighth, 3), [], "said already");
     assert_eq!(one.tick(ZERO), (vec![], Some(eighth)));
-    assert_eq!(one.tick(eighth), (vec![(0, accuse(3))], Some(eighth * 2)));
+    assert_eq!(one.tick(eighth), (vec![(0, accuse(3)), (1, look(0))], Some(eighth * 2)));
     assert_eq!(one.lose(3), [(0, insist(3)), (1, look(0))]);
     assert_eq!(one.lose(3), [], "said already");
     one.hear(0, bulletin(&[5]));
-    assert_eq!(one.tick(eighth * 2), (vec![(0, insist(3))], Some(eighth * 3)));
+    assert_eq!(one.tick(eighth * 2), (vec![(0, insist(3)), (1, look(0))], Some(eighth * 3)));
     one.hear(0, bulletin(&[5, 3]));
     assert_eq!(one.tick(PATIENCE * 2), (vec![], None));
     one.suspect(ZERO, 2);

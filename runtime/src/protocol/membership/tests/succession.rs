@@ -48,7 +48,7 @@ fn a_pe_tells_of_deaths_that_are_missing_before_it_votes() {
     let mut three = played(3, 5);
     three.hear(0, bulletin(&[4]));
     three.lose(0);
-    let declared = Notice::Accuse { pe: pe(4), claim: Claim::Declared(false) };
+    let declared = Notice::Accuse { pe: pe(4), claim: Claim::Declared(Evidence::Silent) };
     assert_eq!(three.hear(1, call(term(1, 1), &[0])), [(1, declared.clone())], "and no vote");
     assert_eq!(three.tick(PATIENCE / 8).0[0], (1, declared), "it says so again");
     let sent = three.hear(1, call(term(1, 1), &[0, 4]));
