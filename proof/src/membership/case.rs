@@ -34,6 +34,8 @@ pub struct MembershipCase {
     pub slandered: u32,
     /// The most notices that are lost.
     pub lost: u32,
+    /// Whether main tasks end.
+    pub ends: bool,
     /// Whether PEs exchange heartbeats and repeat what they said only while no notice is on its
     /// way.
     pub patient: bool,
@@ -60,6 +62,7 @@ impl MembershipCase {
             doubts: 0,
             slandered: 0,
             lost: 0,
+            ends: false,
             root: RootCrash::Never,
             patient: false,
             deaf: false,
@@ -135,6 +138,10 @@ impl MembershipCase {
                 MembershipCase { cuts: 1, lost: 1, ..gone(3, 1) },
             ),
             (
+                "succession: of three processes one crashes, a path breaks, and one is slandered",
+                MembershipCase { cuts: 1, slandered: 1, ..gone(3, 1) },
+            ),
+            (
                 "succession: of three hosts one crashes, and one is suspected",
                 MembershipCase { doubts: 1, ..MembershipCase::hosts(3, 1) },
             ),
@@ -164,6 +171,10 @@ impl MembershipCase {
             ("two of three processes crash", gone(3, 2)),
             ("one of three hosts crashes", silent(3, 1)),
             ("three are parted", MembershipCase { partitions: 1, ..gone(3, 0) }),
+            (
+                "three are parted, and a main task ends",
+                MembershipCase { partitions: 1, ends: true, ..gone(3, 0) },
+            ),
             ("three are parted, and one crashes", MembershipCase { partitions: 1, ..gone(3, 1) }),
             (
                 "of three processes one crashes, and a path breaks",
@@ -176,10 +187,6 @@ impl MembershipCase {
             (
                 "of three hosts one crashes, and one is slandered",
                 MembershipCase { slandered: 1, ..silent(3, 1) },
-            ),
-            (
-                "of three processes one crashes, a path breaks, and one is slandered",
-                MembershipCase { cuts: 1, slandered: 1, ..gone(3, 1) },
             ),
             ("one of four processes crashes", MembershipCase { patient: true, ..gone(4, 1) }),
         ]

@@ -21,8 +21,8 @@ mod properties;
 
 pub use case::{MembershipCase, RootCrash};
 pub use properties::{
-    ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, NONE_IS_MISLED, OTHERS_GO_ON,
-    ROUNDS_END,
+    ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, NONE_IS_MISLED, ONE_RESULT_COUNTS,
+    OTHERS_GO_ON, ROUNDS_END,
 };
 
 use stateright::{Model, Property};
@@ -82,6 +82,8 @@ pub enum Action {
     Repeat(Pe),
     /// A judge announces the deaths that it has kept for a while.
     Announce(Pe),
+    /// The main task ends on a judge.
+    AskEnd(Pe),
     /// A PE that must leave does so.
     Leave(Pe),
     /// A PE crashes.
@@ -205,6 +207,9 @@ impl MembershipCase {
         if member.is_judge() && member.has_to_announce() {
             acts.push(Action::Announce(me));
         }
+        if self.ends && member.is_judge() && member.heading().in_office && !member.heading().ends {
+            acts.push(Action::AskEnd(me));
+        }
         let repeats = |member: &mut Membership, out: &mut dyn FnMut(Pe, Notice)| {
             member.tick(NOW, out);
         };
@@ -270,6 +275,7 @@ impl MembershipCase {
             doubts: 0,
             slandered: 0,
             lost: 0,
+            ends: false,
             ..self.clone()
         };
         let mut acts = Vec::new();
@@ -394,6 +400,9 @@ impl Model for MembershipCase {
             }
             Action::Announce(judge) => {
                 Self::step(&mut state, judge, |judge, out| judge.announce(NOW, out))?;
+            }
+            Action::AskEnd(judge) => {
+                Self::step(&mut state, judge, |judge, out| judge.ask_end(NOW, out))?;
             }
             Action::Cut(one, other) => Self::cut(&mut state, one, other),
             Action::Partition(side) => {

@@ -3,7 +3,7 @@
 use super::{MembershipCase, RootCrash, State};
 use stateright::Property;
 use std::collections::{BTreeMap, BTreeSet};
-use ultramarine_runtime::protocol::{Death, MembershipStatus, Notice};
+use ultramarine_runtime::protocol::{Death, Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
 /// The main property: in every state in which nothing can happen but further faults, all living PEs
@@ -21,6 +21,9 @@ pub const NONE_IS_MISLED: &str = "no PE is misled about the judge";
 
 /// There are at most two rounds of votes for each PE.
 pub const ROUNDS_END: &str = "rounds of votes end";
+
+/// Only one PE has a result that counts, unless it crashes.
+pub const ONE_RESULT_COUNTS: &str = "one result counts";
 
 /// If PEs only crash, all others go on, unless the job needs its root and that has crashed, or half
 /// of the PEs are silent.
@@ -46,13 +49,20 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
             })
         }),
         Property::always(FEW_INNOCENTS, |case: &MembershipCase, state: &State| {
+            let apart = state.cuts.len() as u32 + state.slandered;
             // Those that cannot have more than half of the votes leave, too.
-            let without_votes = if case.has_succession() { state.crashed } else { 0 };
-            state.left <= state.cuts.len() as u32 + state.slandered + without_votes
+            let has_votes = !case.has_succession() || 2 * (apart + state.crashed) < case.pes;
+            state.left <= apart || !has_votes
         }),
         Property::always(ROUNDS_END, |case: &MembershipCase, state: &State| {
             MembershipCase::living(state)
                 .all(|(_, member)| member.heading().term.round <= 2 * case.pes)
+        }),
+        Property::always(ONE_RESULT_COUNTS, |_, state: &State| {
+            let counts = |member: &Membership| {
+                member.heading().ends && member.is_judge() && member.is_end_agreed()
+            };
+            MembershipCase::living(state).filter(|(_, member)| counts(member)).count() < 2
         }),
         Property::always(OTHERS_GO_ON, |case: &MembershipCase, state: &State| {
             let is_witnessed = !case.hosts_crash;

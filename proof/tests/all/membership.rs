@@ -4,6 +4,7 @@
 
 use ultramarine_proof::membership::{
     ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, MembershipCase, NONE_IS_MISLED,
+    ONE_RESULT_COUNTS,
 };
 use ultramarine_proof::search::{all, first_fault};
 use ultramarine_runtime::protocol::membership::MembershipMutant;
@@ -31,8 +32,10 @@ fn each_rule_of_the_succession_is_needed() {
     let parted = MembershipCase { partitions: 1, ..MembershipCase::processes(3, 0) };
     let cut = MembershipCase { cuts: 1, ..MembershipCase::processes(3, 1) };
     let slandered = MembershipCase { slandered: 1, ..MembershipCase::hosts(3, 1) };
-    let both = MembershipCase { slandered: 1, ..cut.clone() };
+    let both = MembershipCase { slandered: 1, patient: true, ..cut.clone() };
+    let ended = MembershipCase { partitions: 1, ends: true, ..MembershipCase::processes(3, 0) };
     for (mutant, case, broken) in [
+        (MembershipMutant::LeavesAtTheEnd, &ended, ONE_RESULT_COUNTS),
         (MembershipMutant::NeedsNoVotes, &parted, ALL_AGREE_IN_THE_END),
         (MembershipMutant::IgnoresSilence, &parted, ALL_AGREE_IN_THE_END),
         (MembershipMutant::ReturnsToFormerJudge, &cut, LISTS_BEGIN_ALIKE),

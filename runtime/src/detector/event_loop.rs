@@ -50,6 +50,7 @@ const SLEEP_MAX: Duration = Duration::from_mins(1);
 /// A command to the detector's thread.
 pub(super) enum DetectorCommand {
     Suspect(Pe),
+    AskEnd,
     Goodbye,
     Stop,
 }
@@ -352,6 +353,11 @@ impl EventLoop {
         loop {
             match self.commands.try_recv() {
                 Ok(DetectorCommand::Suspect(pe)) => self.watch.suspect(self.clock.now(), pe),
+                Ok(DetectorCommand::AskEnd) => {
+                    let now = self.clock.now();
+                    self.watch.ask_end(now, &mut self.effects);
+                    self.perform();
+                }
                 Ok(DetectorCommand::Goodbye) => {
                     let now = self.clock.now();
                     self.watch.goodbye(now, GOODBYE_WITHIN, &mut self.effects);

@@ -113,8 +113,9 @@ mod tests {
         let pe = (0..PES).prop_map(Pe::new);
         let any_pe = any::<u32>().prop_map(Pe::new);
         let term = (any::<u32>(), any_pe.clone()).prop_map(|(round, judge)| Term { round, judge });
-        let heading = (term.clone(), any::<bool>(), any::<u32>())
-            .prop_map(|(term, in_office, confirmed)| Heading { term, in_office, confirmed });
+        let heading = (term.clone(), any::<bool>(), any::<u32>(), any::<bool>()).prop_map(
+            |(term, in_office, confirmed, ends)| Heading { term, in_office, confirmed, ends },
+        );
         let death = (any_pe, evidence()).prop_map(|(pe, evidence)| Death { pe, evidence });
         let claim = prop_oneof![
             Just(Claim::Suspected),
@@ -130,8 +131,8 @@ mod tests {
                 .prop_map(|(of, after, dead)| Notice::Bulletin { of, after, dead }),
             (pe.clone(), term.clone(), claim.clone())
                 .prop_map(|(herald, term, claim)| Notice::Orphaned { herald, term, claim }),
-            (term.clone(), any::<u32>(), any::<u32>())
-                .prop_map(|(term, dead, count)| Notice::Follow { term, dead, count }),
+            (term.clone(), any::<u32>(), any::<u32>(), any::<bool>())
+                .prop_map(|(term, dead, count, ends)| Notice::Follow { term, dead, count, ends }),
             term.prop_map(|term| Notice::InContact { term }),
             Just(Notice::Goodbye),
         ]
@@ -225,7 +226,7 @@ mod tests {
         let all = |pes| {
             let dead = (0..pes).map(|n| Death::silent(Pe::new(u32::MAX - n))).collect();
             let term = Term { round: u32::MAX, judge: Pe::new(u32::MAX) };
-            let of = Heading { term, in_office: true, confirmed: u32::MAX };
+            let of = Heading { term, in_office: true, confirmed: u32::MAX, ends: true };
             Notice::Bulletin { of, after: u32::MAX, dead }
         };
         assert_eq!(read(&theirs, &seal(&mine, 0, &all(PES)).unwrap()).1, Ok(()));

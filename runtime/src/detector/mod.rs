@@ -150,6 +150,12 @@ impl Detector {
         self.order(DetectorCommand::Suspect(pe));
     }
 
+    /// On the root of a job that could go on without it: asks the others to agree that the job ends
+    /// here. [`FailureEvent::EndAgreed`] says that they have.
+    pub fn ask_end(&self) {
+        self.order(DetectorCommand::AskEnd);
+    }
+
     /// Leaves in order: tells the PEs to which it has a connection that the job is over, so that
     /// they do not take its end for a death, and ends the thread. Takes at most 500 ms. (A PE that
     /// was expelled or has lost the root says no goodbye, but still sends its last notices.)

@@ -120,6 +120,7 @@ struct Silent;
 
 impl FailureDetector for Silent {
     fn suspect(&self, _: Pe) {}
+    fn ask_end(&self) {}
     fn goodbye(self: Box<Self>) {}
 }
 

@@ -35,6 +35,7 @@ impl SimulatedSite {
     ) -> Self {
         let liveness = Liveness::new(topology.pes());
         liveness.set_detector(Box::new(suspicions.clone()));
+        workers.lock().unwrap_or_else(PoisonError::into_inner).asks_end = outlives_root;
         let lanes_left = AtomicU32::new(0);
         SimulatedSite { topology, outbox, liveness, workers, patience, outlives_root, lanes_left }
     }
@@ -145,6 +146,10 @@ impl EngineSite for SimulatedSite {
         self.outlives_root
     }
 
+    fn end_main(&self) {
+        self.workers().end_main();
+    }
+
     fn forget_dead(self: &Arc<Self>, _: Pe) {}
 
     fn abandon_mpi(self: &Arc<Self>) {}
@@ -173,6 +178,9 @@ impl FailureDetector for Suspicions {
     fn suspect(&self, pe: Pe) {
         self.list().push(pe);
     }
+
+    // The simulation asks it itself.
+    fn ask_end(&self) {}
 
     fn goodbye(self: Box<Self>) {}
 }

@@ -54,7 +54,9 @@ pub(crate) enum WorkerEffect {
     /// A worker, or the main task's standby thread, will have computed for this time, in
     /// nanoseconds.
     Compute(u64, u64),
-    /// The main task has ended with this value.
+    /// The main task has ended. The others are asked whether its value counts.
+    AskEnd,
+    /// The main task has ended with this value, which counts.
     MainEnded(u64),
     /// A task sleeps for this time, in nanoseconds.
     Sleep(u64, u64),
@@ -118,6 +120,10 @@ pub(crate) struct Workers {
     /// What spawning has cost since the last task, in nanoseconds.
     debt_ns: u64,
     pub(crate) is_ending: bool,
+    /// Whether others are asked before a value of the main task counts.
+    pub(crate) asks_end: bool,
+    /// The value of the main task, while they are asked.
+    value: Option<u64>,
     pub(crate) effects: Vec<WorkerEffect>,
     pub(crate) counts: WorkerCounts,
 }
@@ -151,6 +157,8 @@ impl Workers {
                 last_running: MAIN,
                 debt_ns: 0,
                 is_ending: false,
+                asks_end: false,
+                value: None,
                 effects: Vec::new(),
                 counts: WorkerCounts::default(),
             })
@@ -171,6 +179,11 @@ impl Workers {
         }
         self.counts.restarts += 1;
         self.begin();
+    }
+
+    /// The value of the main task counts.
+    pub(crate) fn end_main(&mut self) {
+        self.effects.extend(self.value.take().map(WorkerEffect::MainEnded));
     }
 
     /// Whether the main task was started anew here.
@@ -381,6 +394,10 @@ impl Workers {
     fn finish(&mut self, number: u64, value: u64, array: Option<Array>) {
         let Some(running) = self.running.remove(&number) else { return };
         match running.origin {
+            TaskOrigin::Main if self.asks_end => {
+                self.value = Some(value);
+                self.effects.push(WorkerEffect::AskEnd);
+            }
             TaskOrigin::Main => self.effects.push(WorkerEffect::MainEnded(value)),
             TaskOrigin::Local(slot) => self.settle(slot, value),
             // No PE would read it any more.

@@ -119,6 +119,7 @@ pub struct Watch {
     reported: usize,
     /// The last event has been reported.
     has_reported_last: bool,
+    has_reported_end: bool,
     /// Why this PE has lost the root.
     root_loss: Option<LossReason>,
     /// Until when to say goodbye, once the PE has asked for that.
@@ -155,6 +156,7 @@ impl Watch {
             partners: Partners::default(),
             reported: 0,
             has_reported_last: false,
+            has_reported_end: false,
             root_loss: None,
             leaving_until: None,
             next_heartbeat: Duration::ZERO,

@@ -54,6 +54,13 @@ impl Watch {
         }
     }
 
+    /// On the root: asks the others to agree that the job ends.
+    pub fn ask_end(&mut self, now: Duration, effects: &mut Effects) {
+        if self.is_judging() {
+            self.with_membership(now, effects, |membership, out| membership.ask_end(now, out));
+        }
+    }
+
     /// A PE was heard that has not answered a call for so long that this frame cannot have
     /// been on its way since before. A firewall that lets this PE make no new connection is no
     /// reason never to decide.
@@ -142,6 +149,7 @@ impl Watch {
             }
         }
         self.follow_judge(now, effects);
+        self.report_end(effects);
         if self.has_reported_last {
             return;
         }
@@ -183,6 +191,13 @@ impl Watch {
         if heading.in_office && heading.term.judge != self.judge {
             self.judge = heading.term.judge;
             effects.push_back(Effect::Report(FailureEvent::Succession { judge: self.judge }));
+        }
+    }
+
+    fn report_end(&mut self, effects: &mut Effects) {
+        let is_agreed = self.membership.heading().ends && self.membership.is_end_agreed();
+        if is_agreed && !std::mem::replace(&mut self.has_reported_end, true) {
+            effects.push_back(Effect::Report(FailureEvent::EndAgreed));
         }
     }
 

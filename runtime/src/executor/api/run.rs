@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
+use crate::executor::engine::site::EngineSite as _;
 use crate::executor::pe::leave::{Leave, Parting};
 use crate::executor::pe::processor::{Job, Processor, RestartableMain};
 use crate::executor::task::body::CatchPanic;
@@ -82,7 +83,8 @@ where
     see_to_the_end(&pe, &outcome)
 }
 
-/// Runs the main task, which ends the job.
+/// Runs the main task, which ends the job. If another PE could take this one's place, its result
+/// counts once enough of the others have agreed.
 fn run_main<T: Send + 'static>(
     pe: &Arc<Processor>,
     outcome: Arc<Outcome<T>>,
@@ -92,8 +94,9 @@ fn run_main<T: Send + 'static>(
     pe.run_main(async move {
         let ended = main.await;
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-        home.main_ended.store(true, Ordering::SeqCst);
-        home.nudge();
+        if home.main.is_none() || !home.liveness.ask_end() {
+            home.end_main();
+        }
     });
 }
 
@@ -103,7 +106,9 @@ fn see_to_the_end<T>(
     outcome: &Outcome<T>,
 ) -> (Result<Option<T>, JobError>, Parting) {
     let (failure, leave) = pe.run_to_the_end();
+    let counts = pe.main_ended.load(Ordering::SeqCst);
     let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let ended = ended.filter(|_| counts);
     let result = match (failure, ended) {
         (_, Some(Ok(value))) => Ok(Some(value)),
         (Some(failure), _) => Err(failure),

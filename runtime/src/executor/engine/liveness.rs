@@ -27,6 +27,8 @@ pub type DetectorStart = Result<Box<dyn FailureDetector>, LaneError>;
 pub trait FailureDetector: Send + Sync {
     /// That PE seems silent: the detector should check it.
     fn suspect(&self, pe: Pe);
+    /// The main task has ended here: the detector should ask whether the result counts.
+    fn ask_end(&self);
     /// The number of connections the detector has made so far.
     fn connections(&self) -> Connections {
         Connections::default()
@@ -38,6 +40,10 @@ pub trait FailureDetector: Send + Sync {
 impl FailureDetector for Detector {
     fn suspect(&self, pe: Pe) {
         Detector::suspect(self, pe);
+    }
+
+    fn ask_end(&self) {
+        Detector::ask_end(self);
     }
 
     fn connections(&self) -> Connections {
@@ -159,7 +165,8 @@ impl Liveness {
         if is_over {
             self.over_since.get_or_init(Instant::now);
         }
-        let is_first = !is_over && !self.has_failures.swap(true, Ordering::AcqRel);
+        let is_harmless = is_over || event == FailureEvent::EndAgreed;
+        let is_first = !is_harmless && !self.has_failures.swap(true, Ordering::AcqRel);
         self.events.push(event);
         self.has_events.store(true, Ordering::Release);
         is_first
@@ -194,6 +201,13 @@ impl Liveness {
     pub(crate) fn suspect(&self, pe: Pe) -> bool {
         let detector = self.detector();
         detector.iter().for_each(|detector| detector.suspect(pe));
+        detector.is_some()
+    }
+
+    /// Has the detector ask whether the job ends here. Returns whether there is a detector.
+    pub(crate) fn ask_end(&self) -> bool {
+        let detector = self.detector();
+        detector.iter().for_each(|detector| detector.ask_end());
         detector.is_some()
     }
 

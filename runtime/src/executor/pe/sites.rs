@@ -166,6 +166,11 @@ impl EngineSite for Processor {
         true
     }
 
+    fn end_main(&self) {
+        self.main_ended.store(true, Ordering::SeqCst);
+        self.nudge();
+    }
+
     fn forget_dead(self: &Arc<Self>, dead: Pe) {
         self.store.forget(|key| key.home == dead);
         self.values.weaken(|key| key.home == dead);

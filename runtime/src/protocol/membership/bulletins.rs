@@ -90,6 +90,7 @@ impl Membership {
         let heading = &mut self.list.heading;
         heading.in_office |= of.in_office;
         heading.confirmed = heading.confirmed.max(of.confirmed);
+        heading.ends |= of.ends;
         self.merge();
     }
 

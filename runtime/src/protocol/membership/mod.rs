@@ -136,6 +136,7 @@ mod accusations;
 mod announcing;
 mod bulletins;
 mod death_list;
+mod ending;
 mod heralds;
 mod judging;
 mod living;
@@ -392,8 +393,8 @@ impl Membership {
             Notice::Orphaned { herald, term, claim } => {
                 self.handle_herald(now, term, HeraldNews::new(herald, claim), out);
             }
-            Notice::Follow { term, dead, count } => {
-                self.handle_follower(from, (term, dead), count, out);
+            Notice::Follow { term, dead, count, ends } => {
+                self.handle_follower(from, (term, dead, ends), count, out);
             }
             Notice::InContact { term } => self.handle_contact(term),
             // The judge itself knows whether the job is over, and judges until its own end.

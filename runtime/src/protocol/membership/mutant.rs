@@ -23,6 +23,8 @@ pub enum MembershipMutant {
     ReturnsToFormerJudge,
     /// A PE has no vote as soon as another has seen that its process is gone.
     ForgetsWitnessed,
+    /// A PE that has agreed to the job's end follows another judge.
+    LeavesAtTheEnd,
     /// A PE votes although it is in contact with its judge.
     VotesAtOnce,
 }

@@ -56,6 +56,8 @@ pub enum Notice {
         dead: u32,
         /// The number of PEs: the sender, and those below it in the tree.
         count: u32,
+        /// They agree that the job ends.
+        ends: bool,
     },
     /// To a PE that has lost the judge of this term: the sender has reached that judge since.
     InContact {
@@ -75,11 +77,18 @@ pub struct Heading {
     pub in_office: bool,
     /// The length of the part that the PEs have confirmed.
     pub confirmed: u32,
+    /// The judge's main task has ended, and it asks whether the result counts.
+    pub ends: bool,
 }
 
 impl Heading {
     /// The root's list, as it is at the beginning of a job.
-    pub const FIRST: Heading = Heading { term: Term::FIRST, in_office: true, confirmed: 0 };
+    pub const FIRST: Heading = Heading::of(Term::FIRST, true);
+
+    /// The list of a term, of which no part is confirmed.
+    pub const fn of(term: Term, in_office: bool) -> Heading {
+        Heading { term, in_office, confirmed: 0, ends: false }
+    }
 
     /// Whether this list counts if each of the two names the followers of the other: the one whose
     /// judge is in office, of such two the later. No list outranks itself.

@@ -90,6 +90,8 @@ pub(super) struct Succession {
     callers: BTreeSet<Pe>,
     /// When to ask again for votes, or for a judge.
     pub(super) again_at: Option<Duration>,
+    /// On the judge: the job ends, and its result counts.
+    pub(super) is_end_agreed: bool,
 }
 
 impl Membership {
@@ -177,7 +179,7 @@ impl Membership {
     }
 
     /// Whether this PE knows for certain that the process of another is gone.
-    fn has_seen_end_of(&self, pe: Pe) -> bool {
+    pub(super) fn has_seen_end_of(&self, pe: Pe) -> bool {
         self.loss_of(pe) == Some(Loss::Witnessed)
     }
 
@@ -198,6 +200,9 @@ impl Membership {
     /// This PE has lost its judge. If it has lost all PEs before it, too, it asks for votes. If
     /// not, it looks at those.
     fn stand(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
+        if self.stays_with_judge() && !self.is_mutant(MembershipMutant::LeavesAtTheEnd) {
+            return self.end(MembershipStatus::RootLost);
+        }
         let again_at = now.saturating_add(self.patience / 2);
         let before = self.not_lost().take_while(|pe| *pe < self.me);
         let before: Vec<Pe> = before.take(LOOKS_MAX).collect();
@@ -225,8 +230,7 @@ impl Membership {
         let lost = lost.filter(|(pe, _)| !self.dead.contains(**pe));
         let lost = lost.map(|(pe, loss)| Death { pe: *pe, evidence: Evidence::from(*loss) });
         let dead: Vec<Death> = known.chain(lost).map(|death| self.counted(death)).collect();
-        let heading =
-            Heading { term: Term { round, judge: self.me }, in_office: false, confirmed: 0 };
+        let heading = Heading::of(Term { round, judge: self.me }, false);
         let mut list = TermList::new(heading, self.pes);
         list.append(&dead);
         self.begin_term(list);
@@ -313,7 +317,9 @@ impl Membership {
         // The judge itself may ask again in a later term.
         let is_same = of.term.judge == judge;
         let is_lost = self.has_lost(of.term.judge);
-        let may_follow = is_before || is_same || is_gone || self.has_lost_judge();
+        let may_leave =
+            is_gone || !self.stays_with_judge() || self.is_mutant(MembershipMutant::LeavesAtTheEnd);
+        let may_follow = is_gone || may_leave && (is_before || is_same || self.has_lost_judge());
         let may_follow = of.in_office || may_follow && !is_lost;
         if may_follow || self.is_mutant(MembershipMutant::VotesAtOnce) {
             return self.follow(now, list, out);

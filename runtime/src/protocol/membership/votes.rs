@@ -5,11 +5,13 @@ use std::time::Duration;
 use ultramarine_topology::Pe;
 
 impl Membership {
-    /// Whether the judge needs to know how many PEs follow it: to take office, or because it has
-    /// lost some.
+    /// Whether the judge needs to know how many PEs follow it: to take office, because it has lost
+    /// some, or to end the job.
     pub(super) fn awaits_votes(&self) -> bool {
         let has_lost = || self.list.unconfirmed().next().is_some();
-        self.succession.is_some() && (!self.list.heading.in_office || has_lost())
+        let Some(succession) = &self.succession else { return false };
+        let asks_end = self.list.heading.ends && !succession.is_end_agreed;
+        asks_end || !self.list.heading.in_office || has_lost()
     }
 
     /// Whether the judge has lost too many PEs to go on, of which some may live: more than half, or
@@ -43,12 +45,12 @@ impl Membership {
     pub(super) fn handle_follower(
         &mut self,
         from: Pe,
-        follows: (Term, u32),
+        follows: (Term, u32, bool),
         count: u32,
         out: &mut dyn FnMut(Pe, Notice),
     ) {
         let is_child = self.list.living().parent(from) == Some(self.me);
-        let is_current = follows == (self.list.term(), self.list.len() as u32);
+        let is_current = follows == self.followed();
         let Some(succession) = self.succession.as_mut().filter(|_| is_child && is_current) else {
             return;
         };
@@ -75,9 +77,14 @@ impl Membership {
             && (is_complete || !only_if_complete)
             && let Some(parent) = self.list.living().parent(self.me)
         {
-            let (term, dead) = (self.list.term(), self.list.len() as u32);
-            out(parent, Notice::Follow { term, dead, count });
+            let (term, dead, ends) = self.followed();
+            out(parent, Notice::Follow { term, dead, count, ends });
         }
+    }
+
+    /// What this PE follows: a list of this length, and whether to the job's end.
+    fn followed(&self) -> (Term, u32, bool) {
+        (self.list.term(), self.list.len() as u32, self.list.heading.ends)
     }
 
     /// On the judge: this number of PEs follow it, itself among them.
@@ -98,6 +105,8 @@ impl Membership {
             }
         } else if 2 * count >= electorate || is_unanimous {
             self.list.heading.confirmed = self.list.len() as u32;
+            let ends = self.list.heading.ends;
+            self.succession.iter_mut().for_each(|succession| succession.is_end_agreed |= ends);
             self.merge();
             self.tell_children(self.list.len(), out);
         }

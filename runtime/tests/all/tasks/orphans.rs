@@ -22,6 +22,7 @@ struct Silent;
 
 impl FailureDetector for Silent {
     fn suspect(&self, _: Pe) {}
+    fn ask_end(&self) {}
     fn goodbye(self: Box<Self>) {}
 }
 

@@ -83,6 +83,8 @@ enum Process {
 pub(crate) enum EngineRequest {
     /// The link has had no answer from this PE for a while.
     Suspect(Pe),
+    /// The main task has ended.
+    AskEnd,
     /// The PE leaves.
     Goodbye,
 }
@@ -283,6 +285,7 @@ impl Simulation {
         for request in std::mem::take(&mut self.detectors.all[at.index()].requests) {
             self.tell(at, |watch, now, effects| match request {
                 EngineRequest::Suspect(pe) => watch.suspect(now, pe),
+                EngineRequest::AskEnd => watch.ask_end(now, effects),
                 EngineRequest::Goodbye => watch.goodbye(now, GOODBYE_WITHIN, effects),
             });
         }

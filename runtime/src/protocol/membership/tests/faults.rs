@@ -23,6 +23,8 @@ enum Step {
     Tick(u32),
     /// Two PEs exchange heartbeats.
     Heartbeats(u32, u32),
+    /// The main task ends, if this PE is the judge.
+    AskEnd(u32),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -36,7 +38,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (pe.clone(), pe.clone()).prop_map(|(by, whom)| Step::Reach { by, whom }),
         1 => pe.clone().prop_map(Step::Crash),
         1 => pe.clone().prop_map(Step::Tick),
-        1 => (pe.clone(), pe).prop_map(|(one, other)| Step::Heartbeats(one, other)),
+        1 => (pe.clone(), pe.clone()).prop_map(|(one, other)| Step::Heartbeats(one, other)),
+        1 => pe.prop_map(Step::AskEnd),
     ];
     prop::collection::vec(step, 0..120)
 }
@@ -83,7 +86,7 @@ impl Job {
             assert_eq!(machine.status(), before.status());
         }
         if machine.succession.is_some() {
-            return;
+            return self.check_results(who);
         }
         let is_expelled = machine.status() == MembershipStatus::Expelled;
         assert!(is_expelled || !machine.is_dead(who));
@@ -91,6 +94,18 @@ impl Job {
         let machine = &self.machines[who.index()];
         assert!(self.machines[0].dead().starts_with(machine.dead()), "{who} makes up a death");
         assert!(!is_expelled || self.machines[0].is_dead(who), "{who} is not dead");
+    }
+
+    /// If the result of this PE counts, no other PE has one that does.
+    fn check_results(&self, who: Pe) {
+        let counts = |pe: &Pe| {
+            let machine = &self.machines[pe.index()];
+            machine.heading().ends && machine.is_judge() && machine.is_end_agreed()
+        };
+        if counts(&who) {
+            let all = (0..self.machines.len() as u32).map(pe).filter(|pe| !self.is_gone(*pe));
+            assert!(all.filter(counts).all(|other| other == who), "{who} is not the only one");
+        }
     }
 
     fn tick(&mut self, who: Pe, now: Duration) {
@@ -172,6 +187,11 @@ impl Job {
                 *clock += PATIENCE / 8;
                 let now = *clock;
                 self.tick(who, now);
+            }
+            Step::AskEnd(who) => {
+                let who = pe(who % size);
+                let now = self.clocks[who.index()];
+                self.with(who, |machine, out| machine.ask_end(now, out));
             }
             Step::Heartbeats(one, other) => {
                 if one % size != other % size {

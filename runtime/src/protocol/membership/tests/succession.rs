@@ -13,11 +13,11 @@ fn term(round: u32, judge: u32) -> Term {
 /// A PE asks for votes; these are silent.
 fn call(term: Term, silent: &[u32]) -> Notice {
     let dead = silent.iter().map(|number| Death::silent(pe(*number))).collect();
-    Notice::Bulletin { of: Heading { term, in_office: false, confirmed: 0 }, after: 0, dead }
+    Notice::Bulletin { of: Heading::of(term, false), after: 0, dead }
 }
 
 fn follow(term: Term, dead: u32) -> Notice {
-    Notice::Follow { term, dead, count: 1 }
+    Notice::Follow { term, dead, count: 1, ends: false }
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_pe_that_has_lost_its_judge_follows_the_one_that_calls() {
     let sent = three.hear(1, call(term(1, 1), &[0]));
     assert_eq!(sent.last(), Some(&(1, follow(term(1, 1), 1))));
     assert_eq!((three.0.judge(), three.dead()), (pe(1), vec![]), "it is not in office");
-    let of = Heading { term: term(1, 1), in_office: true, confirmed: 1 };
+    let of = Heading { confirmed: 1, ..Heading::of(term(1, 1), true) };
     three.hear(1, Notice::Bulletin { of, after: 1, dead: vec![] });
     assert_eq!((three.0.heading(), three.dead()), (of, vec![0]));
 }
@@ -96,7 +96,7 @@ fn two_that_are_dead_for_each_other_do_not_talk_for_ever() {
     let mut two = played(2, 5);
     [0, 1].into_iter().for_each(|pe| drop(two.lose(pe)));
     let of = two.0.heading();
-    two.hear(3, Notice::Follow { term: of.term, dead: 2, count: 2 });
+    two.hear(3, Notice::Follow { term: of.term, dead: 2, count: 2, ends: false });
     assert!(two.0.heading().in_office && two.dead().contains(&1), "it is the judge");
     let mut said = two.hear(1, one.0.heartbeat());
     for (from, to) in [(2, &mut one), (1, &mut two)].into_iter() {
@@ -113,7 +113,7 @@ fn a_candidate_needs_more_than_half_and_a_judge_half() {
     one.lose(0);
     assert_eq!(one.hear(3, follow(term(1, 1), 1)), [], "a grandchild");
     assert!(!one.0.heading().in_office);
-    let vote = Notice::Follow { term: term(1, 1), dead: 1, count: 2 };
+    let vote = Notice::Follow { term: term(1, 1), dead: 1, count: 2, ends: false };
     one.hear(2, vote);
     assert!(one.0.heading().in_office, "three of four");
     // Of three it may lose one.

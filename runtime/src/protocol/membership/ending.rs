@@ -1,0 +1,42 @@
+//! The end of a job that can outlive its root: the result counts once enough PEs have agreed to it.
+//!
+//! ```text
+//!  the judge                         the tree of its list
+//!    | its main task has ended           |
+//!    |-- BULLETIN, it ends ------------> child -> its children …
+//!    |<- FOLLOW 3, it ends ------------- child <- its children …
+//!    | at least half agree: the result counts
+//! ```
+//!
+//! Without that, a judge on the smaller side of a partition could have a result before it hears that
+//! it has lost the others, and those would have a second one. A PE that has agreed to the end stays
+//! with its judge: it follows another only when it is certain that the judge's process is gone. So
+//! if the end is agreed and the judge lives, no other can have more than half of the votes.
+//!
+//! If the judge falls silent at this moment, those that have agreed leave: it has the result.
+
+use super::{Membership, MembershipStatus, Notice};
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+impl Membership {
+    /// On the judge: its main task has ended. Asks the others whether the result counts.
+    pub fn ask_end(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
+        let may_ask = self.is_judge() && self.list.heading.in_office && !self.list.heading.ends;
+        if may_ask && self.succession.is_some() && self.status == MembershipStatus::Member {
+            self.list.heading.ends = true;
+            self.tell_children(self.list.len(), out);
+            self.begin_vote(now, out);
+        }
+    }
+
+    /// On the judge: whether the result counts. In a job without succession it always does.
+    pub fn is_end_agreed(&self) -> bool {
+        self.succession.as_ref().is_none_or(|succession| succession.is_end_agreed)
+    }
+
+    /// Whether this PE has agreed that the job ends with its judge, which may live.
+    pub(super) fn stays_with_judge(&self) -> bool {
+        self.list.heading.ends && !self.has_seen_end_of(self.judge())
+    }
+}
