@@ -292,7 +292,10 @@ impl Simulation {
                         self.report.marks.push((Duration::from_nanos(self.now), counters));
                     }
                 }
-                WorkerEffect::AskEnd => self.request(at, EngineRequest::AskEnd),
+                WorkerEffect::AskEnd => {
+                    self.offices.note_end(at);
+                    self.request(at, EngineRequest::AskEnd);
+                }
                 WorkerEffect::MainEnded(value) => {
                     self.offices.note_value(at, value, self.now);
                     self.report.took = Duration::from_nanos(self.now);

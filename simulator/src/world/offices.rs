@@ -11,7 +11,9 @@ pub(crate) struct Office {
     /// When it left or died, in nanoseconds; `None`: it is there.
     pub(crate) until: Option<u64>,
     pub(crate) has_died: bool,
-    /// What its main task has returned,
+    /// Whether its main task has ended.
+    pub(crate) has_ended: bool,
+    /// What that has returned, once it counts,
     pub(crate) value: Option<u64>,
     /// and when, in nanoseconds.
     pub(crate) value_at: u64,
@@ -19,7 +21,8 @@ pub(crate) struct Office {
 
 impl Office {
     fn of(pe: Pe, since: u64) -> Self {
-        Office { pe, since, until: None, has_died: false, value: None, value_at: 0 }
+        let (until, has_died, has_ended) = (None, false, false);
+        Office { pe, since, until, has_died, has_ended, value: None, value_at: 0 }
     }
 }
 
@@ -43,7 +46,13 @@ impl Offices {
         self.0.push(Office::of(pe, now));
     }
 
-    /// The main task of this PE has ended.
+    /// The main task of this PE has ended, and the others are asked whether its value counts.
+    pub(crate) fn note_end(&mut self, pe: Pe) {
+        let own = self.0.iter_mut().find(|office| office.pe == pe);
+        own.into_iter().for_each(|office| office.has_ended = true);
+    }
+
+    /// The value of the main task of this PE counts.
     pub(crate) fn note_value(&mut self, pe: Pe, value: u64, now: u64) {
         let own = self.0.iter_mut().find(|office| office.pe == pe);
         own.into_iter().for_each(|office| (office.value, office.value_at) = (Some(value), now));

@@ -62,7 +62,10 @@ impl Simulation {
         self.check_rivals()?;
         let has_value = self.offices.all().iter().any(|office| office.value.is_some());
         self.report.unfinished = u32::from(!has_value);
-        let has_majority = self.has_majority();
+        // Those that have agreed to the end do not begin anew when the root falls silent then.
+        let fell_silent = |office: &Office| office.has_ended && office.has_died;
+        let may_miss = self.offices.all().iter().any(fell_silent);
+        let has_majority = self.has_majority() && !may_miss;
         if has_majority && !has_value {
             return Err("a majority stays together, and there is no result".to_owned());
         }
@@ -105,6 +108,8 @@ impl Simulation {
         let (certain, silent) = self.detectors.deaths_among(&side, self.job.detection.as_ref());
         let lost = silent + self.broken_paths.count() + self.report.slandered;
         let votes = (side.len() as u32).saturating_sub(certain + lost);
-        2 * votes > pes - certain
+        // The votes of those that others have seen die count unless all deaths are seen.
+        let are_seen = lost == 0 && side.len() as u32 == pes;
+        2 * votes > pes || are_seen && votes > 0
     }
 }
