@@ -146,7 +146,7 @@ impl EngineSite for SimulatedSite {
         self.outlives_root
     }
 
-    fn end_main(&self) {
+    fn agree_to_end(&self) {
         self.workers().end_main();
     }
 

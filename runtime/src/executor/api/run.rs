@@ -3,7 +3,6 @@
 use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
-use crate::executor::engine::site::EngineSite as _;
 use crate::executor::pe::leave::{Leave, Parting};
 use crate::executor::pe::processor::{Job, Processor, RestartableMain};
 use crate::executor::task::body::CatchPanic;
@@ -94,9 +93,9 @@ fn run_main<T: Send + 'static>(
     pe.run_main(async move {
         let ended = main.await;
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-        if home.main.is_none() || !home.liveness.ask_end() {
-            home.end_main();
-        }
+        home.agree_to_end().await;
+        home.main_ended.store(true, Ordering::SeqCst);
+        home.nudge();
     });
 }
 

@@ -92,8 +92,8 @@ pub trait EngineSite {
     /// Returns whether the job goes on.
     fn accept_root(self: &Arc<Self>, root: Pe) -> bool;
 
-    /// The main task has ended here, and its result counts.
-    fn end_main(&self);
+    /// Enough of the others have agreed that the job ends here.
+    fn agree_to_end(&self);
 
     /// Another PE has died: drops what is here because of it.
     fn forget_dead(self: &Arc<Self>, dead: Pe);

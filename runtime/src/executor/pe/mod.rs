@@ -12,8 +12,10 @@
 //! | `turns`, `settle` | turns at the engine, and filling futures with results |
 //! | `packer` | stolen tasks that take long to pack |
 //! | `driver`, `drive` | which thread drives the PE, and its loop |
+//! | `agreement` | whether the others agree that the job ends here |
 //! | `leave` | how a PE leaves the job |
 
+pub(crate) mod agreement;
 pub(crate) mod deferred;
 pub(crate) mod drive;
 pub(crate) mod driver;

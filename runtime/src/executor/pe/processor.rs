@@ -1,5 +1,6 @@
 //! One PE: its parts, and what connects them.
 
+use super::agreement::Agreement;
 use super::driver::Driver;
 use crate::code::Name;
 use crate::error::TaskError;
@@ -167,6 +168,8 @@ pub(crate) struct Processor {
     /// The main task, if the job outlives its root.
     pub(crate) main: Option<RestartableMain>,
     pub(crate) main_ended: AtomicBool,
+    /// Whether the others agree that it ends here.
+    pub(crate) agreement: Agreement,
     /// Set once: no more tasks are started.
     ending: AtomicBool,
     /// Set once: nothing is queued any more.
@@ -246,6 +249,7 @@ impl Processor {
             waiting_for_values: AtomicUsize::new(0),
             main,
             main_ended: AtomicBool::new(false),
+            agreement: Agreement::default(),
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),

@@ -166,9 +166,8 @@ impl EngineSite for Processor {
         true
     }
 
-    fn end_main(&self) {
-        self.main_ended.store(true, Ordering::SeqCst);
-        self.nudge();
+    fn agree_to_end(&self) {
+        self.agreement.reach();
     }
 
     fn forget_dead(self: &Arc<Self>, dead: Pe) {
