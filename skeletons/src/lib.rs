@@ -83,8 +83,8 @@ type ResultFuture<R> =
     futures_util::future::BoxFuture<'static, Result<R, ultramarine_runtime::error::TaskError>>;
 
 pub use divide::{
-    Algorithm, DivideAndConquer, fork_divide_and_conquer, par_divide_and_conquer,
-    push_divide_and_conquer,
+    Algorithm, DivideAndConquer, divide_and_conquer, fork_divide_and_conquer,
+    par_divide_and_conquer, push_divide_and_conquer,
 };
 
 pub use journal::JournalError;
@@ -95,6 +95,8 @@ pub use map::{
 };
 pub use parts::Parts;
 pub use reduce::{par_map_reduce_range_thresh, push_map_reduce_range_thresh};
-pub use search::{Bounded, Frontier, Splitting, Tree, par_enumerate, par_maximise};
+pub use search::{
+    Bounded, Frontier, Splitting, Tree, enumerate, maximise, par_enumerate, par_maximise,
+};
 pub use set::{TaskSet, race, select};
 pub use share::{chunks, shares};

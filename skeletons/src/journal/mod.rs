@@ -7,11 +7,15 @@
 //! | question | file |
 //! |---|---|
 //! | How does a program ask for a journal? Whose journal is it? | `mod` |
+//! | Which parts of a tree are items? | `top` |
 //! | What is taken from the file, and when is it written? | `kept` |
 //! | How is a disk waited for? | `thread` |
 
 mod kept;
 mod thread;
+mod top;
+
+pub(crate) use top::{expand_top, give_way};
 
 use std::any::{TypeId, type_name};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -47,11 +51,29 @@ pub enum JournalError {
 pub struct Journalled<S> {
     pub(crate) skeleton: S,
     pub(crate) file: JournalFile,
+    /// The least number of records of a tree.
+    pub(crate) records: usize,
 }
+
+/// The number of records of a tree, unless the program says another.
+const RECORDS: usize = 1000;
 
 impl<S> Journalled<S> {
     pub(crate) fn new(skeleton: S, path: PathBuf) -> Self {
-        Journalled { skeleton, file: JournalFile { path, is_required: false } }
+        Journalled { skeleton, file: JournalFile { path, is_required: false }, records: RECORDS }
+    }
+
+    /// The number of records that the journal of a search or of a divided problem has at least, if
+    /// there are as many subtrees or parts. Default: 1000. What is being computed when the job ends
+    /// is lost, a record for each worker thread or more. So ten or more for each thread are wanted.
+    /// The caller visits the nodes above, or divides and combines the problems above, alone: that
+    /// limits the number.
+    ///
+    /// A journal that was begun with another number is refused. For a map it has no meaning: there
+    /// each task is a record.
+    pub fn records(mut self, least: usize) -> Self {
+        self.records = least.max(1);
+        self
     }
 
     /// Ends the skeleton with an error as soon as its journal cannot be written, instead of a
