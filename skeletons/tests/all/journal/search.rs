@@ -2,11 +2,11 @@
 //! of another.
 
 use super::{journal, keep_only, records};
-use crate::common::job;
+use crate::common::{here, job};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use ultramarine::prelude::*;
-use ultramarine_testkit::racks;
+use ultramarine_testkit::{eventually, racks};
 
 /// The words of up to this length over some letters. A node has the letters so far.
 #[derive(Clone, Serialize, Deserialize)]
@@ -137,8 +137,12 @@ struct Letters(Words);
 /// What the best word is worth. The bound of a word does not say where it is.
 const BEST: u64 = 1 << 20;
 
-/// The first letters of the best word, and with them its subtree.
-const BEST_BEGINS: [u64; 3] = [2, 2, 1];
+/// The first letters of the best word. Its subtree is the last, and a PE takes the tasks that it has
+/// spawned from the last to the first. So the home PE searches it at once.
+const BEST_BEGINS: [u64; 3] = [2, 2, 2];
+
+/// Whether the home PE has gone on to another subtree.
+static IS_BEST_FOUND: AtomicBool = AtomicBool::new(false);
 
 /// The number of visits of words below each of the first three letters.
 static BELOW: [AtomicU64; 27] = [const { AtomicU64::new(0) }; 27];
@@ -161,6 +165,12 @@ impl Bounded for Letters {
     fn value(&self, word: &Vec<u64>) -> Option<u64> {
         if let Some(subtree) = subtree(word) {
             BELOW[subtree].fetch_add(1, SeqCst);
+            if word.len() == 3 && word[..] != BEST_BEGINS && !IS_BEST_FOUND.load(SeqCst) {
+                match here() {
+                    0 => IS_BEST_FOUND.store(true, SeqCst),
+                    _ => eventually("the best is found", || IS_BEST_FOUND.load(SeqCst)),
+                }
+            }
         }
         let number = word.iter().fold(0, |number, letter| 3 * number + letter);
         let is_best = word.starts_with(&BEST_BEGINS) && number % 3_u64.pow(6) == 500;
@@ -219,12 +229,16 @@ fn each_record_alone_vouches_for_its_subtree() {
         search().await?;
         assert!(searched().is_empty(), "all is in the journal");
 
-        // A subtree that was searched when the best was known has a record with the best.
-        let is_pruned = |(subtree, best): &(u64, BestWord)| {
-            *subtree as usize != best_subtree && best.as_ref().is_some_and(|it| it.0 == BEST)
-        };
+        // A subtree that another PE searched when the best was known has a record with the best,
+        // though that PE found none as good.
         let records = records::<BestWord>(&path);
-        let pruned = records.iter().find(|record| is_pruned(record)).expect("one came later").0;
+        let is_best = |(_, best): &&(u64, BestWord)| best.as_ref().is_some_and(|it| it.0 == BEST);
+        let later: Vec<_> = records.iter().skip_while(|record| !is_best(record)).collect();
+        assert!(
+            later.len() > 1 && later.iter().copied().all(|record| is_best(&record)),
+            "{records:?}"
+        );
+        let pruned = later.last().expect("there are some").0;
 
         // With this record alone the best is known from the start. So no search finds it, as none
         // does that runs again after a death. The records are as good nevertheless.
