@@ -32,6 +32,7 @@ mod task;
 pub use bound::{Bounded, Maximise, maximise, par_maximise};
 pub use enumerate::{Enumerate, enumerate, par_enumerate};
 pub use frontier::Frontier;
+pub use task::{Pruning, SearchType};
 
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;
