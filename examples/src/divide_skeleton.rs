@@ -1,8 +1,9 @@
 //! The flag `--skeleton` of the examples that divide and conquer.
 
+use crate::JournalFlags;
 use clap::ValueEnum;
-use ultramarine::Stateless;
 use ultramarine::prelude::*;
+use ultramarine::{Result, Stateless};
 
 /// A skeleton that solves a problem by dividing it, or a program without one to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,32 +36,40 @@ pub struct Solvers<A: Algorithm, S, P> {
 }
 
 impl DivideSkeleton {
-    /// Solves the problem by this skeleton.
+    /// Solves the problem by this skeleton, with a journal if the flags say so.
     ///
     /// # Errors
     ///
-    /// A task ended without a result.
+    /// A task ended without a result, or the journal cannot be used, or the skeleton has no tasks.
     pub async fn conquer<A: Algorithm>(
         self,
         cx: &Context,
+        journal: &JournalFlags,
         solvers: Solvers<
             A,
             impl Fn(&A::Problem) -> Distance + Stateless,
             impl Fn(&A::Problem) -> Distance + Stateless,
         >,
         problem: A::Problem,
-    ) -> Result<A::Solution, TaskError> {
+    ) -> Result<A::Solution> {
         let algorithm = solvers.algorithm;
-        match self {
+        let solve = match self {
             DivideSkeleton::ParDivideAndConquer => {
-                par_divide_and_conquer(cx, solvers.stolen_within, algorithm, problem).await
+                let division = divide_and_conquer(solvers.stolen_within, algorithm, problem);
+                return journal.solve(cx, division).await;
             }
             DivideSkeleton::PushDivideAndConquer => {
-                push_divide_and_conquer(cx, solvers.placed_within, algorithm, problem).await
+                let division = divide_and_conquer(solvers.placed_within, algorithm, problem);
+                return journal.solve(cx, division.push()).await;
             }
-            DivideSkeleton::ForkDivideAndConquer => Ok(fork_divide_and_conquer(algorithm, problem)),
-            DivideSkeleton::Rayon => Ok((solvers.rayon)(problem)),
-            DivideSkeleton::Sequential => Ok((solvers.sequential)(problem)),
-        }
+            DivideSkeleton::ForkDivideAndConquer => {
+                journal.refuse_for(&self)?;
+                return Ok(fork_divide_and_conquer(algorithm, problem));
+            }
+            DivideSkeleton::Rayon => solvers.rayon,
+            DivideSkeleton::Sequential => solvers.sequential,
+        };
+        journal.refuse_for(&self)?;
+        Ok(solve(problem))
     }
 }

@@ -4,6 +4,7 @@
 
 mod divide_skeleton;
 mod input;
+mod journal;
 mod map_skeleton;
 mod picture;
 mod random;
@@ -13,6 +14,7 @@ mod splitting;
 
 pub use divide_skeleton::{DivideSkeleton, Solvers};
 pub use input::read_text;
+pub use journal::JournalFlags;
 pub use map_skeleton::MapSkeleton;
 pub use picture::Picture;
 pub use random::random;

@@ -1,13 +1,12 @@
 //! The flag `--skeleton` of the examples that map.
 
-use crate::name_of;
+use crate::{JournalFlags, name_of};
 use clap::ValueEnum;
 use rayon::prelude::*;
 use std::fmt;
-use std::path::Path;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::map::{Apply, Map};
-use ultramarine::{Error, Portable, Result, Stateless};
+use ultramarine::{Portable, Result, Stateless};
 
 /// The number of items of a task, for skeletons that group items.
 const GROUP: usize = 4;
@@ -72,7 +71,7 @@ impl MapSkeleton {
     pub async fn map_with_journal<F, A, R>(
         self,
         cx: &Context,
-        (journal, is_required): (&Path, bool),
+        journal: &JournalFlags,
         f: F,
         items: Vec<A>,
     ) -> Result<Vec<R>>
@@ -82,11 +81,13 @@ impl MapSkeleton {
         R: Portable,
     {
         if self.tasks(cx, 1) == 0 {
-            let what = "has no tasks whose results could be kept";
-            return Err(Error::other(format!("--journal: the skeleton {self} {what}")));
+            journal.refuse_for(&self)?;
         }
-        let map = self.of_tasks(cx, f, items).journal(journal);
-        Ok(if is_required { map.required() } else { map }.run(cx).await?)
+        let map = self.of_tasks(cx, f, items);
+        Ok(match &journal.file {
+            Some(file) => journal.set(map.journal(file)).run(cx).await?,
+            None => map.run(cx).await?,
+        })
     }
 
     /// The map of a skeleton that has tasks.

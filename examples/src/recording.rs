@@ -5,7 +5,7 @@
 //! `cargo xtask simulate validate` simulates the same job from a recording. Its reader is
 //! `simulator/src/workload/recorded.rs`.
 
-use crate::{MapSkeleton, Report};
+use crate::{JournalFlags, MapSkeleton, Report};
 use std::fs::Permissions;
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
@@ -24,14 +24,11 @@ pub struct MapFlags {
     #[arg(long, value_enum, default_value_t = MapSkeleton::ParMap)]
     pub skeleton: MapSkeleton,
     /// Write the time of each item and the counters of the job to this file, as JSON.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "journal")]
     pub record: Option<PathBuf>,
-    /// Keep the results in this file; if it has some of an earlier start, compute only the rest.
-    #[arg(long, value_name = "FILE", conflicts_with = "record")]
-    pub journal: Option<PathBuf>,
-    /// End the job if the journal cannot be written, instead of a warning.
-    #[arg(long, requires = "journal")]
-    pub journal_required: bool,
+    /// Where the results are kept.
+    #[command(flatten)]
+    pub journal: JournalFlags,
 }
 
 /// A recorded map begins after this pause: by then all PEs have started, and those without work
@@ -89,9 +86,8 @@ impl MapRun {
         A: Portable,
         R: Portable,
     {
-        let MapFlags { skeleton, journal, journal_required, .. } = &self.flags;
-        if let Some(journal) = journal {
-            let journal = (&**journal, *journal_required);
+        let MapFlags { skeleton, journal, .. } = &self.flags;
+        if journal.file.is_some() {
             return skeleton.map_with_journal(cx, journal, f, items).await;
         }
         if self.file.is_none() {

@@ -62,6 +62,7 @@
 //! | How is a map built? Which PE runs which task of it? | [`map`](mod@map) |
 //! | How is a problem divided, and when does a part become a task? | [`divide`] |
 //! | How does a search split its tree? How does a better bound reach all PEs? | [`search`] |
+//! | How do results outlive the job? | [`journal`] |
 //! | How does map and reduce place halves? | `reduce` |
 //! | How is data cut into chunks and shares? | `share` |
 //! | How are tasks spawned and awaited one by one? | `set` |
@@ -69,6 +70,7 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod divide;
+pub mod journal;
 pub mod map;
 mod parts;
 mod reduce;
@@ -81,17 +83,20 @@ type ResultFuture<R> =
     futures_util::future::BoxFuture<'static, Result<R, ultramarine_runtime::error::TaskError>>;
 
 pub use divide::{
-    Algorithm, DivideAndConquer, fork_divide_and_conquer, par_divide_and_conquer,
-    push_divide_and_conquer,
+    Algorithm, DivideAndConquer, divide_and_conquer, fork_divide_and_conquer,
+    par_divide_and_conquer, push_divide_and_conquer,
 };
 
+pub use journal::JournalError;
 pub use map::{
-    JournalError, fork_map, map, map_async, map_async_with, map_shared, map_with, par_map,
-    par_map_2level, par_map_2level_relaxed, par_map_2level_scheme, par_map_chunked, par_map_local,
-    par_map_reduce, par_map_sliced, par_map_stream, push_map, push_map_chunked, push_map_sliced,
+    fork_map, map, map_async, map_async_with, map_shared, map_with, par_map, par_map_2level,
+    par_map_2level_relaxed, par_map_2level_scheme, par_map_chunked, par_map_local, par_map_reduce,
+    par_map_sliced, par_map_stream, push_map, push_map_chunked, push_map_sliced,
 };
 pub use parts::Parts;
 pub use reduce::{par_map_reduce_range_thresh, push_map_reduce_range_thresh};
-pub use search::{Bounded, Frontier, Splitting, Tree, par_enumerate, par_maximise};
+pub use search::{
+    Bounded, Frontier, Splitting, Tree, enumerate, maximise, par_enumerate, par_maximise,
+};
 pub use set::{TaskSet, race, select};
 pub use share::{chunks, shares};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
+use ultramarine_examples::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
 
 /// Compute the Fibonacci number F(N), where F(0) = 0 and F(1) = 1, by divide and conquer.
 #[derive(Clone, Parser)]
@@ -27,6 +27,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
     skeleton: DivideSkeleton,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -98,7 +100,7 @@ fn main() -> Result<()> {
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { n, threshold, skeleton, job } = arguments;
+    let Arguments { n, threshold, skeleton, journal, job } = arguments;
     let cx = job.begin(cx)?;
     let solvers = Solvers {
         algorithm: DivideAndConquer::new(
@@ -113,7 +115,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         sequential,
     };
     let start = Instant::now();
-    let work = skeleton.conquer(&cx, solvers, Problem { n, threshold, level: 0 });
+    let work = skeleton.conquer(&cx, &journal, solvers, Problem { n, threshold, level: 0 });
     let result = job.progress(&cx, None, work).await?;
     Report::gather(&cx, "fibonacci", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }

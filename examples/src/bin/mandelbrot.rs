@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Picture, Report, name_of};
+use ultramarine_examples::{JobFlags, JournalFlags, Picture, Report, name_of};
 
 /// Count the steps to escape for each pixel of a picture of the Mandelbrot set.
 ///
@@ -43,6 +43,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMapReduce)]
     skeleton: Skeleton,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -177,22 +179,35 @@ impl Skeleton {
     async fn rows(
         self,
         cx: &Context,
+        journal: &JournalFlags,
         threshold: u64,
         spec: PictureSpec,
-    ) -> Result<Rows, TaskError> {
+    ) -> Result<Rows> {
         let (none, rows) = (Rows::default, 0..u64::from(spec.height));
-        match self {
+        if let Some(file) = &journal.file {
+            // Halves of a range have no journal; chunks of it have.
+            let map = map_with(spec, row, rows).chunks(threshold as usize);
+            let map = match self {
+                Skeleton::ParMapReduce => map,
+                Skeleton::PushMapReduce => map.push(),
+                Skeleton::Rayon | Skeleton::Sequential => {
+                    journal.refuse_for(&self)?;
+                    map
+                }
+            };
+            return Ok(journal.set(map.journal(file)).reduce(none, Rows::and, cx).await?);
+        }
+        Ok(match self {
             Skeleton::ParMapReduce => {
-                par_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and).await
+                par_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and).await?
             }
             Skeleton::PushMapReduce => {
-                push_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and).await
+                push_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and)
+                    .await?
             }
-            Skeleton::Rayon => {
-                Ok(rows.into_par_iter().map(|n| row(&spec, n)).reduce(none, Rows::and))
-            }
-            Skeleton::Sequential => Ok(rows.map(|n| row(&spec, n)).fold(none(), Rows::and)),
-        }
+            Skeleton::Rayon => rows.into_par_iter().map(|n| row(&spec, n)).reduce(none, Rows::and),
+            Skeleton::Sequential => rows.map(|n| row(&spec, n)).fold(none(), Rows::and),
+        })
     }
 }
 
@@ -202,12 +217,12 @@ fn main() -> Result<()> {
 }
 
 async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { width, height, depth, threshold, out, skeleton, job } = arguments;
+    let Arguments { width, height, depth, threshold, out, skeleton, journal, job } = arguments;
     let cx = job.begin(cx)?;
     let picture = out.map(|path| Picture::at(&path)).transpose()?;
     let spec = PictureSpec { width, height, depth, is_painted: picture.is_some() };
     let start = Instant::now();
-    let work = skeleton.rows(&cx, threshold.into(), spec);
+    let work = skeleton.rows(&cx, &journal, threshold.into(), spec);
     let rows = job.progress(&cx, None, work).await?;
     let of = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "mandelbrot", of, start, rows.checksum()).await?;

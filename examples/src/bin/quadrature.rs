@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
+use ultramarine_examples::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
 
 /// Integrate a function of x and y over a square. The function is hard to integrate in some places.
 #[derive(Clone, Parser)]
@@ -35,6 +35,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
     skeleton: DivideSkeleton,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -177,7 +179,7 @@ fn main() -> Result<()> {
 }
 
 async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { function, from, to, tolerance, skeleton, job } = arguments;
+    let Arguments { function, from, to, tolerance, skeleton, journal, job } = arguments;
     if from >= to {
         return Err(Error::other(format!("--from must be less than --to, not {from} and {to}")));
     }
@@ -196,7 +198,7 @@ async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
     };
     let start = Instant::now();
     let integrand = Integrand { function, range: (from, to), tolerance, x: None };
-    let work = skeleton.conquer(&cx, solvers, Interval::whole(integrand));
+    let work = skeleton.conquer(&cx, &journal, solvers, Interval::whole(integrand));
     let integral = job.progress(&cx, None, work).await?;
     if !integral.is_finite() {
         let reason = "is the function finite there, at the ends too?";

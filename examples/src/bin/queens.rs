@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{DivideSkeleton, JobFlags, Report, Solvers, name_of};
+use ultramarine_examples::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
 
 /// Count the ways to place N queens so that none attacks another.
 #[derive(Clone, Parser)]
@@ -32,6 +32,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
     skeleton: DivideSkeleton,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -116,7 +118,7 @@ fn main() -> Result<()> {
 }
 
 async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { board, threshold, skeleton, job } = arguments;
+    let Arguments { board, threshold, skeleton, journal, job } = arguments;
     let cx = job.begin(cx)?;
     let solvers = Solvers {
         algorithm: DivideAndConquer::new(
@@ -131,7 +133,7 @@ async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
         sequential: count,
     };
     let start = Instant::now();
-    let work = skeleton.conquer(&cx, solvers, Board::empty(board, threshold));
+    let work = skeleton.conquer(&cx, &journal, solvers, Board::empty(board, threshold));
     let result = job.progress(&cx, None, work).await?;
     Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
 }

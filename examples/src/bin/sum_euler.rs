@@ -33,7 +33,7 @@ struct Arguments {
     efficiency: bool,
     /// On SIGTERM or Ctrl-C, end with the sum of the ranges done so far. (The work is then spread
     /// by `par_map_stream`, and --skeleton is ignored.)
-    #[arg(long, conflicts_with_all = ["efficiency", "record"])]
+    #[arg(long, conflicts_with_all = ["efficiency", "record", "journal"])]
     partial: bool,
     #[command(flatten)]
     job: JobFlags,

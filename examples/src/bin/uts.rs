@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting};
+use ultramarine_examples::{JobFlags, JournalFlags, Report, splitting};
 use ultramarine_uts::{Node, Uts};
 
 /// Count the nodes of an unbalanced tree.
@@ -28,6 +28,8 @@ struct Arguments {
     /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -72,12 +74,18 @@ fn main() -> Result<()> {
 }
 
 async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { tree, skeleton, splitting, job } = arguments;
+    let Arguments { tree, skeleton, splitting, journal, job } = arguments;
+    if !matches!(skeleton, Skeleton::ParEnumerate) {
+        journal.refuse_for(&skeleton)?;
+    }
     let cx = job.begin(cx)?;
     let start = Instant::now();
     let found = match skeleton {
         Skeleton::ParEnumerate => {
-            let work = enumerate(&cx, splitting, tree);
+            let visit = |_: &Uts, node: &Node, found: &mut TreeCounts| found.visit(node);
+            let merge = |found: &mut TreeCounts, other: TreeCounts| found.add(&other);
+            let root = tree.root();
+            let work = journal.search(&cx, enumerate(splitting, visit, merge, tree, root));
             job.progress(&cx, None, work).await?
         }
         Skeleton::Rayon => by_rayon(&tree),
@@ -87,17 +95,6 @@ async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
     let skeleton = value.as_ref().map_or("", |value| value.get_name());
     let report = Report::gather(&cx, "uts", (skeleton, &job), start, found.nodes).await?;
     report.with("depth", found.depth).with("leaves", found.leaves).print(&job)
-}
-
-async fn enumerate(
-    cx: &Context,
-    splitting: Splitting,
-    tree: Uts,
-) -> std::result::Result<TreeCounts, TaskError> {
-    let visit = |_: &Uts, node: &Node, found: &mut TreeCounts| found.visit(node);
-    let merge = |found: &mut TreeCounts, other: TreeCounts| found.add(&other);
-    let root = tree.root();
-    par_enumerate(cx, splitting, visit, merge, tree, root).await
 }
 
 fn by_rayon(tree: &Uts) -> TreeCounts {

@@ -10,6 +10,7 @@ mod faults;
 mod fibonacci;
 #[cfg(feature = "mpi")]
 mod guest;
+mod journal;
 mod knapsack;
 mod liouville;
 mod mandelbrot;

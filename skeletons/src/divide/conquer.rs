@@ -73,12 +73,13 @@ where
     A: Algorithm<X>,
     X: AlgorithmContext,
 {
-    begin(cx, placement, algorithm, problem).await
+    begin(cx, Distance::ZERO.into(), placement, algorithm, problem).await
 }
 
-/// Spawns a task that solves a problem.
-fn begin<A, X, W>(
+/// Spawns a task that solves a problem, at this place.
+pub(super) fn begin<A, X, W>(
     cx: &Context,
+    place: Placement,
     placement: W,
     algorithm: A,
     problem: A::Problem,
@@ -88,7 +89,11 @@ where
     X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    wait_for(cx.spawn(Distance::ZERO, task(placement, algorithm), problem))
+    let task = task(placement, algorithm);
+    wait_for(match place {
+        Placement::Within(radius) => cx.spawn(radius, task, problem),
+        Placement::On(pe) => cx.spawn_at(pe, task, problem),
+    })
 }
 
 /// The function of a task that solves a problem.
@@ -146,7 +151,7 @@ where
         backlog.offer_all(fork);
         // It must be a pause, or all problems of this level would become tasks before one is
         // solved.
-        return Solved::Paused(begin(cx, placement, algorithm, problem));
+        return Solved::Paused(begin(cx, Distance::ZERO.into(), placement, algorithm, problem));
     }
     if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
         backlog.offer_all(fork);

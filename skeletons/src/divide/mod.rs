@@ -22,15 +22,16 @@
 
 mod backlog;
 mod conquer;
+mod division;
+mod journal;
 
 pub(crate) use conquer::{conquer, place_on};
+pub use division::{Division, divide_and_conquer, par_divide_and_conquer, push_divide_and_conquer};
 
 use crate::parts::Parts;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
-use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Placement, Portable};
-use ultramarine_topology::Distance;
+use ultramarine_runtime::executor::{Context, Portable};
 
 /// A divide-and-conquer algorithm: four functions.
 ///
@@ -310,95 +311,4 @@ fn fork<A: Algorithm>(algorithm: A, problem: A::Problem, level: u32) -> A::Solut
     } else {
         divide()
     }
-}
-
-/// Divides and conquers by work stealing: each part but the first waits until its parent gets to it
-/// or a PE within the radius of this part steals it.
-///
-/// The radius says how far a problem is worth sending: [`Distance::ONE`] for large problems,
-/// [`Distance::ZERO`] for problems that take less time than a message (SymGridPar2 figure 9). A
-/// part that is not stolen costs little more than a function call, so the algorithm needs no
-/// threshold to keep the division cheap.
-///
-/// ```
-/// use ultramarine::prelude::*;
-///
-/// async fn fibonacci(cx: &Context, n: u64) -> Result<u64, TaskError> {
-///     let fibonacci = DivideAndConquer::new(
-///         |n: &u64| *n < 2,
-///         |n| n,
-///         |n| [n - 1, n - 2],
-///         |_, [one_less, two_less]| one_less + two_less,
-///     );
-///     let radius = |n: &u64| match n {
-///         0..12 => Distance::ZERO,
-///         12..20 => Distance::ONE.half(),
-///         _ => Distance::ONE,
-///     };
-///     par_divide_and_conquer(&cx.supervised(), radius, fibonacci, n).await
-/// }
-/// ```
-///
-/// # Errors
-///
-/// The task of a part ended without a result.
-pub async fn par_divide_and_conquer<A, X>(
-    cx: &Context,
-    radius: impl Fn(&A::Problem) -> Distance + Stateless,
-    algorithm: A,
-    problem: A::Problem,
-) -> Result<A::Solution, TaskError>
-where
-    A: Algorithm<X>,
-    X: AlgorithmContext,
-{
-    const { A::CHECKED };
-    let placement = move |_: &Context, part: &A::Problem| Placement::Within(radius(part));
-    conquer(cx, placement, algorithm, problem).await
-}
-
-/// Divides and conquers by placement: each part but the first is placed at once on a random PE
-/// within the radius of this part around its parent. A part of radius [`Distance::ZERO`] stays on
-/// its parent's PE, where other threads may take it. No part is stolen by another PE.
-///
-/// A PE that has 250 tasks on other PEs keeps further parts. So the number of tasks in existence
-/// grows with the number of PEs, and not with the problem.
-///
-/// The radius decides how evenly the work is spread and how much a death costs. Use
-/// [`Distance::ONE`] on the first few levels and [`Distance::ZERO`] below.
-///
-/// ```
-/// use ultramarine::prelude::*;
-///
-/// /// A number, and how often the first one was divided to get here.
-/// async fn fibonacci(cx: &Context, n: u64) -> Result<u64, TaskError> {
-///     let fibonacci = DivideAndConquer::new(
-///         |(n, _): &(u64, u32)| *n < 2,
-///         |(n, _)| n,
-///         |(n, level)| [(n - 1, level + 1), (n - 2, level + 1)],
-///         |_, [one_less, two_less]| one_less + two_less,
-///     );
-///     let radius =
-///         |(_, level): &(u64, u32)| if *level < 6 { Distance::ONE } else { Distance::ZERO };
-///     push_divide_and_conquer(&cx.supervised(), radius, fibonacci, (n, 0)).await
-/// }
-/// ```
-///
-/// # Errors
-///
-/// The task of a part ended without a result.
-pub async fn push_divide_and_conquer<A, X>(
-    cx: &Context,
-    radius: impl Fn(&A::Problem) -> Distance + Stateless,
-    algorithm: A,
-    problem: A::Problem,
-) -> Result<A::Solution, TaskError>
-where
-    A: Algorithm<X>,
-    X: AlgorithmContext,
-{
-    const { A::CHECKED };
-    let placement =
-        move |cx: &Context, part: &A::Problem| place_on(cx, cx.random_within(radius(part)));
-    conquer(cx, placement, algorithm, problem).await
 }

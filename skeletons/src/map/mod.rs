@@ -16,7 +16,6 @@ mod operation;
 mod spread;
 mod stream;
 
-pub use journal::{JournalError, JournalledMap};
 pub use names::{
     fork_map, par_map, par_map_2level, par_map_2level_relaxed, par_map_2level_scheme,
     par_map_chunked, par_map_local, par_map_reduce, par_map_sliced, par_map_stream, push_map,

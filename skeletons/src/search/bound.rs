@@ -18,8 +18,8 @@
 //! or after the message that tells a PE to forget them. So only the search's own tasks, which have
 //! ended by then, create shared values; a message from another PE only changes a value that exists.
 
-use super::task::{ForgetOnDrop, Pruning, SearchType, search};
-use super::{Splitting, Tree};
+use super::task::{Pruning, SearchType};
+use super::{Search, Splitting, Tree};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -93,9 +93,7 @@ pub trait Bounded: Tree<Node: Clone> {
 ///
 /// # Errors
 ///
-/// A task ended without a result. The other tasks of the search are then cancelled, as they are
-/// when the search is dropped. A task that stops later than that, or that a dead process should
-/// have stopped, may leave its incumbent in the memory of a PE until the job ends.
+/// Those of [`Search::run`].
 pub async fn par_maximise<T>(
     cx: &Context,
     splitting: Splitting,
@@ -105,11 +103,25 @@ pub async fn par_maximise<T>(
 where
     T: Bounded,
 {
-    let key = cx.new_key();
-    let _forget = ForgetOnDrop(cx, key);
-    let found = search(cx, key, splitting, Maximum, tree, root).await?;
-    let kept = cx.known::<BestNode<T::Node>>(key).and_then(|best| best.get());
-    Ok(better(found, kept))
+    maximise(splitting, tree, root).run(cx).await
+}
+
+/// [`par_maximise`] with the context last, for a search with a [journal](Search::journal).
+///
+/// ```no_run
+/// use ultramarine::prelude::*;
+///
+/// async fn best<T: Bounded>(
+///     cx: &Context,
+///     tree: T,
+///     root: T::Node,
+/// ) -> Result<Option<(u64, T::Node)>, JournalError> {
+///     let best = maximise(Splitting::Budget(10_000), tree, root);
+///     best.journal("best.journal").run(&cx.supervised()).await
+/// }
+/// ```
+pub fn maximise<T: Bounded>(splitting: Splitting, tree: T, root: T::Node) -> Search<T, Maximise> {
+    Search { search_type: Maximise, splitting, tree, root }
 }
 
 /// The incumbent as one PE knows it.
@@ -163,19 +175,21 @@ struct Improvement<N> {
 }
 
 /// What a task uses beside the nodes: the values that its PE keeps for the search.
-pub(super) struct PeKnowledge<N> {
+pub struct PeKnowledge<N> {
     cx: Context,
     key: Key,
     incumbent: Arc<Incumbent>,
     best: Arc<BestNode<N>>,
 }
 
-#[derive(Clone, Copy)]
-struct Maximum;
+/// The type of search of [`maximise`].
+#[derive(Clone, Copy, Debug)]
+pub struct Maximise;
 
-impl<T: Bounded> SearchType<T> for Maximum {
+impl<T: Bounded> SearchType<T> for Maximise {
     type Output = Option<(u64, T::Node)>;
     type Knowledge = PeKnowledge<T::Node>;
+    const KEEPS_VALUES: bool = true;
 
     fn begin(self, cx: &Context, key: Key) -> (PeKnowledge<T::Node>, Self::Output) {
         let mut is_first = false;
@@ -222,6 +236,13 @@ impl<T: Bounded> SearchType<T> for Maximum {
 
     fn end(self, knowledge: &PeKnowledge<T::Node>, found: &mut Self::Output) {
         *found = better(found.take(), knowledge.best.get());
+    }
+
+    fn learn(self, knowledge: &PeKnowledge<T::Node>, found: &Self::Output) {
+        if let Some((value, node)) = found {
+            knowledge.best.raise(*value, node);
+            knowledge.incumbent.raise(*value);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Enumeration: visits every node of a tree.
 
-use super::task::{Pruning, SearchType, search};
-use super::{Splitting, Tree};
+use super::task::{Pruning, SearchType};
+use super::{Search, Splitting, Tree};
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
@@ -58,25 +58,55 @@ where
     V: Fn(&T, &T::Node, &mut R) + Stateless,
     M: Fn(&mut R, R) + Stateless,
 {
-    const { (V::CHECKED, M::CHECKED) };
-    let enumeration = Enumeration { visit, merge, found: PhantomData };
-    search(cx, cx.new_key(), splitting, enumeration, tree, root).await
+    enumerate(splitting, visit, merge, tree, root).run(cx).await
 }
 
-struct Enumeration<V, M, R> {
+/// [`par_enumerate`] with the context last, for a search with a [journal](Search::journal).
+///
+/// ```no_run
+/// use ultramarine::prelude::*;
+///
+/// async fn count<T: Tree>(cx: &Context, tree: T, root: T::Node) -> Result<u64, JournalError> {
+///     let count = |_: &T, _: &T::Node, found: &mut u64| *found += 1;
+///     let add = |found: &mut u64, other| *found += other;
+///     let nodes = enumerate(Splitting::StealDriven, count, add, tree, root);
+///     nodes.journal("nodes.journal").run(&cx.supervised()).await
+/// }
+/// ```
+pub fn enumerate<T, R, V, M>(
+    splitting: Splitting,
+    visit: V,
+    merge: M,
+    tree: T,
+    root: T::Node,
+) -> Search<T, Enumerate<V, M, R>>
+where
+    T: Tree,
+    R: Portable + Default,
+    V: Fn(&T, &T::Node, &mut R) + Stateless,
+    M: Fn(&mut R, R) + Stateless,
+{
+    const { (V::CHECKED, M::CHECKED) };
+    let search_type = Enumerate { visit, merge, found: PhantomData };
+    Search { search_type, splitting, tree, root }
+}
+
+/// The type of search of [`enumerate()`].
+#[derive(Debug)]
+pub struct Enumerate<V, M, R> {
     visit: V,
     merge: M,
     found: PhantomData<fn() -> R>,
 }
 
-impl<V: Copy, M: Copy, R> Clone for Enumeration<V, M, R> {
+impl<V: Copy, M: Copy, R> Clone for Enumerate<V, M, R> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<V: Copy, M: Copy, R> Copy for Enumeration<V, M, R> {}
+impl<V: Copy, M: Copy, R> Copy for Enumerate<V, M, R> {}
 
-impl<T, V, M, R> SearchType<T> for Enumeration<V, M, R>
+impl<T, V, M, R> SearchType<T> for Enumerate<V, M, R>
 where
     T: Tree,
     V: Fn(&T, &T::Node, &mut R) + Stateless,

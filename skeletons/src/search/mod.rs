@@ -26,11 +26,13 @@
 mod bound;
 mod enumerate;
 mod frontier;
+mod journal;
 mod task;
 
-pub use bound::{Bounded, par_maximise};
-pub use enumerate::par_enumerate;
+pub use bound::{Bounded, Maximise, maximise, par_maximise};
+pub use enumerate::{Enumerate, enumerate, par_enumerate};
 pub use frontier::Frontier;
+pub use task::{Pruning, SearchType};
 
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::executor::Portable;
@@ -63,4 +65,15 @@ pub enum Splitting {
     /// Whenever no task waits to be stolen on this PE, half of the unvisited nodes become one task,
     /// 256 nodes at most.
     StealDriven,
+}
+
+/// A search that has not started: made by [`enumerate()`] or [`maximise`]. `K` is the type of search.
+/// [`run`](Self::run) starts it, and [`journal`](Self::journal) keeps its results in a file.
+#[must_use = "a search does nothing until it is run"]
+#[derive(Debug)]
+pub struct Search<T: Tree, K> {
+    search_type: K,
+    splitting: Splitting,
+    tree: T,
+    root: T::Node,
 }

@@ -2,17 +2,18 @@
 //! know what is searched for.
 
 use super::frontier::Frontier;
-use super::{Splitting, Tree};
+use super::{Search, Splitting, Tree};
 use crate::ResultFuture;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{AbortOnDrop, Context, Key, Portable, Shared};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Key, Portable, Shared};
 use ultramarine_topology::Distance;
 
 /// What a search leaves out after the visit of a node.
-pub(super) enum Pruning {
+#[derive(Debug)]
+pub enum Pruning {
     /// Nothing: it visits the children next.
     Nothing,
     /// The node's children.
@@ -22,11 +23,14 @@ pub(super) enum Pruning {
 }
 
 /// A type of search (`YewPar`'s word): what a task does with each node, and what it returns.
-pub(super) trait SearchType<T: Tree>: Stateless {
+/// Programs need not name it.
+pub trait SearchType<T: Tree>: Stateless {
     /// What a task returns.
     type Output: Portable;
     /// What a visit uses beside the node, such as the best value known on this PE.
     type Knowledge: Send + Sync;
+    /// Whether PEs keep values for the search, which they must forget at its end.
+    const KEEPS_VALUES: bool = false;
 
     /// Called before a task's first visit.
     fn begin(self, cx: &Context, key: Key) -> (Self::Knowledge, Self::Output);
@@ -42,40 +46,56 @@ pub(super) trait SearchType<T: Tree>: Stateless {
     fn merge(self, found: &mut Self::Output, other: Self::Output);
     /// Called when the task has visited all of its nodes.
     fn end(self, _: &Self::Knowledge, _: &mut Self::Output) {}
+    /// On the home PE: learns of the output of a task that ended in an earlier run of the job.
+    fn learn(self, _: &Self::Knowledge, _: &Self::Output) {}
 }
 
 /// The argument of a search task: nodes whose subtrees the task searches.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "T: Tree")]
 pub(super) struct SearchTask<T: Tree> {
-    tree: Shared<T>,
+    pub(super) tree: Shared<T>,
     /// The key of the values that each PE keeps for this search.
-    key: Key,
-    splitting: Splitting,
+    pub(super) key: Key,
+    pub(super) splitting: Splitting,
     /// The depth of these nodes in the tree, for depth-bounded splitting.
-    depth: u32,
-    nodes: Vec<T::Node>,
+    pub(super) depth: u32,
+    pub(super) nodes: Vec<T::Node>,
 }
 
-/// Searches the tree below `root`. Each PE keeps its values for this search under `key`.
-pub(super) async fn search<T, K>(
-    cx: &Context,
-    key: Key,
-    splitting: Splitting,
-    search_type: K,
-    tree: T,
-    root: T::Node,
-) -> Result<K::Output, TaskError>
-where
-    T: Tree,
-    K: SearchType<T>,
-{
-    let root_task =
-        SearchTask { tree: cx.share(tree), key, splitting, depth: 0, nodes: vec![root] };
-    // The root is a task like the others. The caller only waits: it may be the main task, which can
-    // run on a thread beside the workers.
-    let run = move |cx, task| run_search_task::<T, K>(cx, search_type, task);
-    AbortOnDrop::new(cx.spawn(Distance::ZERO, run, root_task)).await?
+impl<T: Tree, K: SearchType<T>> Search<T, K> {
+    /// Runs the search. Returns what [`enumerate`](super::enumerate()) has accumulated, or the
+    /// value and the node that [`maximise`](super::maximise) has found.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result. The other tasks of the search are then cancelled, as they are
+    /// when the search is dropped. A task of `maximise` that stops later than that, or that a dead
+    /// process should have stopped, may leave its incumbent in the memory of a PE until the job
+    /// ends.
+    pub async fn run(self, cx: &Context) -> Result<K::Output, TaskError> {
+        let Search { search_type, splitting, tree, root, .. } = self;
+        let key = cx.new_key();
+        let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
+        // The root is a task like the others. The caller only waits: it may be the main task, which
+        // can run on a thread beside the workers.
+        let tree = cx.share(tree);
+        let root_task = SearchTask { tree, key, splitting, depth: 0, nodes: vec![root] };
+        root_task.spawn(cx, Distance::ZERO, search_type).await?
+    }
+}
+
+impl<T: Tree> SearchTask<T> {
+    /// Spawns this task. PEs within the radius may steal it.
+    pub(super) fn spawn<K: SearchType<T>>(
+        self,
+        cx: &Context,
+        radius: Distance,
+        search_type: K,
+    ) -> AbortOnDrop<Future<Result<K::Output, TaskError>>> {
+        let run = move |cx, task| run_search_task::<T, K>(cx, search_type, task);
+        AbortOnDrop::new(cx.spawn(radius, run, self))
+    }
 }
 
 /// At its end, or when it is dropped, a search tells all PEs to forget its values. The home PE
@@ -105,10 +125,9 @@ where
         let (knowledge, mut found) = search_type.begin(&cx, key);
         let mut tasks = Vec::new();
         let mut split_off = |nodes: Vec<T::Node>| {
-            let run = move |cx, task| run_search_task::<T, K>(cx, search_type, task);
             let depth = depth.saturating_add(1);
             let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes };
-            tasks.push(AbortOnDrop::new(cx.spawn(Distance::ONE, run, task)));
+            tasks.push(task.spawn(&cx, Distance::ONE, search_type));
         };
         let mut frontier = Frontier::new(nodes);
         let children = |node| tree.children(node);

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, name_of, splitting};
+use ultramarine_examples::{JobFlags, JournalFlags, Report, name_of, splitting};
 
 /// Find the most valuable items that a knapsack can carry.
 #[derive(Clone, Parser)]
@@ -42,6 +42,8 @@ struct Arguments {
     /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -162,9 +164,12 @@ fn main() -> Result<()> {
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { file, items, seed, skeleton, splitting, job } = arguments;
+    let Arguments { file, items, seed, skeleton, splitting, journal, job } = arguments;
     let drawn = || Ok(Items::drawn(items, seed));
     let Items { capacity, items } = file.as_deref().map_or_else(drawn, Items::read)?;
+    if !matches!(skeleton, Skeleton::ParMaximise) {
+        journal.refuse_for(&skeleton)?;
+    }
     let cx = job.begin(cx)?;
     let start = Instant::now();
     let (knapsack, empty) = (Knapsack::new(items), Choice { room: capacity, ..Choice::default() });
@@ -177,7 +182,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         Skeleton::Rayon => by_hand(RAYON_LEVELS),
         Skeleton::Sequential => by_hand(0),
         Skeleton::ParMaximise => {
-            let work = par_maximise(&cx, splitting, knapsack, empty);
+            let work = journal.search(&cx, maximise(splitting, knapsack, empty));
             let best = job.progress(&cx, None, work).await?;
             best.map_or_else(Choice::default, |(_, choice)| choice)
         }

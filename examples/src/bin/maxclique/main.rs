@@ -9,12 +9,12 @@ mod search;
 
 use clap::{Parser, ValueEnum};
 use graph::Graph;
-use search::{Clique, maximise};
+use search::Clique;
 use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, Report, splitting};
+use ultramarine_examples::{JobFlags, JournalFlags, Report, splitting};
 
 /// Find the largest clique of an undirected graph.
 #[derive(Clone, Parser)]
@@ -31,6 +31,8 @@ struct Arguments {
     /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
     #[arg(long, default_value = "steal-driven", value_parser = splitting)]
     splitting: Splitting,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -49,19 +51,22 @@ fn main() -> Result<()> {
 }
 
 async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { file, skeleton, splitting, job } = arguments;
+    let Arguments { file, skeleton, splitting, journal, job } = arguments;
     let graph = Graph::read(&file)?;
+    if !matches!(skeleton, Skeleton::ParMaximise) {
+        journal.refuse_for(&skeleton)?;
+    }
     let cx = job.begin(cx)?;
     let start = Instant::now();
     let graph = graph.sorted();
     let best = match skeleton {
         Skeleton::ParMaximise => {
             let (tree, root) = (graph.clone(), Clique::root(&graph));
-            let work = par_maximise(&cx, splitting, tree, root);
+            let work = journal.search(&cx, maximise(splitting, tree, root));
             let best = job.progress(&cx, None, work).await?;
             best.map_or_else(Clique::default, |(_, clique)| clique)
         }
-        Skeleton::Sequential => maximise(&graph),
+        Skeleton::Sequential => search::maximise(&graph),
     };
     let mut vertices: Vec<_> = best.vertices.iter().map(|v| graph.name(*v as usize)).collect();
     vertices.sort_unstable();

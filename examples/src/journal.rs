@@ -1,0 +1,82 @@
+//! The flags `--journal` and `--journal-required`, and the skeletons with the journal that they ask
+//! for. The examples `stencil` and `cholesky_tiles` have none, since their tasks depend on each
+//! other and leave their results on the PEs; `sweep` has none, since it writes each result to a
+//! file itself.
+
+use clap::ValueEnum;
+use std::path::PathBuf;
+use ultramarine::prelude::*;
+use ultramarine::skeletons::divide::{AlgorithmContext, Division};
+use ultramarine::skeletons::journal::Journalled;
+use ultramarine::skeletons::search::{Search, SearchType};
+use ultramarine::{Error, Result, Stateless};
+
+use crate::name_of;
+
+/// Where the results are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct JournalFlags {
+    /// Keep the results in this file; if it has some of an earlier start, compute only the rest.
+    #[arg(long = "journal", value_name = "FILE", id = "journal")]
+    pub file: Option<PathBuf>,
+    /// End the job if the journal cannot be written, instead of a warning.
+    #[arg(long = "journal-required", requires = "journal")]
+    pub is_required: bool,
+}
+
+impl JournalFlags {
+    /// Sets whether the journal is required.
+    pub fn set<S>(&self, skeleton: Journalled<S>) -> Journalled<S> {
+        if self.is_required { skeleton.required() } else { skeleton }
+    }
+
+    /// Runs a search, with a journal if the flags say so.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result, or the journal cannot be used.
+    pub async fn search<T, K>(&self, cx: &Context, search: Search<T, K>) -> Result<K::Output>
+    where
+        T: Tree,
+        K: SearchType<T>,
+    {
+        Ok(match &self.file {
+            Some(file) => self.set(search.journal(file)).run(cx).await?,
+            None => search.run(cx).await?,
+        })
+    }
+
+    /// Solves a problem, with a journal if the flags say so.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result, or the journal cannot be used.
+    pub async fn solve<A, W, X>(
+        &self,
+        cx: &Context,
+        division: Division<A, W, X>,
+    ) -> Result<A::Solution>
+    where
+        A: Algorithm<X>,
+        W: Fn(&A::Problem) -> Distance + Stateless,
+        X: AlgorithmContext,
+    {
+        Ok(match &self.file {
+            Some(file) => self.set(division.journal(file)).run(cx).await?,
+            None => division.run(cx).await?,
+        })
+    }
+
+    /// Refuses a journal for a skeleton that has no tasks.
+    ///
+    /// # Errors
+    ///
+    /// The flags ask for one.
+    pub fn refuse_for(&self, skeleton: &impl ValueEnum) -> Result<()> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        let what = "has no tasks whose results could be kept";
+        Err(Error::other(format!("--journal: the skeleton {} {what}", name_of(skeleton))))
+    }
+}

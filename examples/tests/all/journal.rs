@@ -1,0 +1,81 @@
+//! `--journal FILE` of the examples, as its user sees it: a program that is started again computes
+//! nothing again.
+
+use std::path::Path;
+use std::process::Command;
+use ultramarine_testkit::{alone, folder, run};
+
+/// Programs of each kind, their flags, the flags of another computation, and a skeleton that has no
+/// tasks.
+const PROGRAMS: [(&str, &str, &str, &str, &str); 9] = [
+    (
+        "sum_euler",
+        env!("CARGO_BIN_EXE_sum_euler"),
+        "--upto 900 --tasks 30",
+        "--upto 900 --tasks 31",
+        "rayon",
+    ),
+    ("liouville", env!("CARGO_BIN_EXE_liouville"), "--upto 90000", "--upto 90001", "fork-map"),
+    ("mandelbrot", env!("CARGO_BIN_EXE_mandelbrot"), "--depth 50", "--depth 51", "rayon"),
+    (
+        "merge_sort",
+        env!("CARGO_BIN_EXE_merge_sort"),
+        "--numbers 9000",
+        "--numbers 9000 --seed 2",
+        "sequential",
+    ),
+    ("fibonacci", env!("CARGO_BIN_EXE_fibonacci"), "--n 25", "--n 24", "fork-divide-and-conquer"),
+    ("queens", env!("CARGO_BIN_EXE_queens"), "--board 9", "--board 8", "rayon"),
+    ("quadrature", env!("CARGO_BIN_EXE_quadrature"), "", "--to 2", "sequential"),
+    (
+        "uts",
+        env!("CARGO_BIN_EXE_uts"),
+        "-t1 -a3 -d8 -b4 -r19",
+        "-t1 -a3 -d8 -b4 -r18",
+        "sequential",
+    ),
+    ("knapsack", env!("CARGO_BIN_EXE_knapsack"), "--items 60", "--items 60 --seed 3", "rayon"),
+];
+
+fn kept(program: &str, flags: &str, file: &Path) -> Command {
+    let mut command = alone(program, flags);
+    command.args(["--pes", "2", "--threads", "1", "--json", "--journal"]).arg(file);
+    command
+}
+
+#[test]
+fn what_is_in_the_journal_is_not_computed_again() {
+    for (name, program, flags, _, _) in PROGRAMS {
+        let file = folder!("again").join(name);
+        let expected = run(&mut alone(program, &format!("{flags} --json"))).report();
+        let first = run(&mut kept(program, flags, &file)).report();
+        assert_eq!(first["result"], expected["result"], "{name}");
+        assert!(first["tasks"].as_u64() > Some(10), "{name}: {first}");
+        let again = run(kept(program, flags, &file).arg("--journal-required")).report();
+        assert_eq!(again["result"], expected["result"], "{name}");
+        assert_eq!(again["tasks"], 0, "{name}");
+    }
+}
+
+#[test]
+fn the_journal_of_other_flags_is_refused() {
+    for (name, program, flags, other, _) in PROGRAMS {
+        let file = folder!("refused").join(name);
+        assert!(run(&mut kept(program, flags, &file)).is_success, "{name}");
+        let ended = run(&mut kept(program, other, &file));
+        ended.fails_with("belongs to something else");
+        ended.fails_with("name another file, or remove this one");
+    }
+}
+
+#[test]
+fn a_skeleton_without_tasks_has_no_journal() {
+    for (name, program, flags, _, skeleton) in PROGRAMS {
+        let file = folder!("none").join(name);
+        let ended = run(kept(program, flags, &file).args(["--skeleton", skeleton]));
+        ended.fails_with(&format!("--journal: the skeleton {skeleton} has no tasks"));
+        assert!(!file.exists(), "{name}");
+        let ended = run(&mut alone(program, &format!("{flags} --journal-required")));
+        ended.fails_with("--journal <FILE>");
+    }
+}

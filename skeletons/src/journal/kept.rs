@@ -1,0 +1,181 @@
+//! The results that a journal keeps while their skeleton runs.
+//!
+//! A disk may take seconds to answer, and a lock may take minutes. So a thread of its own opens the
+//! file, reads it, and waits at the end until all is on the disk. A worker waits for the disk in
+//! one case: when a skeleton is dropped before its end, its last records are written first, for 5 s
+//! at most.
+
+use super::thread::on_own_thread;
+use super::{JournalError, JournalFile};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use ultramarine_journal::{Identity, Journal, OnFailure, OpenError, Positions, Report, WriteError};
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Portable};
+use ultramarine_runtime::wire::{decode, encode};
+
+/// How long a skeleton waits at its end for the disk.
+const FINISH_WITHIN: Duration = Duration::from_mins(1);
+
+/// How long the main task of a new root waits until the lock of a former one is gone: NFS keeps
+/// those of a host that does not answer for 90 s, as it is mostly set up.
+const UNLOCKED_WITHIN: Duration = Duration::from_mins(2);
+
+/// How long it waits between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(500);
+
+/// What makes a result unusable: it has another form than the items at its positions need.
+type Fits<V> = fn(&V, &Range<u64>) -> bool;
+
+/// The journal of a skeleton that runs, and the results so far.
+pub(crate) struct Kept<V> {
+    /// The results by their first positions.
+    pub(crate) results: BTreeMap<u64, V>,
+    items: u64,
+    done: Positions,
+    /// `None` if it cannot be written and is not required.
+    journal: Option<Journal>,
+    path: PathBuf,
+    /// Why a journal that is required cannot be written any more.
+    failure: Arc<OnceLock<WriteError>>,
+    is_required: bool,
+}
+
+impl JournalFile {
+    /// Opens the journal of this identity, or begins it, and reads the results that are there.
+    pub(crate) async fn open<V: Portable>(
+        self,
+        cx: &Context,
+        identity: Identity,
+        fits: Fits<V>,
+    ) -> Result<Kept<V>, JournalError> {
+        let JournalFile { path, is_required } = self;
+        let identity = Arc::new(identity);
+        let since = Instant::now();
+        loop {
+            let open = {
+                let (path, identity) = (path.clone(), identity.clone());
+                move || Kept::open(path, &identity, is_required, fits)
+            };
+            let opened = on_own_thread(open).await.unwrap_or_else(|source| {
+                Err(OpenError::Io { path: path.clone(), action: "opened", source })
+            });
+            match opened {
+                // The host of a root that has fallen silent holds its locks for a while.
+                Err(OpenError::InUse(path))
+                    if cx.attempt() > 1 && since.elapsed() < UNLOCKED_WITHIN =>
+                {
+                    tracing::info!("the journal `{}` is locked by a root before", path.display());
+                    cx.sleep(LOCK_PAUSE).await;
+                }
+                opened => return Ok(opened?),
+            }
+        }
+    }
+}
+
+impl<V: Portable> Kept<V> {
+    fn open(
+        path: PathBuf,
+        identity: &Identity,
+        is_required: bool,
+        fits: Fits<V>,
+    ) -> Result<Self, OpenError> {
+        let failure = Arc::new(OnceLock::new());
+        let on_failure = if is_required {
+            let failure = failure.clone();
+            OnFailure::Call(Box::new(move |error: &WriteError| drop(failure.set(error.clone()))))
+        } else {
+            OnFailure::Warn
+        };
+        let mut results = BTreeMap::new();
+        let opened = Journal::open(&path, identity, on_failure, |positions, bytes| {
+            let value: V = decode(bytes)?;
+            if !fits(&value, &positions) {
+                return Err("it has results for another number of items".into());
+            }
+            results.insert(positions.start, value);
+            Ok(())
+        });
+        let (journal, report) = match opened {
+            Ok((journal, report)) => (Some(journal), report),
+            Err(error @ (OpenError::Io { .. } | OpenError::Write(_))) if !is_required => {
+                tracing::warn!("{error}: the job goes on without it");
+                results.clear();
+                (None, Report::default())
+            }
+            Err(error) => return Err(error),
+        };
+        tell(&path, &report, identity.items);
+        let (items, done) = (identity.items, report.done);
+        Ok(Kept { results, items, done, journal, path, failure, is_required })
+    }
+
+    /// The items without results, in groups of at most `size` consecutive ones.
+    pub(crate) fn missing(&self, size: usize) -> impl Iterator<Item = Range<u64>> {
+        self.done.gaps(self.items).flat_map(move |gap| {
+            let end = gap.end;
+            let groups = gap.step_by(size);
+            groups.map(move |first| first..end.min(first.saturating_add(size as u64)))
+        })
+    }
+
+    /// Awaits the results of these groups, and keeps each as it comes. Returns all results when
+    /// they are on the disk.
+    pub(crate) async fn complete<F>(
+        mut self,
+        tasks: Vec<(Range<u64>, F)>,
+    ) -> Result<BTreeMap<u64, V>, JournalError>
+    where
+        F: Future<Output = Result<V, TaskError>>,
+    {
+        let tasks = tasks.into_iter();
+        let ended = self.keep_all(tasks.map(async |(group, task)| (group, task.await))).await;
+        let finished = self.finish().await;
+        ended?;
+        // A failure was told when it happened.
+        if self.is_required {
+            finished?;
+        }
+        Ok(self.results)
+    }
+
+    /// Its end cancels the tasks that are left.
+    async fn keep_all(
+        &mut self,
+        tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
+    ) -> Result<(), JournalError> {
+        let mut running: FuturesUnordered<_> = tasks.collect();
+        while let Some((positions, result)) = running.next().await {
+            let value = result?;
+            let bytes = encode(&value)?;
+            self.journal.iter().for_each(|journal| journal.append(positions.clone(), &bytes));
+            if let Some(failure) = self.failure.get() {
+                return Err(failure.clone().into());
+            }
+            self.results.insert(positions.start, value);
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<(), WriteError> {
+        let Some(journal) = self.journal.take() else { return Ok(()) };
+        match on_own_thread(move || journal.finish(FINISH_WITHIN)).await {
+            Ok(finished) => finished.map(drop),
+            Err(error) => Err(WriteError::Io { path: self.path.clone(), source: error.into() }),
+        }
+    }
+}
+
+/// Logs what is in a journal, and warns of damage.
+fn tell(path: &Path, report: &Report, items: u64) {
+    for damage in &report.damage {
+        tracing::warn!("the journal `{}` is damaged: {damage}", path.display());
+    }
+    let done = report.done.count();
+    tracing::info!("the journal `{}` has {done} of {items} items", path.display());
+}

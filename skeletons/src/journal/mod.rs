@@ -1,0 +1,119 @@
+//! Results that outlive the job. Each is put into a *journal*, a file, as it comes home. A skeleton
+//! that is run again with the same file takes from it what is there, and computes the rest.
+//!
+//! Each skeleton decides what an item of its journal is: an item of a map, a subtree of a search, a
+//! part of a problem that is divided. This module must never know which.
+//!
+//! | question | file |
+//! |---|---|
+//! | How does a program ask for a journal? Whose journal is it? | `mod` |
+//! | Which parts of a tree are items? | `top` |
+//! | What is taken from the file, and when is it written? | `kept` |
+//! | How is a disk waited for? | `thread` |
+
+mod kept;
+mod thread;
+mod top;
+
+pub(crate) use top::{expand_top, give_way};
+
+use std::any::{TypeId, type_name};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use ultramarine_journal::{Digest, Identity, OpenError, WriteError};
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::wire::WireError;
+
+/// Why a skeleton with a journal did not give its result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// A task ended without a result. The results that came before are in the journal.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The journal cannot be used: it belongs to another call, another job uses it, or it is no
+    /// journal.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The journal cannot be written, and is [required](Journalled::required).
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// An item or a result cannot be encoded.
+    #[error("an item or a result cannot be written to the journal: {0}")]
+    Encode(#[from] WireError),
+}
+
+/// A skeleton with a journal. [`Map::journal`](crate::map::Map::journal),
+/// [`Search::journal`](crate::search::Search::journal) and
+/// [`Division::journal`](crate::divide::Division::journal) make one.
+#[must_use = "a skeleton does nothing until it is run"]
+#[derive(Debug)]
+pub struct Journalled<S> {
+    pub(crate) skeleton: S,
+    pub(crate) file: JournalFile,
+    /// The least number of records of a tree.
+    pub(crate) records: usize,
+}
+
+/// The number of records of a tree, unless the program says another.
+const RECORDS: usize = 1000;
+
+impl<S> Journalled<S> {
+    pub(crate) fn new(skeleton: S, path: PathBuf) -> Self {
+        Journalled { skeleton, file: JournalFile { path, is_required: false }, records: RECORDS }
+    }
+
+    /// The number of records that the journal of a search or of a divided problem has at least, if
+    /// there are as many subtrees or parts. Default: 1000. What is being computed when the job ends
+    /// is lost, a record for each worker thread or more. So ten or more for each thread are wanted.
+    /// The caller visits the nodes above, or divides and combines the problems above, alone: that
+    /// limits the number.
+    ///
+    /// A journal that was begun with another number is refused. For a map it has no meaning: there
+    /// each task is a record.
+    pub fn records(mut self, least: usize) -> Self {
+        self.records = least.max(1);
+        self
+    }
+
+    /// Ends the skeleton with an error as soon as its journal cannot be written, instead of a
+    /// warning.
+    pub fn required(mut self) -> Self {
+        self.file.is_required = true;
+        self
+    }
+}
+
+/// The file that a program names.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    path: PathBuf,
+    /// Whether it is an error if the file cannot be written.
+    is_required: bool,
+}
+
+/// The identity of the journal of a call with this number of items and this digest. `F` is the type
+/// of its functions, and `R` that of its results.
+pub(crate) fn identity<F: 'static, R>(items: usize, digest: &Digest) -> Identity {
+    Identity {
+        program: program(),
+        call: name_of::<F>(),
+        result: type_name::<R>().to_owned(),
+        items: items as u64,
+        digest: digest.finish(),
+    }
+}
+
+/// The name of a function's type, and a number: all closures of a function have the same name. The
+/// number is the same in each build by the same compiler.
+fn name_of<F: 'static>() -> String {
+    let mut number = DefaultHasher::new();
+    TypeId::of::<F>().hash(&mut number);
+    format!("{} ({:016x})", type_name::<F>(), number.finish())
+}
+
+/// The name of this program's file.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
