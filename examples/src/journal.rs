@@ -1,4 +1,4 @@
-//! The flags `--journal` and `--journal-required`, and the skeletons with the journal that they ask
+//! The flags `--journal`, `--journal-required` and `--journal-copies`, and the skeletons with the journal that they ask
 //! for. The examples `stencil` and `cholesky_tiles` have none, since their tasks depend on each
 //! other and leave their results on the PEs; `sweep` has none, since it writes each result to a
 //! file itself.
@@ -22,11 +22,20 @@ pub struct JournalFlags {
     /// End the job if the journal cannot be written, instead of a warning.
     #[arg(long = "journal-required", requires = "journal")]
     pub is_required: bool,
+    /// Keep the journal on this number of hosts, each under the same path: for disks of their own.
+    #[arg(
+        long = "journal-copies",
+        value_name = "HOSTS",
+        requires = "journal",
+        default_value_t = 1
+    )]
+    pub copies: usize,
 }
 
 impl JournalFlags {
-    /// Sets whether the journal is required.
+    /// Sets whether the journal is required, and how many hosts keep it.
     pub fn set<S>(&self, skeleton: Journalled<S>) -> Journalled<S> {
+        let skeleton = skeleton.copies(self.copies);
         if self.is_required { skeleton.required() } else { skeleton }
     }
 

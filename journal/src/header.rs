@@ -1,6 +1,7 @@
 //! The beginning of a journal: what it belongs to. The format is a table in the crate's
 //! documentation.
 
+use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -22,7 +23,7 @@ pub(crate) const HEADER_BYTES_MAX: usize = 1 << 20;
 /// What a journal belongs to. A journal is opened only by the call that has begun it.
 ///
 /// The three names have at most 1,048,000 bytes together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The name of the program.
     pub program: String,

@@ -5,8 +5,10 @@
 //! one case: when a skeleton is dropped before its end, its last records are written first, for 5 s
 //! at most.
 
+use super::copies::{Copies, Sent, close};
 use super::thread::on_own_thread;
 use super::{JournalError, JournalFile};
+use futures_util::future::{Either, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,10 +33,20 @@ const LOCK_PAUSE: Duration = Duration::from_millis(500);
 /// What makes a result unusable: it has another form than the items at its positions need.
 type Fits<V> = fn(&V, &Range<u64>) -> bool;
 
+/// What a skeleton with a journal waits for.
+enum Event<V> {
+    /// A group's task has ended.
+    Ended(Range<u64>, Result<V, TaskError>),
+    /// Results have been sent to another host.
+    Copied(Sent),
+}
+
 /// The journal of a skeleton that runs, and the results so far.
 pub(crate) struct Kept<V> {
     /// The results by their first positions.
     pub(crate) results: BTreeMap<u64, V>,
+    /// The positions of those that were in the file.
+    read: Vec<Range<u64>>,
     items: u64,
     done: Positions,
     /// `None` if it cannot be written and is not required.
@@ -43,6 +55,7 @@ pub(crate) struct Kept<V> {
     /// Why a journal that is required cannot be written any more.
     failure: Arc<OnceLock<WriteError>>,
     is_required: bool,
+    copies: Option<Copies>,
 }
 
 impl JournalFile {
@@ -53,7 +66,7 @@ impl JournalFile {
         identity: Identity,
         fits: Fits<V>,
     ) -> Result<Kept<V>, JournalError> {
-        let JournalFile { path, is_required } = self;
+        let JournalFile { path, is_required, copies } = self;
         let identity = Arc::new(identity);
         let since = Instant::now();
         loop {
@@ -72,7 +85,14 @@ impl JournalFile {
                     tracing::info!("the journal `{}` is locked by a root before", path.display());
                     cx.sleep(LOCK_PAUSE).await;
                 }
-                opened => return Ok(opened?),
+                opened => {
+                    let mut kept = opened?;
+                    if copies > 0 {
+                        let all = std::mem::take(&mut kept.read);
+                        kept.copies = Some(Copies::new(cx, path, identity, copies, all));
+                    }
+                    return Ok(kept);
+                }
             }
         }
     }
@@ -92,13 +112,16 @@ impl<V: Portable> Kept<V> {
         } else {
             OnFailure::Warn
         };
-        let mut results = BTreeMap::new();
+        // This process may have kept a copy for the root before.
+        close(&path);
+        let (mut results, mut read) = (BTreeMap::new(), Vec::new());
         let opened = Journal::open(&path, identity, on_failure, |positions, bytes| {
             let value: V = decode(bytes)?;
             if !fits(&value, &positions) {
                 return Err("it has results for another number of items".into());
             }
             results.insert(positions.start, value);
+            read.push(positions);
             Ok(())
         });
         let (journal, report) = match opened {
@@ -106,13 +129,15 @@ impl<V: Portable> Kept<V> {
             Err(error @ (OpenError::Io { .. } | OpenError::Write(_))) if !is_required => {
                 tracing::warn!("{error}: the job goes on without it");
                 results.clear();
+                read.clear();
                 (None, Report::default())
             }
             Err(error) => return Err(error),
         };
         tell(&path, &report, identity.items);
         let (items, done) = (identity.items, report.done);
-        Ok(Kept { results, items, done, journal, path, failure, is_required })
+        let copies = None;
+        Ok(Kept { results, read, items, done, journal, path, failure, is_required, copies })
     }
 
     /// The items without results, in groups of at most `size` consecutive ones.
@@ -134,7 +159,8 @@ impl<V: Portable> Kept<V> {
         F: Future<Output = Result<V, TaskError>>,
     {
         let tasks = tasks.into_iter();
-        let ended = self.keep_all(tasks.map(async |(group, task)| (group, task.await))).await;
+        let ended =
+            self.keep_all(tasks.map(async |(group, task)| Event::Ended(group, task.await))).await;
         let finished = self.finish().await;
         ended?;
         // A failure was told when it happened.
@@ -147,19 +173,37 @@ impl<V: Portable> Kept<V> {
     /// Its end cancels the tasks that are left.
     async fn keep_all(
         &mut self,
-        tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
+        tasks: impl Iterator<Item = impl Future<Output = Event<V>>>,
     ) -> Result<(), JournalError> {
-        let mut running: FuturesUnordered<_> = tasks.collect();
-        while let Some((positions, result)) = running.next().await {
-            let value = result?;
-            let bytes = encode(&value)?;
-            self.journal.iter().for_each(|journal| journal.append(positions.clone(), &bytes));
-            if let Some(failure) = self.failure.get() {
-                return Err(failure.clone().into());
+        let mut running: FuturesUnordered<_> = tasks.map(Either::Left).collect();
+        let mut left = running.len();
+        loop {
+            if let Some(copies) = &mut self.copies {
+                let batches = copies.send(&self.results, left == 0)?;
+                let batches = batches.into_iter().map(|sent| sent.map(Event::Copied));
+                running.extend(batches.map(Either::Right));
             }
-            self.results.insert(positions.start, value);
+            match running.next().await {
+                None => return Ok(()),
+                Some(Event::Copied(sent)) => {
+                    if let Some(copies) = &mut self.copies {
+                        copies.note_sent(sent);
+                    }
+                }
+                Some(Event::Ended(positions, result)) => {
+                    left -= 1;
+                    self.keep(positions, result?)?;
+                }
+            }
         }
-        Ok(())
+    }
+
+    fn keep(&mut self, positions: Range<u64>, value: V) -> Result<(), JournalError> {
+        let bytes = encode(&value)?;
+        self.journal.iter().for_each(|journal| journal.append(positions.clone(), &bytes));
+        self.copies.iter_mut().for_each(|copies| copies.note(positions.clone()));
+        self.results.insert(positions.start, value);
+        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone().into()))
     }
 
     async fn finish(&mut self) -> Result<(), WriteError> {

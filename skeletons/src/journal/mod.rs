@@ -9,8 +9,10 @@
 //! | How does a program ask for a journal? Whose journal is it? | `mod` |
 //! | Which parts of a tree are items? | `top` |
 //! | What is taken from the file, and when is it written? | `kept` |
+//! | What do other hosts keep of it? | `copies` |
 //! | How is a disk waited for? | `thread` |
 
+mod copies;
 mod kept;
 mod thread;
 mod top;
@@ -60,7 +62,11 @@ const RECORDS: usize = 1000;
 
 impl<S> Journalled<S> {
     pub(crate) fn new(skeleton: S, path: PathBuf) -> Self {
-        Journalled { skeleton, file: JournalFile { path, is_required: false }, records: RECORDS }
+        Journalled {
+            skeleton,
+            file: JournalFile { path, is_required: false, copies: 0 },
+            records: RECORDS,
+        }
     }
 
     /// The number of records that the journal of a search or of a divided problem has at least, if
@@ -73,6 +79,20 @@ impl<S> Journalled<S> {
     /// each task is a record.
     pub fn records(mut self, least: usize) -> Self {
         self.records = least.max(1);
+        self
+    }
+
+    /// Keeps the journal on this number of hosts, the caller's among them. Default: 1. With two or
+    /// more the path may be on a disk of each host, in a job that
+    /// [outlives its root](../../ultramarine/fn.run_restartable.html): the PE that takes the place of
+    /// a root whose host has died finds a copy there. It may lack what came home in the last
+    /// moments.
+    ///
+    /// The path is that of the original; a relative one begins at the working directory of the
+    /// process that keeps the copy. If hosts share the folder there is nothing to copy: a warning
+    /// says that the file is in use.
+    pub fn copies(mut self, hosts: usize) -> Self {
+        self.file.copies = hosts.saturating_sub(1);
         self
     }
 
@@ -90,6 +110,8 @@ pub(crate) struct JournalFile {
     path: PathBuf,
     /// Whether it is an error if the file cannot be written.
     is_required: bool,
+    /// How many other hosts keep it.
+    copies: usize,
 }
 
 /// The identity of the journal of a call with this number of items and this digest. `F` is the type

@@ -2,6 +2,7 @@
 
 use super::{Folder, each_rack_has_its_share};
 use crate::common::cluster::{Cluster, run_program};
+use std::collections::BTreeSet;
 use ultramarine_testkit::program;
 
 #[test]
@@ -28,6 +29,27 @@ fn the_roots_host_dies() {
     let ended = job.join().expect("it is awaited");
     ended.is_well();
     assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
+}
+
+/// Each host has a disk of its own, that is, a folder.
+#[test]
+fn a_copy_of_the_journal_outlives_the_roots_host() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("copy");
+    let job = folder.begin(cluster.srun(2), program!("go_on_with_a_copy"));
+    cluster.tell(&["kill-host", "r1n1"]);
+    let ended = job.join().expect("it is awaited");
+    ended.is_well();
+    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
+    let numbers = |name: &str| -> BTreeSet<u64> {
+        let text = std::fs::read_to_string(folder.0.join(name)).expect("the program writes it");
+        text.split_whitespace().map(|number| number.parse().expect("a number")).collect()
+    };
+    let (copied, computed) = (numbers("copied"), numbers("computed"));
+    assert!(copied.len() > 50, "{} results were copied before the host died", copied.len());
+    assert!(copied.is_disjoint(&computed), "what is in the copy is not computed again");
+    let all: BTreeSet<u64> = copied.union(&computed).copied().collect();
+    assert_eq!(all, (0..400).collect(), "{} were copied", copied.len());
 }
 
 #[test]
@@ -73,7 +95,11 @@ fn a_host_is_cut_off_for_a_while() {
 
 /// The programs, as tests that are run under a launcher only.
 mod programs {
+    use crate::cluster::FOLDER;
     use crate::cluster::programs::{is_marked, mark, run};
+    use std::fs::OpenOptions;
+    use std::io::Write as _;
+    use std::path::PathBuf;
     use std::time::Duration;
     use ultramarine::prelude::*;
 
@@ -88,6 +114,50 @@ mod programs {
     #[ignore = "runs under a launcher"]
     fn outlive_the_roots_host() {
         ultramarine::run_restartable(go_on_without_a_host).expect("the job ends well");
+    }
+
+    fn folder() -> PathBuf {
+        std::env::var_os(FOLDER).expect("the test sets it").into()
+    }
+
+    /// Adds a number to a file that all hosts share.
+    fn note(file: &str, number: u64) {
+        let file = OpenOptions::new().create(true).append(true).open(folder().join(file));
+        // In one piece: others write there, too.
+        let line = format!("{number}\n");
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the folder is ours");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn go_on_with_a_copy() {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let own = folder().join(host);
+        std::fs::create_dir_all(&own).expect("the folder is the test's");
+        std::env::set_current_dir(own).expect("it is there");
+        let main = async |cx: Context| {
+            if cx.attempt() > 1 {
+                // Nothing of the first attempt runs any more.
+                cx.sleep(Duration::from_millis(200)).await;
+                let found = ultramarine_journal::inspect("squares.journal")?;
+                found.report.done.ranges().flatten().for_each(|n| note("copied", n));
+            }
+            let task = |n: u64| {
+                if is_marked("copied") {
+                    note("computed", n);
+                } else if n == 150 {
+                    mark("begun");
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                n * n
+            };
+            let squares = map(task, 0..400).journal("squares.journal").copies(2);
+            let squares = squares.run(&cx.supervised()).await?;
+            assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
+            println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
+            Ok(())
+        };
+        ultramarine::run_restartable(main).expect("the job ends well");
     }
 
     async fn go_on_without_a_host(cx: Context) -> ultramarine::Result<()> {

@@ -400,8 +400,7 @@ impl Membership {
             // The judge itself knows whether the job is over, and judges until its own end.
             Notice::Goodbye if self.is_judge() => {}
             Notice::Goodbye => {
-                self.status = MembershipStatus::Over { by: from };
-                self.accusations.clear();
+                self.end(MembershipStatus::Over { by: from });
             }
         }
     }
@@ -440,6 +439,7 @@ impl Membership {
     fn end(&mut self, status: MembershipStatus) {
         self.status = status;
         self.accusations.clear();
+        self.succession.iter_mut().for_each(|succession| succession.again_at = None);
     }
 
     /// Whether this rule is left out.
