@@ -137,9 +137,8 @@ struct Letters(Words);
 /// What the best word is worth. The bound of a word does not say where it is.
 const BEST: u64 = 1 << 20;
 
-/// The first letters of the best word. Its subtree is the last, and a PE takes the tasks that it has
-/// spawned from the last to the first. So the home PE searches it at once.
-const BEST_BEGINS: [u64; 3] = [2, 2, 2];
+/// The first letters of the best word. Its subtree is the first, which the home PE searches at once.
+const BEST_BEGINS: [u64; 3] = [0, 0, 0];
 
 /// Whether the home PE has gone on to another subtree.
 static IS_BEST_FOUND: AtomicBool = AtomicBool::new(false);
