@@ -70,7 +70,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
     /// The error of the first task that ended without a result, or of the journal. The other tasks
     /// are cancelled.
     pub async fn run(self, cx: &Context) -> Result<K::Output, JournalError> {
-        let Search { search_type, splitting, tree, root } = self.skeleton;
+        let Search { kind: search_type, splitting, tree, root } = self.skeleton;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
         let (knowledge, mut found) = search_type.begin(cx, key);
