@@ -1,6 +1,6 @@
 //! Divide and conquer with a journal: each record is the solution of a part.
 //!
-//! The caller divides the problems at the top, breadth first, at each start. The parts below are
+//! The caller divides the problems at the top, level by level, at each start. The parts below are
 //! the items of the journal. When all have their solutions, the caller combines them, the youngest
 //! problem first.
 
@@ -8,7 +8,7 @@ use super::conquer::begin;
 use super::division::{placed, stolen};
 use super::{Algorithm, AlgorithmContext, Division};
 use crate::ResultFuture;
-use crate::journal::{JournalError, Journalled, expand_top, give_way, identity};
+use crate::journal::{Expanded, JournalError, Journalled, expand_top, give_way, identity};
 use crate::parts::Parts;
 use std::path::PathBuf;
 use ultramarine_journal::Digest;
@@ -28,7 +28,7 @@ where
     /// happens if the disk is full or the file is damaged.
     ///
     /// ```text
-    ///             ●              the caller divides the top, breadth first, at each start, and
+    ///             ●              the caller divides the top, level by level, at each start, and
     ///           ╱   ╲            combines it at the end
     ///          ●     ●
     ///         ╱ ╲   ╱ ╲
@@ -84,14 +84,12 @@ where
                 begin(cx, radius_here.into(), stolen(radius), algorithm, part)
             }
         };
-        let mut numbers = Vec::with_capacity(parts.len());
-        let mut tasks = Vec::new();
-        for (index, (number, part)) in (0..).zip(parts) {
-            numbers.push(number);
-            if !kept.results.contains_key(&index) {
-                tasks.push((index..index + 1, solve(part)));
-            }
-        }
+        let (numbers, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let is_missing = |index: &u64| !kept.results.contains_key(index);
+        let missing: Vec<_> = (0..).zip(parts).filter(|(index, _)| is_missing(index)).collect();
+        // A PE first takes the task that it has spawned last.
+        let tasks = missing.into_iter().rev();
+        let tasks = tasks.map(|(index, part)| (index..index + 1, solve(part))).collect();
         let solutions = kept.complete(tasks).await?;
         Ok(top.combine(cx, algorithm, numbers.into_iter().zip(solutions.into_values())).await)
     }
@@ -113,8 +111,8 @@ struct Divided<A: Algorithm<X>, X: AlgorithmContext> {
 }
 
 impl<A: Algorithm<X>, X: AlgorithmContext> Top<A, X> {
-    /// Divides a problem until there are this number of parts that may be divided further, if there
-    /// are as many. Returns all parts with their numbers, in the order of these.
+    /// Divides a problem until there are this number of parts, if it can be divided so far. Returns
+    /// the parts with their numbers.
     async fn divide(
         cx: &Context,
         algorithm: A,
@@ -122,24 +120,22 @@ impl<A: Algorithm<X>, X: AlgorithmContext> Top<A, X> {
         records: usize,
     ) -> (Self, Vec<(usize, A::Problem)>) {
         let mut top = Top { divided: Vec::new(), count: 1 };
-        let mut trivial = Vec::new();
-        let below = expand_top(cx, (0, problem), records, |(number, problem), below| {
+        let parts = expand_top(cx, (0, problem), records, |(number, problem), below| {
             let view = X::of(cx);
             if algorithm.is_trivial(view, &problem) {
-                trivial.push((number, problem));
-                return;
+                below.push((number, problem));
+                return Expanded::Node;
             }
             let parts = algorithm.divide(view, &problem).map_each(|part| {
-                below.push_back((top.count, part));
+                below.push((top.count, part));
                 top.count += 1;
                 top.count - 1
             });
             top.divided.push(Divided { number, problem, parts });
+            Expanded::Children
         });
-        let below = below.await;
-        // All that were divided or trivial came before these.
-        trivial.extend(below);
-        (top, trivial)
+        let parts = parts.await;
+        (top, parts)
     }
 
     /// Combines the solutions of the parts, which come with the parts' numbers.

@@ -18,6 +18,13 @@
 //! their parent as they become smaller: HdpH-RS §6.5.3 placed all parts at random and had 40,696
 //! replicas of 65,234 tasks. This is the purpose of the *radius*, a function of the problem.
 //!
+//! | question | module |
+//! |---|---|
+//! | How does a program choose between stealing and placement? | `division` |
+//! | How is a problem divided, and when does a task pause? | `conquer` |
+//! | Which parts become tasks? | `backlog` |
+//! | How do solutions outlive the job? | `journal` |
+//!
 //! A skeleton must never know what a problem is.
 
 mod backlog;

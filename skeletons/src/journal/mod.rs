@@ -17,7 +17,7 @@ mod kept;
 mod thread;
 mod top;
 
-pub(crate) use top::{expand_top, give_way};
+pub(crate) use top::{Expanded, expand_top, give_way};
 
 use std::any::{TypeId, type_name};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

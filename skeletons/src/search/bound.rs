@@ -121,7 +121,7 @@ where
 /// }
 /// ```
 pub fn maximise<T: Bounded>(splitting: Splitting, tree: T, root: T::Node) -> Search<T, Maximise> {
-    Search { search_type: Maximise, splitting, tree, root }
+    Search { kind: Maximise, splitting, tree, root }
 }
 
 /// The incumbent as one PE knows it.

@@ -87,8 +87,8 @@ where
     M: Fn(&mut R, R) + Stateless,
 {
     const { (V::CHECKED, M::CHECKED) };
-    let search_type = Enumerate { visit, merge, found: PhantomData };
-    Search { search_type, splitting, tree, root }
+    let kind = Enumerate { visit, merge, found: PhantomData };
+    Search { kind, splitting, tree, root }
 }
 
 /// The type of search of [`enumerate()`].

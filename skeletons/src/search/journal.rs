@@ -21,7 +21,7 @@
 
 use super::task::{ForgetOnDrop, Pruning, SearchTask, SearchType};
 use super::{Search, Tree};
-use crate::journal::{JournalError, Journalled, expand_top, identity};
+use crate::journal::{Expanded, JournalError, Journalled, expand_top, identity};
 use std::path::PathBuf;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::executor::Context;
@@ -34,7 +34,7 @@ impl<T: Tree, K: SearchType<T>> Search<T, K> {
     /// happens if the disk is full or the file is damaged.
     ///
     /// ```text
-    ///             ●              the caller visits the top, breadth first, at each start
+    ///             ●              the caller visits the top, level by level, at each start
     ///           ╱ │ ╲
     ///          ●  ●  ●
     ///         ╱│ ╱│╲ │╲
@@ -70,7 +70,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
     /// The error of the first task that ended without a result, or of the journal. The other tasks
     /// are cancelled.
     pub async fn run(self, cx: &Context) -> Result<K::Output, JournalError> {
-        let Search { search_type, splitting, tree, root } = self.skeleton;
+        let Search { kind: search_type, splitting, tree, root } = self.skeleton;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
         let (knowledge, mut found) = search_type.begin(cx, key);
@@ -79,6 +79,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
             if let Pruning::Nothing = search_type.visit(&knowledge, &tree, &node, &mut found) {
                 below.extend(tree.children(node).map(|child| (depth.saturating_add(1), child)));
             }
+            Expanded::Children
         });
         let subtrees = subtrees.await;
 
@@ -94,7 +95,9 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         let tree = cx.share(tree);
         let is_missing = |index: &u64| !kept.results.contains_key(index);
         let missing = (0..).zip(subtrees).filter(|(index, _)| is_missing(index));
-        let tasks = missing.map(|(index, (depth, node))| {
+        // A PE first takes the task that it has spawned last.
+        let missing: Vec<_> = missing.collect();
+        let tasks = missing.into_iter().rev().map(|(index, (depth, node))| {
             let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes: vec![node] };
             let task = task.spawn(cx, Distance::ONE, search_type);
             let knowledge = &knowledge;

@@ -72,7 +72,7 @@ pub enum Splitting {
 #[must_use = "a search does nothing until it is run"]
 #[derive(Debug)]
 pub struct Search<T: Tree, K> {
-    search_type: K,
+    kind: K,
     splitting: Splitting,
     tree: T,
     root: T::Node,

@@ -74,7 +74,7 @@ impl<T: Tree, K: SearchType<T>> Search<T, K> {
     /// process should have stopped, may leave its incumbent in the memory of a PE until the job
     /// ends.
     pub async fn run(self, cx: &Context) -> Result<K::Output, TaskError> {
-        let Search { search_type, splitting, tree, root, .. } = self;
+        let Search { kind: search_type, splitting, tree, root } = self;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
         // The root is a task like the others. The caller only waits: it may be the main task, which

@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use ultramarine::prelude::*;
 use ultramarine_testkit::{eventually, racks};
 
-/// The words of up to this length over some letters. A node has the letters so far.
+/// A word, as the numbers of its letters.
+type Word = Vec<u64>;
+
+/// The words of up to this length over some letters.
 #[derive(Clone, Serialize, Deserialize)]
 struct Words {
     letters: u64,
@@ -16,9 +19,9 @@ struct Words {
 }
 
 impl Tree for Words {
-    type Node = Vec<u64>;
+    type Node = Word;
 
-    fn children(&self, word: Vec<u64>) -> impl Iterator<Item = Vec<u64>> + Send {
+    fn children(&self, word: Word) -> impl Iterator<Item = Word> + Send {
         let letters = if word.len() < self.length { self.letters } else { 0 };
         (0..letters).map(move |letter| [&word[..], &[letter]].concat())
     }
@@ -40,7 +43,7 @@ fn visits(test: usize) -> u64 {
 /// How many words there are, and the sum of all their letters.
 type Count = (u64, u64);
 
-fn count<const TEST: usize>(_: &Words, word: &Vec<u64>, found: &mut Count) {
+fn count<const TEST: usize>(_: &Words, word: &Word, found: &mut Count) {
     VISITS[TEST].fetch_add(1, SeqCst);
     *found = (found.0 + 1, found.1 + word.iter().sum::<u64>());
 }
@@ -77,6 +80,26 @@ fn subtrees_in_the_journal_are_not_searched_again() {
 }
 
 #[test]
+fn records_are_in_the_order_of_a_depth_first_search() {
+    job(racks(&[2], 1), async |cx| {
+        let (_folder, path) = journal();
+        let list = |_: &Words, word: &Word, found: &mut Vec<Word>| found.push(word.clone());
+        let append = |found: &mut Vec<Word>, mut other: Vec<_>| found.append(&mut other);
+        let words = Words { letters: 3, length: 4 };
+        // One of the words of a letter is divided further, and two are not.
+        let words = enumerate(Splitting::Depth(0), list, append, words, vec![]);
+        let all = words.journal(&path).records(5).run(&cx).await?;
+        let mut records = records::<Vec<Word>>(&path);
+        records.sort_unstable();
+        let below: Vec<_> = records.iter().flat_map(|(_, words)| words).collect();
+        assert!(records.len() == 5 && below.len() == 119 && below.is_sorted(), "{below:?}");
+        let top = [vec![], vec![0]];
+        assert!(all.iter().eq(top.iter().chain(below)), "{all:?}");
+        Ok(())
+    });
+}
+
+#[test]
 fn a_small_tree_and_a_narrow_one_have_fewer_records() {
     job(racks(&[1, 1], 1), async |cx| {
         for (letters, length, nodes, in_journal) in [(3, 2, 13, 0), (1, 9_000, 9_001, 1)] {
@@ -99,14 +122,14 @@ fn the_journal_of_another_search_is_refused() {
     job(racks(&[1], 1), async |cx| {
         let (_folder, path) = journal();
         let (begun, by_depth) = (vec![1], Splitting::Depth(1));
-        let search = |tree: Words, root: Vec<u64>, records| {
+        let search = |tree: Words, root: Word, records| {
             let words = enumerate(by_depth, count::<2>, add, tree, root);
             words.journal(&path).records(records).run(&cx)
         };
         let found = search(WORDS, begun.clone(), 9).await?;
         let before = std::fs::read(&path)?;
         let longer = Words { length: 10, ..WORDS };
-        let none = |_: &Words, _: &Vec<u64>, _: &mut Count| {};
+        let none = |_: &Words, _: &Word, _: &mut Count| {};
         for (refused, told) in [
             (search(longer, begun.clone(), 9).await, "the arguments differ"),
             (search(WORDS, vec![2], 9).await, "the arguments differ"),
@@ -137,9 +160,8 @@ struct Letters(Words);
 /// What the best word is worth. The bound of a word does not say where it is.
 const BEST: u64 = 1 << 20;
 
-/// The first letters of the best word. Its subtree is the last, and a PE takes the tasks that it has
-/// spawned from the last to the first. So the home PE searches it at once.
-const BEST_BEGINS: [u64; 3] = [2, 2, 2];
+/// The first letters of the best word. Its subtree is the first, which the home PE searches at once.
+const BEST_BEGINS: [u64; 3] = [0, 0, 0];
 
 /// Whether the home PE has gone on to another subtree.
 static IS_BEST_FOUND: AtomicBool = AtomicBool::new(false);
@@ -154,15 +176,15 @@ fn subtree(word: &[u64]) -> Option<usize> {
 }
 
 impl Tree for Letters {
-    type Node = Vec<u64>;
+    type Node = Word;
 
-    fn children(&self, word: Vec<u64>) -> impl Iterator<Item = Vec<u64>> + Send {
+    fn children(&self, word: Word) -> impl Iterator<Item = Word> + Send {
         self.0.children(word)
     }
 }
 
 impl Bounded for Letters {
-    fn value(&self, word: &Vec<u64>) -> Option<u64> {
+    fn value(&self, word: &Word) -> Option<u64> {
         if let Some(subtree) = subtree(word) {
             BELOW[subtree].fetch_add(1, SeqCst);
             if word.len() == 3 && word[..] != BEST_BEGINS && !IS_BEST_FOUND.load(SeqCst) {
@@ -178,7 +200,7 @@ impl Bounded for Letters {
         (word.len() == self.0.length).then_some(if is_best { BEST } else { scrambled })
     }
 
-    fn bound(&self, word: &Vec<u64>) -> u64 {
+    fn bound(&self, word: &Word) -> u64 {
         if word.len() == self.0.length { self.value(word).unwrap_or(0) } else { BEST }
     }
 }
@@ -188,19 +210,19 @@ impl Bounded for Letters {
 struct NoSolution(Words);
 
 impl Tree for NoSolution {
-    type Node = Vec<u64>;
+    type Node = Word;
 
-    fn children(&self, word: Vec<u64>) -> impl Iterator<Item = Vec<u64>> + Send {
+    fn children(&self, word: Word) -> impl Iterator<Item = Word> + Send {
         self.0.children(word)
     }
 }
 
 impl Bounded for NoSolution {
-    fn value(&self, _: &Vec<u64>) -> Option<u64> {
+    fn value(&self, _: &Word) -> Option<u64> {
         None
     }
 
-    fn bound(&self, _: &Vec<u64>) -> u64 {
+    fn bound(&self, _: &Word) -> u64 {
         0
     }
 }
@@ -210,7 +232,7 @@ fn searched() -> Vec<usize> {
     (0..27).filter(|subtree| BELOW[*subtree].swap(0, SeqCst) > 0).collect()
 }
 
-type BestWord = Option<(u64, Vec<u64>)>;
+type BestWord = Option<(u64, Word)>;
 
 #[test]
 fn each_record_alone_vouches_for_its_subtree() {
