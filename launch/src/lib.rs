@@ -167,8 +167,8 @@ where
 /// The main task is a function that may be called more than once, in different processes. What a
 /// root has done that died stays done: what it has printed, files that it has written. What only it
 /// knew is lost. So print at the end, after [`agree_to_end`](Context::agree_to_end); if the root
-/// dies just after that, the result is printed again. Tasks that it has spawned are dropped; the new
-/// main task spawns them again.
+/// dies just after that, the result is printed again. Tasks that it has spawned are dropped; the
+/// new main task spawns them again.
 ///
 /// Who takes the place is agreed on: the PE with the smallest number of those that live, once more
 /// than half of all follow it, or all that live if the others were seen to die. Of a job that is cut

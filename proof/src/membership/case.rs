@@ -34,8 +34,8 @@ pub struct MembershipCase {
     pub slandered: u32,
     /// The most notices that are lost.
     pub lost: u32,
-    /// Whether main tasks end.
-    pub ends: bool,
+    /// On how many PEs at a time the main task may have ended.
+    pub ends: u32,
     /// Whether PEs exchange heartbeats and repeat what they said only while no notice is on its
     /// way.
     pub patient: bool,
@@ -62,7 +62,7 @@ impl MembershipCase {
             doubts: 0,
             slandered: 0,
             lost: 0,
-            ends: false,
+            ends: 0,
             root: RootCrash::Never,
             patient: false,
             deaf: false,
@@ -173,7 +173,7 @@ impl MembershipCase {
             ("three are parted", MembershipCase { partitions: 1, ..gone(3, 0) }),
             (
                 "three are parted, and a main task ends",
-                MembershipCase { partitions: 1, ends: true, ..gone(3, 0) },
+                MembershipCase { partitions: 1, ends: 2, ..gone(3, 0) },
             ),
             ("three are parted, and one crashes", MembershipCase { partitions: 1, ..gone(3, 1) }),
             (

@@ -173,6 +173,11 @@ impl MembershipCase {
         around.filter(|pe| *pe != me).collect()
     }
 
+    /// Whether the main task has ended on this PE.
+    pub(super) fn has_ended(member: &Membership) -> bool {
+        member.is_judge() && member.heading().ends
+    }
+
     /// Whether anything would come of it if a PE did this now: whether a PE would change, or look
     /// at another, once all that follows has arrived.
     fn would_help(
@@ -207,7 +212,9 @@ impl MembershipCase {
         if member.is_judge() && member.has_to_announce() {
             acts.push(Action::Announce(me));
         }
-        if self.ends && member.is_judge() && member.heading().in_office && !member.heading().ends {
+        let ended = Self::living(state).filter(|(_, member)| Self::has_ended(member)).count();
+        let may_end = member.is_judge() && member.heading().in_office && !Self::has_ended(member);
+        if may_end && (ended as u32) < self.ends {
             acts.push(Action::AskEnd(me));
         }
         let repeats = |member: &mut Membership, out: &mut dyn FnMut(Pe, Notice)| {
@@ -275,7 +282,7 @@ impl MembershipCase {
             doubts: 0,
             slandered: 0,
             lost: 0,
-            ends: false,
+            ends: 0,
             ..self.clone()
         };
         let mut acts = Vec::new();

@@ -59,9 +59,8 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
                 .all(|(_, member)| member.heading().term.round <= 2 * case.pes)
         }),
         Property::always(ONE_RESULT_COUNTS, |_, state: &State| {
-            let counts = |member: &Membership| {
-                member.heading().ends && member.is_judge() && member.is_end_agreed()
-            };
+            let counts =
+                |member: &Membership| MembershipCase::has_ended(member) && member.is_end_agreed();
             MembershipCase::living(state).filter(|(_, member)| counts(member)).count() < 2
         }),
         Property::always(OTHERS_GO_ON, |case: &MembershipCase, state: &State| {

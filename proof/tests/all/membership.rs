@@ -33,7 +33,7 @@ fn each_rule_of_the_succession_is_needed() {
     let cut = MembershipCase { cuts: 1, ..MembershipCase::processes(3, 1) };
     let slandered = MembershipCase { slandered: 1, ..MembershipCase::hosts(3, 1) };
     let both = MembershipCase { slandered: 1, patient: true, ..cut.clone() };
-    let ended = MembershipCase { partitions: 1, ends: true, ..MembershipCase::processes(3, 0) };
+    let ended = MembershipCase { partitions: 1, ends: 2, ..MembershipCase::processes(3, 0) };
     for (mutant, case, broken) in [
         (MembershipMutant::LeavesAtTheEnd, &ended, ONE_RESULT_COUNTS),
         (MembershipMutant::NeedsNoVotes, &parted, ALL_AGREE_IN_THE_END),

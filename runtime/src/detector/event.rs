@@ -16,8 +16,8 @@ pub enum FailureEvent {
         /// The new root.
         judge: Pe,
     },
-    /// This PE is the root, and has [asked](super::Detector::ask_end) whether the job ends: enough of
-    /// the others have agreed, and no other PE takes its place.
+    /// This PE is the root, and has [asked](super::Detector::ask_end) whether the job ends: enough
+    /// of the others have agreed, and no other PE takes its place.
     EndAgreed,
     /// The root is gone, and with it the job; or the job goes on without this PE. This is the last
     /// event.

@@ -9,6 +9,7 @@
 //! | `lane` | what carries the frames of the PE's port |
 //! | `site` | the PE as its engine sees it |
 
+pub(crate) mod effects;
 pub(crate) mod futures;
 pub(crate) mod lane;
 pub(crate) mod pace;
@@ -17,6 +18,7 @@ pub(crate) mod site;
 pub(crate) mod workers;
 
 use crate::transit::Transit;
+use effects::WorkerEffect;
 use lane::LaneEnd;
 use pace::Pace;
 use site::SimulatedSite;
@@ -24,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::{Effort, Engine, EngineSite, Turn};
-use workers::WorkerEffect;
 
 /// A PE, as long as it is there.
 pub(crate) struct SimulatedPe {

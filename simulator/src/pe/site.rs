@@ -1,7 +1,8 @@
 //! The rest of a simulated PE, as its engine sees it.
 
+use super::effects::WorkerEffect;
 use super::shelf::{QueuedTask, SharedShelf};
-use super::workers::{Outbox, WorkerEffect, Workers};
+use super::workers::{Outbox, Workers};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! Stands for the workers of a PE: they take tasks from its queues and run them, without threads.
 
+use super::effects::{WorkerCounts, WorkerEffect};
 use super::futures::{FutureSlot, LocalTask, SimulatedFuture};
 use super::shelf::{QueuedTask, SharedShelf};
 use crate::workload::{Activity, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
@@ -44,45 +45,6 @@ struct Running {
     pending: usize,
     /// Whether it waits for them.
     is_waiting: bool,
-}
-
-/// What is to be done elsewhere.
-#[derive(Debug)]
-pub(crate) enum WorkerEffect {
-    /// Another thread packs a task for the thief that sent this FISH.
-    Pack(Fish, LocalTask),
-    /// A worker, or the main task's standby thread, will have computed for this time, in
-    /// nanoseconds.
-    Compute(u64, u64),
-    /// The main task has ended. The others are asked whether its value counts.
-    AskEnd,
-    /// The main task has ended with this value, which counts.
-    MainEnded(u64),
-    /// A task sleeps for this time, in nanoseconds.
-    Sleep(u64, u64),
-    /// The time and the counters are noted.
-    Mark,
-    /// The process ends at once.
-    Die,
-    /// Something is not as it must be.
-    Fault(String),
-}
-
-/// What a PE's workers have done.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WorkerCounts {
-    /// The tasks that they started.
-    pub(crate) started: u64,
-    /// How long they computed, all together, in nanoseconds.
-    pub(crate) computed_ns: u64,
-    /// The tasks that they dropped because their homes had died.
-    pub(crate) orphans: u64,
-    /// The poison tasks that were given up.
-    pub(crate) given_up: u32,
-    /// The other tasks that were, by mistake.
-    pub(crate) wronged: u32,
-    /// How often the main task was started anew.
-    pub(crate) restarts: u32,
 }
 
 /// How fast a PE is, and what its tasks cost beside what they compute.

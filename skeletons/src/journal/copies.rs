@@ -1,9 +1,9 @@
 //! Copies of a journal on other hosts: then its folder may be on a local disk.
 //!
-//! If the host of the caller dies, the first PE of the next host takes over, and begins the skeleton
-//! anew. So that PE keeps a copy, under the same path on its own host; with more copies the first of
-//! each host that follows does. What the caller appends it also sends them, in batches: one is on
-//! its way to each at a time. A PE that comes new, or takes over, begins with all results so far.
+//! If the host of the caller dies, the first PE of the next host takes over, and begins the
+//! skeleton anew. So that PE keeps a copy, under the same path on its own host; with more copies
+//! the first of each host that follows does. What the caller appends it also sends them, in
+//! batches: one is on its way to each at a time. A PE that comes new is sent all results so far.
 //!
 //! A copy may lack what came home in the last moments. Its items are computed again.
 
@@ -22,6 +22,9 @@ use ultramarine_topology::Pe;
 
 /// A batch is sent when it has this number of bytes.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// How long a PE may take for a batch.
+const ANSWER_WITHIN: Duration = Duration::from_mins(2);
 
 /// How long the end of a copy waits for the disk.
 const FINISH_WITHIN: Duration = Duration::from_mins(1);
@@ -159,8 +162,11 @@ impl Copies {
             let ends = ends && last == self.all.len();
             keeper.is_done = ends;
             let batch = Batch { path, identity, begins: first == 0, records, ends };
-            let (pe, kept) = (*pe, self.cx.spawn_at(*pe, keep, batch));
-            batches.push(async move { (pe, last, kept.await) });
+            let (pe, cx, kept) = (*pe, self.cx.clone(), self.cx.spawn_at(*pe, keep, batch));
+            batches.push(async move {
+                let late = || Ok(Some(format!("it did not answer for {ANSWER_WITHIN:?}")));
+                (pe, last, cx.timeout(ANSWER_WITHIN, kept).await.unwrap_or_else(|_| late()))
+            });
         }
         Ok(batches)
     }

@@ -83,10 +83,9 @@ impl<S> Journalled<S> {
     }
 
     /// Keeps the journal on this number of hosts, the caller's among them. Default: 1. With two or
-    /// more the path may be on a disk of each host, in a job that
-    /// [outlives its root](../../ultramarine/fn.run_restartable.html): the PE that takes the place of
-    /// a root whose host has died finds a copy there. It may lack what came home in the last
-    /// moments.
+    /// more the path may be on a disk of each host, in a job that [outlives its
+    /// root](../../ultramarine/fn.run_restartable.html): the PE that takes the place of a root
+    /// whose host has died finds a copy there. It may lack what came home in the last moments.
     ///
     /// The path is that of the original; a relative one begins at the working directory of the
     /// process that keeps the copy. If hosts share the folder there is nothing to copy: a warning

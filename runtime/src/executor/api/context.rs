@@ -220,10 +220,11 @@ impl Context {
     }
 
     /// In the main task of a job that [outlives its root](../ultramarine/fn.run_restartable.html):
-    /// waits until enough of the other PEs have agreed that the job ends here. From then on no other
-    /// PE starts the main task again, unless this process is seen to die. So call it before you print
-    /// the result: a root that is cut off from the others gets no further, while those go on without
-    /// it. It takes a few milliseconds. (The runtime does the same when the main task has returned.)
+    /// waits until enough of the other PEs have agreed that the job ends here. From then on no
+    /// other PE starts the main task again, unless this process is seen to die. So call it before
+    /// you print the result: a root that is cut off from the others gets no further, while those go
+    /// on without it. It takes a few milliseconds. (The runtime does the same when the main task
+    /// has returned.)
     ///
     /// Returns at once in any other task, and in a job that ends with its root.
     pub async fn agree_to_end(&self) {

@@ -42,13 +42,13 @@
 //! Say that there are two judges in office that stay, `J` and a later one, `C`. Let `V` be the PEs
 //! that had a vote when both last had the same confirmed list.
 //!
-//! `C` was elected either by all that live, each other PE of `V` being gone. But `J` lives, and does
-//! not follow `C`. Or it was elected by a set `A` of more than half of `V`. From then on no PE of `A`
-//! confirms a list of `J`. If `J` has had a list confirmed since, it was by at least half of `V`, of
-//! which one is in `A`: not possible. Or it was by all that live, `C` among them: not possible
-//! either. So for `J` all of `V` still have a vote. Each PE of `A` is sooner or later lost to `J`:
-//! it is gone, or silent, or says that it follows another. `C` itself is not gone, hence silent. So
-//! `J` is outvoted.
+//! `C` was elected either by all that live, each other PE of `V` being gone. But `J` lives, and
+//! does not follow `C`. Or it was elected by a set `A` of more than half of `V`. From then on no PE
+//! of `A` confirms a list of `J`. If `J` has had a list confirmed since, it was by at least half of
+//! `V`, of which one is in `A`: not possible. Or it was by all that live, `C` among them: not
+//! possible either. So for `J` all of `V` still have a vote. Each PE of `A` is sooner or later lost
+//! to `J`: it is gone, or silent, or says that it follows another. `C` itself is not gone, hence
+//! silent. So `J` is outvoted.
 //!
 //! That is why the vote of a PE counts until its death is confirmed, though a PE has seen that its
 //! process is gone: it may have followed `C` before.
