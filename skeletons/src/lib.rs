@@ -2,8 +2,8 @@
 //!
 //! A skeleton turns a function and some data into tasks, and their results into one result. The
 //! [context](ultramarine_runtime::executor::Context) comes first, then radii or sizes, then
-//! functions and data. (What is built step by step gets the context last: a map, with [`map()`], and
-//! the skeletons with a [journal], with [`divide_and_conquer`], [`enumerate()`] and [`maximise`].)
+//! functions and data. (What is built step by step gets the context last: a map, with [`map()`],
+//! and, for a [journal], [`divide_and_conquer`], [`enumerate()`] and [`maximise`].)
 //! Functions must capture nothing: their data travels in their arguments.
 //!
 //! ```

@@ -2,8 +2,8 @@
 //! nothing again.
 
 use std::path::Path;
-use std::process::Command;
-use ultramarine_testkit::{alone, folder, run};
+use std::process::{Command, Stdio};
+use ultramarine_testkit::{alone, eventually, folder, run};
 
 /// Programs of each kind, their flags, the flags of another computation, and a skeleton that has no
 /// tasks.
@@ -55,6 +55,25 @@ fn what_is_in_the_journal_is_not_computed_again() {
         assert_eq!(again["result"], expected["result"], "{name}");
         assert_eq!(again["tasks"], 0, "{name}");
     }
+}
+
+/// The process is killed, and not asked to end.
+#[test]
+fn a_search_that_is_killed_goes_on_where_it_was() {
+    let (file, flags) =
+        (folder!("killed").join("uts"), "-t1 -a3 -d10 -b4 -r19 --splitting depth:0");
+    let uts = || kept(env!("CARGO_BIN_EXE_uts"), flags, &file);
+    let mut job = uts().stdout(Stdio::null()).spawn().expect("it can be started");
+    // A header has a few hundred bytes, and a record less than a hundred.
+    let length = || file.metadata().map_or(0, |metadata| metadata.len());
+    eventually("there are some records", || length() > 10_000);
+    job.kill().expect("it is a child");
+    let status = job.wait().expect("it is a child");
+    assert_eq!(status.code(), None, "it was killed before its end");
+    let report = run(&mut uts()).report();
+    assert_eq!(report["result"], 4_130_071);
+    // Each task is for a record that was missing, of a thousand and a few.
+    assert!((1..=950).contains(&report["tasks"].as_u64().expect("a number")), "{report}");
 }
 
 #[test]

@@ -96,7 +96,8 @@ where
 }
 
 /// The problems that the caller divides. Each problem has a number, in the order in which the
-/// divisions yield them: the whole has 0, and parts have greater numbers than what they are part of.
+/// divisions yield them: the whole has 0, and a part has a greater number than the problem that it
+/// is a part of.
 struct Top<A: Algorithm<X>, X: AlgorithmContext> {
     divided: Vec<Divided<A, X>>,
     /// The number of all problems, the parts that are not divided included.

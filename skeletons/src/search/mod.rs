@@ -16,6 +16,14 @@
 //!              ● visited by the task itself      ○ becomes a task for others
 //! ```
 //!
+//! | question | module |
+//! |---|---|
+//! | What is done with a node of an enumeration? | `enumerate` |
+//! | How does a better bound reach all PEs? | `bound` |
+//! | When does a task give work to others? | `task` |
+//! | Which nodes has a task still to visit? | `frontier` |
+//! | How do results outlive the job? | `journal` |
+//!
 //! A search must never know which PE takes a task, nor what a node means.
 //!
 //! Depth-bounded splitting is simple, and fair for regular trees. Budgets suit trees of unknown
@@ -67,8 +75,8 @@ pub enum Splitting {
     StealDriven,
 }
 
-/// A search that has not started: made by [`enumerate()`] or [`maximise`]. `K` is the type of search.
-/// [`run`](Self::run) starts it, and [`journal`](Self::journal) keeps its results in a file.
+/// A search that has not started: made by [`enumerate()`] or [`maximise`]. `K` is the type of
+/// search. [`run`](Self::run) starts it, and [`journal`](Self::journal) keeps its results in a file.
 #[must_use = "a search does nothing until it is run"]
 #[derive(Debug)]
 pub struct Search<T: Tree, K> {

@@ -157,10 +157,10 @@ fn the_journal_of_another_search_is_refused() {
 #[derive(Clone, Serialize, Deserialize)]
 struct Letters(Words);
 
-/// What the best word is worth. The bound of a word does not say where it is.
+/// The value of the best word, and the bound of all words that have not the full length.
 const BEST: u64 = 1 << 20;
 
-/// The first letters of the best word. Its subtree is the first, which the home PE searches at once.
+/// The first letters of the best word. Its subtree is the first. The home PE begins with it.
 const BEST_BEGINS: [u64; 3] = [0, 0, 0];
 
 /// Whether the home PE has gone on to another subtree.

@@ -225,6 +225,9 @@ fn nothing_is_left_of_a_search() {
                     let (tree, root) = (large.clone(), root.clone());
                     par_enumerate(&cx, splitting, count, add, tree, root).await?;
                 }
+                let folder = tempfile::tempdir()?;
+                let kept = maximise(splitting, large.clone(), root.clone());
+                kept.journal(folder.path().join("best")).records(9).run(&cx).await?;
             }
             assert_eq!(left(&cx).await?, 0, "{pes} PEs of {threads} threads, {lane:?}");
             Ok(())
