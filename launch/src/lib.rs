@@ -171,8 +171,8 @@ where
 /// new main task spawns them again.
 ///
 /// Who takes the place is agreed on: the PE with the smallest number of those that live, once more
-/// than half of all follow it, or all that live if the others were seen to die. Of a job that is cut
-/// in two, the smaller part ends.
+/// than half of all follow it, or all that live if the others were seen to die. Of a job that is
+/// cut in two, the smaller part ends.
 ///
 /// PEs that are threads of one process die together: there, this is the same as [`run`].
 ///

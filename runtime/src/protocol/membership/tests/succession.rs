@@ -99,7 +99,7 @@ fn two_that_are_dead_for_each_other_do_not_talk_for_ever() {
     two.hear(3, Notice::Follow { term: of.term, dead: 2, count: 2, ends: false });
     assert!(two.0.heading().in_office && two.dead().contains(&1), "it is the judge");
     let mut said = two.hear(1, one.0.heartbeat());
-    for (from, to) in [(2, &mut one), (1, &mut two)].into_iter() {
+    for (from, to) in [(2, &mut one), (1, &mut two)] {
         said = said.into_iter().flat_map(|(_, notice)| to.hear(from, notice)).collect();
     }
     assert_eq!(said, []);
