@@ -77,6 +77,7 @@ fn say(event: &FailureEvent) -> String {
         FailureEvent::Expelled => "expelled".to_owned(),
         FailureEvent::RootLost { reason } => format!("root lost {reason}"),
         FailureEvent::Succession { judge } => format!("succession {}", judge.number()),
+        FailureEvent::EndAgreed => "end agreed".to_owned(),
         FailureEvent::JobOver { .. } => "over".to_owned(),
     }
 }

@@ -93,6 +93,27 @@ fn a_candidate_that_hears_of_deaths_late_stands() {
     check(&world, 4, &[0, 1, 2, 3]);
 }
 
+#[test]
+fn a_root_hears_that_the_others_agree_to_the_end_unless_it_is_cut_off() {
+    let mut world = world(4);
+    world.run_until(SECOND);
+    world.ask_end(Pe::ROOT);
+    world.run_until(SECOND + MS * 30);
+    assert_eq!(world.events_of(Pe::ROOT), [FailureEvent::EndAgreed]);
+
+    let mut world = self::world(4);
+    world.run_until(SECOND);
+    world.isolate(Pe::ROOT);
+    world.isolate(ONE);
+    world.ask_end(Pe::ROOT);
+    world.run_until(SECOND * 10);
+    assert!(!world.events_of(Pe::ROOT).contains(&FailureEvent::EndAgreed));
+    check(&world, 2, &[0, 1]);
+    world.ask_end(Pe::new(2));
+    world.run_until(SECOND * 11);
+    assert!(world.events_of(Pe::new(2)).contains(&FailureEvent::EndAgreed));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

@@ -189,6 +189,12 @@ impl World {
         }
     }
 
+    /// The main task of a PE has ended.
+    pub(super) fn ask_end(&mut self, pe: Pe) {
+        self.tell(pe, Watch::ask_end);
+        self.take_turn(pe);
+    }
+
     pub(super) fn say_goodbye(&mut self, pe: Pe) {
         self.tell(pe, |watch, now, effects| watch.goodbye(now, MS * 500, effects));
         self.take_turn(pe);
