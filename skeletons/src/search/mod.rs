@@ -76,7 +76,8 @@ pub enum Splitting {
 }
 
 /// A search that has not started: made by [`enumerate()`] or [`maximise`]. `K` is the type of
-/// search. [`run`](Self::run) starts it, and [`journal`](Self::journal) keeps its results in a file.
+/// search. [`run`](Self::run) starts it, and [`journal`](Self::journal) keeps its results in a
+/// file.
 #[must_use = "a search does nothing until it is run"]
 #[derive(Debug)]
 pub struct Search<T: Tree, K> {
