@@ -5,9 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use ultramarine_testkit::{alone, eventually, folder, run};
 
+/// Two graphs.
+const HAMMING: &str = concat!("--file ", env!("CARGO_MANIFEST_DIR"), "/graphs/hamming6-4.clq");
+const JOHNSON: &str = concat!("--file ", env!("CARGO_MANIFEST_DIR"), "/graphs/johnson8-2-4.clq");
+
 /// Programs of each kind, their flags, the flags of another computation, and a skeleton that has no
 /// tasks.
-const PROGRAMS: [(&str, &str, &str, &str, &str); 9] = [
+const PROGRAMS: [(&str, &str, &str, &str, &str); 10] = [
     (
         "sum_euler",
         env!("CARGO_BIN_EXE_sum_euler"),
@@ -34,6 +38,7 @@ const PROGRAMS: [(&str, &str, &str, &str, &str); 9] = [
         "-t1 -a3 -d8 -b4 -r18",
         "sequential",
     ),
+    ("maxclique", env!("CARGO_BIN_EXE_maxclique"), HAMMING, JOHNSON, "sequential"),
     ("knapsack", env!("CARGO_BIN_EXE_knapsack"), "--items 60", "--items 60 --seed 3", "rayon"),
 ];
 

@@ -15,8 +15,9 @@
 //! the home PE no task waits for the result.
 //!
 //! Why no values stay in memory: values may still be on their way when the search has ended, before
-//! or after the message that tells a PE to forget them. So only the search's own tasks, which have
-//! ended by then, create shared values; a message from another PE only changes a value that exists.
+//! or after the message that tells a PE to forget them. So only the caller and the search's own
+//! tasks, which have ended by then, create shared values; a message from another PE only changes a
+//! value that exists.
 
 use super::task::{Pruning, SearchType};
 use super::{Search, Splitting, Tree};
