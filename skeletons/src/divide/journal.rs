@@ -85,11 +85,8 @@ where
             }
         };
         let (numbers, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let is_missing = |index: &u64| !kept.results.contains_key(index);
-        let missing: Vec<_> = (0..).zip(parts).filter(|(index, _)| is_missing(index)).collect();
-        // A PE first takes the task that it has spawned last.
-        let tasks = missing.into_iter().rev();
-        let tasks = tasks.map(|(index, part)| (index..index + 1, solve(part))).collect();
+        let tasks = kept.missing_nodes(parts);
+        let tasks = tasks.map(|(positions, part)| (positions, solve(part))).collect();
         let solutions = kept.complete(tasks).await?;
         Ok(top.combine(cx, algorithm, numbers.into_iter().zip(solutions.into_values())).await)
     }

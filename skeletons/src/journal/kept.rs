@@ -149,6 +149,14 @@ impl<V: Portable> Kept<V> {
         })
     }
 
+    /// The nodes of a tree without results, the last first: a PE first takes the task that it has
+    /// spawned last.
+    pub(crate) fn missing_nodes<N>(&self, nodes: Vec<N>) -> impl Iterator<Item = (Range<u64>, N)> {
+        let nodes = nodes.into_iter().enumerate().rev();
+        let nodes = nodes.map(|(index, node)| (index as u64..index as u64 + 1, node));
+        nodes.filter(|(positions, _)| !self.results.contains_key(&positions.start))
+    }
+
     /// Awaits the results of these groups, and keeps each as it comes. Returns all results when
     /// they are on the disk.
     pub(crate) async fn complete<F>(

@@ -93,11 +93,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         kept.results.values().for_each(|result| search_type.learn(&knowledge, result));
 
         let tree = cx.share(tree);
-        let is_missing = |index: &u64| !kept.results.contains_key(index);
-        let missing = (0..).zip(subtrees).filter(|(index, _)| is_missing(index));
-        // A PE first takes the task that it has spawned last.
-        let missing: Vec<_> = missing.collect();
-        let tasks = missing.into_iter().rev().map(|(index, (depth, node))| {
+        let tasks = kept.missing_nodes(subtrees).map(|(positions, (depth, node))| {
             let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes: vec![node] };
             let task = task.spawn(cx, Distance::ONE, search_type);
             let knowledge = &knowledge;
@@ -106,7 +102,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
                 search_type.end(knowledge, &mut result);
                 Ok(result)
             };
-            (index..index + 1, completed)
+            (positions, completed)
         });
         let tasks = tasks.collect();
         let results = kept.complete(tasks).await?;
