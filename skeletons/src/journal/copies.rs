@@ -8,23 +8,26 @@
 //! A copy may lack what came home in the last moments. Its items are computed again.
 
 use super::thread::on_own_thread;
+use futures_util::future::pending;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use ultramarine_journal::{Identity, Journal, OnFailure, Positions};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
-use ultramarine_runtime::wire::{WireError, encode};
+use ultramarine_runtime::wire::encode;
 use ultramarine_topology::Pe;
 
 /// A batch is sent when it has this number of bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// How long a PE may take for a batch.
-const ANSWER_WITHIN: Duration = Duration::from_mins(2);
+/// How long a skeleton waits at its end for the copies.
+const END_WITHIN: Duration = Duration::from_mins(2);
 
 /// How long the end of a copy waits for the disk.
 const FINISH_WITHIN: Duration = Duration::from_mins(1);
@@ -110,10 +113,12 @@ pub(super) struct Copies {
     keepers: BTreeMap<Pe, Keeper>,
     /// How many PEs had died when the keepers were chosen.
     dead: Option<u32>,
+    /// The batches that are on their way.
+    under_way: FuturesUnordered<Pin<Box<dyn Future<Output = Sent> + Send>>>,
 }
 
-/// What became of a batch.
-pub(super) type Sent = (Pe, usize, Result<Option<String>, TaskError>);
+/// What became of a batch: the PE, how much it has then, and why it has not.
+type Sent = (Pe, usize, Result<Option<String>, TaskError>);
 
 impl Copies {
     pub(super) fn new(
@@ -123,8 +128,9 @@ impl Copies {
         wanted: usize,
         all: Vec<Range<u64>>,
     ) -> Self {
-        let (cx, keepers) = (cx.unsupervised(), BTreeMap::new());
-        Copies { cx, path, identity, wanted, all, keepers, dead: None }
+        let (cx, keepers) = (cx.clone(), BTreeMap::new());
+        let under_way = FuturesUnordered::new();
+        Copies { cx, path, identity, wanted, all, keepers, dead: None, under_way }
     }
 
     /// A result has come home.
@@ -132,47 +138,65 @@ impl Copies {
         self.all.push(positions);
     }
 
+    /// Sends what the copies lack, and waits until a batch has arrived.
+    pub(super) async fn go_on<V: Portable>(&mut self, results: &BTreeMap<u64, V>) {
+        self.send(results, false);
+        match self.under_way.next().await {
+            Some(sent) => self.note_sent(sent),
+            None => pending().await,
+        }
+    }
+
+    /// Sends what the copies lack, and closes them.
+    pub(super) async fn end<V: Portable>(&mut self, results: &BTreeMap<u64, V>) {
+        let cx = self.cx.clone();
+        let ended = cx.timeout(END_WITHIN, async {
+            self.send(results, true);
+            while let Some(sent) = self.under_way.next().await {
+                self.note_sent(sent);
+                self.send(results, true);
+            }
+        });
+        if ended.await.is_err() {
+            tracing::warn!("a copy of the journal is not complete after {END_WITHIN:?}");
+        }
+    }
+
     /// Sends the results that the copies lack, as far as no batch is on its way. If the skeleton
     /// `ends`, the copies are closed when they have all.
-    pub(super) fn send<V: Portable>(
-        &mut self,
-        results: &BTreeMap<u64, V>,
-        ends: bool,
-    ) -> Result<Vec<impl Future<Output = Sent> + use<V>>, WireError> {
+    fn send<V: Portable>(&mut self, results: &BTreeMap<u64, V>, ends: bool) {
         self.choose();
-        let mut batches = Vec::new();
         for (pe, keeper) in &mut self.keepers {
             let first = keeper.sent;
             let has_more = first < self.all.len() || ends && first > 0;
             if keeper.is_busy || keeper.is_done || !has_more {
                 continue;
             }
-            let (mut records, mut bytes) = (Vec::new(), 0);
+            let (mut records, mut bytes, mut taken) = (Vec::new(), 0, 0);
             for positions in &self.all[first..] {
                 if bytes >= BATCH_BYTES {
                     break;
                 }
-                let record = encode(&results[&positions.start])?;
+                taken += 1;
+                // It was encoded for the file before.
+                let Ok(record) = encode(&results[&positions.start]) else { continue };
                 bytes += record.len();
                 records.push((positions.clone(), record));
             }
             keeper.is_busy = true;
             let (path, identity) = (self.path.clone(), Identity::clone(&self.identity));
-            let last = first + records.len();
+            let last = first + taken;
             let ends = ends && last == self.all.len();
             keeper.is_done = ends;
             let batch = Batch { path, identity, begins: first == 0, records, ends };
-            let (pe, cx, kept) = (*pe, self.cx.clone(), self.cx.spawn_at(*pe, keep, batch));
-            batches.push(async move {
-                let late = || Ok(Some(format!("it did not answer for {ANSWER_WITHIN:?}")));
-                (pe, last, cx.timeout(ANSWER_WITHIN, kept).await.unwrap_or_else(|_| late()))
-            });
+            // It must not wait for the tasks of that PE.
+            let (pe, kept) = (*pe, self.cx.ask(*pe, keep, batch));
+            self.under_way.push(Box::pin(async move { (pe, last, kept.await) }));
         }
-        Ok(batches)
     }
 
     /// What became of a batch.
-    pub(super) fn note_sent(&mut self, (pe, last, kept): Sent) {
+    fn note_sent(&mut self, (pe, last, kept): Sent) {
         let Some(keeper) = self.keepers.get_mut(&pe) else { return };
         keeper.is_busy = false;
         match kept {

@@ -5,14 +5,15 @@
 //! one case: when a skeleton is dropped before its end, its last records are written first, for 5 s
 //! at most.
 
-use super::copies::{Copies, Sent, close};
+use super::copies::{Copies, close};
 use super::thread::on_own_thread;
 use super::{JournalError, JournalFile};
-use futures_util::future::{Either, FutureExt as _};
+use futures_util::future::{Either, pending, select};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use ultramarine_journal::{Identity, Journal, OnFailure, OpenError, Positions, Report, WriteError};
@@ -32,14 +33,6 @@ const LOCK_PAUSE: Duration = Duration::from_millis(500);
 
 /// What makes a result unusable: it has another form than the items at its positions need.
 type Fits<V> = fn(&V, &Range<u64>) -> bool;
-
-/// What a skeleton with a journal waits for.
-enum Event<V> {
-    /// A group's task has ended.
-    Ended(Range<u64>, Result<V, TaskError>),
-    /// Results have been sent to another host.
-    Copied(Sent),
-}
 
 /// The journal of a skeleton that runs, and the results so far.
 pub(crate) struct Kept<V> {
@@ -167,8 +160,7 @@ impl<V: Portable> Kept<V> {
         F: Future<Output = Result<V, TaskError>>,
     {
         let tasks = tasks.into_iter();
-        let ended =
-            self.keep_all(tasks.map(async |(group, task)| Event::Ended(group, task.await))).await;
+        let ended = self.keep_all(tasks.map(async |(group, task)| (group, task.await))).await;
         let finished = self.finish().await;
         ended?;
         // A failure was told when it happened.
@@ -181,29 +173,29 @@ impl<V: Portable> Kept<V> {
     /// Its end cancels the tasks that are left.
     async fn keep_all(
         &mut self,
-        tasks: impl Iterator<Item = impl Future<Output = Event<V>>>,
+        tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
     ) -> Result<(), JournalError> {
-        let mut running: FuturesUnordered<_> = tasks.map(Either::Left).collect();
-        let mut left = running.len();
+        let mut running: FuturesUnordered<_> = tasks.collect();
         loop {
-            if let Some(copies) = &mut self.copies {
-                let batches = copies.send(&self.results, left == 0)?;
-                let batches = batches.into_iter().map(|sent| sent.map(Event::Copied));
-                running.extend(batches.map(Either::Right));
-            }
-            match running.next().await {
-                None => return Ok(()),
-                Some(Event::Copied(sent)) => {
-                    if let Some(copies) = &mut self.copies {
-                        copies.note_sent(sent);
+            let ended = {
+                let copied = pin!(async {
+                    match &mut self.copies {
+                        Some(copies) => copies.go_on(&self.results).await,
+                        None => pending().await,
                     }
+                });
+                match select(running.next(), copied).await {
+                    Either::Left((ended, _)) => ended,
+                    Either::Right(((), _)) => continue,
                 }
-                Some(Event::Ended(positions, result)) => {
-                    left -= 1;
-                    self.keep(positions, result?)?;
-                }
-            }
+            };
+            let Some((positions, result)) = ended else { break };
+            self.keep(positions, result?)?;
         }
+        if let Some(copies) = &mut self.copies {
+            copies.end(&self.results).await;
+        }
+        Ok(())
     }
 
     fn keep(&mut self, positions: Range<u64>, value: V) -> Result<(), JournalError> {

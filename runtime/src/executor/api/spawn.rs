@@ -67,4 +67,19 @@ impl Context {
         const { F::CHECKED };
         self.pe.spawn_at(self.origin, pe, Async(f), argument)
     }
+
+    /// Has a PE run a short task before all others, also while its workers are inside long ones:
+    /// then a thread of its own runs it. The task is never supervised: it is lost if that PE dies.
+    /// If the job has no such PE, the future ends with
+    /// [`TaskError::NoSuchPe`](crate::error::TaskError::NoSuchPe).
+    pub fn ask<F, A, T>(&self, pe: Pe, f: F, argument: A) -> Future<T::Output>
+    where
+        F: Fn(Context, A) -> T + Stateless,
+        A: Portable,
+        T: std::future::Future + Send + 'static,
+        T::Output: Portable,
+    {
+        const { F::CHECKED };
+        self.pe.ask(pe, Async(f), argument)
+    }
 }

@@ -65,6 +65,10 @@ impl Processor {
         B: Body<Processor, A>,
         A: Portable,
     {
+        let pes = self.topology.pes();
+        if pe.number() >= pes {
+            return Future::failed(TaskError::NoSuchPe { pe, pes });
+        }
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
