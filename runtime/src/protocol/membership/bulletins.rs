@@ -90,7 +90,10 @@ impl Membership {
         let heading = &mut self.list.heading;
         heading.in_office |= of.in_office;
         heading.confirmed = heading.confirmed.max(of.confirmed);
-        heading.ends |= of.ends;
+        if of.ends && !std::mem::replace(&mut heading.ends, true) {
+            // The votes so far were for something else.
+            self.succession.iter_mut().for_each(|succession| succession.followers.clear());
+        }
         self.merge();
     }
 
@@ -101,7 +104,10 @@ impl Membership {
             return;
         }
         self.dead.add(self.list.deaths());
-        if self.succession.is_some() {
+        let is_judge = self.is_judge();
+        if let Some(succession) = &mut self.succession {
+            // With another judge the main task begins anew.
+            succession.has_ended &= is_judge;
             let confirmed = (heading.confirmed as usize).min(self.list.len());
             for (at, death) in self.list.deaths().iter().enumerate() {
                 let evidence = if at < confirmed { Evidence::Confirmed } else { death.evidence };

@@ -16,15 +16,20 @@
 //!
 //! If the judge falls silent at this moment, those that have agreed leave: it has the result.
 
-use super::{Membership, MembershipStatus, Notice};
+use super::{Membership, MembershipMutant, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
 impl Membership {
-    /// On the judge: its main task has ended. Asks the others whether the result counts.
+    /// On the judge: its main task has ended. Asks the others whether the result counts. (It may be
+    /// out of office for a while: then it asks for both, now or when it calls again.)
     pub fn ask_end(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
-        let may_ask = self.is_judge() && self.list.heading.in_office && !self.list.heading.ends;
-        if may_ask && self.succession.is_some() && self.status == MembershipStatus::Member {
+        let has_other_judge = !self.is_judge() && self.list.heading.in_office;
+        let Some(succession) = self.succession.as_mut().filter(|_| !has_other_judge) else {
+            return;
+        };
+        succession.has_ended = true;
+        if self.is_judge() && !self.list.heading.ends && self.status == MembershipStatus::Member {
             self.list.heading.ends = true;
             self.tell_children(self.list.len(), out);
             self.begin_vote(now, out);
@@ -38,6 +43,7 @@ impl Membership {
 
     /// Whether this PE has agreed that the job ends with its judge, which may live.
     pub(super) fn stays_with_judge(&self) -> bool {
-        self.list.heading.ends && !self.has_seen_end_of(self.judge())
+        let leaves = self.is_mutant(MembershipMutant::LeavesAtTheEnd);
+        self.list.heading.ends && !self.has_seen_end_of(self.judge()) && !leaves
     }
 }

@@ -43,12 +43,13 @@
 //! that had a vote when both last had the same confirmed list.
 //!
 //! `C` was elected either by all that live, each other PE of `V` being gone. But `J` lives, and
-//! does not follow `C`. Or it was elected by a set `A` of more than half of `V`. From then on no PE
-//! of `A` confirms a list of `J`. If `J` has had a list confirmed since, it was by at least half of
-//! `V`, of which one is in `A`: not possible. Or it was by all that live, `C` among them: not
-//! possible either. So for `J` all of `V` still have a vote. Each PE of `A` is sooner or later lost
-//! to `J`: it is gone, or silent, or says that it follows another. `C` itself is not gone, hence
-//! silent. So `J` is outvoted.
+//! does not follow `C`. Or it was elected by a set `A` of more than half of `V`. Once a PE of `A`
+//! follows `C`, it confirms no list of `J`. Say that `J` has a list confirmed all the same, by at
+//! least half of `V`, or by all that live, `C` among them. Then a PE of `A` did so before it
+//! followed `C`, and told `C` of the deaths in that list before its vote counted. So no PE of `A`
+//! is in that list, and `A` is more than half of those that it leaves as well. So in the end each
+//! PE of `A` still has a vote for `J`, and is sooner or later lost to it: it is gone, or silent, or
+//! says that it follows another. `C` itself is not gone, hence silent. So `J` is outvoted.
 //!
 //! That is why the vote of a PE counts until its death is confirmed, though a PE has seen that its
 //! process is gone: it may have followed `C` before.
@@ -90,6 +91,8 @@ pub(super) struct Succession {
     callers: BTreeSet<Pe>,
     /// When to ask again for votes, or for a judge.
     pub(super) again_at: Option<Duration>,
+    /// The main task has ended on this PE.
+    pub(super) has_ended: bool,
     /// On the judge: the job ends, and its result counts.
     pub(super) is_end_agreed: bool,
 }
@@ -218,6 +221,7 @@ impl Membership {
     fn call(&mut self, now: Duration, round: u32, out: &mut dyn FnMut(Pe, Notice)) {
         let stands_again = self.is_judge();
         let Some(succession) = &mut self.succession else { return };
+        let ends = succession.has_ended;
         if stands_again {
             // It has lost them all, though it may have seen one of them since.
             for death in self.list.deaths() {
@@ -230,7 +234,7 @@ impl Membership {
         let lost = lost.filter(|(pe, _)| !self.dead.contains(**pe));
         let lost = lost.map(|(pe, loss)| Death { pe: *pe, evidence: Evidence::from(*loss) });
         let dead: Vec<Death> = known.chain(lost).map(|death| self.counted(death)).collect();
-        let heading = Heading::of(Term { round, judge: self.me }, false);
+        let heading = Heading { ends, ..Heading::of(Term { round, judge: self.me }, false) };
         let mut list = TermList::new(heading, self.pes);
         list.append(&dead);
         self.begin_term(list);
@@ -312,14 +316,14 @@ impl Membership {
         }
         let is_before = of.term.judge < self.judge() && !is_in_office;
         let judge = self.judge();
+        // A death that is confirmed is as good: that PE has no followers any more.
         let is_seen = |death: &Death| death.pe == judge && death.evidence > Evidence::Silent;
         let is_gone = dead.iter().any(is_seen);
         // The judge itself may ask again in a later term.
         let is_same = of.term.judge == judge;
         let is_lost = self.has_lost(of.term.judge);
-        let may_leave =
-            is_gone || !self.stays_with_judge() || self.is_mutant(MembershipMutant::LeavesAtTheEnd);
-        let may_follow = is_gone || may_leave && (is_before || is_same || self.has_lost_judge());
+        let may_leave = is_before || is_same || self.has_lost_judge();
+        let may_follow = is_gone || may_leave && (is_same || !self.stays_with_judge());
         let may_follow = of.in_office || may_follow && !is_lost;
         if may_follow || self.is_mutant(MembershipMutant::VotesAtOnce) {
             return self.follow(now, list, out);
@@ -385,6 +389,8 @@ impl Membership {
         succession.again_at = goes_on.then_some(now.saturating_add(every));
         if is_waiting {
             self.tell_children(self.list.len(), out);
+        } else if has_lost && self.stays_with_judge() {
+            self.end(MembershipStatus::RootLost);
         } else if has_lost {
             let term = self.list.term();
             let next = self.not_lost().next().filter(|next| *next != self.me);

@@ -96,19 +96,21 @@ impl Membership {
         }
         // If no PE is silent, those that live are all that can follow any judge.
         let is_unanimous = !self.list.has_silent() && count == self.list.living().count();
-        if !self.list.heading.in_office {
-            if 2 * count > electorate
-                || is_unanimous
-                || self.is_mutant(MembershipMutant::NeedsNoVotes)
-            {
-                self.take_office(out);
-            }
-        } else if 2 * count >= electorate || is_unanimous {
-            self.list.heading.confirmed = self.list.len() as u32;
-            let ends = self.list.heading.ends;
-            self.succession.iter_mut().for_each(|succession| succession.is_end_agreed |= ends);
-            self.merge();
-            self.tell_children(self.list.len(), out);
+        let is_enough = if self.list.heading.in_office {
+            2 * count >= electorate
+        } else {
+            2 * count > electorate || self.is_mutant(MembershipMutant::NeedsNoVotes)
+        };
+        if !is_enough && !is_unanimous {
+            return;
         }
+        let ends = self.list.heading.ends;
+        self.succession.iter_mut().for_each(|succession| succession.is_end_agreed |= ends);
+        if !self.list.heading.in_office {
+            return self.take_office(out);
+        }
+        self.list.heading.confirmed = self.list.len() as u32;
+        self.merge();
+        self.tell_children(self.list.len(), out);
     }
 }

@@ -102,7 +102,7 @@ impl Job {
             let machine = &self.machines[pe.index()];
             machine.heading().ends && machine.is_judge() && machine.is_end_agreed()
         };
-        if counts(&who) {
+        if counts(&who) && !self.is_gone(who) {
             let all = (0..self.machines.len() as u32).map(pe).filter(|pe| !self.is_gone(*pe));
             assert!(all.filter(counts).all(|other| other == who), "{who} is not the only one");
         }

@@ -74,6 +74,43 @@ fn a_candidate_that_has_seen_its_judges_end_stays() {
     assert_eq!(one.status(), MembershipStatus::Member);
 }
 
+/// The votes that it has are for the list alone: those PEs may not have heard that the job ends.
+#[test]
+fn a_pe_that_hears_of_the_end_counts_its_children_anew() {
+    let gone = Death { pe: pe(7), evidence: Evidence::Witnessed };
+    let list = |of, after, dead| Notice::Bulletin { of, after, dead };
+    let mut one = played(1, 8);
+    one.hear(0, list(Heading::FIRST, 0, vec![gone]));
+    for child in [3, 4] {
+        one.hear(child, follow(Term::FIRST, 1));
+    }
+    let ends = Heading { confirmed: 1, ends: true, ..Heading::FIRST };
+    let sent = one.hear(0, list(ends, 1, vec![]));
+    let vote = |count| Notice::Follow { term: Term::FIRST, dead: 1, count, ends: true };
+    assert_eq!(sent.last(), Some(&(0, vote(1))));
+    one.hear(3, vote(1));
+    assert_eq!(one.hear(4, vote(1)).last(), Some(&(0, vote(3))));
+}
+
+/// It was out of office for a while, or asks before it is in office again.
+#[test]
+fn a_judge_that_calls_again_still_asks_for_the_end() {
+    let orphan = Notice::Orphaned { herald: pe(2), term: term(1, 1), claim: Claim::Lost };
+    let mut root = played(0, 3);
+    root.0.ask_end(ZERO, &mut |_, _| {});
+    let contact = Notice::InContact { term: Term::FIRST };
+    assert_eq!(root.hear(2, orphan.clone()).last(), Some(&(2, contact)), "the other lives");
+    root.lose(1);
+    let sent = root.hear(2, orphan);
+    let of = root.0.heading();
+    assert!(of.ends && !of.in_office && of.term.round == 1, "{sent:?}");
+    let vote = |ends| Notice::Follow { term: of.term, dead: 1, count: 1, ends };
+    root.hear(2, vote(false));
+    assert!(!root.0.heading().in_office, "that vote is not for the end");
+    root.hear(2, vote(true));
+    assert!(root.0.heading().in_office && root.0.is_end_agreed());
+}
+
 /// It would say of its own judge what another has seen of a candidate.
 #[test]
 fn a_pe_that_leaves_passes_on_no_news_of_another_term() {
