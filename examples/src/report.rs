@@ -59,10 +59,10 @@ impl Report {
         result: impl Serialize,
     ) -> Result<Report> {
         let seconds = start.elapsed().as_secs_f64();
-        // It is about to be printed.
-        cx.agree_to_end().await;
         let statistics = cx.statistics().await?;
         let stolen = statistics.by_distance.iter().filter(|row| row.steals > 0);
+        // It is about to be printed.
+        cx.agree_to_end().await;
         Ok(Report {
             program,
             result: serde_json::to_value(result)?,

@@ -101,6 +101,11 @@ impl Journal {
         self.queue.append(positions, result);
     }
 
+    /// The mark of the file: a random number that no other journal has.
+    pub fn mark(&self) -> u64 {
+        self.queue.mark
+    }
+
     /// What has been done so far.
     pub fn figures(&self) -> Figures {
         self.queue.figures()

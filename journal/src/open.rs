@@ -18,6 +18,8 @@ use std::time::SystemTime;
 pub struct Inspection {
     /// What the journal belongs to.
     pub identity: Identity,
+    /// The mark of the file: a random number that no other journal has.
+    pub mark: u64,
     /// When it was begun, in seconds of Unix time.
     pub begun_unix_s: u64,
     /// When the file was changed last.
@@ -42,8 +44,8 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection, OpenError> {
     let header = read_header(path, &mut file)?.ok_or_else(|| OpenError::Unbegun(path.into()))?;
     let report = read_records(path, &mut file, &header, metadata.len(), |_, _| Ok(()))?;
     let last_written = metadata.modified().map_err(failed)?;
-    let Header { identity, begun_unix_s, .. } = header;
-    Ok(Inspection { identity, begun_unix_s, last_written, report })
+    let Header { identity, mark, begun_unix_s, .. } = header;
+    Ok(Inspection { identity, mark, begun_unix_s, last_written, report })
 }
 
 /// A journal that is open for writing and locked.

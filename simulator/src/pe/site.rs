@@ -147,7 +147,7 @@ impl EngineSite for SimulatedSite {
         self.outlives_root
     }
 
-    fn agree_to_end(&self) {
+    fn note_agreement(&self) {
         self.workers().end_main();
     }
 

@@ -37,16 +37,19 @@ use ultramarine_topology::Distance;
 /// # Errors
 ///
 /// The task of a part ended without a result.
-pub async fn par_divide_and_conquer<A, X>(
+pub async fn par_divide_and_conquer<A, W, X>(
     cx: &Context,
-    radius: impl Fn(&A::Problem) -> Distance + Stateless,
+    radius: W,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
     A: Algorithm<X>,
+    W: Fn(&A::Problem) -> Distance + Stateless,
     X: AlgorithmContext,
 {
+    // Here, so that the compiler's error names the caller's line.
+    const { (A::CHECKED, W::CHECKED) };
     divide_and_conquer(radius, algorithm, problem).run(cx).await
 }
 
@@ -80,16 +83,19 @@ where
 /// # Errors
 ///
 /// The task of a part ended without a result.
-pub async fn push_divide_and_conquer<A, X>(
+pub async fn push_divide_and_conquer<A, W, X>(
     cx: &Context,
-    radius: impl Fn(&A::Problem) -> Distance + Stateless,
+    radius: W,
     algorithm: A,
     problem: A::Problem,
 ) -> Result<A::Solution, TaskError>
 where
     A: Algorithm<X>,
+    W: Fn(&A::Problem) -> Distance + Stateless,
     X: AlgorithmContext,
 {
+    // Here, so that the compiler's error names the caller's line.
+    const { (A::CHECKED, W::CHECKED) };
     divide_and_conquer(radius, algorithm, problem).push().run(cx).await
 }
 

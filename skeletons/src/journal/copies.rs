@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use ultramarine_journal::{Identity, Journal, OnFailure, Positions};
+use ultramarine_journal::{Identity, Journal, OnFailure, Positions, inspect};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_runtime::wire::encode;
@@ -33,10 +33,10 @@ const END_WITHIN: Duration = Duration::from_mins(2);
 const FINISH_WITHIN: Duration = Duration::from_mins(1);
 
 /// The copies that this process keeps, by path.
-static KEPT: Mutex<BTreeMap<PathBuf, Copy>> = Mutex::new(BTreeMap::new());
+static COPIES: Mutex<BTreeMap<PathBuf, Arc<Mutex<Option<OwnCopy>>>>> = Mutex::new(BTreeMap::new());
 
 /// A copy that this process keeps.
-struct Copy {
+struct OwnCopy {
     journal: Journal,
     /// What it had when it was opened.
     had: Positions,
@@ -47,6 +47,8 @@ struct Copy {
 struct Batch {
     path: PathBuf,
     identity: Identity,
+    /// The mark of the original: a file that has it is no copy.
+    mark: u64,
     /// It is the first: the copy is opened.
     begins: bool,
     records: Vec<(Range<u64>, Vec<u8>)>,
@@ -56,40 +58,60 @@ struct Batch {
 
 impl Batch {
     /// Appends them to the copy of this process. Returns why that is not possible.
-    fn keep(self) -> Option<String> {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    fn keep(self) -> Result<(), String> {
+        let place = lock(&COPIES).entry(self.path.clone()).or_default().clone();
+        // Only this path waits for its disk.
+        let mut place = lock(&place);
         if self.begins {
-            drop(kept.remove(&self.path));
-            match Journal::open(&self.path, &self.identity, OnFailure::Warn, |_, _| Ok(())) {
-                Ok((journal, report)) => {
-                    kept.insert(self.path.clone(), Copy { journal, had: report.done });
-                }
-                Err(error) => return Some(error.to_string()),
-            }
+            drop(place.take());
+            *place = Some(self.open()?);
         }
-        let Some(copy) = kept.get(&self.path) else {
-            return Some(format!("the copy `{}` is closed", self.path.display()));
+        let Some(OwnCopy { journal, had }) = &*place else {
+            return Err(format!("the copy `{}` is closed", self.path.display()));
         };
-        for (positions, bytes) in self.records {
-            if !copy.had.contains(positions.start) {
-                copy.journal.append(positions, &bytes);
+        for (positions, bytes) in &self.records {
+            let has = |position| had.contains(position);
+            match (positions.clone().all(has), positions.clone().any(has)) {
+                (true, _) => {}
+                (false, false) => journal.append(positions.clone(), bytes),
+                (false, true) => return Err(self.foreign("its records have other bounds")),
             }
         }
-        let closed = if self.ends { kept.remove(&self.path) } else { None };
-        drop(kept);
-        closed.and_then(|copy| copy.journal.finish(FINISH_WITHIN).err()).map(|e| e.to_string())
+        if self.ends
+            && let Some(copy) = place.take()
+        {
+            copy.journal.finish(FINISH_WITHIN).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> Result<OwnCopy, String> {
+        // A file system may have no locks.
+        if inspect(&self.path).is_ok_and(|found| found.mark == self.mark) {
+            return Err(self.foreign("it is the original: the hosts share the folder"));
+        }
+        let opened = Journal::open(&self.path, &self.identity, OnFailure::Warn, |_, _| Ok(()));
+        let (journal, report) = opened.map_err(|error| error.to_string())?;
+        Ok(OwnCopy { journal, had: report.done })
+    }
+
+    fn foreign(&self, why: &str) -> String {
+        format!("`{}` cannot be a copy: {why}", self.path.display())
     }
 }
 
-async fn keep(_: Context, batch: Batch) -> Option<String> {
-    let kept = on_own_thread(move || batch.keep()).await;
-    kept.unwrap_or_else(|error| Some(error.to_string()))
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn keep(_: Context, batch: Batch) -> Result<(), String> {
+    on_own_thread(move || batch.keep()).await.map_err(|error| error.to_string())?
 }
 
 /// Closes the copy that this process has kept for another, before it goes on with it itself.
 pub(super) fn close(path: &Path) {
-    let copy = KEPT.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
-    drop(copy);
+    let place = lock(&COPIES).remove(path);
+    drop(place.and_then(|place| lock(&place).take()));
 }
 
 /// How far a PE has been sent the results.
@@ -106,6 +128,7 @@ pub(super) struct Copies {
     cx: Context,
     path: PathBuf,
     identity: Arc<Identity>,
+    mark: u64,
     /// How many there should be.
     wanted: usize,
     /// The positions of all results so far, in their order.
@@ -118,19 +141,19 @@ pub(super) struct Copies {
 }
 
 /// What became of a batch: the PE, how much it has then, and why it has not.
-type Sent = (Pe, usize, Result<Option<String>, TaskError>);
+type Sent = (Pe, usize, Result<Result<(), String>, TaskError>);
 
 impl Copies {
     pub(super) fn new(
         cx: &Context,
         path: PathBuf,
-        identity: Arc<Identity>,
+        (identity, mark): (Arc<Identity>, u64),
         wanted: usize,
         all: Vec<Range<u64>>,
     ) -> Self {
         let (cx, keepers) = (cx.clone(), BTreeMap::new());
         let under_way = FuturesUnordered::new();
-        Copies { cx, path, identity, wanted, all, keepers, dead: None, under_way }
+        Copies { cx, path, identity, mark, wanted, all, keepers, dead: None, under_way }
     }
 
     /// A result has come home.
@@ -188,7 +211,8 @@ impl Copies {
             let last = first + taken;
             let ends = ends && last == self.all.len();
             keeper.is_done = ends;
-            let batch = Batch { path, identity, begins: first == 0, records, ends };
+            let (mark, begins) = (self.mark, first == 0);
+            let batch = Batch { path, identity, mark, begins, records, ends };
             // It must not wait for the tasks of that PE.
             let (pe, kept) = (*pe, self.cx.ask(*pe, keep, batch));
             self.under_way.push(Box::pin(async move { (pe, last, kept.await) }));
@@ -199,17 +223,13 @@ impl Copies {
     fn note_sent(&mut self, (pe, last, kept): Sent) {
         let Some(keeper) = self.keepers.get_mut(&pe) else { return };
         keeper.is_busy = false;
+        keeper.is_done |= !matches!(kept, Ok(Ok(())));
         match kept {
-            Ok(None) => keeper.sent = last,
-            Ok(Some(why)) => {
-                keeper.is_done = true;
-                tracing::warn!("{pe} keeps no copy of the journal: {why}");
-            }
-            // If it has died, another is chosen.
-            Err(error) => {
-                keeper.is_done = true;
-                tracing::info!("{pe} keeps no copy of the journal: {error}");
-            }
+            Ok(Ok(())) => keeper.sent = last,
+            Ok(Err(why)) => tracing::warn!("{pe} keeps no copy of the journal: {why}"),
+            // Another is chosen.
+            Err(error) if self.cx.is_dead(pe) => tracing::info!("a copy is lost: {error}"),
+            Err(error) => tracing::warn!("{pe} keeps no copy of the journal: {error}"),
         }
     }
 
@@ -232,5 +252,69 @@ impl Copies {
         for pe in chosen {
             self.keepers.entry(pe).or_default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ultramarine_journal::Report;
+
+    const ITEMS: u64 = 20;
+
+    fn identity() -> Identity {
+        let name = |name: &str| name.to_owned();
+        let (program, call, result) = (name("a program"), name("a function"), name("u64"));
+        Identity { program, call, result, items: ITEMS, digest: 7 }
+    }
+
+    /// A batch with a record for each of these positions.
+    fn batch(path: &Path, begins: bool, records: &[(u64, u64)], ends: bool) -> Batch {
+        let records = records.iter().map(|(first, end)| (*first..*end, vec![7])).collect();
+        Batch { path: path.to_owned(), identity: identity(), mark: 1, begins, records, ends }
+    }
+
+    fn report(path: &Path) -> Report {
+        inspect(path).expect("it is a journal").report
+    }
+
+    #[test]
+    fn a_copy_has_all_batches_and_is_closed_at_the_end() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("copy");
+        assert_eq!(batch(&path, true, &[(0, 2)], false).keep(), Ok(()));
+        let other = Journal::open(&path, &identity(), OnFailure::Warn, |_, _| Ok(()));
+        assert!(other.is_err(), "it is locked while it is kept");
+        assert_eq!(batch(&path, false, &[(5, 6)], true).keep(), Ok(()));
+        assert_eq!(report(&path).done.ranges().collect::<Vec<_>>(), [0..2, 5..6]);
+        let late = batch(&path, false, &[(7, 8)], false).keep();
+        assert!(late.is_err_and(|error| error.contains("is closed")));
+        // Another root begins anew, and sends what was there, too.
+        assert_eq!(batch(&path, true, &[(0, 2), (9, 10)], false).keep(), Ok(()));
+        close(&path);
+        let report = report(&path);
+        assert_eq!(report.done.ranges().collect::<Vec<_>>(), [0..2, 5..6, 9..10]);
+        assert!(report.damage.is_empty(), "{:?}", report.damage);
+    }
+
+    #[test]
+    fn what_is_there_of_another_kind_is_left_alone() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("original");
+        let original = Journal::open(&path, &identity(), OnFailure::Warn, |_, _| Ok(()));
+        let mark = original.expect("it can be begun").0.mark();
+        let refused = |batch: Batch, why: &str| {
+            let error = batch.keep().expect_err("it is refused");
+            assert!(error.contains(why), "{error}");
+        };
+        refused(
+            Batch { mark, ..batch(&path, true, &[(0, 1)], false) },
+            "the hosts share the folder",
+        );
+        let others = Identity { digest: 8, ..identity() };
+        refused(Batch { identity: others, ..batch(&path, true, &[(0, 1)], false) }, "differ");
+        assert_eq!(report(&path).done.count(), 0);
+        assert_eq!(batch(&path, true, &[(0, 4)], true).keep(), Ok(()));
+        refused(batch(&path, true, &[(2, 6)], true), "other bounds");
     }
 }

@@ -59,7 +59,9 @@ impl JournalFile {
         identity: Identity,
         fits: Fits<V>,
     ) -> Result<Kept<V>, JournalError> {
-        let JournalFile { path, is_required, copies } = self;
+        let JournalFile { path, is_required, others } = self;
+        // What this host has there may be no copy. Without a journal the job could go on as well.
+        let needs_none = others > 0 && cx.attempt() > 1 && !is_required;
         let identity = Arc::new(identity);
         let since = Instant::now();
         loop {
@@ -79,10 +81,14 @@ impl JournalFile {
                     cx.sleep(LOCK_PAUSE).await;
                 }
                 opened => {
-                    let mut kept = opened?;
-                    if copies > 0 {
+                    let mut kept = match opened {
+                        Err(error) if needs_none => Kept::without(path.clone(), &identity, &error),
+                        opened => opened?,
+                    };
+                    if others > 0 {
                         let all = std::mem::take(&mut kept.read);
-                        kept.copies = Some(Copies::new(cx, path, identity, copies, all));
+                        let mark = kept.journal.as_ref().map_or(0, Journal::mark);
+                        kept.copies = Some(Copies::new(cx, path, (identity, mark), others, all));
                     }
                     return Ok(kept);
                 }
@@ -117,20 +123,34 @@ impl<V: Portable> Kept<V> {
             read.push(positions);
             Ok(())
         });
-        let (journal, report) = match opened {
-            Ok((journal, report)) => (Some(journal), report),
-            Err(error @ (OpenError::Io { .. } | OpenError::Write(_))) if !is_required => {
-                tracing::warn!("{error}: the job goes on without it");
-                results.clear();
-                read.clear();
-                (None, Report::default())
+        match opened {
+            Ok((journal, report)) => {
+                tell(&path, &report, identity.items);
+                let (items, done, journal) = (identity.items, report.done, Some(journal));
+                let copies = None;
+                Ok(Kept { results, read, items, done, journal, path, failure, is_required, copies })
             }
-            Err(error) => return Err(error),
-        };
-        tell(&path, &report, identity.items);
-        let (items, done) = (identity.items, report.done);
-        let copies = None;
-        Ok(Kept { results, read, items, done, journal, path, failure, is_required, copies })
+            Err(error @ (OpenError::Io { .. } | OpenError::Write(_))) if !is_required => {
+                Ok(Kept::without(path, identity, &error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The skeleton goes on without the journal.
+    fn without(path: PathBuf, identity: &Identity, error: &OpenError) -> Self {
+        tracing::warn!("{error}: the job goes on without it");
+        Kept {
+            results: BTreeMap::new(),
+            read: Vec::new(),
+            items: identity.items,
+            done: Positions::default(),
+            journal: None,
+            path,
+            failure: Arc::default(),
+            is_required: false,
+            copies: None,
+        }
     }
 
     /// The items without results, in groups of at most `size` consecutive ones.
@@ -161,11 +181,16 @@ impl<V: Portable> Kept<V> {
     {
         let tasks = tasks.into_iter();
         let ended = self.keep_all(tasks.map(async |(group, task)| (group, task.await))).await;
+        if let Some(copies) = &mut self.copies {
+            copies.end(&self.results).await;
+        }
         let finished = self.finish().await;
         ended?;
-        // A failure was told when it happened.
-        if self.is_required {
-            finished?;
+        match finished {
+            Err(error) if self.is_required => return Err(error.into()),
+            Err(error @ WriteError::Late { .. }) => tracing::warn!("{error}"),
+            // Another failure was told when it happened.
+            _ => {}
         }
         Ok(self.results)
     }
@@ -189,13 +214,9 @@ impl<V: Portable> Kept<V> {
                     Either::Right(((), _)) => continue,
                 }
             };
-            let Some((positions, result)) = ended else { break };
+            let Some((positions, result)) = ended else { return Ok(()) };
             self.keep(positions, result?)?;
         }
-        if let Some(copies) = &mut self.copies {
-            copies.end(&self.results).await;
-        }
-        Ok(())
     }
 
     fn keep(&mut self, positions: Range<u64>, value: V) -> Result<(), JournalError> {

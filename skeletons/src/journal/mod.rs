@@ -64,7 +64,7 @@ impl<S> Journalled<S> {
     pub(crate) fn new(skeleton: S, path: PathBuf) -> Self {
         Journalled {
             skeleton,
-            file: JournalFile { path, is_required: false, copies: 0 },
+            file: JournalFile { path, is_required: false, others: 0 },
             records: RECORDS,
         }
     }
@@ -88,10 +88,13 @@ impl<S> Journalled<S> {
     /// whose host has died finds a copy there. It may lack what came home in the last moments.
     ///
     /// The path is that of the original; a relative one begins at the working directory of the
-    /// process that keeps the copy. If hosts share the folder there is nothing to copy: a warning
-    /// says that the file is in use.
+    /// process that keeps the copy. If hosts share the folder there is nothing to copy, and a
+    /// warning says so. A host that cannot keep a copy is told in a warning as well, also if the
+    /// journal is [required](Self::required). At its end the skeleton waits for the copies, 2 min
+    /// at most. A copy that is longer than the original, of an earlier start, is not read: start
+    /// the job where that is, or copy the file.
     pub fn copies(mut self, hosts: usize) -> Self {
-        self.file.copies = hosts.saturating_sub(1);
+        self.file.others = hosts.saturating_sub(1);
         self
     }
 
@@ -109,8 +112,8 @@ pub(crate) struct JournalFile {
     path: PathBuf,
     /// Whether it is an error if the file cannot be written.
     is_required: bool,
-    /// How many other hosts keep it.
-    copies: usize,
+    /// How many other hosts keep a copy.
+    others: usize,
 }
 
 /// The identity of the journal of a call with this number of items and this digest. `F` is the type

@@ -35,7 +35,7 @@ impl<O, G, I> Map<O, G, I> {
     ///   never the same.)
     /// - **Where it is**: the caller reads and writes it. If the job may
     ///   [outlive its root](../ultramarine/fn.run_restartable.html), name a file in a folder that
-    ///   all hosts share.
+    ///   all hosts share, or let other hosts keep [copies](Journalled::copies).
     /// - **Damage**: what a crash has torn is cut off; the items of a damaged record are computed
     ///   again, and a warning says so.
     /// - **A disk that is full, or cannot be written**: a warning, and the map goes on without;

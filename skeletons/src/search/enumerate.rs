@@ -58,6 +58,8 @@ where
     V: Fn(&T, &T::Node, &mut R) + Stateless,
     M: Fn(&mut R, R) + Stateless,
 {
+    // Here, so that the compiler's error names the caller's line.
+    const { (V::CHECKED, M::CHECKED) };
     enumerate(splitting, visit, merge, tree, root).run(cx).await
 }
 

@@ -223,10 +223,12 @@ impl Context {
     /// waits until enough of the other PEs have agreed that the job ends here. From then on no
     /// other PE starts the main task again, unless this process is seen to die. So call it before
     /// you print the result: a root that is cut off from the others gets no further, while those go
-    /// on without it. It takes a few milliseconds. (The runtime does the same when the main task
-    /// has returned.)
+    /// on without it. It takes a few milliseconds, or longer while PEs are stopped that others are
+    /// asked through. (The runtime does the same when the main task has returned.)
     ///
-    /// Returns at once in any other task, and in a job that ends with its root.
+    /// Call it in the main task, when nothing is left to compute: if the root's host falls silent
+    /// after that, the others end the job. A second call returns at once, as does one on another PE
+    /// than the root, or in a job that ends with its root.
     pub async fn agree_to_end(&self) {
         self.pe.agree_to_end().await;
     }

@@ -54,7 +54,7 @@ impl<S: EngineSite> Engine<S> {
                         return Err(JobError::RootLost { me, reason });
                     }
                 }
-                FailureEvent::EndAgreed => pe.agree_to_end(),
+                FailureEvent::EndAgreed => pe.note_agreement(),
                 // The job is over when the root says so. No other PE may say goodbye before. (But
                 // a root that has died since may have said so to some.)
                 FailureEvent::JobOver { by } if me == Pe::ROOT && me == pe.liveness().root() => {

@@ -93,7 +93,7 @@ pub trait EngineSite {
     fn accept_root(self: &Arc<Self>, root: Pe) -> bool;
 
     /// Enough of the others have agreed that the job ends here.
-    fn agree_to_end(&self);
+    fn note_agreement(&self);
 
     /// Another PE has died: drops what is here because of it.
     fn forget_dead(self: &Arc<Self>, dead: Pe);

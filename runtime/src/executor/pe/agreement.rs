@@ -31,7 +31,9 @@ impl Agreement {
         if state.is_reached {
             return Poll::Ready(());
         }
-        state.waiting.push(waker.clone());
+        if !state.waiting.iter().any(|other| other.will_wake(waker)) {
+            state.waiting.push(waker.clone());
+        }
         Poll::Pending
     }
 }

@@ -166,7 +166,7 @@ impl EngineSite for Processor {
         true
     }
 
-    fn agree_to_end(&self) {
+    fn note_agreement(&self) {
         self.agreement.reach();
     }
 
