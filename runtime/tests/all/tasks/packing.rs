@@ -74,12 +74,15 @@ impl Serialize for Encoded {
 #[test]
 fn messages_pass_while_a_stolen_argument_is_encoded() {
     with_another(1, async |cx| {
+        // While the main task is on another thread, the worker would take the task itself.
+        let busy = cx.spawn_at(Pe::ROOT, async |_, ()| waits_for(&IS_ENCODED), ());
         let is_whole = |long: Long<Encoded>| long.is_whole();
         let stolen = cx.spawn_fn(Distance::ONE, is_whole, Long::new(Encoded(0)));
         eventually("the task is stolen", || IS_ENCODED.load(Ordering::SeqCst));
         cx.spawn_at(OTHER, async |_, ()| (), ()).await.expect("it ends");
         HAS_ANSWERED.store(true, Ordering::SeqCst);
         assert!(stolen.await.expect("it ends"));
+        assert!(busy.await.expect("it ends"));
     });
 }
 
