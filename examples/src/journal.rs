@@ -4,6 +4,7 @@
 //! each result to a file itself.
 
 use clap::ValueEnum;
+use std::num::NonZero;
 use std::path::PathBuf;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::divide::{AlgorithmContext, Division};
@@ -27,15 +28,15 @@ pub struct JournalFlags {
         long = "journal-copies",
         value_name = "HOSTS",
         requires = "journal",
-        default_value_t = 1
+        default_value_t = NonZero::<usize>::MIN
     )]
-    pub copies: usize,
+    pub copies: NonZero<usize>,
 }
 
 impl JournalFlags {
     /// Sets whether the journal is required, and how many hosts keep it.
     pub fn set<S>(&self, skeleton: Journalled<S>) -> Journalled<S> {
-        let skeleton = skeleton.copies(self.copies);
+        let skeleton = skeleton.copies(self.copies.get());
         if self.is_required { skeleton.required() } else { skeleton }
     }
 

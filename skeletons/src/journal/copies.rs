@@ -58,10 +58,14 @@ struct Batch {
 
 impl Batch {
     /// Appends them to the copy of this process. Returns why that is not possible.
-    fn keep(self) -> Result<(), String> {
+    fn keep(self, is_sender_dead: impl Fn() -> bool) -> Result<(), String> {
         let place = lock(&COPIES).entry(self.path.clone()).or_default().clone();
         // Only this path waits for its disk.
         let mut place = lock(&place);
+        // This process may have the sender's place by now, and have opened the file itself.
+        if is_sender_dead() {
+            return Err("the PE that sent it has died".to_owned());
+        }
         if self.begins {
             drop(place.take());
             *place = Some(self.open()?);
@@ -104,8 +108,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn keep(_: Context, batch: Batch) -> Result<(), String> {
-    on_own_thread(move || batch.keep()).await.map_err(|error| error.to_string())?
+async fn keep(cx: Context, (sender, batch): (Pe, Batch)) -> Result<(), String> {
+    let kept = on_own_thread(move || batch.keep(|| cx.is_dead(sender))).await;
+    kept.map_err(|error| error.to_string())?
 }
 
 /// Closes the copy that this process has kept for another, before it goes on with it itself.
@@ -214,7 +219,7 @@ impl Copies {
             let (mark, begins) = (self.mark, first == 0);
             let batch = Batch { path, identity, mark, begins, records, ends };
             // It must not wait for the tasks of that PE.
-            let (pe, kept) = (*pe, self.cx.ask(*pe, keep, batch));
+            let (pe, kept) = (*pe, self.cx.ask(*pe, keep, (self.cx.pe(), batch)));
             self.under_way.push(Box::pin(async move { (pe, last, kept.await) }));
         }
     }
@@ -245,8 +250,8 @@ impl Copies {
         let firsts = all.filter(|pe| hosts.insert(host(*pe)));
         let chosen: BTreeSet<Pe> = firsts.take(self.wanted).collect();
         if chosen.len() < self.wanted {
-            let path = self.path.display();
-            tracing::warn!("the journal `{path}` has {} copies: no other host", chosen.len());
+            let (path, hosts) = (self.path.display(), chosen.len() + 1);
+            tracing::warn!("the journal `{path}` is kept on {hosts} hosts: the job has no more");
         }
         self.keepers.retain(|pe, _| chosen.contains(pe));
         for pe in chosen {
@@ -278,23 +283,38 @@ mod tests {
         inspect(path).expect("it is a journal").report
     }
 
+    /// Keeps a batch of a sender that lives.
+    fn keep(batch: Batch) -> Result<(), String> {
+        batch.keep(|| false)
+    }
+
     #[test]
     fn a_copy_has_all_batches_and_is_closed_at_the_end() {
         let folder = tempfile::tempdir().expect("there is room");
         let path = folder.path().join("copy");
-        assert_eq!(batch(&path, true, &[(0, 2)], false).keep(), Ok(()));
+        assert_eq!(keep(batch(&path, true, &[(0, 2)], false)), Ok(()));
         let other = Journal::open(&path, &identity(), OnFailure::Warn, |_, _| Ok(()));
         assert!(other.is_err(), "it is locked while it is kept");
-        assert_eq!(batch(&path, false, &[(5, 6)], true).keep(), Ok(()));
+        assert_eq!(keep(batch(&path, false, &[(5, 6)], true)), Ok(()));
         assert_eq!(report(&path).done.ranges().collect::<Vec<_>>(), [0..2, 5..6]);
-        let late = batch(&path, false, &[(7, 8)], false).keep();
+        let late = keep(batch(&path, false, &[(7, 8)], false));
         assert!(late.is_err_and(|error| error.contains("is closed")));
         // Another root begins anew, and sends what was there, too.
-        assert_eq!(batch(&path, true, &[(0, 2), (9, 10)], false).keep(), Ok(()));
+        assert_eq!(keep(batch(&path, true, &[(0, 2), (9, 10)], false)), Ok(()));
         close(&path);
         let report = report(&path);
         assert_eq!(report.done.ranges().collect::<Vec<_>>(), [0..2, 5..6, 9..10]);
         assert!(report.damage.is_empty(), "{:?}", report.damage);
+    }
+
+    /// It could be that of the PE that has the sender's place now.
+    #[test]
+    fn what_comes_after_the_senders_death_opens_no_file() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("copy");
+        let late = batch(&path, true, &[(0, 2)], false).keep(|| true);
+        assert!(late.is_err_and(|error| error.contains("has died")));
+        assert!(!path.exists());
     }
 
     #[test]
@@ -304,7 +324,7 @@ mod tests {
         let original = Journal::open(&path, &identity(), OnFailure::Warn, |_, _| Ok(()));
         let mark = original.expect("it can be begun").0.mark();
         let refused = |batch: Batch, why: &str| {
-            let error = batch.keep().expect_err("it is refused");
+            let error = keep(batch).expect_err("it is refused");
             assert!(error.contains(why), "{error}");
         };
         refused(
@@ -314,7 +334,7 @@ mod tests {
         let others = Identity { digest: 8, ..identity() };
         refused(Batch { identity: others, ..batch(&path, true, &[(0, 1)], false) }, "differ");
         assert_eq!(report(&path).done.count(), 0);
-        assert_eq!(batch(&path, true, &[(0, 4)], true).keep(), Ok(()));
+        assert_eq!(keep(batch(&path, true, &[(0, 4)], true)), Ok(()));
         refused(batch(&path, true, &[(2, 6)], true), "other bounds");
     }
 }

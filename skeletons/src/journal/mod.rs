@@ -82,9 +82,9 @@ impl<S> Journalled<S> {
         self
     }
 
-    /// Keeps the journal on this number of hosts, the caller's among them. Default: 1. With two or
-    /// more the path may be on a disk of each host, in a job that [outlives its
-    /// root](../../ultramarine/fn.run_restartable.html): the PE that takes the place of a root
+    /// Keeps the journal on this number of hosts, the caller's among them. Default: 1, as
+    /// is 0. With two or more the path may be on a disk of each host, in a job that [outlives
+    /// its root](../../ultramarine/fn.run_restartable.html): the PE that takes the place of a root
     /// whose host has died finds a copy there. It may lack what came home in the last moments.
     ///
     /// The path is that of the original; a relative one begins at the working directory of the

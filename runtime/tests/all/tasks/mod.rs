@@ -1,7 +1,8 @@
 //! Jobs whose PEs are threads of this process: forks, tasks that wait inside rayon, orphans, large
-//! arguments and results, messages, supervision, and what does not wait for a free worker.
+//! arguments and results, messages, supervision, the end, and what does not wait for a free worker.
 
 mod cancelling;
+mod ending;
 mod forks;
 mod joins;
 mod messages;
