@@ -305,6 +305,7 @@ mod tests {
         let report = report(&path);
         assert_eq!(report.done.ranges().collect::<Vec<_>>(), [0..2, 5..6, 9..10]);
         assert!(report.damage.is_empty(), "{:?}", report.damage);
+        assert_eq!(report.records_repeated, 0, "what it had is not written again");
     }
 
     /// It could be that of the PE that has the sender's place now.
