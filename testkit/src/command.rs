@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -100,17 +100,17 @@ pub fn run(command: &mut Command) -> Ended {
 pub fn finish(command: &mut Command, limit: Duration) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Started::new(command);
-    let (out, err) = (drain(child.0.stdout.take()), drain(child.0.stderr.take()));
+    let (out, err) = (Drain::of(child.0.stdout.take()), Drain::of(child.0.stderr.take()));
     let start = Instant::now();
     let status = loop {
         if let Some(status) = child.0.try_wait().expect("it is our child") {
             break status;
         }
-        assert!(start.elapsed() < limit, "{command:?} hangs");
+        let is_in_time = start.elapsed() < limit;
+        assert!(is_in_time, "{command:?} hangs:\n{}{}", out.text(), err.text());
         std::thread::sleep(Duration::from_millis(5));
     };
-    let [stdout, stderr] = [out, err].map(|reader| reader.join().expect("it reads to the end"));
-    Output { status, stdout, stderr }
+    Output { status, stdout: out.to_the_end(), stderr: err.to_the_end() }
 }
 
 /// Runs a command until a line of its standard error contains `text`, and returns the line.
@@ -145,14 +145,37 @@ impl Drop for Started {
 }
 
 /// Reads a pipe to its end, so that it never fills up and holds its writer.
-fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
-    let mut pipe = pipe.expect("it is piped");
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes).expect("a pipe can be read");
-        bytes
-    })
+struct Drain {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
 }
+
+impl Drain {
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let mut pipe = BufReader::new(pipe.expect("it is piped"));
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let read = bytes.clone();
+        let reader = std::thread::spawn(move || {
+            let mut line = Vec::new();
+            while pipe.read_until(b'\n', &mut line).expect("a pipe can be read") > 0 {
+                read.lock().expect(UNHARMED).append(&mut line);
+            }
+        });
+        Drain { bytes, reader }
+    }
+
+    /// What was read so far.
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect(UNHARMED)).into_owned()
+    }
+
+    fn to_the_end(self) -> Vec<u8> {
+        self.reader.join().expect("it reads to the end");
+        std::mem::take(&mut self.bytes.lock().expect(UNHARMED))
+    }
+}
+
+const UNHARMED: &str = "nothing panics that holds the bytes";
 
 #[cfg(test)]
 mod tests {
@@ -174,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "hangs")]
-    fn a_command_that_hangs_fails_the_test() {
-        finish(&mut sh("exec sleep 60"), Duration::from_millis(50));
+    #[should_panic(expected = "hangs:\nall was well")]
+    fn a_command_that_hangs_fails_the_test_with_what_it_has_said() {
+        finish(&mut sh("echo all was well; exec sleep 60"), Duration::from_millis(500));
     }
 
     #[test]
