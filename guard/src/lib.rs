@@ -73,7 +73,7 @@ mod sweep;
 mod sys;
 mod watch;
 
-use self::finalize::Server;
+use self::finalize::{Server, WITHOUT_BARRIER};
 use self::lineage::Lineage;
 use self::segments::Segment;
 use self::startup::Startup;
@@ -314,6 +314,9 @@ fn split(launched: Launched) -> io::Result<Option<UnixStream>> {
             sys::restore_signals(&held);
             end_with(guard);
             sys::set_variable(MARK, &Mark::text(guard, &of_child))?;
+            if let Some((name, value)) = settings() {
+                sys::set_variable(name, value)?;
+            }
             Ok(Some(of_child))
         }
         Err(error) => {
@@ -369,7 +372,12 @@ fn run_again(mark: &str) -> io::Error {
     if let Some(name) = arguments.next() {
         command.arg0(name);
     }
-    command.args(arguments).env(MARK, mark).exec()
+    command.args(arguments).env(MARK, mark).envs(settings()).exec()
+}
+
+/// The settings for MPI that a guarded process has, unless the user has chosen others.
+fn settings() -> Option<(&'static str, &'static str)> {
+    Some(WITHOUT_BARRIER).filter(|(name, _)| std::env::var_os(name).is_none())
 }
 
 /// This program's file; by its own name, which tools show, if it still has that.
