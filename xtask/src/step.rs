@@ -158,10 +158,10 @@ impl Step {
     }
 }
 
-/// The classes of faults: kills in every configuration, some of roots, all ways to spoil standard
-/// error, and of each of the others this number of jobs.
+/// The classes of faults: kills in half of the configurations (the seed says which), some of roots,
+/// all ways to spoil standard error, and of each of the others this number of jobs.
 const FAULTS: &str =
-    "kill=56,root=12,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
+    "kill=28,root=12,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
 const OTHER_FAULTS: &str = "2";
 
 fn of(mpis: &[Mpi], family: Family) -> Option<&Mpi> {
@@ -227,9 +227,11 @@ const LAUNCHING: &[&str] = &[
     "--package", "ultramarine-cli", "--package", "ultramarine-examples", "--all-targets",
 ];
 
-/// Of their tests those that are worth running under a second MPI, as a filter of nextest. What the
-/// examples compute is the same; chaos runs them under each.
-const OF_EACH_MPI: &str = "not package(ultramarine-examples) + test(/^(faults|guest)::/)";
+/// Of their tests those that are worth running under a second MPI, as a filter of nextest: not those
+/// that have all PEs in one process, nor what the examples compute, which chaos runs under each.
+const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) + not (package(ultramarine-examples) \
+     + binary(leftovers) + binary(loads) + \
+     (binary(jobs) & test(/^(blocked|compile_fail|drops|progress|threads)::/)))";
 
 /// The tests inside the libraries and the commands. The proofs are apart, as always, and the
 /// programs of the examples are too many to link.

@@ -158,6 +158,18 @@ impl MembershipCase {
                 MembershipCase { partitions: 1, patient: true, ..gone(4, 0) },
             ),
             (
+                "succession: three are parted, and a main task ends",
+                MembershipCase { partitions: 1, ends: 2, ..gone(3, 0) },
+            ),
+            (
+                "succession: four are parted, and a main task ends",
+                MembershipCase { partitions: 1, ends: 2, patient: true, ..gone(4, 0) },
+            ),
+            (
+                "succession: one of five processes crashes, and a main task ends",
+                MembershipCase { ends: 2, patient: true, ..gone(5, 1) },
+            ),
+            (
                 "succession: one of five hosts crashes",
                 MembershipCase { patient: true, ..MembershipCase::hosts(5, 1) },
             ),
@@ -173,7 +185,11 @@ impl MembershipCase {
             ("three are parted", MembershipCase { partitions: 1, ..gone(3, 0) }),
             (
                 "three are parted, and a main task ends",
-                MembershipCase { partitions: 1, ends: 2, ..gone(3, 0) },
+                MembershipCase { partitions: 1, ends: 2, patient: true, ..gone(3, 0) },
+            ),
+            (
+                "one of three processes crashes, and a main task ends",
+                MembershipCase { ends: 2, patient: true, ..gone(3, 1) },
             ),
             ("three are parted, and one crashes", MembershipCase { partitions: 1, ..gone(3, 1) }),
             (

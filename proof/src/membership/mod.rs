@@ -53,6 +53,8 @@ pub struct State {
     left: u32,
     /// The number of PEs that left because they took the judge for lost, and had contact with it.
     misled: u32,
+    /// The PEs whose result has counted, but for those that have crashed.
+    results: BTreeSet<Pe>,
 }
 
 /// One step.
@@ -128,11 +130,15 @@ impl MembershipCase {
         let mut sent = Vec::new();
         act(member, &mut |to, notice| sent.push((to, notice)));
         let (is_judge, status) = (member.is_judge(), member.status());
+        let has_result = Self::has_ended(member) && member.is_end_agreed();
         if before.status() == MembershipStatus::Member && status == MembershipStatus::RootLost {
             // The judge before the one that it would have been itself, or that has crashed.
             let judge = if is_judge { Pe::ROOT } else { before.judge() };
             let takes_it_for_dead = before.is_dead(judge);
             state.misled += u32::from(!takes_it_for_dead && Self::has_contact(state, at, judge));
+        }
+        if has_result {
+            state.results.insert(at);
         }
         let has_left = before.status() == MembershipStatus::Member && status != before.status();
         let has_job = is_judge || before.judge() != Pe::ROOT || state.members[0].is_some();
@@ -334,6 +340,7 @@ impl Model for MembershipCase {
             lost: 0,
             left: 0,
             misled: 0,
+            results: BTreeSet::new(),
         }]
     }
 
@@ -424,6 +431,7 @@ impl Model for MembershipCase {
             Action::Leave(pe) => Self::end(&mut state, pe),
             Action::Crash(pe) => {
                 state.crashed += 1;
+                state.results.remove(&pe);
                 Self::end(&mut state, pe);
             }
         }

@@ -3,7 +3,7 @@
 use super::{MembershipCase, RootCrash, State};
 use stateright::Property;
 use std::collections::{BTreeMap, BTreeSet};
-use ultramarine_runtime::protocol::{Death, Membership, MembershipStatus, Notice};
+use ultramarine_runtime::protocol::{Death, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
 /// The main property: in every state in which nothing can happen but further faults, all living PEs
@@ -22,7 +22,7 @@ pub const NONE_IS_MISLED: &str = "no PE is misled about the judge";
 /// There are at most two rounds of votes for each PE.
 pub const ROUNDS_END: &str = "rounds of votes end";
 
-/// Only one PE has a result that counts, unless it crashes.
+/// Only one PE has ever had a result that counts, unless it crashes.
 pub const ONE_RESULT_COUNTS: &str = "one result counts";
 
 /// If PEs only crash, all others go on, unless the job needs its root and that has crashed, or half
@@ -58,11 +58,7 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
             MembershipCase::living(state)
                 .all(|(_, member)| member.heading().term.round <= 2 * case.pes)
         }),
-        Property::always(ONE_RESULT_COUNTS, |_, state: &State| {
-            let counts =
-                |member: &Membership| MembershipCase::has_ended(member) && member.is_end_agreed();
-            MembershipCase::living(state).filter(|(_, member)| counts(member)).count() < 2
-        }),
+        Property::always(ONE_RESULT_COUNTS, |_, state: &State| state.results.len() < 2),
         Property::always(OTHERS_GO_ON, |case: &MembershipCase, state: &State| {
             let is_witnessed = !case.hosts_crash;
             let has_enough = is_witnessed || 2 * state.crashed < case.pes;
