@@ -70,7 +70,11 @@ impl From<Inspection> for Summary {
         let place = |damage: &ultramarine_journal::Damage| Place {
             offset_bytes: damage.offset,
             length_bytes: damage.bytes,
-            text: damage.to_string(),
+            text: if report.is_replaced(damage) {
+                format!("{damage}, and there is another")
+            } else {
+                damage.to_string()
+            },
         };
         Summary {
             program: identity.program,

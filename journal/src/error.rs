@@ -78,8 +78,8 @@ pub enum OpenError {
     },
     /// Another process, or this one, has the journal open for writing.
     #[error(
-        "the journal `{}` is in use by another job: wait until that has ended, or name another \
-         file", .0.display()
+        "the journal `{}` is in use, by another job or another skeleton of this one: wait until \
+         that has ended, or name another file", .0.display()
     )]
     InUse(PathBuf),
     /// The reader of the records has refused one.
@@ -120,6 +120,16 @@ pub enum WriteError {
         path: PathBuf,
         /// The limit, in bytes.
         bytes_max: u64,
+    },
+    /// Another program has removed the file, or cut it. Nothing is written any more.
+    #[error(
+        "the journal `{}` was {what} by another program: its results are lost", .path.display()
+    )]
+    Spoilt {
+        /// The file.
+        path: PathBuf,
+        /// What has happened to it, as in "removed".
+        what: &'static str,
     },
     /// The disk does not keep up. Records are dropped until it does.
     #[error(

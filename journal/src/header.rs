@@ -33,7 +33,7 @@ pub struct Identity {
     pub result: String,
     /// The number of items.
     pub items: u64,
-    /// What [`Digest`] makes of the arguments.
+    /// What [`Digest`] makes of the input.
     pub digest: u128,
 }
 
@@ -45,27 +45,27 @@ impl Identity {
         };
         let items = (self.items != callers.items)
             .then(|| format!("it is for {} items, and not {}", self.items, callers.items));
-        let arguments = (self.digest != callers.digest).then(|| "the arguments differ".to_owned());
+        let input = (self.digest != callers.digest).then(|| "its input differs".to_owned());
         let all = [
             name("program", &self.program, &callers.program),
             name("function", &self.call, &callers.call),
             name("result", &self.result, &callers.result),
             items,
-            arguments,
+            input,
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }
 
-/// A 128-bit digest of a sequence of arguments, by xxh3. It finds accidents and no attacks.
+/// A 128-bit digest of an input in parts, by xxh3. It finds accidents and no attacks.
 ///
 /// ```
 /// use ultramarine_journal::Digest;
 ///
-/// let digest = |arguments: &[&str]| {
+/// let digest = |parts: &[&str]| {
 ///     let mut digest = Digest::default();
-///     arguments.iter().for_each(|argument| digest.add(argument.as_bytes()));
+///     parts.iter().for_each(|part| digest.add(part.as_bytes()));
 ///     digest.finish()
 /// };
 /// assert_eq!(digest(&["ab", "c"]), digest(&["ab", "c"]));
@@ -75,10 +75,10 @@ impl Identity {
 pub struct Digest(Xxh3);
 
 impl Digest {
-    /// Adds the bytes of the next argument.
-    pub fn add(&mut self, argument: &[u8]) {
-        self.0.update(&(argument.len() as u64).to_le_bytes());
-        self.0.update(argument);
+    /// Adds the bytes of the next part.
+    pub fn add(&mut self, part: &[u8]) {
+        self.0.update(&(part.len() as u64).to_le_bytes());
+        self.0.update(part);
     }
 
     /// The digest of all that was added.
@@ -248,7 +248,7 @@ mod tests {
         let call = "g".to_owned();
         let other = Identity { call, items: 20, digest: 7, ..own.clone() };
         let text = "its function is `größe::main::f`, and not `g`; it is for 10 items, and not 20; \
-                    the arguments differ";
+                    its input differs";
         assert_eq!(own.differences(&other).as_deref(), Some(text));
     }
 }

@@ -165,7 +165,7 @@ fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteErr
             queue.written(chunks);
             sync_at.get_or_insert_with(|| Instant::now() + SYNC_EVERY);
         }
-        if sync_at.is_some_and(|at| is_last || at <= Instant::now()) {
+        if is_last || sync_at.is_some_and(|at| at <= Instant::now()) {
             output.sync()?;
             queue.durable(records_appended, output.end());
             sync_at = None;

@@ -4,6 +4,7 @@ use crate::error::WriteError;
 use crate::open::LockedFile;
 use crate::record::whole_records;
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,14 +72,25 @@ impl Output {
         (written, Ok(()))
     }
 
-    /// Puts what was written on the disk.
+    /// Puts what was written on the disk, and looks whether it is still there.
     pub(crate) fn sync(&self) -> Result<(), WriteError> {
-        self.file.0.sync_data().map_err(|error| self.io_error(error))
+        let file = &self.file.0;
+        let found = file.sync_data().and_then(|()| file.metadata());
+        let found = found.map_err(|error| self.io_error(error))?;
+        let what = match () {
+            () if found.nlink() == 0 => "removed",
+            () if found.is_file() && found.len() < self.end => "cut",
+            () => return Ok(()),
+        };
+        Err(WriteError::Spoilt { path: self.path.clone(), what })
     }
 
     /// Cuts the file after an error, if that is possible: the next opening would cut it, too.
     pub(crate) fn cut(&self, end: u64) {
-        let _ = self.file.0.set_len(end).and_then(|()| self.file.0.sync_data());
+        let file = &self.file.0;
+        if file.metadata().is_ok_and(|found| found.len() > end) {
+            let _ = file.set_len(end).and_then(|()| file.sync_data());
+        }
     }
 
     fn limit_error(&self) -> WriteError {

@@ -60,6 +60,9 @@ impl fmt::Display for Damage {
         write!(f, "{} bytes at offset {}: ", self.bytes, self.offset)?;
         match &self.kind {
             DamageKind::Unreadable => f.write_str("no record can be read"),
+            DamageKind::Result(Range { start, end }) if end - start == 1 => {
+                write!(f, "the result for item {start} is damaged")
+            }
             DamageKind::Result(items) => write!(f, "the result for the items {items:?} is damaged"),
             DamageKind::OutOfBounds(items) => write!(f, "there are no items {items:?}"),
             DamageKind::Overlaps(items) => {
@@ -70,6 +73,13 @@ impl fmt::Display for Damage {
 }
 
 impl Report {
+    /// Whether the items of this damaged result have another one in the same file, as they have
+    /// once they are computed again.
+    pub fn is_replaced(&self, damage: &Damage) -> bool {
+        let DamageKind::Result(items) = &damage.kind else { return false };
+        self.done.ranges().any(|done| done.start <= items.start && items.end <= done.end)
+    }
+
     pub(crate) fn add_damage(&mut self, offset: u64, bytes: u64, kind: DamageKind) {
         self.damaged_places += 1;
         self.damaged_bytes += bytes;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use ultramarine_journal::{OnFailure, OpenError, WriteError, inspect};
-use ultramarine_testkit::{program, run};
+use ultramarine_testkit::{eventually, program, run};
 
 const LIMIT: Duration = Duration::from_secs(40);
 
@@ -65,6 +65,27 @@ fn a_file_system_that_is_read_only_is_said() {
     let command = mounted("ro", folder.path(), &program!("begin_and_fail"));
     let Some(mut command) = command else { return };
     run(command.env("EXPECTED_FOR_TESTS", "Read-only file system")).is_well();
+}
+
+#[test]
+fn a_file_that_another_program_removes_or_cuts_is_said() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("a.journal");
+    let lose: [(&str, &dyn Fn()); 2] = [
+        ("removed", &|| std::fs::remove_file(&path).expect("it is there")),
+        ("cut", &|| drop(std::fs::File::create(&path).expect("it is there"))),
+    ];
+    for (what, lose) in lose {
+        let (told, call) = listener();
+        let (journal, _) = open(&path, call).expect("it can be written");
+        journal.append(0..1, &result_of(0));
+        eventually("it is on the disk", || journal.figures().records_durable == 1);
+        lose();
+        let error = journal.finish(LIMIT).expect_err("what it had is lost").to_string();
+        assert!(error.contains(&format!("was {what} by another program")), "{error}");
+        assert_eq!(told.lock().expect("no thread panics").len(), 1);
+    }
+    assert_eq!(std::fs::metadata(&path).expect("it was made anew").len(), 0);
 }
 
 mod programs {

@@ -87,7 +87,7 @@ fn another_identity_is_refused_and_each_difference_named() {
     let text = refused.err().expect("it is refused").to_string();
     let expected = format!(
         "the journal `{}` belongs to something else: its program is `sums`, and not `products`; it \
-         is for 1000000 items, and not 7; the arguments differ; name another file, or remove this \
+         is for 1000000 items, and not 7; its input differs; name another file, or remove this \
          one",
         path.display()
     );
@@ -160,8 +160,8 @@ fn a_journal_has_one_owner_at_a_time() {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("a.journal");
     let (journal, _) = open(&path, OnFailure::Warn).expect("it can be written");
-    let text = "the journal `FILE` is in use by another job: wait until that has ended, or name \
-                another file";
+    let text = "the journal `FILE` is in use, by another job or another skeleton of this one: wait \
+                until that has ended, or name another file";
     assert_eq!(refused(&path), text);
     assert!(inspect(&path).is_ok());
     drop(journal);

@@ -52,6 +52,10 @@ const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 /// stay, though the job is over.
 const ASKED_WITHIN: Duration = Duration::from_secs(1);
 
+/// What is to be said if the job was asked to end, and its root cannot say anything.
+const ASKED: &str = "the job was asked to end, by Ctrl-C or SIGTERM, and its root has ended without \
+                     a result";
+
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
 /// send it to all processes, one after the other.
 const RUMOUR: Duration = Duration::from_millis(200);
@@ -176,11 +180,12 @@ fn leave_without_the_others(
             }
             // A user who has ended the job, by Ctrl-C say, does not want to hear this of each
             // process.
-            // If the root was asked to end, and was killed on the way, one has to say so.
-            let may_be_meant = !(outlives_root && is_root);
-            let was_meant =
-                may_be_meant && shutdown.is_some_and(|asked| comes_within(RUMOUR, asked));
-            if was_meant { Ok(()) } else { Err(error.into()) }
+            match shutdown.is_some_and(|asked| comes_within(RUMOUR, asked)) {
+                // The root may have been killed on the way: one has to say so.
+                true if outlives_root && is_root => Err(Error::other(ASKED)),
+                true => Ok(()),
+                false => Err(error.into()),
+            }
         }
         // It has said why. The others go on without it (its tasks run again, as if it had died),
         // and the launcher must not end them.

@@ -250,8 +250,14 @@ impl Copies {
         let firsts = all.filter(|pe| hosts.insert(host(*pe)));
         let chosen: BTreeSet<Pe> = firsts.take(self.wanted).collect();
         if chosen.len() < self.wanted {
-            let (path, hosts) = (self.path.display(), chosen.len() + 1);
-            tracing::warn!("the journal `{path}` is kept on {hosts} hosts: the job has no more");
+            let (path, wanted) = (self.path.display(), self.wanted + 1);
+            let there_are = match chosen.len() + 1 {
+                1 => "is only one".to_owned(),
+                hosts => format!("are only {hosts}"),
+            };
+            tracing::warn!(
+                "the journal `{path}` is to be kept on {wanted} hosts: there {there_are}"
+            );
         }
         self.keepers.retain(|pe, _| chosen.contains(pe));
         for pe in chosen {

@@ -238,9 +238,10 @@ impl<V: Portable> Kept<V> {
 
 /// Logs what is in a journal, and warns of damage.
 fn tell(path: &Path, report: &Report, items: u64) {
-    for damage in &report.damage {
-        tracing::warn!("the journal `{}` is damaged: {damage}", path.display());
+    let path = path.display();
+    for damage in report.damage.iter().filter(|damage| !report.is_replaced(damage)) {
+        tracing::warn!("the journal `{path}` is damaged: {damage}; what is lost is computed again");
     }
     let done = report.done.count();
-    tracing::info!("the journal `{}` has {done} of {items} items", path.display());
+    tracing::info!("the journal `{path}` has {done} of {items} items");
 }

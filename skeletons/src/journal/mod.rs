@@ -75,8 +75,8 @@ impl<S> Journalled<S> {
     /// The caller visits the nodes above, or divides and combines the problems above, alone: that
     /// limits the number.
     ///
-    /// A journal that was begun with another number is refused. For a map it has no meaning: there
-    /// each task is a record.
+    /// A journal that was begun with other subtrees or parts, as another number mostly leads to, is
+    /// refused. For a map it has no meaning: there each task is a record.
     pub fn records(mut self, least: usize) -> Self {
         self.records = least.max(1);
         self
@@ -128,16 +128,41 @@ pub(crate) fn identity<F: 'static, R>(items: usize, digest: &Digest) -> Identity
     }
 }
 
-/// The name of a function's type, and a number: all closures of a function have the same name. The
-/// number is the same in each build by the same compiler.
+/// The name of a function's type. All closures of a function have the same name, so these have a
+/// number as well. It changes with nearly all that goes into a build: the crate's version, its
+/// dependencies, the profile, and the closures before it.
 fn name_of<F: 'static>() -> String {
+    let name = type_name::<F>();
+    if !name.contains("{{closure}}") {
+        return name.to_owned();
+    }
     let mut number = DefaultHasher::new();
     TypeId::of::<F>().hash(&mut number);
-    format!("{} ({:016x})", type_name::<F>(), number.finish())
+    format!("{name} of the build {:016x}", number.finish())
 }
 
 /// The name of this program's file.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn square(n: u64) -> u64 {
+        n * n
+    }
+
+    fn name<F: 'static>(_: F) -> String {
+        name_of::<F>()
+    }
+
+    #[test]
+    fn closures_have_a_number_and_functions_have_none() {
+        assert_eq!(name(square), "ultramarine_skeletons::journal::tests::square");
+        let [one, other] = [name(|n: u64| n), name(|n: u64| n * n)];
+        assert!(one.contains("{{closure}} of the build ") && one != other, "{one}, {other}");
+    }
 }

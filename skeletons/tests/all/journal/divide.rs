@@ -84,8 +84,8 @@ fn the_journal_of_another_problem_is_refused() {
         let found = division("", 6, 8).await?;
         let before = std::fs::read(&path)?;
         for (refused, told) in [
-            (division("", 7, 8).await, "the arguments differ"),
-            (division("a", 6, 8).await, "the arguments differ"),
+            (division("", 7, 8).await, "its input differs"),
+            (division("a", 6, 8).await, "its input differs"),
             (division("", 6, 1).await, "items, and not 1"),
         ] {
             let text = refused.expect_err(told).to_string();

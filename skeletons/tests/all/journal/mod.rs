@@ -133,7 +133,7 @@ fn parts_of_a_sum_are_kept() {
         let refused = products.reduce(|| 0, u64::max, &cx).await.expect_err("another call");
         assert!(refused.to_string().contains("its function is"), "{refused}");
         let other = sum([&table[1..], &[7]].concat()).await.expect_err("another table");
-        assert!(other.to_string().contains("the arguments differ"), "{other}");
+        assert!(other.to_string().contains("its input differs"), "{other}");
         assert_eq!(calls(2), 0);
         Ok(())
     });
@@ -148,7 +148,7 @@ fn a_journal_of_another_map_is_refused_and_stays_as_it_is() {
         let before = std::fs::read(&path)?;
         for (error, told) in [
             (map(square, 0..11).journal(&path).run(&cx).await, "it is for 10 items, and not 11"),
-            (map(square, 1..11).journal(&path).run(&cx).await, "the arguments differ"),
+            (map(square, 1..11).journal(&path).run(&cx).await, "its input differs"),
             (map(|n: u64| n, 0..10).journal(&path).run(&cx).await, "its function is"),
         ] {
             let text = error.expect_err(told).to_string();

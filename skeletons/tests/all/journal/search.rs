@@ -131,8 +131,8 @@ fn the_journal_of_another_search_is_refused() {
         let longer = Words { length: 10, ..WORDS };
         let none = |_: &Words, _: &Word, _: &mut Count| {};
         for (refused, told) in [
-            (search(longer, begun.clone(), 9).await, "the arguments differ"),
-            (search(WORDS, vec![2], 9).await, "the arguments differ"),
+            (search(longer, begun.clone(), 9).await, "its input differs"),
+            (search(WORDS, vec![2], 9).await, "its input differs"),
             (search(WORDS, begun.clone(), 27).await, "it is for 9 items, and not 27"),
             (
                 enumerate(by_depth, none, add, WORDS, begun.clone()).journal(&path).run(&cx).await,
