@@ -50,10 +50,7 @@ impl JournalFlags {
         T: Tree,
         K: SearchType<T>,
     {
-        Ok(match &self.file {
-            Some(file) => self.set(search.journal(file)).run(cx).await?,
-            None => search.run(cx).await?,
-        })
+        Ok(self.set(search.optional_journal(self.file.as_ref())).run(cx).await?)
     }
 
     /// Solves a problem, with a journal if the flags say so.
@@ -71,10 +68,7 @@ impl JournalFlags {
         W: Fn(&A::Problem) -> Distance + Stateless,
         X: AlgorithmContext,
     {
-        Ok(match &self.file {
-            Some(file) => self.set(division.journal(file)).run(cx).await?,
-            None => division.run(cx).await?,
-        })
+        Ok(self.set(division.optional_journal(self.file.as_ref())).run(cx).await?)
     }
 
     /// Refuses a journal for a skeleton that has no tasks.

@@ -83,11 +83,8 @@ impl MapSkeleton {
         if self.tasks(cx, 1) == 0 {
             journal.refuse_for(&self)?;
         }
-        let map = self.of_tasks(cx, f, items);
-        Ok(match &journal.file {
-            Some(file) => journal.set(map.journal(file)).run(cx).await?,
-            None => map.run(cx).await?,
-        })
+        let map = self.of_tasks(cx, f, items).optional_journal(journal.file.as_ref());
+        Ok(journal.set(map).run(cx).await?)
     }
 
     /// The map of a skeleton that has tasks.

@@ -47,10 +47,10 @@ const PREFIXES: [&str; 4] = ["", "OPAL_MCA_PMIX4X_", "OPAL_MCA_PMIX3X_", "OPAL_M
 /// 2, in a header with this tag, and the command (one of it, number 5).
 const PMIX_GOODBYE: [u8; 18] = [0, 0, 0, 0, b'b', b'y', b'e', b'!', 0, 0, 0, 2, 0, 0, 0, 0, 2, 5];
 
-/// Open MPI's setting that spares `MPI_Finalize` its barrier, as a variable for processes that start
-/// MPI. All have agreed on the end before. And when processes leave or die in that barrier, the
-/// `PMIx` server of `mpirun` may complete it twice (known to its authors as issue 109 of PRRTE), and
-/// then stands still or crashes: seen in one of a hundred such ends on a busy machine.
+/// Open MPI's setting that spares `MPI_Finalize` its barrier, as a variable for processes that
+/// start MPI. All have agreed on the end before. And when processes leave or die in that barrier,
+/// the `PMIx` server of `mpirun` may complete it twice (its authors know that as issue 109 of
+/// PRRTE), and then stands still or crashes: seen in one of a hundred such ends on a busy machine.
 pub(super) const WITHOUT_BARRIER: (&str, &str) = ("OMPI_MCA_async_mpi_finalize", "1");
 
 /// How a process talks to its launcher.

@@ -227,8 +227,9 @@ const LAUNCHING: &[&str] = &[
     "--package", "ultramarine-cli", "--package", "ultramarine-examples", "--all-targets",
 ];
 
-/// Of their tests those that are worth running under a second MPI, as a filter of nextest: not those
-/// that have all PEs in one process, nor what the examples compute, which chaos runs under each.
+/// Of their tests those that are worth running under a second MPI, as a filter of nextest: not
+/// those that have all PEs in one process, nor what the examples compute, which chaos runs under
+/// each.
 const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) + not (package(ultramarine-examples) \
      + binary(leftovers) + binary(loads) + \
      (binary(jobs) & test(/^(blocked|compile_fail|drops|progress|threads)::/)))";

@@ -53,8 +53,8 @@ const FINALISE_WITHIN: Duration = Duration::from_mins(1);
 const ASKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is to be said if the job was asked to end, and its root cannot say anything.
-const ASKED: &str = "the job was asked to end, by Ctrl-C or SIGTERM, and its root has ended without \
-                     a result";
+const ASKED: &str = "the job was asked to end, by Ctrl-C or SIGTERM, and its root has ended \
+                     without a result";
 
 /// How long a process that has lost the root waits for the signal that may have ended it: launchers
 /// send it to all processes, one after the other.

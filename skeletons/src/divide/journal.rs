@@ -45,7 +45,13 @@ where
     /// - **What must not differ between runs**: how problems are divided, down to the parts that
     ///   have records.
     pub fn journal(self, path: impl Into<PathBuf>) -> Journalled<Self> {
-        Journalled::new(self, path.into())
+        Journalled::new(self, Some(path.into()))
+    }
+
+    /// The same if there is a path, as a flag of the program may say. Without one there is no
+    /// journal, and what is set for it means nothing.
+    pub fn optional_journal(self, path: Option<impl Into<PathBuf>>) -> Journalled<Self> {
+        Journalled::new(self, path.map(Into::into))
     }
 }
 
@@ -62,6 +68,7 @@ where
     /// The error of the first task that ended without a result, or of the journal. The other tasks
     /// are cancelled.
     pub async fn run(self, cx: &Context) -> Result<A::Solution, JournalError> {
+        let Some(file) = self.file else { return Ok(self.skeleton.run(cx).await?) };
         let Division { radius, algorithm, problem, is_pushed } = self.skeleton;
         let (top, parts) = Top::divide(cx, algorithm, problem, self.records).await;
         let mut digest = Digest::default();
@@ -69,7 +76,7 @@ where
             digest.add(&encode(part)?);
         }
         let identity = identity::<A, A::Solution>(parts.len(), &digest);
-        let kept = self.file.open(cx, identity, |_, _| true).await?;
+        let kept = file.open(cx, identity, |_, _| true).await?;
 
         let solve = |part: A::Problem| -> ResultFuture<A::Solution> {
             let radius_here = radius(&part);

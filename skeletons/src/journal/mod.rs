@@ -52,7 +52,8 @@ pub enum JournalError {
 #[derive(Debug)]
 pub struct Journalled<S> {
     pub(crate) skeleton: S,
-    pub(crate) file: JournalFile,
+    /// `None`: the skeleton runs without a journal.
+    pub(crate) file: Option<JournalFile>,
     /// The least number of records of a tree.
     pub(crate) records: usize,
 }
@@ -61,12 +62,9 @@ pub struct Journalled<S> {
 const RECORDS: usize = 1000;
 
 impl<S> Journalled<S> {
-    pub(crate) fn new(skeleton: S, path: PathBuf) -> Self {
-        Journalled {
-            skeleton,
-            file: JournalFile { path, is_required: false, others: 0 },
-            records: RECORDS,
-        }
+    pub(crate) fn new(skeleton: S, path: Option<PathBuf>) -> Self {
+        let file = path.map(|path| JournalFile { path, is_required: false, others: 0 });
+        Journalled { skeleton, file, records: RECORDS }
     }
 
     /// The number of records that the journal of a search or of a divided problem has at least, if
@@ -94,14 +92,14 @@ impl<S> Journalled<S> {
     /// at most. A copy that is longer than the original, of an earlier start, is not read: start
     /// the job where that is, or copy the file.
     pub fn copies(mut self, hosts: usize) -> Self {
-        self.file.others = hosts.saturating_sub(1);
+        self.file.iter_mut().for_each(|file| file.others = hosts.saturating_sub(1));
         self
     }
 
     /// Ends the skeleton with an error as soon as its journal cannot be written, instead of a
     /// warning.
     pub fn required(mut self) -> Self {
-        self.file.is_required = true;
+        self.file.iter_mut().for_each(|file| file.is_required = true);
         self
     }
 }

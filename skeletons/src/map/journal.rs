@@ -2,7 +2,7 @@
 
 use super::operation::{IntoShared, Operation};
 use super::{Grain, Map};
-use crate::journal::{JournalError, Journalled, identity};
+use crate::journal::{JournalError, JournalFile, Journalled, identity};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -30,7 +30,8 @@ impl<O, G, I> Map<O, G, I> {
     ///   result's type, and a digest of the items and of the shared value. A journal of another map
     ///   is refused with an error that says what differs. How the map is
     ///   [spread](Self::within), and how many items make a task, may differ. The program may be
-    ///   built anew, by the same compiler; whether the function computes the same is not seen.
+    ///   built anew, by the same compiler, if the function is named: a closure is known by a number
+    ///   that is another in most builds. Whether the function computes the same is not seen.
     ///   (Items that contain handles such as [`Shared`](ultramarine_runtime::executor::Shared) are
     ///   never the same.)
     /// - **Where it is**: the caller reads and writes it. If the job may
@@ -44,7 +45,13 @@ impl<O, G, I> Map<O, G, I> {
     /// Results come to the caller one by one: [`two_level`](Self::two_level) uses no coordinators,
     /// and [`slices`](Self::slices) are consecutive items, as [`chunks`](Self::chunks) are.
     pub fn journal(self, path: impl Into<PathBuf>) -> Journalled<Self> {
-        Journalled::new(self, path.into())
+        Journalled::new(self, Some(path.into()))
+    }
+
+    /// The same if there is a path, as a flag of the program may say. Without one there is no
+    /// journal, and what is set for it means nothing.
+    pub fn optional_journal(self, path: Option<impl Into<PathBuf>>) -> Journalled<Self> {
+        Journalled::new(self, path.map(Into::into))
     }
 }
 
@@ -61,10 +68,13 @@ where
     /// The error of the first task that ended without a result, or of the journal. The other tasks
     /// are cancelled.
     pub async fn run(self, cx: &Context) -> Result<Vec<O::Output>, JournalError> {
+        let Some(file) = self.file else { return Ok(self.skeleton.run(cx).await?) };
         let operation = self.skeleton.operation;
         let results: BTreeMap<u64, Vec<O::Output>> = self
+            .skeleton
             .fill::<O, _>(
                 cx,
+                file,
                 |results: &Vec<_>, items| results.len() as u64 == items.end - items.start,
                 |place, given, items| operation.spawn_group(cx, place, given, items),
             )
@@ -89,10 +99,15 @@ where
         C: Fn(O::Output, O::Output) -> O::Output + Stateless,
     {
         const { (N::CHECKED, C::CHECKED) };
+        let Some(file) = self.file else {
+            return Ok(self.skeleton.reduce(identity, reduce, cx).await?);
+        };
         let operation = self.skeleton.operation;
         let results = self
+            .skeleton
             .fill::<(O, N, C), _>(
                 cx,
+                file,
                 |_, _| true,
                 |place, given, items| {
                     operation.spawn_reduced(cx, place, given, items, (identity, reduce))
@@ -101,16 +116,24 @@ where
             .await?;
         Ok(results.into_values().fold(identity(), reduce))
     }
+}
 
+impl<O, G, I> Map<O, G, I>
+where
+    I: IntoIterator<Item: Portable>,
+    G: IntoShared,
+    O: Operation<I::Item, Handle = G::Handle>,
+{
     /// Takes the results of groups of items from the journal, and has the others computed. Returns
     /// them by their first positions. `F` is the type of the functions.
     async fn fill<F: 'static, V: Portable>(
         self,
         cx: &Context,
+        file: JournalFile,
         fits: fn(&V, &Range<u64>) -> bool,
         spawn: impl Fn(Placement, G::Handle, Vec<I::Item>) -> Future<V>,
     ) -> Result<BTreeMap<u64, V>, JournalError> {
-        let Map { given, items, spread, grain, .. } = self.skeleton;
+        let Map { given, items, spread, grain, .. } = self;
         let items: Vec<I::Item> = items.into_iter().collect();
         let mut digest = Digest::default();
         digest.add(&given.encoded()?);
@@ -118,7 +141,7 @@ where
             digest.add(&encode(item)?);
         }
         let identity = identity::<F, V>(items.len(), &digest);
-        let kept = self.file.open(cx, identity, fits).await?;
+        let kept = file.open(cx, identity, fits).await?;
         let size = match grain {
             Grain::One => 1,
             Grain::Chunks(size) => size.max(1),

@@ -58,7 +58,13 @@ impl<T: Tree, K: SearchType<T>> Search<T, K> {
     ///
     /// All children of a node of the top are in memory at once.
     pub fn journal(self, path: impl Into<PathBuf>) -> Journalled<Self> {
-        Journalled::new(self, path.into())
+        Journalled::new(self, Some(path.into()))
+    }
+
+    /// The same if there is a path, as a flag of the program may say. Without one there is no
+    /// journal, and what is set for it means nothing.
+    pub fn optional_journal(self, path: Option<impl Into<PathBuf>>) -> Journalled<Self> {
+        Journalled::new(self, path.map(Into::into))
     }
 }
 
@@ -70,6 +76,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
     /// The error of the first task that ended without a result, or of the journal. The other tasks
     /// are cancelled.
     pub async fn run(self, cx: &Context) -> Result<K::Output, JournalError> {
+        let Some(file) = self.file else { return Ok(self.skeleton.run(cx).await?) };
         let Search { kind: search_type, splitting, tree, root } = self.skeleton;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
@@ -89,7 +96,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
             digest.add(&encode(node)?);
         }
         let identity = identity::<(T, K), K::Output>(subtrees.len(), &digest);
-        let kept = self.file.open(cx, identity, |_, _| true).await?;
+        let kept = file.open(cx, identity, |_, _| true).await?;
         kept.results.values().for_each(|result| search_type.learn(&knowledge, result));
 
         let tree = cx.share(tree);
