@@ -1,4 +1,5 @@
-//! A journal that is open for writing, and the thread that writes it.
+//! A journal that is open for writing, and the two threads behind it: one writes the file, and the
+//! other puts it on the disk. A disk that is slow at that keeps no record from the file.
 
 use crate::error::{OpenError, Refusal, WriteError};
 use crate::header::Identity;
@@ -9,6 +10,7 @@ use crate::report::Report;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 /// No record is taken while this many bytes wait in memory to be written. So these, one record and
@@ -143,7 +145,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// The writer's thread.
+/// The thread that writes.
 fn write(queue: &Queue, output: Output) {
     // In this order: the owner may open the file again as soon as it hears of the end.
     let _ending = Ending(queue);
@@ -156,22 +158,63 @@ fn write(queue: &Queue, output: Output) {
 }
 
 fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteError> {
-    // What an earlier owner wrote before it was killed may not be on the disk yet.
-    let mut sync_at = Some(Instant::now() + SYNC_EVERY);
+    // The other thread is asked only while it waits.
+    let (ask, asked) = mpsc::sync_channel(0);
+    let (file, begin) = (output.on_disk(), output.end());
+    let put_on_disk = move || {
+        // What an earlier owner wrote before it was killed may not be on the disk yet.
+        file.sync(begin)?;
+        file.sync_folder();
+        queue.durable(0, begin);
+        asked.into_iter().try_for_each(|Written { records, bytes }| {
+            file.sync(bytes)?;
+            queue.durable(records, bytes);
+            Ok(())
+        })
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("journal-disk".to_owned());
+        let thread = thread
+            .spawn_scoped(scope, put_on_disk)
+            .map_err(|error| WriteError::Io { path: queue.path.clone(), source: error.into() })?;
+        let written = write_and_ask(queue, output, ask);
+        let on_disk = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        written.and(on_disk)
+    })
+}
+
+/// How much was written.
+struct Written {
+    records: u64,
+    bytes: u64,
+}
+
+/// Writes, and asks for what is written to be put on the disk. Ends when all is written and asked
+/// for, or when the other thread has ended.
+fn write_and_ask(
+    queue: &Queue,
+    output: &mut Output,
+    ask: SyncSender<Written>,
+) -> Result<(), WriteError> {
+    let mut ask_at = None;
     loop {
-        let Batch { chunks, records_appended, is_last } = queue.next_batch(sync_at);
+        let Batch { chunks, records_appended: records, is_last } = queue.next_batch(ask_at);
         if !chunks.is_empty() {
             chunks.iter().try_for_each(|chunk| output.write(chunk))?;
             queue.written(chunks);
-            sync_at.get_or_insert_with(|| Instant::now() + SYNC_EVERY);
+            ask_at.get_or_insert_with(|| Instant::now() + SYNC_EVERY);
         }
-        if is_last || sync_at.is_some_and(|at| at <= Instant::now()) {
-            output.sync()?;
-            queue.durable(records_appended, output.end());
-            sync_at = None;
-        }
+        let written = Written { records, bytes: output.end() };
         if is_last {
+            let _ = ask.send(written);
             return Ok(());
+        }
+        if ask_at.is_some_and(|at| at <= Instant::now()) {
+            ask_at = match ask.try_send(written) {
+                Ok(()) => None,
+                Err(TrySendError::Full(_)) => Some(Instant::now() + SYNC_EVERY),
+                Err(TrySendError::Disconnected(_)) => return Ok(()),
+            };
         }
     }
 }

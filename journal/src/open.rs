@@ -167,8 +167,7 @@ fn read_records(
     })
 }
 
-/// Writes the header of a new journal. When this returns, the file and its header are on the disk,
-/// so that the records need `sync_data` only.
+/// Writes the header of a new journal.
 fn begin(path: &Path, mut locked: LockedFile, identity: &Identity) -> Result<Opened, OpenError> {
     // Each `RandomState` has other keys.
     let mark = RandomState::new().hash_one(std::process::id());
@@ -176,18 +175,9 @@ fn begin(path: &Path, mut locked: LockedFile, identity: &Identity) -> Result<Ope
     let file = &mut locked.0;
     file.set_len(0).and_then(|()| file.rewind()).map_err(|error| io_error(path, "begun", error))?;
     let mut output = Output::new(path, locked, 0);
-    let written = output.begin(&header).and_then(|()| output.sync());
-    written.inspect_err(|_| output.cut(0))?;
-    sync_folder(path);
+    output.begin(&header).inspect_err(|_| output.cut(0))?;
     let report = Report { file_bytes: header.len() as u64, ..Report::default() };
     Ok(Opened { mark, output, report })
-}
-
-/// Makes the name of a new file durable. Not all file systems can do that, and those that cannot
-/// need not be asked.
-fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
 }
 
 fn io_error(path: &Path, action: &'static str, source: io::Error) -> OpenError {

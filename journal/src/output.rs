@@ -1,8 +1,10 @@
 //! The file as the writer sees it: whole records go in, and after an error it is cut back to those.
+//! And as the thread sees it that puts it on the disk.
 
 use crate::error::WriteError;
 use crate::open::LockedFile;
 use crate::record::whole_records;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use std::sync::Arc;
 
 pub(crate) struct Output {
     path: PathBuf,
-    file: LockedFile,
+    file: Arc<LockedFile>,
     /// Where the last whole record ends, in bytes from the beginning of the file.
     end: u64,
     bytes_max: u64,
@@ -19,7 +21,13 @@ pub(crate) struct Output {
 impl Output {
     /// A file that is written from its offset `end` on, where it stands.
     pub(crate) fn new(path: &Path, file: LockedFile, end: u64) -> Self {
-        Output { path: path.to_owned(), file, end, bytes_max: file_size_limit() }
+        let (path, file) = (path.to_owned(), Arc::new(file));
+        Output { path, file, end, bytes_max: file_size_limit() }
+    }
+
+    /// The same file, for the thread that puts it on the disk.
+    pub(crate) fn on_disk(&self) -> OnDisk {
+        OnDisk { path: self.path.clone(), file: self.file.clone() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -58,7 +66,7 @@ impl Output {
     fn write_bytes(&mut self, bytes: &[u8]) -> (usize, Result<(), WriteError>) {
         let mut written = 0;
         while written < bytes.len() {
-            let error = match self.file.0.write(&bytes[written..]) {
+            let error = match (&self.file.0).write(&bytes[written..]) {
                 Ok(0) => io::ErrorKind::WriteZero.into(),
                 Ok(count) => {
                     written += count;
@@ -70,19 +78,6 @@ impl Output {
             return (written, Err(self.io_error(error)));
         }
         (written, Ok(()))
-    }
-
-    /// Puts what was written on the disk, and looks whether it is still there.
-    pub(crate) fn sync(&self) -> Result<(), WriteError> {
-        let file = &self.file.0;
-        let found = file.sync_data().and_then(|()| file.metadata());
-        let found = found.map_err(|error| self.io_error(error))?;
-        let what = match () {
-            () if found.nlink() == 0 => "removed",
-            () if found.is_file() && found.len() < self.end => "cut",
-            () => return Ok(()),
-        };
-        Err(WriteError::Spoilt { path: self.path.clone(), what })
     }
 
     /// Cuts the file after an error, if that is possible: the next opening would cut it, too.
@@ -99,6 +94,35 @@ impl Output {
 
     fn io_error(&self, error: io::Error) -> WriteError {
         WriteError::Io { path: self.path.clone(), source: Arc::new(error) }
+    }
+}
+
+/// The file, for the thread that puts it on the disk.
+pub(crate) struct OnDisk {
+    path: PathBuf,
+    file: Arc<LockedFile>,
+}
+
+impl OnDisk {
+    /// Puts what was written on the disk, and looks whether the file still reaches `end`.
+    pub(crate) fn sync(&self, end: u64) -> Result<(), WriteError> {
+        let file = &self.file.0;
+        let found = file.sync_data().and_then(|()| file.metadata());
+        let found = found
+            .map_err(|error| WriteError::Io { path: self.path.clone(), source: Arc::new(error) })?;
+        let what = match () {
+            () if found.nlink() == 0 => "removed",
+            () if found.is_file() && found.len() < end => "cut",
+            () => return Ok(()),
+        };
+        Err(WriteError::Spoilt { path: self.path.clone(), what })
+    }
+
+    /// Makes the name of the file durable. Not all file systems can do that, and those that cannot
+    /// need not be asked.
+    pub(crate) fn sync_folder(&self) {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
     }
 }
 

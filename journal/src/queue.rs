@@ -100,13 +100,12 @@ pub(crate) struct Batch {
 impl Queue {
     /// An empty queue for a file whose next record is at the offset `end`.
     pub(crate) fn new(path: PathBuf, mark: u64, end: u64, max: u64, on_failure: OnFailure) -> Self {
-        let figures = Figures { durable_bytes: end, ..Figures::default() };
         Queue {
             path,
             mark,
             waiting_bytes_max: max,
             on_failure,
-            state: Mutex::new(State { figures, end, ..State::default() }),
+            state: Mutex::new(State { end, ..State::default() }),
             wake: Condvar::new(),
             ended: Condvar::new(),
         }

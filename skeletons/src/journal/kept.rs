@@ -60,8 +60,7 @@ impl JournalFile {
         fits: Fits<V>,
     ) -> Result<Kept<V>, JournalError> {
         let JournalFile { path, is_required, others } = self;
-        // What this host has there may be no copy. Without a journal the job could go on as well.
-        let needs_none = others > 0 && cx.attempt() > 1 && !is_required;
+        let may_do_without = cx.attempt() > 1 && !is_required;
         let identity = Arc::new(identity);
         let since = Instant::now();
         loop {
@@ -82,7 +81,12 @@ impl JournalFile {
                 }
                 opened => {
                     let mut kept = match opened {
-                        Err(error) if needs_none => Kept::without(path.clone(), &identity, &error),
+                        // With copies, what this host has there may be no copy. Else an earlier
+                        // root has used the file: it is stopped with the lock, or the file was
+                        // spoilt since. A job that began without a journal goes on as well.
+                        Err(error) if may_do_without && (others > 0 || was_ours(&error)) => {
+                            Kept::without(path.clone(), &identity, &error)
+                        }
                         opened => opened?,
                     };
                     if others > 0 {
@@ -234,6 +238,14 @@ impl<V: Portable> Kept<V> {
             Err(error) => Err(WriteError::Io { path: self.path.clone(), source: error.into() }),
         }
     }
+}
+
+/// Whether a file that cannot be opened may be that of an earlier root all the same.
+fn was_ours(error: &OpenError) -> bool {
+    !matches!(
+        error,
+        OpenError::Differs { .. } | OpenError::UnknownVersion { .. } | OpenError::Unusable { .. }
+    )
 }
 
 /// Logs what is in a journal, and warns of damage.
