@@ -100,9 +100,41 @@ fn a_job_that_is_killed_whole_again_and_again_computes_each_item_once() {
     panic!("{} of {ITEMS} items were done after {STARTS_MAX} starts", done(&journal).len());
 }
 
-/// The program, as a test that is run under a launcher only.
+/// The first root leaves a folder where its journal was.
+#[test]
+fn a_successor_goes_on_without_a_journal_that_was_spoilt() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let Some(mut command) = launcher() else { return };
+    command.args(["-n", "3"]).args(program!("spoil_the_journal"));
+    command.env("ULTRAMARINE_THREADS", "1").env(FOLDER, folder.path());
+    let ended = ultramarine_testkit::run(&mut command);
+    ended.is_well();
+    assert!(ended.err.contains("is a folder, and a journal is a file"), "{}", ended.err);
+}
+
+/// The programs, as tests that are run under a launcher only.
 mod programs {
     use super::*;
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn spoil_the_journal() {
+        let main = async |cx: Context| {
+            let journal = folder().join("squares.journal");
+            let squares = map(|n: u64| n * n, 0..ITEMS).journal(&journal);
+            let squares = squares.run(&cx.supervised()).await?;
+            assert!(squares.into_iter().eq((0..ITEMS).map(|n| n * n)));
+            if cx.attempt() == 1 {
+                std::fs::remove_file(&journal)?;
+                std::fs::create_dir(&journal)?;
+                let this = rustix::process::getpid();
+                kill_process(this, Signal::KILL).expect("it is this one");
+            }
+            println!("all is well");
+            Ok(())
+        };
+        ultramarine::run_restartable(main).expect("the job ends well");
+    }
 
     #[test]
     #[ignore = "runs under a launcher"]

@@ -175,6 +175,12 @@ mod programs {
         .expect("the job ends well");
     }
 
+    async fn hear_of_root(cx: Context, root: Pe) {
+        while cx.root() != root {
+            cx.sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// Has a process ask itself to end.
     async fn ask(_: Context, (): ()) {
         kill_process(getpid(), Signal::TERM).expect("it is this one");
@@ -191,6 +197,8 @@ mod programs {
             // From the first poll on it listens.
             assert_eq!(poll_immediate(asked.as_mut()).await, None);
             for pe in 2..cx.pes() {
+                // One that is asked before it has heard of this root would not follow it.
+                cx.spawn_at(Pe::new(pe), hear_of_root, cx.pe()).await?;
                 cx.spawn_at(Pe::new(pe), ask, ()).await?;
                 assert_eq!(cx.spawn_at(Pe::new(pe), async |_, n: u32| n, 3).await?, 3);
             }
