@@ -177,7 +177,9 @@ fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteErr
         let thread = thread
             .spawn_scoped(scope, put_on_disk)
             .map_err(|error| WriteError::Io { path: queue.path.clone(), source: error.into() })?;
-        let written = write_and_ask(queue, output, ask);
+        let written = write_and_ask(queue, output, &ask);
+        // Now the other thread ends.
+        drop(ask);
         let on_disk = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         written.and(on_disk)
     })
@@ -194,7 +196,7 @@ struct Written {
 fn write_and_ask(
     queue: &Queue,
     output: &mut Output,
-    ask: SyncSender<Written>,
+    ask: &SyncSender<Written>,
 ) -> Result<(), WriteError> {
     let mut ask_at = None;
     loop {

@@ -110,7 +110,7 @@ pub fn finish(command: &mut Command, limit: Duration) -> Output {
         assert!(is_in_time, "{command:?} hangs:\n{}{}", out.text(), err.text());
         std::thread::sleep(Duration::from_millis(5));
     };
-    Output { status, stdout: out.to_the_end(), stderr: err.to_the_end() }
+    Output { status, stdout: out.into_bytes(), stderr: err.into_bytes() }
 }
 
 /// Runs a command until a line of its standard error contains `text`, and returns the line.
@@ -169,7 +169,7 @@ impl Drain {
         String::from_utf8_lossy(&self.bytes.lock().expect(UNHARMED)).into_owned()
     }
 
-    fn to_the_end(self) -> Vec<u8> {
+    fn into_bytes(self) -> Vec<u8> {
         self.reader.join().expect("it reads to the end");
         std::mem::take(&mut self.bytes.lock().expect(UNHARMED))
     }
