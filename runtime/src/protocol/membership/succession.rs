@@ -238,11 +238,12 @@ impl Membership {
         let mut list = TermList::new(heading, self.pes);
         list.append(&dead);
         self.begin_term(list);
+        self.announcements.announce(now, self.list.len());
+        // If it is outvoted, those that would follow leave as well: else each would call in turn.
+        self.tell_children(0, out);
         if self.is_outvoted() {
             return self.end(MembershipStatus::Outvoted);
         }
-        self.announcements.announce(now, self.list.len());
-        self.tell_children(0, out);
         self.begin_vote(now, out);
     }
 
