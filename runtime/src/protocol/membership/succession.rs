@@ -64,7 +64,8 @@
 //! or reaches the judge and says so. So after some time the PE calls itself, follows another, or
 //! leaves. A candidate that waits for votes has each PE in its tree or has lost it: the PEs that
 //! are not in its list [watch each other](Membership::watched), and it is outvoted when it has lost
-//! half.
+//! half. PEs that are asked again and hear nothing from one below them look at it: the path from
+//! there may be broken.
 
 use super::accusations::{Accusation, AccusationTable};
 use super::announcing::Announcements;
@@ -372,6 +373,9 @@ impl Membership {
         let is_call = self.awaits_votes() && self.list.living().parent(self.me) == Some(from);
         if self.status == MembershipStatus::Member && (is_news || is_call) {
             self.tell_children(self.list.len(), out);
+            if !is_news {
+                self.look_at_silent_children(out);
+            }
             self.vote(false, out);
         }
     }
@@ -390,6 +394,7 @@ impl Membership {
         succession.again_at = goes_on.then_some(now.saturating_add(every));
         if is_waiting {
             self.tell_children(self.list.len(), out);
+            self.look_at_silent_children(out);
         } else if has_lost && self.stays_with_judge() {
             self.end(MembershipStatus::RootLost);
         } else if has_lost {

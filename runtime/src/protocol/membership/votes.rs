@@ -54,9 +54,12 @@ impl Membership {
         let Some(succession) = self.succession.as_mut().filter(|_| is_child && is_current) else {
             return;
         };
+        // What is heard twice, as over two connections, is not passed on twice at each level.
         let known = succession.followers.entry(from).or_default();
-        *known = count.max(*known);
-        self.vote(true, out);
+        if count > *known {
+            *known = count;
+            self.vote(true, out);
+        }
     }
 
     /// Tells the parent in the tree how many PEs follow the judge, as far as this PE knows; the
@@ -80,6 +83,15 @@ impl Membership {
             let (term, dead, ends) = self.followed();
             out(parent, Notice::Follow { term, dead, count, ends });
         }
+    }
+
+    /// Looks at the PEs below this one in the tree that have not said that they follow, though they
+    /// were asked again: what they say may not reach this PE, which need not watch them.
+    pub(super) fn look_at_silent_children(&self, out: &mut dyn FnMut(Pe, Notice)) {
+        let Some(succession) = &self.succession else { return };
+        let children = self.list.living().children(self.me);
+        let silent = children.filter(|child| !succession.followers.contains_key(child));
+        silent.for_each(|pe| out(self.me, Notice::Look { pe, anew: false }));
     }
 
     /// What this PE follows: a list of this length, and whether to the job's end.

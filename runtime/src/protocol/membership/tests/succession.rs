@@ -90,6 +90,39 @@ fn a_pe_that_hears_of_the_end_counts_its_children_anew() {
     assert_eq!(sent.last(), Some(&(0, vote(1))));
     one.hear(3, vote(1));
     assert_eq!(one.hear(4, vote(1)).last(), Some(&(0, vote(3))));
+    assert_eq!(one.hear(4, vote(1)), [], "it is known");
+}
+
+/// The path from there may be broken, and this PE need not watch it.
+#[test]
+fn a_pe_that_waits_for_votes_looks_at_those_that_say_nothing() {
+    let mut root = played(0, 8);
+    root.0.ask_end(ZERO, &mut |_, _| {});
+    root.hear(2, Notice::Follow { term: Term::FIRST, dead: 0, count: 1, ends: true });
+    let (sent, _) = root.tick(PATIENCE);
+    assert!(sent.contains(&(0, look(1))) && !sent.contains(&(0, look(2))), "{sent:?}");
+
+    let mut one = played(1, 8);
+    let ends = Heading { ends: true, ..Heading::FIRST };
+    let asked = Notice::Bulletin { of: ends, after: 0, dead: vec![] };
+    one.hear(0, asked.clone());
+    one.hear(4, Notice::Follow { term: Term::FIRST, dead: 0, count: 1, ends: true });
+    let sent = one.hear(0, asked);
+    assert!(sent.contains(&(1, look(3))) && !sent.contains(&(1, look(4))), "{sent:?}");
+}
+
+/// Else each of the others would find that out for itself, when its turn has come.
+#[test]
+fn a_candidate_that_is_outvoted_at_once_says_so() {
+    let mut one = played(1, 5);
+    [2, 3].into_iter().for_each(|silent| drop(one.lose(silent)));
+    let sent = one.lose(0);
+    assert_eq!(one.status(), MembershipStatus::Outvoted);
+    let Some((4, list)) = sent.last() else { panic!("{sent:?}") };
+    let mut four = played(4, 5);
+    four.lose(0);
+    four.hear(1, list.clone());
+    assert_eq!(four.status(), MembershipStatus::Outvoted);
 }
 
 /// It was out of office for a while, or asks before it is in office again.
