@@ -64,8 +64,7 @@
 //! or reaches the judge and says so. So after some time the PE calls itself, follows another, or
 //! leaves. A candidate that waits for votes has each PE in its tree or has lost it: the PEs that
 //! are not in its list [watch each other](Membership::watched), and it is outvoted when it has lost
-//! half. PEs that are asked again and hear nothing from one below them look at it: the path from
-//! there may be broken.
+//! half. PEs that are asked again look at those below them that say nothing: a path may be broken.
 
 use super::accusations::{Accusation, AccusationTable};
 use super::announcing::Announcements;
@@ -372,10 +371,7 @@ impl Membership {
         }
         let is_call = self.awaits_votes() && self.list.living().parent(self.me) == Some(from);
         if self.status == MembershipStatus::Member && (is_news || is_call) {
-            self.tell_children(self.list.len(), out);
-            if !is_news {
-                self.look_at_silent_children(out);
-            }
+            self.ask_children(!is_news, out);
             self.vote(false, out);
         }
     }
@@ -393,8 +389,7 @@ impl Membership {
         let goes_on = is_waiting || has_lost || is_following;
         succession.again_at = goes_on.then_some(now.saturating_add(every));
         if is_waiting {
-            self.tell_children(self.list.len(), out);
-            self.look_at_silent_children(out);
+            self.ask_children(true, out);
         } else if has_lost && self.stays_with_judge() {
             self.end(MembershipStatus::RootLost);
         } else if has_lost {

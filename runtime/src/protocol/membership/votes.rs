@@ -85,10 +85,12 @@ impl Membership {
         }
     }
 
-    /// Looks at the PEs below this one in the tree that have not said that they follow, though they
-    /// were asked again: what they say may not reach this PE, which need not watch them.
-    pub(super) fn look_at_silent_children(&self, out: &mut dyn FnMut(Pe, Notice)) {
-        let Some(succession) = &self.succession else { return };
+    /// Asks the PEs below this one in the tree whether they follow. If not for the first time,
+    /// looks at those that have not said so: what they say may not reach this PE, which need not
+    /// watch them.
+    pub(super) fn ask_children(&self, is_repeated: bool, out: &mut dyn FnMut(Pe, Notice)) {
+        self.tell_children(self.list.len(), out);
+        let Some(succession) = self.succession.as_ref().filter(|_| is_repeated) else { return };
         let children = self.list.living().children(self.me);
         let silent = children.filter(|child| !succession.followers.contains_key(child));
         silent.for_each(|pe| out(self.me, Notice::Look { pe, anew: false }));
