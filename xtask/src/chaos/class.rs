@@ -6,7 +6,7 @@
 //! | `root` | PEs are killed, roots among them; the main task starts again | the right result |
 //! | `stop` | a PE, the root too, is stopped for 3 to 10 s | the right result, no PE lost |
 //! | `cut` | no packet passes from one host to another | … at most one of the two lost |
-//! | `loss` | 10 to 30 % of all packets between hosts are lost | … no PE lost |
+//! | `loss` | 10 to 30 % (briefly: 15 %) of all packets between hosts are lost | … no PE lost |
 //! | `overload` | 100 to 300 busy processes compute beside it | … no PE lost |
 //! | `stderr` | standard error is full, closed, or not read | … no PE lost |
 //! | `descriptors` | 16 to 24 PEs on the TCP lane may open 40 files more | … no PE lost |
@@ -153,7 +153,8 @@ impl Class {
             }
             Class::Loss => {
                 plan.delay = LOSS_DELAY;
-                plan.act(random.moment(usual / 2), Act::Lose { percent: random.among(10..=30) });
+                let percent = random.among(10..=if is_brief { 15 } else { 30 });
+                plan.act(random.moment(usual / 2), Act::Lose { percent });
             }
             Class::Overload => {
                 let seconds = seconds(random, if is_brief { 6 } else { 20 }, 30);

@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     /// overload, stderr, descriptors, launcher, proxy, guard, start-up [default: all]
     #[arg(long, value_name = "CLASS[=N],…", value_delimiter = ',')]
     classes: Vec<Share>,
-    /// Draw the shortest times only: stops, cuts, loss
+    /// Draw what holds a job up least: short stops, little load and loss
     #[arg(long)]
     brief: bool,
     /// The MPI whose launcher starts the jobs
