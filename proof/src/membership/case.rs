@@ -94,7 +94,7 @@ impl MembershipCase {
             ("one path breaks", MembershipCase { cuts: 1, lost: 1, ..four.clone() }),
             (
                 "one path breaks, and one crashes",
-                MembershipCase { cuts: 1, crashes: 1, ..four.clone() },
+                MembershipCase { cuts: 1, crashes: 1, patient: true, ..four.clone() },
             ),
             (
                 "one crashes, and one is suspected",
@@ -112,6 +112,10 @@ impl MembershipCase {
             (
                 "two of five crash, perhaps the root",
                 MembershipCase { crashes: 2, ..MembershipCase::new(5, 0).root_may_crash() },
+            ),
+            (
+                "one path breaks, and one crashes",
+                MembershipCase { cuts: 1, crashes: 1, ..four.clone() },
             ),
             ("two paths break", MembershipCase { cuts: 2, ..four.clone() }),
             (
