@@ -78,6 +78,24 @@ fn damage_stays_and_what_comes_after_it_is_found() {
 }
 
 #[test]
+fn a_damaged_result_is_replaced_once_its_item_is_computed_again() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("damaged.journal");
+    append(&path, [0, 1, 2]);
+    let mut bytes = fs::read(&path).expect("it was made");
+    *bytes.last_mut().expect("the last result's byte") ^= 1;
+    fs::write(&path, bytes).expect("it was made");
+    let is_replaced = || {
+        let report = inspect(&path).expect("it is a journal").report;
+        report.is_replaced(&report.damage[0])
+    };
+    append(&path, [3]);
+    assert!(!is_replaced());
+    append(&path, [2]);
+    assert!(is_replaced());
+}
+
+#[test]
 fn another_identity_is_refused_and_each_difference_named() {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("a.journal");
