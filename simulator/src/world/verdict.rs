@@ -3,6 +3,8 @@
 use super::Simulation;
 use super::offices::Office;
 use crate::report::{RunFault, SimulatedRun};
+use std::collections::BTreeSet;
+use ultramarine_topology::Pe;
 
 /// What is wrong, if anything is.
 type Finding = Result<(), String>;
@@ -62,10 +64,8 @@ impl Simulation {
         self.check_rivals()?;
         let has_value = self.offices.all().iter().any(|office| office.value.is_some());
         self.report.unfinished = u32::from(!has_value);
-        // Those that have agreed to the end do not begin anew when the root falls silent then.
-        let fell_silent = |office: &Office| office.has_ended && office.has_died;
-        let may_miss = self.offices.all().iter().any(fell_silent);
-        let has_majority = self.has_majority() && !may_miss;
+        let side = self.broken_paths.larger_side(self.report.pes);
+        let has_majority = side.is_some_and(|side| self.goes_on(&side));
         if has_majority && !has_value {
             return Err("a majority stays together, and there is no result".to_owned());
         }
@@ -100,12 +100,16 @@ impl Simulation {
         Ok(())
     }
 
-    /// Whether enough PEs stay together to go on, in whatever order the others die. (If
-    /// a partition ends, they may not know which of them stay together.)
-    fn has_majority(&self) -> bool {
+    /// Whether these PEs, which stay together, are enough to go on, in whatever order the others
+    /// die.
+    fn goes_on(&self, side: &BTreeSet<Pe>) -> bool {
         let pes = self.report.pes;
-        let Some(side) = self.broken_paths.larger_side(pes) else { return false };
-        let (certain, silent) = self.detectors.deaths_among(&side, self.job.detection.as_ref());
+        // Those that have agreed to the end do not begin anew when their root falls silent then.
+        let falls_silent = |office: &Office| office.has_died || !side.contains(&office.pe);
+        if self.offices.all().iter().any(|office| office.has_ended && falls_silent(office)) {
+            return false;
+        }
+        let (certain, silent) = self.detectors.deaths_among(side, self.job.detection.as_ref());
         let lost = silent + self.broken_paths.count() + self.report.slandered;
         let votes = (side.len() as u32).saturating_sub(certain + lost);
         // The votes of those that others have seen die count unless all deaths are seen.
