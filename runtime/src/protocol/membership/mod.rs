@@ -343,7 +343,7 @@ impl Membership {
             Notice::Follow { term, dead, count, ends } => {
                 self.handle_follower(from, (term, dead, ends), count, out);
             }
-            Notice::InContact { term } => self.handle_contact(term),
+            Notice::InContact { term } => self.handle_contact(from, term),
             // The judge itself knows whether the job is over, and judges until its own end.
             Notice::Goodbye if self.is_judge() => {}
             Notice::Goodbye => {

@@ -150,18 +150,21 @@ impl Membership {
         }
     }
 
-    /// Another PE is in contact with the judge of this term. If this one has lost that judge and
-    /// has no other in office, it leaves: the path between the two is broken. (Unless this one has
-    /// seen that the judge's process is gone: then the contact was before that.)
-    pub(super) fn handle_contact(&mut self, term: Term) {
-        if self.has_seen_end_of(term.judge) {
+    /// Another PE is in contact with the judge of this term. If this one has lost that judge, or
+    /// follows a candidate that has, and no other is in office, it leaves: a path is broken.
+    /// (Unless this one has seen that the judge's process is gone: then the contact was before
+    /// that.) It also leaves if that judge, in office, says so itself: it never follows it again.
+    pub(super) fn handle_contact(&mut self, from: Pe, term: Term) {
+        let Term { judge, .. } = term;
+        if self.succession.is_none() || self.has_seen_end_of(judge) {
             return;
         }
-        let is_former = term < self.list.term() && !self.list.heading.in_office;
+        let is_lost = self.has_lost(judge) || self.list.contains(judge) || from == judge;
+        let is_former = term < self.list.term() && !self.list.heading.in_office && is_lost;
         let is_own = term == self.list.term() && !self.is_judge();
-        let is_later = term > self.list.term() && self.has_lost(term.judge);
+        let is_later = term > self.list.term() && self.has_lost(judge);
         let has_none = self.is_candidate() || self.has_lost_judge();
-        if self.succession.is_some() && (is_former || is_own || is_later) && has_none {
+        if (is_former || is_own || is_later) && has_none {
             self.end(MembershipStatus::RootLost);
         }
     }

@@ -74,6 +74,21 @@ fn a_candidate_that_has_seen_its_judges_end_stays() {
     assert_eq!(one.status(), MembershipStatus::Member);
 }
 
+/// That candidate may call again, in a later term.
+#[test]
+fn a_pe_stays_if_others_follow_a_candidate_that_it_has_not_lost() {
+    let mut four = played(4, 6);
+    four.lose(0);
+    four.hear(1, call(term(1, 1), &[0]));
+    four.0.lose(ZERO, pe(1), Loss::Witnessed, &mut |_, _| {});
+    let contact = Notice::InContact { term: term(1, 2) };
+    four.hear(5, contact.clone());
+    assert_eq!(four.status(), MembershipStatus::Member);
+    four.lose(2);
+    four.hear(5, contact);
+    assert_eq!(four.status(), MembershipStatus::RootLost, "the path is broken");
+}
+
 /// The votes that it has are for the list alone: those PEs may not have heard that the job ends.
 #[test]
 fn a_pe_that_hears_of_the_end_counts_its_children_anew() {
