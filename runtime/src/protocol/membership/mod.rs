@@ -135,6 +135,7 @@
 mod accusations;
 mod announcing;
 mod bulletins;
+mod callers;
 mod contact;
 mod death_list;
 mod ending;

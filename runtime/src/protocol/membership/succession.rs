@@ -88,7 +88,7 @@ pub(super) struct Succession {
     /// How many PEs follow the judge in the part of its tree below each child.
     pub(super) followers: BTreeMap<Pe, u32>,
     /// They have lost the judge, and are told when this PE reaches it.
-    callers: BTreeSet<Pe>,
+    pub(super) callers: BTreeSet<Pe>,
     /// When to ask again for votes, or for a judge.
     pub(super) again_at: Option<Duration>,
     /// The main task has ended on this PE.
@@ -143,43 +143,17 @@ impl Membership {
         }
     }
 
-    /// This PE has lost the judge. It is told if another has not.
-    pub(super) fn note_caller(&mut self, caller: Pe) {
-        if let Some(succession) = &mut self.succession {
-            succession.callers.insert(caller);
-        }
-    }
-
-    /// Another PE is in contact with the judge of this term. If this one has lost that judge, or
-    /// follows a candidate that has, and no other is in office, it leaves: a path is broken.
-    /// (Unless this one has seen that the judge's process is gone: then the contact was before
-    /// that.) It also leaves if that judge, in office, says so itself: it never follows it again.
-    pub(super) fn handle_contact(&mut self, from: Pe, term: Term) {
-        let Term { judge, .. } = term;
-        if self.succession.is_none() || self.has_seen_end_of(judge) {
-            return;
-        }
-        let is_lost = self.has_lost(judge) || self.list.contains(judge) || from == judge;
-        let is_former = term < self.list.term() && !self.list.heading.in_office && is_lost;
-        let is_own = term == self.list.term() && !self.is_judge();
-        let is_later = term > self.list.term() && self.has_lost(judge);
-        let has_none = self.is_candidate() || self.has_lost_judge();
-        if (is_former || is_own || is_later) && has_none {
-            self.end(MembershipStatus::RootLost);
-        }
-    }
-
     /// Whether this PE asks for votes.
-    fn is_candidate(&self) -> bool {
+    pub(super) fn is_candidate(&self) -> bool {
         self.is_judge() && !self.list.heading.in_office
     }
 
     /// Whether this PE has lost the judge that it follows.
-    fn has_lost_judge(&self) -> bool {
+    pub(super) fn has_lost_judge(&self) -> bool {
         self.has_lost(self.judge())
     }
 
-    fn has_lost(&self, pe: Pe) -> bool {
+    pub(super) fn has_lost(&self, pe: Pe) -> bool {
         let has_lost = |succession: &Succession| succession.lost.contains_key(&pe);
         self.is_dead(pe) || self.succession.as_ref().is_some_and(has_lost)
     }
@@ -411,33 +385,8 @@ impl Membership {
         }
     }
 
-    /// A PE asks for a judge that follows another term, whose judge it has lost.
-    pub(super) fn handle_orphan(
-        &mut self,
-        now: Duration,
-        (herald, term): (Pe, Term),
-        out: &mut dyn FnMut(Pe, Notice),
-    ) {
-        if self.succession.is_none() {
-            return;
-        }
-        if term < self.list.term() {
-            out(herald, self.heartbeat());
-        }
-        if !self.is_judge() {
-            self.note_caller(herald);
-            out(self.me, Notice::Look { pe: self.judge(), anew: true });
-        } else if term > self.list.term() {
-            if self.list.heading.in_office && !self.is_dead(term.judge) {
-                out(herald, Notice::InContact { term: self.list.term() });
-            } else {
-                self.outbid(now, term, out);
-            }
-        }
-    }
-
     /// This PE asks for votes, and another term is later: it has to ask in a later term still.
-    fn outbid(&mut self, now: Duration, term: Term, out: &mut dyn FnMut(Pe, Notice)) {
+    pub(super) fn outbid(&mut self, now: Duration, term: Term, out: &mut dyn FnMut(Pe, Notice)) {
         let round = if self.me < term.judge { term.round } else { term.round + 1 };
         self.call(now, round, out);
     }

@@ -1,0 +1,67 @@
+//! Callers: PEs that have lost their judge say so to others, and are told by those that have not.
+
+use super::{Membership, MembershipStatus, Notice, Term};
+use std::cmp::Ordering;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+impl Membership {
+    /// This PE has lost the judge. It is told if another has not.
+    pub(super) fn note_caller(&mut self, caller: Pe) {
+        if let Some(succession) = &mut self.succession {
+            succession.callers.insert(caller);
+        }
+    }
+
+    /// A PE asks for a judge that follows another term, whose judge it has lost.
+    pub(super) fn handle_orphan(
+        &mut self,
+        now: Duration,
+        (herald, term): (Pe, Term),
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
+        if self.succession.is_none() {
+            return;
+        }
+        if term < self.list.term() {
+            out(herald, self.heartbeat());
+        }
+        if !self.is_judge() {
+            self.note_caller(herald);
+            out(self.me, Notice::Look { pe: self.judge(), anew: true });
+        } else if term > self.list.term() {
+            if self.list.heading.in_office && !self.is_dead(term.judge) {
+                out(herald, Notice::InContact { term: self.list.term() });
+            } else {
+                self.outbid(now, term, out);
+            }
+        }
+    }
+
+    /// Another PE is in contact with the judge of this term. If this one has lost that judge and
+    /// has no other in office, it leaves: the path between the two is broken. (Unless this one has
+    /// seen that the judge's process is gone: then the contact was before that.)
+    pub(super) fn handle_contact(&mut self, from: Pe, term: Term) {
+        let Term { judge, .. } = term;
+        let has_none = self.is_candidate() || self.has_lost_judge();
+        if self.succession.is_none() || self.has_seen_end_of(judge) || !has_none {
+            return;
+        }
+        let leaves = match term.cmp(&self.list.term()) {
+            Ordering::Greater => self.has_lost(judge),
+            Ordering::Equal => !self.is_judge(),
+            Ordering::Less => !self.list.heading.in_office && !self.may_call_again(judge, from),
+        };
+        if leaves {
+            self.end(MembershipStatus::RootLost);
+        }
+    }
+
+    /// Whether this PE, whose candidate is lost, may yet follow another that called in an earlier
+    /// term. It never follows one in office again: that is one that says itself that it is there,
+    /// or that a candidate has lost.
+    fn may_call_again(&self, other: Pe, says: Pe) -> bool {
+        let is_lost = self.has_lost(other) || self.list.contains(other);
+        !self.is_candidate() && !is_lost && other != says
+    }
+}
