@@ -105,6 +105,8 @@ pub struct DetectionReport {
     pub dials: u64,
     /// The deaths that living PEs learnt of, by PE.
     pub known_deaths: Vec<KnownDeath>,
+    /// How the last of them became known that took the place of a root.
+    pub succession: Option<KnownSuccession>,
 }
 
 /// How one death became known.
@@ -115,6 +117,17 @@ pub struct KnownDeath {
     /// How many living PEs learnt of it.
     pub known_to: u32,
     /// The time from its death until the last of them knew.
+    pub after: Duration,
+}
+
+/// How a new root became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownSuccession {
+    /// The PE that is root.
+    pub pe: Pe,
+    /// How many PEs learnt of it, itself among them.
+    pub known_to: u32,
+    /// The time from the moment that it had the votes until the last of them knew.
     pub after: Duration,
 }
 

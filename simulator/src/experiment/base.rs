@@ -41,6 +41,8 @@ pub struct Base {
     pub faults: Vec<(u64, InjectedFault)>,
     /// All chance comes from it.
     pub seed: u64,
+    /// Whether another PE takes the root's place when that dies.
+    pub outlives_root: bool,
     /// Whether every event is printed.
     pub is_verbose: bool,
 }
@@ -49,8 +51,16 @@ impl Base {
     /// A machine with the runtime's default settings.
     pub fn new(machine: Machine, network: Network, seed: u64) -> Self {
         let protocol = ProtocolSettings::new(FishingSettings::for_threads(1));
-        let (sleep_late_ns, faults, is_verbose) = (0, Vec::new(), false);
-        Base { machine, network, protocol, sleep_late_ns, faults, seed, is_verbose }
+        Base {
+            machine,
+            network,
+            protocol,
+            sleep_late_ns: 0,
+            faults: Vec::new(),
+            seed,
+            outlives_root: false,
+            is_verbose: false,
+        }
     }
 
     /// Runs a job with the faults of all runs alone.
@@ -102,7 +112,7 @@ impl Base {
             frame_bytes_max: FRAME_BYTES_MAX,
             has_fallback: has_faults,
             faults,
-            outlives_root: false,
+            outlives_root: self.outlives_root,
             detection,
             shutdown_grace: SHUTDOWN_GRACE,
             events_max: u64::MAX,

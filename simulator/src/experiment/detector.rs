@@ -75,14 +75,29 @@ pub enum Incident {
     HostDies,
     /// A rack falls silent, with its hosts.
     RackDies,
+    /// The root's process ends, and another takes its place.
+    RootDies,
+    /// The root's host falls silent, with its PEs.
+    RootHostDies,
     /// None dies. PEs and whole hosts are stopped for nearly `dead_after`, and packets are late.
     Trouble,
 }
 
 impl Incident {
     /// All of them.
-    pub const ALL: [Incident; 4] =
-        [Incident::PeDies, Incident::HostDies, Incident::RackDies, Incident::Trouble];
+    pub const ALL: [Incident; 6] = [
+        Incident::PeDies,
+        Incident::HostDies,
+        Incident::RackDies,
+        Incident::RootDies,
+        Incident::RootHostDies,
+        Incident::Trouble,
+    ];
+
+    /// Whether the job goes on without its root.
+    fn outlives_root(self) -> bool {
+        matches!(self, Incident::RootDies | Incident::RootHostDies)
+    }
 
     /// What goes wrong in a job, at these moments in nanoseconds.
     fn faults(self, base: &Base) -> Result<Vec<(u64, InjectedFault)>, ExperimentError> {
@@ -90,18 +105,20 @@ impl Incident {
         let (Some(&first), Some(&last)) = (rack.first(), rack.last()) else {
             return Ok(Vec::new());
         };
-        let host = base.machine.topology().host_of(first).numbers();
+        let host_of = |first: Pe| {
+            let last = base.machine.topology().host_of(first).numbers().end - 1;
+            InjectedFault::HostDeaths { first, last: Pe::new(last) }
+        };
         let settings = DetectorSettings::default();
         // Heartbeats come at the same moments at all PEs, about, since all begin at 0.
         let mut dice = Dice::new(base.seed ^ 0xdead);
         let at = TROUBLE_AT + dice.within(0..=settings.heartbeat.as_nanos() as u64);
         Ok(match self {
             Incident::PeDies => vec![(at, InjectedFault::Death(first))],
-            Incident::HostDies => {
-                let last = Pe::new(host.end - 1);
-                vec![(at, InjectedFault::HostDeaths { first, last })]
-            }
+            Incident::HostDies => vec![(at, host_of(first))],
             Incident::RackDies => vec![(at, InjectedFault::HostDeaths { first, last })],
+            Incident::RootDies => vec![(at, InjectedFault::Death(Pe::ROOT))],
+            Incident::RootHostDies => vec![(at, host_of(Pe::ROOT))],
             Incident::Trouble => {
                 let longest = settings.dead_after.as_nanos() as u64 * 9 / 10;
                 stops(base, longest, &mut dice)
@@ -116,6 +133,8 @@ impl fmt::Display for Incident {
             Incident::PeDies => "a PE dies",
             Incident::HostDies => "a host dies",
             Incident::RackDies => "a rack dies",
+            Incident::RootDies => "the root dies",
+            Incident::RootHostDies => "its host dies",
             Incident::Trouble => "stops, late packets",
         })
     }
@@ -193,6 +212,15 @@ impl DetectorRow {
         report.detection.known_within().filter(|_| is_known).map(|time| time.as_secs_f64())
     }
 
+    /// The time from the moment that the new root had the votes until the last living PE knew that
+    /// it has, in milliseconds. `None` if there is none, or a living PE does not know.
+    pub fn elected_millis(&self) -> Option<f64> {
+        let report = &self.figures.report;
+        let survivors = report.pes - report.deaths - report.false_verdicts();
+        let known = report.detection.succession.filter(|known| known.known_to == survivors);
+        known.map(|known| known.after.as_secs_f64() * 1e3)
+    }
+
     /// How many messages a PE sends in a second, on average.
     pub fn messages_per_pe_second(&self) -> f64 {
         let messages = self.figures.report.detection.messages() as f64;
@@ -227,6 +255,9 @@ impl Experiment for Detector {
             }),
             Column::new("all know after", "s", "known_seconds", |row: &DetectorRow| {
                 Cell::real(row.known_seconds(), 4)
+            }),
+            Column::new("from the votes", "ms", "elected_millis", |row: &DetectorRow| {
+                Cell::real(row.elected_millis(), 3)
             }),
             Column::new("false verdicts", "", "false_verdicts", |row: &DetectorRow| {
                 Cell::Count(row.figures.report.false_verdicts().into())
@@ -264,6 +295,7 @@ impl Experiment for Detector {
             for incident in incidents {
                 let faults = incident.faults(&base)?;
                 let mut base = base.clone();
+                base.outlives_root = incident.outlives_root();
                 if *incident == Incident::Trouble {
                     let (latency_ns, jitter) = LATE;
                     base.network = base.network.with_latency_ns(latency_ns).with_jitter(jitter);

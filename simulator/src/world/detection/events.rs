@@ -26,9 +26,12 @@ impl Simulation {
                     self.note_innocents(at, dead);
                 }
             }
-            FailureEvent::Succession { judge } if *judge == at => {
-                self.report.successions += 1;
-                self.offices.begin(at, self.now);
+            FailureEvent::Succession { judge } => {
+                self.detectors.tally.note_succession(self.now, at, *judge);
+                if *judge == at {
+                    self.report.successions += 1;
+                    self.offices.begin(at, self.now);
+                }
             }
             _ => {}
         }

@@ -2,15 +2,20 @@
 
 use super::{Detectors, Process, SimulatedDetector};
 use crate::job::Detection;
-use crate::report::{DetectionReport, KnownDeath};
+use crate::report::{DetectionReport, KnownDeath, KnownSuccession};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// By PE: when it died, and who knows of it.
+/// What the PEs know, and since when.
 #[derive(Debug, Default)]
-pub(super) struct Tally(Vec<Entry>);
+pub(super) struct Tally {
+    /// By PE: when it died, and who knows of it.
+    deaths: Vec<Entry>,
+    /// When the last PE took office that did, in nanoseconds, and who knows of it.
+    succession: Option<(u64, KnownSuccession)>,
+}
 
 #[derive(Clone, Debug, Default)]
 struct Entry {
@@ -23,11 +28,11 @@ struct Entry {
 
 impl Tally {
     pub(super) fn new(pes: u32) -> Self {
-        Tally(vec![Entry::default(); pes as usize])
+        Tally { deaths: vec![Entry::default(); pes as usize], succession: None }
     }
 
     pub(super) fn note_death(&mut self, now: u64, pe: Pe) {
-        if let Some(entry) = self.0.get_mut(pe.index()) {
+        if let Some(entry) = self.deaths.get_mut(pe.index()) {
             entry.died_at = Some(now);
         }
     }
@@ -35,19 +40,32 @@ impl Tally {
     /// A living PE learns of these deaths.
     pub(super) fn note_known(&mut self, now: u64, dead: &[Pe]) {
         for pe in dead {
-            let entry = &mut self.0[pe.index()];
+            let entry = &mut self.deaths[pe.index()];
             entry.known_to += 1;
             entry.last = now;
         }
     }
 
+    /// A PE learns that this judge is in office. The judge itself is the first.
+    pub(super) fn note_succession(&mut self, now: u64, at: Pe, judge: Pe) {
+        if at == judge {
+            let known = KnownSuccession { pe: judge, known_to: 1, after: Duration::ZERO };
+            self.succession = Some((now, known));
+        } else if let Some((since, known)) = &mut self.succession
+            && known.pe == judge
+        {
+            known.known_to += 1;
+            known.after = Duration::from_nanos(now - *since);
+        }
+    }
+
     fn has_died(&self, pe: Pe) -> bool {
-        self.0.get(pe.index()).is_some_and(|entry| entry.died_at.is_some())
+        self.deaths.get(pe.index()).is_some_and(|entry| entry.died_at.is_some())
     }
 
     /// The deaths that some living PE knows of.
     fn known_deaths(&self) -> Vec<KnownDeath> {
-        let known = self.0.iter().zip(0..).filter(|(entry, _)| entry.known_to > 0);
+        let known = self.deaths.iter().zip(0..).filter(|(entry, _)| entry.known_to > 0);
         let known = known.filter_map(|(entry, pe)| {
             let after = Duration::from_nanos(entry.last.saturating_sub(entry.died_at?));
             Some(KnownDeath { pe: Pe::new(pe), known_to: entry.known_to, after })
@@ -89,5 +107,6 @@ impl Detectors {
         let most = self.all.iter().map(|detector| detector.ends_max).max();
         report.connections_max = most.unwrap_or(0) as u64;
         report.known_deaths = self.tally.known_deaths();
+        report.succession = self.tally.succession.map(|(_, known)| known);
     }
 }
