@@ -39,8 +39,11 @@ impl Membership {
         self.note_loss(now, pe, loss, out);
     }
 
-    /// The owner has contact with `pe`.
+    /// The owner has contact with `pe`. That a PE lives which is dead for this one changes nothing.
     pub fn reach(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
+        if !self.concerns(pe) {
+            return;
+        }
         self.accusations.remove(&pe);
         self.heard_accusations.reached(pe);
         if pe == self.judge() {

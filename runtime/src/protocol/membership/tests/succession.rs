@@ -55,6 +55,18 @@ fn a_pe_tells_of_deaths_that_are_missing_before_it_votes() {
     assert_eq!(sent, [(1, follow(term(1, 1), 2))]);
 }
 
+/// It has just been in contact with it.
+#[test]
+fn a_pe_tells_of_a_death_though_that_pe_lives() {
+    let mut three = played(3, 5);
+    three.hear(0, bulletin(&[4]));
+    three.lose(0);
+    three.hear(1, call(term(1, 1), &[0]));
+    three.0.reach(pe(4), &mut |_, _| {});
+    let sent = three.hear(1, call(term(1, 1), &[0]));
+    assert!(!sent.contains(&(1, follow(term(1, 1), 1))), "{sent:?}");
+}
+
 #[test]
 fn a_candidate_leaves_when_another_is_in_contact_with_its_judge() {
     let mut one = played(1, 4);
