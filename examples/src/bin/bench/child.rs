@@ -3,10 +3,11 @@
 
 use crate::{
     bulk, cancel, detection, divide, idle, memory, noop, reaction, recovery, spawn, startup, steal,
-    supervision, trips,
+    succession, supervision, trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
+use std::sync::Arc;
 use ultramarine::{Context, Options, Result};
 
 /// One job.
@@ -32,6 +33,7 @@ enum Scenario {
     Memory(memory::Job),
     Supervision(supervision::Job),
     Detection(detection::Job),
+    Succession(succession::Job),
     Crowd(detection::CrowdJob),
     Divide(divide::Job),
     Sleep(recovery::Job),
@@ -40,12 +42,19 @@ enum Scenario {
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         let Arguments { options, scenario } = self;
-        options.run(async move |cx| scenario.run(&cx).await)
+        let Scenario::Succession(_) = scenario else {
+            return options.run(async move |cx| scenario.run(&cx).await);
+        };
+        let scenario = Arc::new(scenario);
+        options.run_restartable(move |cx| {
+            let scenario = Arc::clone(&scenario);
+            async move { scenario.run(&cx).await }
+        })
     }
 }
 
 impl Scenario {
-    async fn run(self, cx: &Context) -> Result<()> {
+    async fn run(&self, cx: &Context) -> Result<()> {
         match self {
             Scenario::Spawn(job) => print(&job.run(cx).await?),
             Scenario::Noop(job) => print(&job.run(cx).await?),
@@ -59,6 +68,7 @@ impl Scenario {
             Scenario::Memory(job) => print(&job.run(cx).await?),
             Scenario::Supervision(job) => print(&job.run(cx).await?),
             Scenario::Detection(job) => print(&job.run(cx).await?),
+            Scenario::Succession(job) => print(&job.run(cx).await?),
             Scenario::Crowd(job) => print(&job.run(cx).await?),
             Scenario::Divide(job) => print(&job.run(cx).await?),
             Scenario::Sleep(job) => print(&job.run(cx).await?),

@@ -25,6 +25,7 @@ mod skeletons;
 mod spawn;
 mod startup;
 mod steal;
+mod succession;
 mod sum_euler;
 mod supervision;
 mod trips;
@@ -89,7 +90,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 19] = [
+const BENCHMARKS: [Benchmark; 20] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -170,6 +171,11 @@ const BENCHMARKS: [Benchmark; 19] = [
         name: "detection",
         about: "from the death of a process until each survivor knows of it",
         measure: detection::measure,
+    },
+    Benchmark {
+        name: "succession",
+        about: "from the death of the root until each survivor knows which PE is root now",
+        measure: succession::measure,
     },
     Benchmark {
         name: "recovery",

@@ -39,12 +39,10 @@ impl Membership {
         self.note_loss(now, pe, loss, out);
     }
 
-    /// The owner has contact with `pe`. That a PE lives which is dead for this one changes nothing.
+    /// The owner has contact with `pe`. If that PE is in the list of the dead, this one still has to
+    /// tell a judge that does not know so.
     pub fn reach(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
-        if !self.concerns(pe) {
-            return;
-        }
-        self.accusations.remove(&pe);
+        self.accusations.retain(|accused, known| *accused != pe || known.claim.is_declared());
         self.heard_accusations.reached(pe);
         if pe == self.judge() {
             self.herald = None;
