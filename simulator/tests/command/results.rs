@@ -155,12 +155,21 @@ fn trees_and_flat_tasks_survive_faults_as_well() {
 #[test]
 fn detectors_are_measured() {
     let rows = rows("detector --machine 3x4x2x1");
-    let incidents = ["a PE dies", "a host dies", "a rack dies", "stops, late packets"];
-    assert_eq!(rows.iter().map(|row| &row["incident"]).collect::<Vec<_>>(), incidents);
-    assert_eq!(rows.iter().map(|row| number(row, "deaths")).collect::<Vec<_>>(), [1., 2., 8., 0.]);
-    for row in &rows {
+    let incidents = [
+        ("a PE dies", 1.0),
+        ("a host dies", 2.0),
+        ("a rack dies", 8.0),
+        ("the root dies", 1.0),
+        ("its host dies", 2.0),
+        ("stops, late packets", 0.0),
+    ];
+    assert_eq!(rows.len(), incidents.len());
+    for (row, (incident, deaths)) in rows.iter().zip(incidents) {
+        assert_eq!((row["incident"].as_str(), number(row, "deaths")), (Some(incident), deaths));
         assert_eq!(row["false_verdicts"], 0, "{row}");
-        assert_eq!(row["known_seconds"].is_null(), number(row, "deaths") == 0.0, "{row}");
+        assert_eq!(row["known_seconds"].is_null(), deaths == 0.0, "{row}");
+        let has_new_root = ["the root dies", "its host dies"].contains(&incident);
+        assert_eq!(row["elected_millis"].is_null(), !has_new_root, "{row}");
         // Two PEs a host: the other one, and one on each of two other hosts.
         assert_eq!(row["connections_per_pe"], 3.0, "{row}");
         assert!(number(row, "connections_max") > 3.0 && number(row, "dials") >= 36.0, "{row}");

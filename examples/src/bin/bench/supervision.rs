@@ -1,5 +1,6 @@
 //! The cost of supervision without deaths: the same tasks unsupervised and supervised, in turn in
-//! one job, for the papers' computations and for many small tasks.
+//! one job, for the papers' computations and for many small tasks. Tasks of 1 ms also have a journal
+//! when they are supervised, which is on the disk before the clock stops.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
@@ -8,6 +9,7 @@ use crate::sample::{Sample, Unit};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
@@ -34,6 +36,8 @@ enum Computation {
     Mandelbrot,
     /// 65,000 tasks of 20 µs.
     Small,
+    /// 3,000 tasks of 1 ms.
+    Journalled,
 }
 
 impl Computation {
@@ -42,13 +46,14 @@ impl Computation {
             Computation::SumEuler => "SumEuler",
             Computation::Mandelbrot => "Mandelbrot",
             Computation::Small => "65,000 small tasks",
+            Computation::Journalled => "3,000 tasks, journal",
         }
     }
 
     /// The largest cost of supervision that is allowed, in percent.
     fn goal(self) -> f64 {
         match self {
-            Computation::SumEuler | Computation::Mandelbrot => 1.0,
+            Computation::SumEuler | Computation::Mandelbrot | Computation::Journalled => 1.0,
             Computation::Small => 5.0,
         }
     }
@@ -102,11 +107,11 @@ impl Job {
         // The first pair warms up. Then each of the two goes first in turn.
         for pair in 0..=self.pairs {
             let (plain, backed) = if pair % 2 == 0 {
-                let plain = self.once(cx).await?;
-                (plain, self.once(&cx.supervised()).await?)
+                let plain = self.once(cx, None).await?;
+                (plain, self.once_backed(cx).await?)
             } else {
-                let backed = self.once(&cx.supervised()).await?;
-                (self.once(cx).await?, backed)
+                let backed = self.once_backed(cx).await?;
+                (self.once(cx, None).await?, backed)
             };
             if plain.1 != backed.1 {
                 let text = format!("{} came out, and supervised {}", plain.1, backed.1);
@@ -122,13 +127,22 @@ impl Job {
         Ok(Measurements { unsupervised, supervised, notifies, acks })
     }
 
-    /// Runs the work once; returns the seconds and the sum of its results.
-    async fn once(&self, cx: &Context) -> Result<(f64, u64)> {
+    /// Runs the work once, supervised.
+    async fn once_backed(&self, cx: &Context) -> Result<(f64, u64)> {
+        let folder = tempfile::tempdir()?;
+        self.once(&cx.supervised(), Some(folder.path().join("journal"))).await
+    }
+
+    /// Runs the work once, perhaps with a journal; returns the seconds and the sum of its results.
+    async fn once(&self, cx: &Context, journal: Option<PathBuf>) -> Result<(f64, u64)> {
         let start = Instant::now();
         let parts = match self.work {
             Computation::SumEuler => par_map(cx, totients, chunks(1..15_001, 400)).await?,
             Computation::Mandelbrot => par_map(cx, mandelbrot_row, 0..1024).await?,
             Computation::Small => par_map(cx, spin, vec![20; 65_000]).await?,
+            Computation::Journalled => {
+                map(spin, vec![1000; 3000]).optional_journal(journal).run(cx).await?
+            }
         };
         Ok((start.elapsed().as_secs_f64(), parts.iter().sum()))
     }
