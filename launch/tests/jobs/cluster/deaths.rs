@@ -3,6 +3,7 @@
 use super::{Folder, each_rack_has_its_share};
 use crate::common::cluster::{Cluster, run_program};
 use std::collections::BTreeSet;
+use ultramarine_journal::inspect;
 use ultramarine_testkit::program;
 
 #[test]
@@ -50,6 +51,30 @@ fn a_copy_of_the_journal_outlives_the_roots_host() {
     assert!(copied.is_disjoint(&computed), "what is in the copy is not computed again");
     let all: BTreeSet<u64> = copied.union(&computed).copied().collect();
     assert_eq!(all, (0..400).collect(), "{} were copied", copied.len());
+    // The new root's journal has a copy as well.
+    assert_eq!(folder.kept_on("r1n2"), 400);
+    assert_eq!(folder.kept_on("r2n1"), 400);
+}
+
+#[test]
+fn another_host_keeps_the_copy_when_one_dies() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("keeper");
+    let job = folder.begin(cluster.srun(2), program!("go_on_with_a_copy"));
+    cluster.tell(&["kill-host", "r1n2"]);
+    let ended = job.join().expect("it is awaited");
+    ended.is_well();
+    assert!(ended.out.contains("all is well in attempt 1 on PE 0"), "{}", ended.out);
+    assert_eq!(folder.kept_on("r1n1"), 400);
+    assert_eq!(folder.kept_on("r2n1"), 400);
+    assert!(folder.kept_on("r1n2") < 400);
+}
+
+impl Folder {
+    /// How many results the journal of this host has.
+    fn kept_on(&self, host: &str) -> u64 {
+        inspect(self.0.join(host).join("squares.journal")).expect("it is there").report.done.count()
+    }
 }
 
 #[test]
@@ -149,15 +174,20 @@ mod programs {
                     mark("begun");
                 }
                 std::thread::sleep(Duration::from_millis(20));
-                n * n
+                square(n)
             };
             let squares = map(task, 0..400).journal("squares.journal").copies(2);
             let squares = squares.run(&cx.supervised()).await?;
-            assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
+            assert!(squares.into_iter().eq((0..400).map(square)));
             println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
             Ok(())
         };
         ultramarine::run_restartable(main).expect("the job ends well");
+    }
+
+    /// A number in 8,000: what there is when a copy begins takes several batches.
+    fn square(n: u64) -> Vec<u64> {
+        vec![n * n; 8000]
     }
 
     async fn go_on_without_a_host(cx: Context) -> ultramarine::Result<()> {
