@@ -12,6 +12,7 @@ use crate::mpi::Mpi;
 use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
 
+/// The program, and the feature with which it is built.
 const PROGRAM: &str = "bench";
 /// The benchmarks that compare with mpi4py.
 const WITH_PYTHON: [&str; 2] = ["noop", "bulk"];
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 
     let mut build = process::cargo();
     build.args(["build", "--release", "--package", "ultramarine-examples", "--bins"]);
+    build.args(["--features", PROGRAM]);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 

@@ -109,16 +109,17 @@ impl Step {
         match self {
             Self::Format => Work::Run(cargo(&["fmt", "--all", "--check"])),
             Self::Tidy => Work::Tidy,
-            Self::Clippy => with_mpi(mpis.first(), clippy(&[])),
+            Self::Clippy => with_mpi(mpis.first(), clippy(&["--features", BENCHMARKS])),
             Self::Units => with_mpi(mpis.first(), tests(INSIDE, &[])),
             Self::Laws => with_mpi(mpis.first(), tests(LAWS, &[])),
             Self::Smoke => match mpis.first() {
                 Some(mpi) => Work::Smoke(mpi.clone()),
                 None => with_mpi(None, cargo(&[])),
             },
-            Self::ClippyNoMpi => {
-                Work::Run(without_mpi(mpis.first(), clippy(&["--no-default-features"])))
-            }
+            Self::ClippyNoMpi => Work::Run(without_mpi(
+                mpis.first(),
+                clippy(&["--no-default-features", "--features", BENCHMARKS]),
+            )),
             Self::Docs => with_mpi(mpis.first(), docs()),
             Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(built(Family::Mpich), &[])),
             Self::TestOpenMpi => {
@@ -190,6 +191,9 @@ fn cargo(arguments: &[&str]) -> Command {
     command.args(arguments);
     command
 }
+
+/// What is built for `cargo xtask bench` alone.
+const BENCHMARKS: &str = "ultramarine-examples/bench";
 
 fn clippy(features: &[&str]) -> Command {
     let mut command = cargo(&["clippy", "--workspace", "--all-targets"]);

@@ -162,6 +162,10 @@ impl MembershipCase {
                 MembershipCase { partitions: 1, patient: true, ..gone(4, 0) },
             ),
             (
+                "succession: five are parted",
+                MembershipCase { partitions: 1, patient: true, ..gone(5, 0) },
+            ),
+            (
                 "succession: three are parted, and a main task ends",
                 MembershipCase { partitions: 1, ends: 2, ..gone(3, 0) },
             ),

@@ -9,12 +9,16 @@
 //!   with its neighbours, and with the PEs that the protocol tells it to look at. Sooner or later
 //!   it suspects and loses a PE with which it has no contact.
 //! - **Crashes**: [some](MembershipCase::crashes) PEs vanish, and their unsent notices with
-//!   them. The root may be one of them (`MembershipCase::root`).
-//! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways and for ever.
+//!   them. The root may be one of them (`MembershipCase::root`). Others see that a process is gone,
+//!   or [nothing](MembershipCase::hosts_crash).
+//! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways and for ever; or
+//!   all between some PEs and the [others](MembershipCase::partitions).
+//! - **Ends**: the main task ends on a judge ([some](MembershipCase::ends) at a time), which asks
+//!   the others to agree.
 //! - **Errors**: a PE [suspects](MembershipCase::doubts) another for a while, as under overload, or
 //!   [loses](MembershipCase::slandered) it, although it has contact with it.
 //! - **Repetition**: a PE may repeat an accusation whenever that would make the root act.
-//! - **Pauses**: the root announces deaths that follow another after any time.
+//! - **Pauses**: the judge announces deaths that follow another after any time.
 
 mod case;
 mod properties;
@@ -22,7 +26,7 @@ mod properties;
 pub use case::{MembershipCase, RootCrash};
 pub use properties::{
     ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, NONE_IS_MISLED, ONE_RESULT_COUNTS,
-    OTHERS_GO_ON, ROUNDS_END,
+    ONE_SIDE_GOES_ON, OTHERS_GO_ON, ROUNDS_END,
 };
 
 use stateright::{Model, Property};

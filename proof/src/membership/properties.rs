@@ -29,6 +29,10 @@ pub const ONE_RESULT_COUNTS: &str = "one result counts";
 /// of the PEs are silent.
 pub const OTHERS_GO_ON: &str = "all that live go on";
 
+/// If all paths break between two sides, and nothing else goes wrong, the larger side goes on, or
+/// of two halves the one with the root.
+pub const ONE_SIDE_GOES_ON: &str = "one side goes on";
+
 /// The properties of a case.
 pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
     let mut properties = vec![
@@ -66,6 +70,11 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
             let living = MembershipCase::living(state).count() as u32;
             !case.has_succession() || !has_enough || !is_calm || living + state.crashed == case.pes
         }),
+        Property::always(ONE_SIDE_GOES_ON, |case: &MembershipCase, state: &State| {
+            let is_parted = state.partitions == 1 && case.cuts == 0;
+            let is_all = case.ends + state.crashed + state.slandered == 0;
+            !is_parted || !is_all || has_winner(case, state) || case.can_go_on(state)
+        }),
         Property::always(NONE_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
     ];
     if case.slandered + case.cuts > 0 {
@@ -87,6 +96,20 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
         }));
     }
     properties
+}
+
+/// Whether all PEs live and have a judge on the side that goes on.
+fn has_winner(case: &MembershipCase, state: &State) -> bool {
+    let is_with_root = |pe: &Pe| *pe == Pe::ROOT || !state.cuts.contains(&(Pe::ROOT, *pe));
+    let (roots, others): (Vec<Pe>, Vec<Pe>) = case.all().partition(is_with_root);
+    let winners = if roots.len() >= others.len() { roots } else { others };
+    winners.iter().all(|pe| {
+        let member = state.members[pe.index()].as_deref();
+        member.is_some_and(|member| {
+            let is_member = member.status() == MembershipStatus::Member;
+            is_member && member.heading().in_office && winners.contains(&member.judge())
+        })
+    })
 }
 
 /// Whether all living PEs have the same list of the dead, and it has every PE that does not

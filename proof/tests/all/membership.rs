@@ -4,7 +4,7 @@
 
 use ultramarine_proof::membership::{
     ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, MembershipCase, NONE_IS_MISLED,
-    ONE_RESULT_COUNTS,
+    ONE_RESULT_COUNTS, ONE_SIDE_GOES_ON,
 };
 use ultramarine_proof::search::{all, first_fault};
 use ultramarine_runtime::protocol::membership::MembershipMutant;
@@ -41,6 +41,7 @@ fn each_rule_of_the_succession_is_needed() {
         (MembershipMutant::ReturnsToFormerJudge, &cut, LISTS_BEGIN_ALIKE),
         (MembershipMutant::VotesAtOnce, &slandered, FEW_INNOCENTS),
         (MembershipMutant::ForgetsWitnessed, &both, ALL_AGREE_IN_THE_END),
+        (MembershipMutant::GivesUp, &parted, ONE_SIDE_GOES_ON),
     ] {
         let search = first_fault(MembershipCase { mutant: Some(mutant), ..case.clone() });
         println!("{mutant:?}: {search}");

@@ -24,8 +24,8 @@
 //! - there is a result if a majority stays together whatever happens: the PEs that do not die, less
 //!   one for each broken path and each slander, are more than half of those whose process was not
 //!   seen to be gone. A partition for ever leaves the PEs of its larger side. (There may be none
-//!   after a partition that ends, or if a root whose main task has ended dies or is parted from
-//!   that side: those that have agreed to the end leave.);
+//!   after a partition that ends, or if a root whose main task has ended falls silent or is parted
+//!   from that side: those that have agreed to the end leave.);
 //! - without a partition, and with such a majority, no more than one living PE has to leave early
 //!   for each broken path and each slander;
 //! - the deaths that a PE knows from its judge are a beginning of those that the judge knows.

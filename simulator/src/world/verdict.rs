@@ -104,12 +104,16 @@ impl Simulation {
     /// die.
     fn goes_on(&self, side: &BTreeSet<Pe>) -> bool {
         let pes = self.report.pes;
+        let detection = self.job.detection.as_ref();
         // Those that have agreed to the end do not begin anew when their root falls silent then.
-        let falls_silent = |office: &Office| office.has_died || !side.contains(&office.pe);
-        if self.offices.all().iter().any(|office| office.has_ended && falls_silent(office)) {
+        let falls_silent = |office: &&Office| {
+            let is_silent = || self.detectors.has_fallen_silent(office.pe, detection);
+            !side.contains(&office.pe) || office.has_died && is_silent()
+        };
+        if self.offices.all().iter().filter(|office| office.has_ended).any(|o| falls_silent(&o)) {
             return false;
         }
-        let (certain, silent) = self.detectors.deaths_among(side, self.job.detection.as_ref());
+        let (certain, silent) = self.detectors.deaths_among(side, detection);
         let lost = silent + self.broken_paths.count() + self.report.slandered;
         let votes = (side.len() as u32).saturating_sub(certain + lost);
         // The votes of those that others have seen die count unless all deaths are seen.

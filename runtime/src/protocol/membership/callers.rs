@@ -24,9 +24,11 @@ impl Membership {
             return;
         }
         if term < self.list.term() {
+            // It asks for the list of the later term, and may follow.
             out(herald, self.heartbeat());
         }
         if !self.is_judge() {
+            // It is told if this PE reaches its own judge.
             self.note_caller(herald);
             out(self.me, Notice::Look { pe: self.judge(), anew: true });
         } else if term > self.list.term() {
@@ -57,9 +59,9 @@ impl Membership {
         }
     }
 
-    /// Whether this PE, whose candidate is lost, may yet follow another that called in an earlier
-    /// term. It never follows one in office again: that is one that says itself that it is there,
-    /// or that a candidate has lost.
+    /// Whether this PE, which has lost its candidate, may yet follow another that called in an
+    /// earlier term: not if it has lost that one, too, or if that one is in office. It is in
+    /// office if it says itself that it is there, or if the lost candidate has it in its list.
     fn may_call_again(&self, other: Pe, says: Pe) -> bool {
         let is_lost = self.has_lost(other) || self.list.contains(other);
         !self.is_candidate() && !is_lost && other != says

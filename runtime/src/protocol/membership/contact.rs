@@ -39,8 +39,8 @@ impl Membership {
         self.note_loss(now, pe, loss, out);
     }
 
-    /// The owner has contact with `pe`. If that PE is in the list of the dead, this one still has to
-    /// tell a judge that does not know so.
+    /// The owner has contact with `pe`. If that PE is in the list of the dead, this one still has
+    /// to tell a judge that does not know so.
     pub fn reach(&mut self, pe: Pe, out: &mut dyn FnMut(Pe, Notice)) {
         self.accusations.retain(|accused, known| *accused != pe || known.claim.is_declared());
         self.heard_accusations.reached(pe);

@@ -10,9 +10,9 @@
 //!
 //! Without that, a judge on the smaller side of a partition could have a result before it hears
 //! that it has lost the others, and those would have a second one. A PE that has agreed to the end
-//! stays with its judge: it follows another only when it is certain that the judge's process is
+//! stays with its judge: it votes for another only when it is certain that the judge's process is
 //! gone. So if the end is agreed and the judge lives, no other can have more than half of the
-//! votes.
+//! votes. (To follow one that is in office already is no vote.)
 //!
 //! If the judge falls silent at this moment, those that have agreed leave: it has the result.
 

@@ -27,4 +27,6 @@ pub enum MembershipMutant {
     LeavesAtTheEnd,
     /// A PE votes although it is in contact with its judge.
     VotesAtOnce,
+    /// A PE that asks for votes leaves at once.
+    GivesUp,
 }

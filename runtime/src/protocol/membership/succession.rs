@@ -21,6 +21,8 @@
 //!   says that a PE has seen that this judge's process is gone (one *witness* is enough). It never
 //!   follows an earlier term again. Until its candidate is in office it looks at it, and it follows
 //!   one with a smaller number, should that call in a later term.
+//! - A PE follows any judge in a later term that is **in office**, unless that one has it in its
+//!   list: then it leaves. The elections are over, and it had no part in them.
 //! - A PE that does not follow passes the call on, and looks at its judge. If it reaches that
 //!   judge, it tells the candidate. A candidate that hears so **leaves**: the path between it and
 //!   the judge is broken. (Not if it has seen itself that the judge's process is gone.)
@@ -60,9 +62,9 @@
 //!
 //! # It ends
 //!
-//! A PE that has lost its judge looks at the PEs before it. Each of them either is lost, or calls,
-//! or reaches the judge and says so. So after some time the PE calls itself, follows another, or
-//! leaves. A candidate that waits for votes has each PE in its tree or has lost it: the PEs that
+//! A PE that has lost its judge looks at the PEs before it: at [some](LOOKS_MAX) of them, and when
+//! those are lost at the next ones. Each of them either is lost, or calls, or reaches the judge and
+//! says so. So after some time the PE calls itself, follows another, or leaves. A candidate that waits for votes has each PE in its tree or has lost it: the PEs that
 //! are not in its list [watch each other](Membership::watched), and it is outvoted when it has lost
 //! half. PEs that are asked again look at those below them that say nothing: a path may be broken.
 
@@ -180,7 +182,7 @@ impl Membership {
     /// This PE has lost its judge. If it has lost all PEs before it, too, it asks for votes. If
     /// not, it looks at those.
     fn stand(&mut self, now: Duration, out: &mut dyn FnMut(Pe, Notice)) {
-        if self.stays_with_judge() && !self.is_mutant(MembershipMutant::LeavesAtTheEnd) {
+        if self.stays_with_judge() {
             return self.end(MembershipStatus::RootLost);
         }
         let again_at = now.saturating_add(self.patience / 2);
@@ -218,7 +220,7 @@ impl Membership {
         self.announcements.announce(now, self.list.len());
         // If it is outvoted, those that would follow leave as well: else each would call in turn.
         self.tell_children(0, out);
-        if self.is_outvoted() {
+        if self.is_outvoted() || self.is_mutant(MembershipMutant::GivesUp) {
             return self.end(MembershipStatus::Outvoted);
         }
         self.begin_vote(now, out);

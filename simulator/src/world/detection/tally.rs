@@ -82,15 +82,21 @@ impl Detectors {
         pes: &BTreeSet<Pe>,
         detection: Option<&Detection>,
     ) -> (u32, u32) {
-        // One whose host answers for long after its death is lost as a PE that has stalled.
-        let settings = detection.map(|detection| (detection, detection.settings(true)));
-        let is_late = settings.is_some_and(|(detection, settings)| {
-            Duration::from_nanos(*detection.sees_after_ns.end()) >= settings.stalled_after
-        });
         let dead = pes.iter().filter(|pe| self.tally.has_died(**pe));
-        let is_silent = |pe: &&Pe| is_late || self.all[pe.index()].process == Process::HostGone;
-        let (silent, certain): (Vec<&Pe>, Vec<&Pe>) = dead.partition(is_silent);
+        let (silent, certain): (Vec<&Pe>, Vec<&Pe>) =
+            dead.partition(|pe| self.has_fallen_silent(**pe, detection));
         (certain.len() as u32, silent.len() as u32)
+    }
+
+    /// Whether a PE that has died may have fallen silent before others saw that its process is
+    /// gone.
+    pub(crate) fn has_fallen_silent(&self, pe: Pe, detection: Option<&Detection>) -> bool {
+        // One whose host answers for long after its death is lost as a PE that has stalled.
+        let is_late = detection.is_some_and(|detection| {
+            let seen_after = Duration::from_nanos(*detection.sees_after_ns.end());
+            seen_after >= detection.settings(true).stalled_after
+        });
+        is_late || self.all[pe.index()].process == Process::HostGone
     }
 
     /// Completes the report of a run.
