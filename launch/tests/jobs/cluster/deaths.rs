@@ -1,7 +1,7 @@
 //! Hosts that die or are cut off, the root's too.
 
 use super::{Folder, each_rack_has_its_share};
-use crate::common::cluster::{Cluster, run_program};
+use crate::common::cluster::{Cluster, run, run_program};
 use std::collections::BTreeSet;
 use ultramarine_journal::inspect;
 use ultramarine_testkit::program;
@@ -18,6 +18,22 @@ fn a_host_dies() {
     // When it is brought back it is in order.
     cluster.tell(&["up"]);
     run_program(cluster.srun(1), each_rack_has_its_share()).is_well();
+}
+
+/// Its host is there, and says so.
+#[test]
+fn the_roots_process_dies() {
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new("root");
+    let job = folder.begin(cluster.srun(2), program!("outlive_the_root"));
+    let process = std::fs::read_to_string(folder.0.join("root")).expect("the root writes it");
+    let mut kill = cluster.on("r1n1");
+    kill.args(["kill", "-KILL", &process]);
+    let killed = run(kill);
+    assert!(killed.is_success, "{}", killed.err);
+    let ended = job.join().expect("it is awaited");
+    ended.is_well();
+    assert!(ended.out.contains("all is well in attempt 2 on PE 1"), "{}", ended.out);
 }
 
 #[test]
@@ -139,6 +155,27 @@ mod programs {
     #[ignore = "runs under a launcher"]
     fn outlive_the_roots_host() {
         ultramarine::run_restartable(go_on_without_a_host).expect("the job ends well");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn outlive_the_root() {
+        let main = async |cx: Context| {
+            if cx.attempt() == 1 {
+                std::fs::write(folder().join("root"), std::process::id().to_string())?;
+                mark("begun");
+            }
+            // The first attempt has no end.
+            let mut rounds = 0;
+            while rounds < 3 || cx.attempt() == 1 {
+                let squares = par_map(&cx.supervised(), |n: u64| n * n, 0..1000).await?;
+                assert!(squares.into_iter().eq((0..1000).map(|n| n * n)));
+                rounds += 1;
+            }
+            println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
+            Ok(())
+        };
+        ultramarine::run_restartable(main).expect("the job ends well");
     }
 
     fn folder() -> PathBuf {

@@ -4,15 +4,15 @@
 
 mod deaths;
 mod programs;
+mod scripts;
 
 use crate::common::cluster::{Cluster, begin, run, run_program};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 use ultramarine_testkit::{Ended, beside_the_tests, eventually, program};
 
 /// The command `ultramarine`, which another package has beside this one's tests.
@@ -324,82 +324,4 @@ fn a_command_dies_with_its_caller() {
     caller.kill().expect("it is ours");
     caller.wait().expect("it is ours");
     eventually("the command is gone", || !is_there());
-}
-
-/// The scripts as a user submits them, but with the programs of this build.
-#[test]
-fn batch_scripts_do_what_they_say() {
-    let Some(cluster) = Cluster::up() else { return };
-    let program = Path::new(the_command()).with_file_name("sum_euler");
-    if !program.exists() {
-        return println!("skipped: the examples are not built");
-    }
-    let folder = Folder::new("scripts");
-    let release = folder.0.join("target/release");
-    std::fs::create_dir_all(&release).expect("the folder is ours");
-    for program in [Path::new(the_command()), &program] {
-        let name = program.file_name().expect("it has one");
-        std::os::unix::fs::symlink(program, release.join(name)).expect("the folder is ours");
-    }
-    let batch = |name: &str, flags: &[&str]| {
-        let mut sbatch = cluster.on("login");
-        sbatch.args(["sbatch", &format!("--output={name}")]).args(flags);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../slurm/{name}.sbatch"));
-        // Half a minute of work is more than a test needs.
-        let text = std::fs::read_to_string(script).expect("it is in the repository");
-        let shorter = folder.0.join(format!("{name}.sbatch"));
-        let text = text.replace("--upto 100000 --tasks 2000", "--upto 20000");
-        // `sbatch --wait` looks only now and then whether it has ended.
-        std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
-        sbatch.arg("--chdir").arg(&folder.0).arg(shorter);
-        let ended = run(sbatch);
-        assert!(ended.is_success, "{name}: {}", ended.err);
-        let read = || std::fs::read_to_string(folder.0.join(name)).unwrap_or_default();
-        // Slurm looks at times of jobs twice a minute.
-        let start = Instant::now();
-        while !read().contains("ended with ") {
-            assert!(start.elapsed() < Duration::from_mins(2), "{name} does not end: {}", read());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let out = read();
-        assert!(out.contains("ended with 0\n"), "{name}: {out}");
-        out
-    };
-    // numa.sbatch cannot run here: this Slurm does not bind.
-    for name in ["plain", "requeue", "no-kill", "heterogeneous"] {
-        let out = batch(name, &[]);
-        assert!(out.contains("): 121590396"), "{name}: {out}");
-        if name == "heterogeneous" {
-            assert!(out.contains(": 5 PEs"), "{out}");
-        }
-    }
-    // Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look
-    // would be too late: here at its first look when ten seconds have passed. (In the first moments
-    // there may be no process yet to hear it.)
-    let out = batch("walltime", &["--time=2", "--signal=TERM@80"]);
-    let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let report = json.unwrap_or_else(|| panic!("{out}"));
-    let (ranges, of) = (report["ranges"].as_u64(), report["of"].as_u64());
-    assert!(ranges > Some(0) && ranges < of, "{out}");
-}
-
-#[test]
-fn batch_scripts_are_accepted() {
-    let Some(cluster) = Cluster::up() else { return };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../slurm");
-    let entries = std::fs::read_dir(folder).expect("it is in the repository");
-    let paths = entries.map(|entry| entry.expect("it can be read").path());
-    let scripts: Vec<_> = paths.filter(|p| p.extension().is_some_and(|e| e == "sbatch")).collect();
-    assert!(scripts.len() >= 6, "{scripts:?}");
-    for script in scripts {
-        let mut sbatch = cluster.on("login");
-        sbatch.args(["sbatch", "--test-only"]).arg(&script);
-        let ended = run(sbatch);
-        let is_fine = ended.is_success && ended.err.contains("to start at");
-        assert!(is_fine, "{}: {}{}", script.display(), ended.out, ended.err);
-        let mut bash = Command::new("bash");
-        bash.arg("-n").arg(&script);
-        let read = run(bash);
-        assert!(read.is_success, "{}", read.err);
-    }
 }

@@ -1,0 +1,141 @@
+//! The batch scripts, as users submit them.
+
+use super::{Folder, the_command};
+use crate::common::cluster::{Cluster, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use ultramarine_journal::inspect;
+use ultramarine_testkit::eventually;
+
+/// A folder with the programs of this build, where the scripts look for them. `None`: the examples
+/// are not built.
+fn with_programs(name: &str) -> Option<Folder> {
+    let program = Path::new(the_command()).with_file_name("sum_euler");
+    if !program.exists() {
+        println!("skipped: the examples are not built");
+        return None;
+    }
+    let folder = Folder::new(name);
+    let release = folder.0.join("target/release");
+    std::fs::create_dir_all(&release).expect("the folder is ours");
+    for program in [Path::new(the_command()), &program] {
+        let name = program.file_name().expect("it has one");
+        std::os::unix::fs::symlink(program, release.join(name)).expect("the folder is ours");
+    }
+    Some(folder)
+}
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../slurm")
+}
+
+fn script(name: &str) -> String {
+    let path = scripts().join(format!("{name}.sbatch"));
+    std::fs::read_to_string(path).expect("it is in the repository")
+}
+
+/// The scripts as a user submits them, but with the programs of this build.
+#[test]
+fn batch_scripts_do_what_they_say() {
+    let Some(cluster) = Cluster::up() else { return };
+    let Some(folder) = with_programs("scripts") else { return };
+    let batch = |name: &str, flags: &[&str]| {
+        let mut sbatch = cluster.on("login");
+        sbatch.args(["sbatch", &format!("--output={name}")]).args(flags);
+        // Half a minute of work is more than a test needs.
+        let text = script(name);
+        let shorter = folder.0.join(format!("{name}.sbatch"));
+        let text = text.replace("--upto 100000 --tasks 2000", "--upto 20000");
+        // `sbatch --wait` looks only now and then whether it has ended.
+        std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
+        sbatch.arg("--chdir").arg(&folder.0).arg(shorter);
+        let ended = run(sbatch);
+        assert!(ended.is_success, "{name}: {}", ended.err);
+        let read = || std::fs::read_to_string(folder.0.join(name)).unwrap_or_default();
+        // Slurm looks at times of jobs twice a minute.
+        let start = Instant::now();
+        while !read().contains("ended with ") {
+            assert!(start.elapsed() < Duration::from_mins(2), "{name} does not end: {}", read());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let out = read();
+        assert!(out.contains("ended with 0\n"), "{name}: {out}");
+        out
+    };
+    // numa.sbatch cannot run here: this Slurm does not bind.
+    for name in ["plain", "requeue", "no-kill", "heterogeneous"] {
+        let out = batch(name, &[]);
+        assert!(out.contains("): 121590396"), "{name}: {out}");
+        if name == "heterogeneous" {
+            assert!(out.contains(": 5 PEs"), "{out}");
+        }
+    }
+    // Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look
+    // would be too late: here at its first look when ten seconds have passed. (In the first moments
+    // there may be no process yet to hear it.)
+    let out = batch("walltime", &["--time=2", "--signal=TERM@80"]);
+    let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let report = json.unwrap_or_else(|| panic!("{out}"));
+    let (ranges, of) = (report["ranges"].as_u64(), report["of"].as_u64());
+    assert!(ranges > Some(0) && ranges < of, "{out}");
+}
+
+/// A job that is told that its time is nearly up, as Slurm does two minutes before, goes on in its
+/// next allocation, and computes the rest.
+#[test]
+fn a_job_goes_on_in_its_next_allocation() {
+    let Some(cluster) = Cluster::up() else { return };
+    let Some(folder) = with_programs("requeue") else { return };
+    let text = script("requeue").replace("--upto 20000", "--upto 30000 --tasks 1000");
+    std::fs::write(folder.0.join("script"), text).expect("the folder is ours");
+    let slurm = |words: &[&str]| {
+        let mut command = cluster.on("login");
+        command.args(words);
+        run(command)
+    };
+    let own = folder.0.to_str().expect("it is a plain path");
+    let batch = slurm(&["sh", "-c", "cd $0; sbatch --parsable --output=out script", own]);
+    let job = batch.out.trim();
+    let journal = folder.0.join(format!("sum_euler-{job}.journal"));
+    let done = || inspect(&journal).map_or(0, |found| found.report.done.count());
+    eventually("results are in the journal", || done() > 50);
+    slurm(&["scancel", "--batch", "--signal=USR1", job]);
+    let out = || std::fs::read_to_string(folder.0.join("out")).unwrap_or_default();
+    eventually("the job is ended", || out().contains("DUE TO JOB REQUEUE"));
+    assert!(done() < 1000, "it was over before: {}", out());
+    // In the queue again it would wait for two minutes, in case that its nodes are not ready. (It
+    // cannot be told otherwise before it is there.)
+    eventually("the job runs again", || {
+        slurm(&["scontrol", "update", &format!("JobId={job}"), "StartTime=now"]);
+        std::thread::sleep(Duration::from_secs(1));
+        out().contains("attempt 2 of job")
+    });
+    let start = Instant::now();
+    while !out().contains("): 273571774") {
+        assert!(start.elapsed() < Duration::from_mins(2), "it does not end: {}", out());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let found = inspect(&journal).expect("it is there").report;
+    assert_eq!((found.done.count(), found.records_repeated), (1000, 0), "none came home twice");
+}
+
+#[test]
+fn batch_scripts_are_accepted() {
+    let Some(cluster) = Cluster::up() else { return };
+    let entries = std::fs::read_dir(scripts()).expect("it is in the repository");
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let scripts: Vec<_> = paths.filter(|p| p.extension().is_some_and(|e| e == "sbatch")).collect();
+    assert!(scripts.len() >= 6, "{scripts:?}");
+    for script in scripts {
+        let mut sbatch = cluster.on("login");
+        sbatch.args(["sbatch", "--test-only"]).arg(&script);
+        let ended = run(sbatch);
+        let is_fine = ended.is_success && ended.err.contains("to start at");
+        assert!(is_fine, "{}: {}{}", script.display(), ended.out, ended.err);
+        let mut bash = Command::new("bash");
+        bash.arg("-n").arg(&script);
+        let read = run(bash);
+        assert!(read.is_success, "{}", read.err);
+    }
+}
