@@ -236,7 +236,7 @@ const LAUNCHING: &[&str] = &[
 /// each.
 const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) + not (package(ultramarine-examples) \
      + binary(leftovers) + binary(loads) + \
-     (binary(jobs) & test(/^(blocked|compile_fail|drops|progress|threads)::/)))";
+     (binary(jobs) & test(/^(blocked|cluster::scripts|compile_fail|drops|progress|threads)::/)))";
 
 /// The tests inside the libraries and the commands. The proofs are apart, as always, and the
 /// programs of the examples are too many to link.

@@ -64,9 +64,10 @@
 //!
 //! A PE that has lost its judge looks at the PEs before it: at [some](LOOKS_MAX) of them, and when
 //! those are lost at the next ones. Each of them either is lost, or calls, or reaches the judge and
-//! says so. So after some time the PE calls itself, follows another, or leaves. A candidate that waits for votes has each PE in its tree or has lost it: the PEs that
-//! are not in its list [watch each other](Membership::watched), and it is outvoted when it has lost
-//! half. PEs that are asked again look at those below them that say nothing: a path may be broken.
+//! says so. So after some time the PE calls itself, follows another, or leaves. A candidate that
+//! waits for votes has each PE in its tree or has lost it: the PEs that are not in its list [watch
+//! each other](Membership::watched), and it is outvoted when it has lost half. PEs that are asked
+//! again look at those below them that say nothing: a path may be broken.
 
 use super::accusations::{Accusation, AccusationTable};
 use super::announcing::Announcements;
