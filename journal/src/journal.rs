@@ -5,6 +5,7 @@ use crate::error::{OpenError, Refusal, WriteError};
 use crate::header::Identity;
 use crate::open::{self, Opened};
 use crate::output::Output;
+use crate::process;
 use crate::queue::{Batch, Figures, OnFailure, Queue};
 use crate::report::Report;
 use std::ops::Range;
@@ -78,6 +79,7 @@ impl Journal {
         thread
             .spawn(move || write(&writers, output))
             .map_err(|error| WriteError::Io { path, source: Arc::new(error) })?;
+        process::note(&queue);
         Ok(Journal { queue, items, is_finished: false })
     }
 

@@ -53,6 +53,7 @@
 //! | `report` | what is said of it? |
 //! | `header`, `record` | which bytes are in the file? |
 //! | `positions` | which items are done? |
+//! | `process` | what if a signal ends the process? |
 //! | `error` | what does the user read? |
 //!
 //! # The file
@@ -109,6 +110,7 @@ mod journal;
 mod open;
 mod output;
 mod positions;
+mod process;
 mod queue;
 mod read;
 mod record;
@@ -119,5 +121,6 @@ pub use header::{Digest, Identity};
 pub use journal::{Journal, WAITING_BYTES_MAX};
 pub use open::{Inspection, inspect};
 pub use positions::Positions;
+pub use process::{close_all, when_opened};
 pub use queue::{Figures, OnFailure};
 pub use report::{DAMAGE_LISTED_MAX, Damage, DamageKind, Report};

@@ -7,6 +7,8 @@
 //! | first `SIGINT` | is told | ends | pass over it |
 //! | second `SIGINT` | ends | | pass over it |
 //!
+//! A process that ends so first puts its journals on the disk.
+//!
 //! A process may get both the signal that a launcher sends to all processes and the copy that its
 //! guard hands on. So where there is a guard, it is the guard that counts (see
 //! `ultramarine-guard`).
@@ -23,6 +25,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 /// What has asked a job to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +100,54 @@ pub async fn shutdown_requested() -> EndRequest {
         Poll::Pending
     })
     .await
+}
+
+/// How long a signal that ends this process waits for its journals. Slurm kills what is there after
+/// `KillWait`, usually 30 s.
+const JOURNALS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A journal has been opened: a signal that would end this process at once has it put on the disk
+/// first. Nothing changes if the program has the signals handled itself, or if they pass by this
+/// process.
+pub(crate) fn let_journals_be_written() {
+    static IS_DONE: Mutex<bool> = Mutex::new(false);
+    let mut is_done = IS_DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if *is_done || REQUEST.get().is_some() || !is_ended_by_signals() {
+        return;
+    }
+    let started = Signals::new([SIGTERM, SIGINT]).and_then(|mut signals| {
+        let hear = move || {
+            for signal in signals.forever() {
+                // The program may have begun to listen.
+                if REQUEST.get().is_none() {
+                    ultramarine_journal::close_all(JOURNALS_WITHIN);
+                    // It comes back only with an error, which these are none for.
+                    let _ = emulate_default_handler(signal);
+                }
+            }
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(hear)
+    });
+    *is_done = started.is_ok();
+    #[cfg(feature = "mpi")]
+    if started.is_ok() {
+        ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Whether `SIGTERM` ends this process: it has no handler but that of the runtime.
+fn is_ended_by_signals() -> bool {
+    #[cfg(feature = "mpi")]
+    if ENDS_BY_SIGNAL.load(Ordering::SeqCst) {
+        return true;
+    }
+    // The signals that the process handles or ignores, as bits from the right.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let masks = status.lines().filter_map(|line| {
+        let mask = line.strip_prefix("SigCgt:").or(line.strip_prefix("SigIgn:"))?;
+        u64::from_str_radix(mask.trim(), 16).ok()
+    });
+    masks.fold(0, |all, mask| all | mask) >> (SIGTERM - 1) & 1 == 0
 }
 
 /// Has the signals noted from now on.

@@ -4,6 +4,7 @@ use crate::error::{Error, Result, StartError};
 use crate::log;
 use crate::main_task::{MainTask, Once, Restartable};
 use crate::options::Options;
+use crate::request;
 use crate::threads;
 use std::io::{IsTerminal as _, Write as _};
 use tracing_subscriber::EnvFilter;
@@ -45,6 +46,7 @@ impl Options {
 
     fn run_main(self, main: impl MainTask) -> Result<()> {
         log::report_panics();
+        ultramarine_journal::when_opened(request::let_journals_be_written);
         let result = self.start(main);
         // Output that is written in part is as wrong as any other wrong result.
         let written = std::io::stdout().flush().map_err(Error::Output);

@@ -4,10 +4,12 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
+use ultramarine_journal::{Identity, Journal, OnFailure};
 use ultramarine_testkit::{launcher, program};
 
 /// The variable that names a folder which a job shares with its test.
@@ -15,8 +17,8 @@ const FOLDER: &str = "JOURNALS_FOLDER";
 
 const ITEMS: u64 = 300;
 
-/// How long a job computes before it is killed. The whole takes some four times as long.
-const KILLED_AFTER: Duration = Duration::from_millis(250);
+/// How long a job computes before it is killed: up to this. The whole takes a second or two.
+const KILLED_WITHIN_MS: u64 = 300;
 
 /// Far more starts than a job needs that gets on.
 const STARTS_MAX: usize = 40;
@@ -83,7 +85,9 @@ fn a_job_that_is_killed_whole_again_and_again_computes_each_item_once() {
             assert!(start.elapsed() < PATIENCE, "the job does not begin");
             std::thread::sleep(Duration::from_millis(1));
         }
-        std::thread::sleep(KILLED_AFTER);
+        let after = RandomState::new().hash_one(()) % KILLED_WITHIN_MS;
+        println!("start {kills}: killed after {after} ms");
+        std::thread::sleep(Duration::from_millis(after));
         let is_over = job.try_wait().expect("it is a child").is_some();
         if !is_over {
             kill(&pids, &mut job);
@@ -112,6 +116,20 @@ fn a_successor_goes_on_without_a_journal_that_was_spoilt() {
     assert!(ended.err.contains("is a folder, and a journal is a file"), "{}", ended.err);
 }
 
+/// Also what came home a moment ago; and on a process that was not the root at first.
+#[test]
+fn what_has_come_home_is_kept_when_a_signal_ends_the_job() {
+    for program in [program!("end_by_a_signal"), program!("end_the_second_root_by_a_signal")] {
+        let folder = tempfile::tempdir().expect("there is room");
+        let Some(mut command) = launcher() else { return };
+        command.args(["-n", "2"]).args(program).env(FOLDER, folder.path());
+        let ended = ultramarine_testkit::run(&mut command);
+        assert!(!ended.is_success, "{}{}", ended.out, ended.err);
+        let done = done(&folder.path().join("own.journal"));
+        assert_eq!(done.len() as u64, ITEMS - 1, "{}", ended.err);
+    }
+}
+
 /// The programs, as tests that are run under a launcher only.
 mod programs {
     use super::*;
@@ -134,6 +152,46 @@ mod programs {
             Ok(())
         };
         ultramarine::run_restartable(main).expect("the job ends well");
+    }
+
+    /// Keeps results in a journal, and sends itself a signal at once.
+    fn append_and_end() {
+        let name = |name: &str| name.to_owned();
+        let (program, call, result) = (name("jobs"), name("numbers"), name("u8"));
+        let identity = Identity { program, call, result, items: ITEMS, digest: 0 };
+        let file = folder().join("own.journal");
+        let opened = Journal::open(file, &identity, OnFailure::Warn, |_, _| Ok(()));
+        let (journal, _) = opened.expect("the folder is ours");
+        (1..ITEMS).for_each(|n| journal.append(n..n + 1, &[7]));
+        end_this(Signal::TERM);
+    }
+
+    fn end_this(signal: Signal) {
+        kill_process(rustix::process::getpid(), signal).expect("it is this one");
+        std::thread::sleep(PATIENCE);
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn end_by_a_signal() {
+        let main = async |_| {
+            append_and_end();
+            Ok(())
+        };
+        ultramarine::run(main).expect("it ends before");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn end_the_second_root_by_a_signal() {
+        let main = async |cx: Context| {
+            if cx.attempt() == 1 {
+                end_this(Signal::KILL);
+            }
+            append_and_end();
+            Ok(())
+        };
+        ultramarine::run_restartable(main).expect("it ends before");
     }
 
     #[test]

@@ -141,6 +141,8 @@ pub(super) struct Copies {
     keepers: BTreeMap<Pe, Keeper>,
     /// How many PEs had died when the keepers were chosen.
     dead: Option<u32>,
+    /// The number of hosts that was last said to be too small.
+    too_few: Option<usize>,
     /// The batches that are on their way.
     under_way: FuturesUnordered<Pin<Box<dyn Future<Output = Sent> + Send>>>,
 }
@@ -158,7 +160,18 @@ impl Copies {
     ) -> Self {
         let (cx, keepers) = (cx.clone(), BTreeMap::new());
         let under_way = FuturesUnordered::new();
-        Copies { cx, path, identity, mark, wanted, all, keepers, dead: None, under_way }
+        Copies {
+            cx,
+            path,
+            identity,
+            mark,
+            wanted,
+            all,
+            keepers,
+            dead: None,
+            too_few: None,
+            under_way,
+        }
     }
 
     /// A result has come home.
@@ -249,7 +262,7 @@ impl Copies {
         let all = (0..topology.pes()).map(Pe::new).filter(|pe| !self.cx.is_dead(*pe));
         let firsts = all.filter(|pe| hosts.insert(host(*pe)));
         let chosen: BTreeSet<Pe> = firsts.take(self.wanted).collect();
-        if chosen.len() < self.wanted {
+        if chosen.len() < self.wanted && self.too_few.replace(chosen.len()) != Some(chosen.len()) {
             let (path, wanted) = (self.path.display(), self.wanted + 1);
             let there_are = match chosen.len() + 1 {
                 1 => "is only one".to_owned(),
