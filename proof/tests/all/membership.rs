@@ -30,6 +30,7 @@ fn another_pe_takes_the_roots_place() {
 #[test]
 fn each_rule_of_the_succession_is_needed() {
     let parted = MembershipCase { partitions: 1, ..MembershipCase::processes(3, 0) };
+    let halves = MembershipCase { partitions: 1, ..MembershipCase::processes(2, 0) };
     let cut = MembershipCase { cuts: 1, ..MembershipCase::processes(3, 1) };
     let slandered = MembershipCase { slandered: 1, ..MembershipCase::hosts(3, 1) };
     let both = MembershipCase { slandered: 1, patient: true, ..cut.clone() };
@@ -42,6 +43,8 @@ fn each_rule_of_the_succession_is_needed() {
         (MembershipMutant::VotesAtOnce, &slandered, FEW_INNOCENTS),
         (MembershipMutant::ForgetsWitnessed, &both, ALL_AGREE_IN_THE_END),
         (MembershipMutant::GivesUp, &parted, ONE_SIDE_GOES_ON),
+        (MembershipMutant::WaitsAtHalf, &halves, ALL_AGREE_IN_THE_END),
+        (MembershipMutant::ConfirmsAlone, &parted, ALL_AGREE_IN_THE_END),
     ] {
         let search = first_fault(MembershipCase { mutant: Some(mutant), ..case.clone() });
         println!("{mutant:?}: {search}");

@@ -29,4 +29,8 @@ pub enum MembershipMutant {
     VotesAtOnce,
     /// A PE that asks for votes leaves at once.
     GivesUp,
+    /// A candidate that has lost half of the votes waits for more.
+    WaitsAtHalf,
+    /// A judge takes its list for confirmed without a vote.
+    ConfirmsAlone,
 }

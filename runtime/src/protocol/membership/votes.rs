@@ -21,8 +21,9 @@ impl Membership {
             return false;
         }
         let (lost, all) = (self.list.unconfirmed().count() as u32, self.list.electorate());
-        let is_too_many =
-            if self.list.heading.in_office { 2 * lost > all } else { 2 * lost >= all };
+        let is_half_enough =
+            self.list.heading.in_office || self.is_mutant(MembershipMutant::WaitsAtHalf);
+        let is_too_many = if is_half_enough { 2 * lost > all } else { 2 * lost >= all };
         is_too_many && self.list.has_silent()
     }
 
@@ -111,7 +112,7 @@ impl Membership {
         // If no PE is silent, those that live are all that can follow any judge.
         let is_unanimous = !self.list.has_silent() && count == self.list.living().count();
         let is_enough = if self.list.heading.in_office {
-            2 * count >= electorate
+            2 * count >= electorate || self.is_mutant(MembershipMutant::ConfirmsAlone)
         } else {
             2 * count > electorate || self.is_mutant(MembershipMutant::NeedsNoVotes)
         };
