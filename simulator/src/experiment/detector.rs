@@ -79,24 +79,28 @@ pub enum Incident {
     RootDies,
     /// The root's host falls silent, with its PEs.
     RootHostDies,
+    /// The root's rack falls silent, with its hosts.
+    RootRackDies,
     /// None dies. PEs and whole hosts are stopped for nearly `dead_after`, and packets are late.
     Trouble,
 }
 
 impl Incident {
     /// All of them.
-    pub const ALL: [Incident; 6] = [
+    pub const ALL: [Incident; 7] = [
         Incident::PeDies,
         Incident::HostDies,
         Incident::RackDies,
         Incident::RootDies,
         Incident::RootHostDies,
+        Incident::RootRackDies,
         Incident::Trouble,
     ];
 
     /// Whether the job goes on without its root.
     fn outlives_root(self) -> bool {
-        matches!(self, Incident::RootDies | Incident::RootHostDies)
+        use Incident::{RootDies, RootHostDies, RootRackDies};
+        matches!(self, RootDies | RootHostDies | RootRackDies)
     }
 
     /// What goes wrong in a job, at these moments in nanoseconds.
@@ -119,6 +123,10 @@ impl Incident {
             Incident::RackDies => vec![(at, InjectedFault::HostDeaths { first, last })],
             Incident::RootDies => vec![(at, InjectedFault::Death(Pe::ROOT))],
             Incident::RootHostDies => vec![(at, host_of(Pe::ROOT))],
+            Incident::RootRackDies => {
+                let last = Pe::new(rack.len() as u32 - 1);
+                vec![(at, InjectedFault::HostDeaths { first: Pe::ROOT, last })]
+            }
             Incident::Trouble => {
                 let longest = settings.dead_after.as_nanos() as u64 * 9 / 10;
                 stops(base, longest, &mut dice)
@@ -135,6 +143,7 @@ impl fmt::Display for Incident {
             Incident::RackDies => "a rack dies",
             Incident::RootDies => "the root dies",
             Incident::RootHostDies => "its host dies",
+            Incident::RootRackDies => "its rack dies",
             Incident::Trouble => "stops, late packets",
         })
     }
