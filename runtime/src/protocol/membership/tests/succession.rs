@@ -101,6 +101,17 @@ fn a_pe_stays_if_others_follow_a_candidate_that_it_has_not_lost() {
     assert_eq!(four.status(), MembershipStatus::RootLost, "the path is broken");
 }
 
+/// A candidate would ask for votes again instead.
+#[test]
+fn a_pe_leaves_if_a_judge_says_itself_that_it_is_in_office() {
+    let mut four = played(4, 6);
+    four.lose(0);
+    four.hear(1, call(term(1, 1), &[0]));
+    four.0.lose(ZERO, pe(1), Loss::Witnessed, &mut |_, _| {});
+    four.hear(2, Notice::InContact { term: term(1, 2) });
+    assert_eq!(four.status(), MembershipStatus::RootLost);
+}
+
 /// The votes that it has are for the list alone: those PEs may not have heard that the job ends.
 #[test]
 fn a_pe_that_hears_of_the_end_counts_its_children_anew() {
