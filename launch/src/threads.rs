@@ -13,7 +13,7 @@ use ultramarine_runtime::executor::{
 };
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::{self, TcpEndpoint};
-use ultramarine_runtime::transport::{Lane, descriptors, memory};
+use ultramarine_runtime::transport::{CONNECTIONS_MIN, Lane, descriptors, memory};
 use ultramarine_topology::{Pe, Topology};
 
 /// Runs the job.
@@ -91,13 +91,13 @@ fn lanes(kind: LaneKind, pes: u32, settings: &Settings) -> Result<Vec<Box<dyn La
             .collect()),
         LaneKind::Tcp => {
             let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-            let each = tcp::DESCRIPTORS + tcp::CONNECTIONS_MIN as u64;
+            let each = tcp::DESCRIPTORS + CONNECTIONS_MIN as u64;
             descriptors::require(u64::from(pes) * each)?;
             let endpoints: Vec<_> =
                 (0..pes).map(|_| TcpEndpoint::bind(here, None)).collect::<Result<_, _>>()?;
             let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
             let key = tcp::new_job_key()?;
-            let connections_max = settings.connections_max(pes.into());
+            let connections_max = settings.connection_shares(pes.into()).lane;
             let lane = |(endpoint, number): (TcpEndpoint, u32)| {
                 let lane =
                     endpoint.into_lane(Pe::new(number), addresses.clone(), key, connections_max);

@@ -101,8 +101,8 @@ pub(super) fn open(
     };
     let book = decide(all, &own, |endpoints| AddressBook::of(&endpoints, topology))?;
     let (tcp, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
-    let connections_max = settings.connections_max(1);
-    let tcp = tcp.into_lane(me, book.lane, book.key, connections_max)?;
+    let connections = settings.connection_shares(1);
+    let tcp = tcp.into_lane(me, book.lane, book.key, connections.lane)?;
     let tcp = Box::new(tcp) as Box<dyn Lane>;
     let (lane, fallback) = match mpi {
         None => (tcp, None),
@@ -115,6 +115,7 @@ pub(super) fn open(
     let others = some_others(me, &addresses, topology.pes());
     let (topology, settings) = (topology.clone(), settings.detector);
     let start = Box::new(move |report| {
+        let detector = detector.with_connections_max(connections.detector);
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
         Ok(Box::new(started?) as Box<_>)
     });

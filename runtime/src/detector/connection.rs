@@ -7,7 +7,7 @@ use crate::protocol::Notice;
 use crate::transport::descriptors;
 use mio::event::Event;
 use mio::net::TcpStream;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -64,7 +64,7 @@ impl SealedConnection {
         address: SocketAddr,
         pes: u32,
         now: Duration,
-    ) -> Result<Self, CloseReason> {
+    ) -> io::Result<Self> {
         let (handshake, hello) = Handshake::dial(key, Purpose::Detector, me, to)?;
         let stream = TcpStream::connect(address)
             .inspect_err(|error| descriptors::warn_of_shortage("the detector's call", error))?;

@@ -1,18 +1,20 @@
 //! The detector's thread: sleeps until something arrives or is due, hands what has arrived to the
 //! [watch](super::watch), does what that wants, and sleeps again.
 
+use super::DetectorEndpoint;
 use super::clock::RunningClock;
 use super::close_reason::CloseReason;
 use super::connection::{Received, SealedConnection};
 use super::counters::{DetectorCounters, count};
 use super::event::FailureEvent;
+use super::make_room::KEPT_FOR;
 use super::settings::DetectorSettings;
 use super::watch::{ConnectionNumber, Effect, Effects, HostRings, Watch};
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
+use crate::transport::connection_limit::ConnectionLimit;
 use crate::transport::listener::Listener;
 use mio::event::Event;
-use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -66,19 +68,22 @@ pub(super) struct JobInfo {
 
 pub(super) struct EventLoop {
     job: JobInfo,
-    watch: Watch,
+    pub(super) watch: Watch,
     /// What the watch wants and is still to be done.
-    effects: Effects,
-    connections: BTreeMap<usize, SealedConnection>,
+    pub(super) effects: Effects,
+    pub(super) connections: BTreeMap<usize, SealedConnection>,
+    pub(super) limit: ConnectionLimit,
     counters: Arc<DetectorCounters>,
     report: Box<dyn Fn(FailureEvent) + Send>,
-    clock: RunningClock,
+    pub(super) clock: RunningClock,
     /// Connections that have ended and are still to be removed, and why they ended.
-    ended: BTreeMap<usize, CloseReason>,
+    pub(super) ended: BTreeMap<usize, CloseReason>,
     poll: Poll,
-    listener: Listener,
+    pub(super) listener: Listener,
     /// Accepted connections in their handshake, the oldest first.
-    strangers: BTreeSet<usize>,
+    pub(super) strangers: BTreeSet<usize>,
+    /// Dials in their handshake, the oldest first.
+    pub(super) dials: BTreeSet<usize>,
     /// Connections that one round has not read to the end.
     unread: BTreeSet<usize>,
     next_connection: usize,
@@ -90,17 +95,20 @@ impl EventLoop {
     pub(super) fn new(
         job: JobInfo,
         poll: Poll,
-        listener: TcpListener,
+        endpoint: DetectorEndpoint,
         commands: mpsc::Receiver<DetectorCommand>,
         counters: Arc<DetectorCounters>,
         report: Box<dyn Fn(FailureEvent) + Send>,
     ) -> io::Result<Self> {
-        let listener = Listener::new(listener, poll.registry(), LISTENER)?;
+        let listener = Listener::new(endpoint.listener, poll.registry(), LISTENER)?;
+        // The watch repeats a dial within a heartbeat.
+        let dial_wanted_for = 2 * job.settings.heartbeat;
         let hosts = Arc::new(HostRings::new(&job.topology));
         Ok(EventLoop {
             watch: Watch::new(job.me, hosts, job.settings, Arc::clone(&counters)),
             effects: Effects::new(),
             connections: BTreeMap::new(),
+            limit: ConnectionLimit::new(endpoint.connections_max, usize::MAX, dial_wanted_for),
             counters,
             report,
             clock: RunningClock::new(job.settings.heartbeat / 2, Instant::now()),
@@ -108,6 +116,7 @@ impl EventLoop {
             poll,
             listener,
             strangers: BTreeSet::new(),
+            dials: BTreeSet::new(),
             unread: BTreeSet::new(),
             next_connection: CONNECTION_MIN,
             commands,
@@ -122,6 +131,7 @@ impl EventLoop {
             self.watch.tick(self.clock.now(), &mut self.effects);
             self.perform();
             self.end_late_handshakes();
+            self.make_room();
             self.settle_ended();
             if self.watch.is_done(self.clock.now()) {
                 return;
@@ -149,7 +159,7 @@ impl EventLoop {
     }
 
     /// Does what the watch wants, in its order, and what it wants then.
-    fn perform(&mut self) {
+    pub(super) fn perform(&mut self) {
         let now = self.clock.now();
         while let Some(effect) = self.effects.pop_front() {
             match effect {
@@ -237,6 +247,7 @@ impl EventLoop {
         let (now, connection) = (self.clock.now(), ConnectionNumber(number));
         if let Some(pe) = heard.opened {
             self.strangers.remove(&number);
+            self.dials.remove(&number);
             self.watch.opened(now, pe, connection, &mut self.effects);
             self.perform();
         }
@@ -261,6 +272,7 @@ impl EventLoop {
             self.handle_received(number, heard);
             let Some(mut connection) = self.connections.remove(&number) else { continue };
             let _ = self.poll.registry().deregister(&mut connection.stream);
+            self.dials.remove(&number);
             // An accepted connection that ends in its handshake was a stranger's.
             let is_stranger = self.strangers.remove(&number) && end == CloseReason::Broken;
             let end = if is_stranger { CloseReason::Stranger } else { end };
@@ -276,11 +288,15 @@ impl EventLoop {
 
     fn accept(&mut self) {
         for _ in 0..ROUND_ACCEPTS_MAX {
+            if !self.may_accept() {
+                break;
+            }
             let stream = match self.listener.accept() {
                 Ok(Some(stream)) => stream,
                 Ok(None) => break,
-                Err(_) => {
+                Err(error) => {
                     count(&self.counters.not_accepted);
+                    self.refused(&error);
                     break;
                 }
             };
@@ -289,6 +305,7 @@ impl EventLoop {
             let connection = SealedConnection::accepted(stream, key, me, pes, self.clock.now());
             if let Some(number) = self.keep(connection) {
                 self.strangers.insert(number);
+                self.limit.has_accepted();
             } else {
                 count(&self.counters.not_accepted);
             }
@@ -313,11 +330,19 @@ impl EventLoop {
     fn dial(&mut self, pe: Pe) {
         let JobInfo { me, key, .. } = self.job;
         let (now, pes) = (self.clock.now(), self.job.topology.pes());
-        let address = self.job.addresses.of(pe);
-        let made = SealedConnection::dial(key, me, pe, address, pes, now)
+        if !self.may_dial() {
+            return self.watch.dial_failed(now, pe, CloseReason::LocalFailure, &mut self.effects);
+        }
+        let dialled = SealedConnection::dial(key, me, pe, self.job.addresses.of(pe), pes, now);
+        let made = dialled
+            .map_err(|error| {
+                self.refused(&error);
+                error.into()
+            })
             .and_then(|connection| self.keep(connection).ok_or(CloseReason::LocalFailure));
         match made {
             Ok(number) => {
+                self.dials.insert(number);
                 self.watch.dialling(now, pe, ConnectionNumber(number), &mut self.effects);
             }
             Err(end) => self.watch.dial_failed(now, pe, end, &mut self.effects),
@@ -326,10 +351,10 @@ impl EventLoop {
 
     /// Closes accepted connections whose handshakes take too long.
     fn end_late_handshakes(&mut self) {
-        let now = self.clock.now();
+        let (now, within) = (self.clock.now(), self.hello_within(HELLO_WITHIN));
         let late = self.strangers.iter().filter(|number| {
             let connection = self.connections.get(number);
-            connection.is_some_and(|c| now.saturating_sub(c.begun) > HELLO_WITHIN)
+            connection.is_some_and(|c| now.saturating_sub(c.begun) > within)
         });
         self.ended.extend(late.map(|number| (*number, CloseReason::Stranger)));
     }
@@ -337,12 +362,12 @@ impl EventLoop {
     /// How long there is nothing to do unless something arrives.
     fn sleep(&self) -> Duration {
         let now = self.clock.now();
-        if !self.unread.is_empty() || self.listener.is_ready() {
+        if !self.unread.is_empty() || (self.listener.is_ready() && self.may_accept()) {
             return Duration::ZERO;
         }
         let mut wake_at = now + SLEEP_MAX;
-        if self.listener.is_called() || !self.strangers.is_empty() {
-            wake_at = wake_at.min(now + self.job.settings.heartbeat);
+        if self.is_pressed() || !self.strangers.is_empty() {
+            wake_at = wake_at.min(now + KEPT_FOR);
         }
         wake_at = wake_at.min(self.watch.due(now).unwrap_or(wake_at));
         wake_at.saturating_sub(now)

@@ -21,6 +21,8 @@
 //! - **Rules apart from sockets.** A state machine, the [`watch`], decides which PEs to dial, what
 //!   to send, and what each silence means. The thread owns the sockets and the clock
 //!   (`event_loop.rs`). A simulator drives the same watch without them.
+//! - **A limited number of connections**, so that the lane and the program get the file descriptors
+//!   that they need (`make_room.rs`).
 //! - **Strangers.** A connection begins with a [handshake](crate::handshake), and every frame after
 //!   it is sealed (`frame.rs`). Any other connection is closed and counted, and has no effect.
 //!
@@ -53,6 +55,7 @@ mod counters;
 mod event;
 mod event_loop;
 mod frame;
+mod make_room;
 mod settings;
 pub mod watch;
 
@@ -77,6 +80,7 @@ use ultramarine_topology::{Pe, Topology};
 pub struct DetectorEndpoint {
     listener: TcpListener,
     address: SocketAddr,
+    connections_max: usize,
 }
 
 impl DetectorEndpoint {
@@ -88,7 +92,13 @@ impl DetectorEndpoint {
     /// The address is not one of this host, or no port is free.
     pub fn bind(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> Result<Self, LaneError> {
         let (listener, address) = port_range::listen(ip, ports)?;
-        Ok(DetectorEndpoint { listener, address })
+        Ok(DetectorEndpoint { listener, address, connections_max: usize::MAX })
+    }
+
+    /// Limits the detector to this number of connections, or to
+    /// [`CONNECTIONS_MIN`](crate::transport::CONNECTIONS_MIN) if that is more. Default: no limit.
+    pub fn with_connections_max(self, connections_max: usize) -> Self {
+        DetectorEndpoint { connections_max, ..self }
     }
 
     /// The address at which the other PEs can call.
@@ -136,7 +146,7 @@ impl Detector {
         let counters = Arc::<DetectorCounters>::default();
         let job = event_loop::JobInfo { me, topology, addresses, key, settings };
         let event_loop =
-            EventLoop::new(job, poll, endpoint.listener, commands, Arc::clone(&counters), report)
+            EventLoop::new(job, poll, endpoint, commands, Arc::clone(&counters), report)
                 .map_err(io)?;
         let name = format!("pe{}-detector", me.number());
         let thread = std::thread::Builder::new().name(name);

@@ -6,9 +6,8 @@ mod value;
 pub use crate::detector::DetectorSettings;
 pub use crate::protocol::FishingSettings;
 pub use crate::protocol::settings::MAX_REPLICAS;
-pub use crate::transport::PortSettings;
-use crate::transport::tcp;
-pub use crate::transport::tcp::CONNECTIONS_MIN;
+use crate::transport::descriptors::ConnectionShares;
+pub use crate::transport::{CONNECTIONS_MIN, PortSettings};
 pub use error::SettingsError;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -205,9 +204,13 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The most connections of each of the `lanes` over TCP in this process.
-    pub fn connections_max(&self, lanes: u64) -> usize {
-        self.connections_max.map_or_else(|| tcp::connections_max(lanes), |given| given as usize)
+    /// The most connections of each of the `lanes` over TCP in this process, and of its detector.
+    pub fn connection_shares(&self, lanes: u64) -> ConnectionShares {
+        let shares = ConnectionShares::of_remaining(lanes);
+        ConnectionShares {
+            lane: self.connections_max.map_or(shares.lane, |given| given as usize),
+            ..shares
+        }
     }
 
     /// The settings of the link between two PEs. It must not give up a PE sooner than the detector

@@ -3,6 +3,7 @@
 //! The limit is `RLIMIT_NOFILE`, which `ulimit -n` shows. Each process has a soft limit, which
 //! counts, and a hard limit, up to which it may raise the soft one.
 
+use super::connection_limit::CONNECTIONS_MIN;
 use super::error::{LaneError, hint};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -20,6 +21,14 @@ const RAISED_MAX: u64 = 1 << 20;
 
 /// The number of open descriptors to assume if the system does not say.
 const OPEN_GUESS: u64 = 64;
+
+/// The least number of descriptors that the lanes leave to others: as many as they and a detector
+/// wait with, and a few for the detector's connections. Otherwise they leave a quarter, for the
+/// program too.
+const LEFT_TO_OTHERS_MIN: u64 = WAITING + 5;
+
+/// The number of descriptors that a lane and a detector take to wait with.
+const WAITING: u64 = 5;
 
 /// The shortest time between two warnings of a shortage.
 const WARN_EVERY: Duration = Duration::from_secs(10);
@@ -41,6 +50,33 @@ pub fn raise(needed: u64) -> Option<u64> {
 pub fn remaining() -> u64 {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return u64::MAX };
     limit.saturating_sub(open_below(limit))
+}
+
+/// How many connections the parts of a process may have. Each part keeps to its share, so that none
+/// takes the descriptors that another needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionShares {
+    /// The connections of each lane.
+    pub lane: usize,
+    /// The connections of the detector.
+    pub detector: usize,
+}
+
+impl ConnectionShares {
+    /// Shares out what is left, in a process with `lanes` lanes over TCP. None gets fewer than
+    /// [`CONNECTIONS_MIN`].
+    pub fn of_remaining(lanes: u64) -> ConnectionShares {
+        ConnectionShares::of(remaining(), lanes)
+    }
+
+    fn of(left: u64, lanes: u64) -> ConnectionShares {
+        let others = LEFT_TO_OTHERS_MIN.max(left / 4);
+        let share = |count| usize::try_from(count).unwrap_or(usize::MAX).max(CONNECTIONS_MIN);
+        ConnectionShares {
+            lane: share(left.saturating_sub(others) / lanes.max(1)),
+            detector: share(others - WAITING),
+        }
+    }
 }
 
 /// The number of open descriptors whose numbers are below the limit. The limit applies to the
@@ -109,6 +145,20 @@ mod tests {
         let error = require(limit + 1).expect_err("some are open").to_string();
         assert!(error.contains(&format!("RLIMIT_NOFILE is {limit}")), "{error}");
         assert!(error.contains("ulimit -n"), "{error}");
+    }
+
+    #[test]
+    fn the_parts_of_a_process_share_what_is_left() {
+        let of = |left, lanes| {
+            let ConnectionShares { lane, detector } = ConnectionShares::of(left, lanes);
+            (lane, detector)
+        };
+        assert_eq!([of(0, 1), of(10, 1), of(12, 1)], [(2, 5); 3]);
+        assert_eq!([of(23, 1), of(1000, 1), of(1000, 10)], [(13, 5), (750, 245), (75, 245)]);
+        for left in 12..200 {
+            let (lane, detector) = of(left, 1);
+            assert!(lane as u64 + detector as u64 + WAITING <= left, "{left}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! There are no threads here. The thread that makes progress calls [`Port::poll`]; a thread that
 //! has nothing to do sleeps in the lane's [`Sleeper`].
 
+pub(crate) mod connection_limit;
 pub mod descriptors;
 mod error;
 pub(crate) mod frame_splitter;
@@ -26,6 +27,7 @@ pub mod tcp;
 #[cfg(test)]
 mod testing;
 
+pub use connection_limit::CONNECTIONS_MIN;
 pub use error::LaneError;
 pub use handoff::ArrayHandoff;
 pub use lane::{Connections, Lane, Pump, Sleeper};

@@ -197,6 +197,33 @@ impl Watch {
         }
     }
 
+    /// Closes the connection that is needed least, so that the owner may have another. It was begun,
+    /// or last carried anything but a heartbeat, at least `kept_for` ago; if there is none, nothing
+    /// happens. It is one with a PE that need not be watched, else one that is being dialled, else
+    /// one that is to be dialled again at once.
+    pub fn make_room(&mut self, now: Duration, kept_for: Duration, effects: &mut Effects) {
+        let all = self.peers.iter().flat_map(|(pe, peer)| {
+            peer.connections.iter().map(move |connection| (pe, peer.is_wanted(), connection))
+        });
+        let old = all.filter(|(_, _, connection)| connection.used + kept_for <= now);
+        let ranked = old.filter_map(|(pe, is_wanted, connection)| {
+            let rank = match connection.state {
+                ConnectionState::Open if !is_wanted => 0,
+                ConnectionState::Dialling => 1,
+                ConnectionState::Open => 2,
+                ConnectionState::Ending | ConnectionState::Closing => return None,
+            };
+            Some((rank, connection.used, connection.number, pe))
+        });
+        let Some((_, _, number, pe)) = ranked.min() else { return };
+        if let Some(peer) = self.peers.get_mut(pe)
+            && let Some(connection) = peer.connection_mut(number)
+        {
+            connection.state = ConnectionState::Closing;
+            effects.push_back(Effect::Close(number));
+        }
+    }
+
     /// Closes the oldest connection with a PE if there are too many.
     fn limit_connections(&mut self, pe: Pe, effects: &mut Effects) {
         let Some(peer) = self.peers.get_mut(pe) else { return };

@@ -23,7 +23,6 @@
 
 mod accept;
 mod connection;
-mod connection_limit;
 mod counters;
 mod duplicates;
 mod make_room;
@@ -34,13 +33,12 @@ mod sockets;
 mod tests;
 
 pub use crate::handshake::JobKey;
-pub use connection_limit::CONNECTIONS_MIN;
 pub use counters::TcpCounters;
 
 use super::error::LaneError;
 use super::lane::{Connections, Lane, Sleeper};
 use super::listener::Listener;
-use super::{descriptors, port_range};
+use super::port_range;
 use crate::addresses::Addresses;
 use connection::FRAME_BYTES_MAX;
 use mio::net::TcpListener;
@@ -63,11 +61,6 @@ const LISTENER: Token = Token(0);
 /// The number of descriptors that a lane takes beside its connections.
 pub const DESCRIPTORS: u64 = 4;
 
-/// The least number of descriptors that are left for other purposes: three for the lane itself to
-/// wait with, two for the detector and a few for its connections. Otherwise a quarter is left, for
-/// the program.
-const LEFT_TO_OTHERS_MIN: u64 = 10;
-
 /// A new key for a job's connections.
 ///
 /// # Errors
@@ -76,14 +69,6 @@ const LEFT_TO_OTHERS_MIN: u64 = 10;
 pub fn new_job_key() -> Result<JobKey, LaneError> {
     let io = |source| LaneError::Io { doing: "drawing a key for the job".to_owned(), source };
     JobKey::random().map_err(io)
-}
-
-/// The default limit on connections of each of the `lanes` of this process: the number of files
-/// that it may still open, less some for other purposes.
-pub fn connections_max(lanes: u64) -> usize {
-    let left = descriptors::remaining();
-    let for_lanes = left.saturating_sub(LEFT_TO_OTHERS_MIN.max(left / 4));
-    usize::try_from(for_lanes / lanes.max(1)).unwrap_or(usize::MAX).max(CONNECTIONS_MIN)
 }
 
 /// The address at which a PE can be called, before it knows those of the others.
@@ -110,7 +95,7 @@ impl TcpEndpoint {
     }
 
     /// The lane of PE `me`, in a job whose PEs have these addresses and this key. It has at most
-    /// `connections_max` connections, or [`CONNECTIONS_MIN`] if that is more. Other PEs may have
+    /// `connections_max` connections, or [`CONNECTIONS_MIN`](super::CONNECTIONS_MIN) if that is more. Other PEs may have
     /// called already.
     ///
     /// # Errors

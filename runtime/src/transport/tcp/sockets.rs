@@ -1,11 +1,11 @@
 //! All connections of a lane: the PEs at their other ends, and what is sent and read on them.
 
 use super::connection::{ConnectionState, ReadProgress, TcpCloseReason, TcpConnection, token};
-use super::connection_limit::ConnectionLimit;
 use super::counters::TcpCounters;
 use super::peer::PeerConnections;
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
+use crate::transport::connection_limit::ConnectionLimit;
 use crate::transport::descriptors;
 use crate::transport::error::LaneError;
 use crate::transport::listener::Listener;
@@ -26,8 +26,11 @@ const READ_BYTES: usize = 256 << 10;
 /// How long a dial and its handshake may take before the connection counts as broken.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The default of `strangers_max`.
+/// The most accepted connections that may be in their handshake.
 const STRANGERS_MAX: usize = 1024;
+
+/// How long a dial that found no room counts. (The link repeats it every millisecond.)
+const DIAL_WANTED_FOR: Duration = Duration::from_millis(100);
 
 /// The default of `hello_within`.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
@@ -48,8 +51,6 @@ pub(super) struct Sockets {
     pub(super) strangers: BTreeMap<u64, usize>,
     /// How long the handshake of an accepted connection may take.
     pub(super) hello_within: Duration,
-    /// The most accepted connections that may be in their handshake; at least 1.
-    pub(super) strangers_max: usize,
     /// The places of the connections that are being closed, the oldest first.
     pub(super) ending: VecDeque<usize>,
     /// The number of dials under way.
@@ -59,6 +60,8 @@ pub(super) struct Sockets {
     /// The number of events so far; [`TcpConnection`] uses it as a clock.
     events: u64,
     pub(super) limit: ConnectionLimit,
+    /// Since when there is no room, and no connection to close.
+    pub(super) pressed_since: Option<Instant>,
     /// The buffer for reading.
     pub(super) scratch: Box<[u8]>,
 }
@@ -83,12 +86,12 @@ impl Sockets {
             free: Vec::new(),
             strangers: BTreeMap::new(),
             hello_within: HELLO_WITHIN,
-            strangers_max: STRANGERS_MAX,
             ending: VecDeque::new(),
             dialling: 0,
             unread: VecDeque::new(),
             events: 0,
-            limit: ConnectionLimit::new(connections_max),
+            limit: ConnectionLimit::new(connections_max, STRANGERS_MAX, DIAL_WANTED_FOR),
+            pressed_since: None,
             scratch: vec![0; READ_BYTES].into(),
         }
     }

@@ -246,7 +246,7 @@ fn a_silent_connection_is_closed_in_time() {
 #[test]
 fn too_many_strangers_push_out_the_oldest() {
     let ([mut lane], addresses) = network(key());
-    lane.sockets.strangers_max = 2;
+    lane.sockets.limit.strangers_max = 2;
     lane.sockets.hello_within = PATIENCE * 2;
     let first = call(addresses[0], b"");
     let _others = [call(addresses[0], b""), call(addresses[0], b"")];

@@ -1,0 +1,150 @@
+//! The limit on connections, and who gets the next one: this end, which wants to dial, or a caller.
+//!
+//! A process may open a limited number of files. A lane and a detector each keep to a share of them
+//! ([`DescriptorShares`](super::descriptors::DescriptorShares)), and to fewer connections for a
+//! while after the system has refused one. Two rules keep a crowd of PEs going that all want more
+//! connections than they may have:
+//!
+//! - Dials that have not succeeded yet take at most half of the room, and accepted connections in
+//!   their handshake the other half. Otherwise all PEs might dial, and none could answer.
+//! - If both a dial and a caller wait for room, they get it in turn.
+//!
+//! Which connection is closed for another is the owner's choice.
+
+use super::descriptors;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The least number of connections that a lane or a detector needs: one to dial, and one to accept
+/// a call.
+pub const CONNECTIONS_MIN: usize = 2;
+
+/// How long the owner keeps to the connections that it has after the system has refused another.
+const SHORT_FOR: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+pub(crate) struct ConnectionLimit {
+    connections_max: usize,
+    /// The most accepted connections that may be in their handshake; at least 1. (The detector has
+    /// its own rule.)
+    pub(crate) strangers_max: usize,
+    /// How long a request to dial counts if it is not repeated.
+    dial_wanted_for: Duration,
+    /// When the system refused a connection, and how many connections there were.
+    short: Option<(Instant, usize)>,
+    /// When a dial last found no room.
+    dial_wanted_at: Option<Instant>,
+    /// If both a dial and a caller want room: whether the dial gets it.
+    is_for_dial: bool,
+}
+
+/// What there is at present.
+#[derive(Clone, Copy)]
+pub(crate) struct Occupancy {
+    /// The number of connections, of any kind.
+    pub(crate) total: usize,
+    /// The number of dials that have not succeeded yet.
+    pub(crate) dialling: usize,
+    /// The number of accepted connections in their handshake.
+    pub(crate) strangers: usize,
+    /// There may be callers to accept.
+    pub(crate) is_called: bool,
+}
+
+impl ConnectionLimit {
+    /// At most `connections_max` connections, or [`CONNECTIONS_MIN`] if that is more. The owner
+    /// repeats a dial that finds no room within `dial_wanted_for`.
+    pub(crate) fn new(
+        connections_max: usize,
+        strangers_max: usize,
+        dial_wanted_for: Duration,
+    ) -> Self {
+        ConnectionLimit {
+            connections_max: connections_max.max(CONNECTIONS_MIN),
+            strangers_max,
+            dial_wanted_for,
+            short: None,
+            dial_wanted_at: None,
+            is_for_dial: false,
+        }
+    }
+
+    /// Whether there is room for another dial.
+    pub(crate) fn may_dial(&self, is: &Occupancy, now: Instant) -> bool {
+        let is_for_caller = is.is_called && !self.is_for_dial;
+        self.has_dials_left(is, now)
+            && is.total + usize::from(is_for_caller) < self.connections_max(now)
+    }
+
+    /// Whether there is room to accept another call.
+    pub(crate) fn may_accept(&self, is: &Occupancy, now: Instant) -> bool {
+        let is_for_dial =
+            self.is_for_dial && self.is_dial_wanted(now) && self.has_dials_left(is, now);
+        self.has_hellos_left(is, now)
+            && is.total + usize::from(is_for_dial) < self.connections_max(now)
+    }
+
+    /// Whether a dial waits until another is over.
+    pub(crate) fn is_dial_awaited(&self, is: &Occupancy, now: Instant) -> bool {
+        self.is_dial_wanted(now) && !self.has_dials_left(is, now)
+    }
+
+    /// How many connections must be closed for those that wait: a dial, a caller, both or none.
+    pub(crate) fn wanted(&mut self, is: &Occupancy, now: Instant) -> usize {
+        if !self.is_dial_wanted(now) {
+            self.dial_wanted_at = None;
+        }
+        let is_called = is.is_called && self.has_hellos_left(is, now);
+        let is_dial_wanted = self.is_dial_wanted(now) && self.has_dials_left(is, now);
+        usize::from(is_called && !self.may_accept(is, now))
+            + usize::from(is_dial_wanted && !self.may_dial(is, now))
+    }
+
+    /// Whether a dial found no room, when the owner last looked.
+    pub(crate) fn has_wanted_dial(&self) -> bool {
+        self.dial_wanted_at.is_some()
+    }
+
+    /// Whether a dial has found no room lately.
+    fn is_dial_wanted(&self, now: Instant) -> bool {
+        self.dial_wanted_at.is_some_and(|at| now.duration_since(at) < self.dial_wanted_for)
+    }
+
+    /// A dial found no room.
+    pub(crate) fn want_dial(&mut self, now: Instant) {
+        self.dial_wanted_at = Some(now);
+    }
+
+    /// A dial has found room.
+    pub(crate) fn has_dialled(&mut self) {
+        (self.dial_wanted_at, self.is_for_dial) = (None, false);
+    }
+
+    /// A call was accepted.
+    pub(crate) fn has_accepted(&mut self) {
+        self.is_for_dial = true;
+    }
+
+    /// The system refused another connection. Returns whether that was for lack of descriptors.
+    pub(crate) fn refused(&mut self, error: &io::Error, total: usize, now: Instant) -> bool {
+        let is_short = descriptors::is_shortage(error);
+        if is_short {
+            self.short = Some((now, total));
+        }
+        is_short
+    }
+
+    fn has_dials_left(&self, is: &Occupancy, now: Instant) -> bool {
+        is.dialling < self.connections_max(now) / 2
+    }
+
+    fn has_hellos_left(&self, is: &Occupancy, now: Instant) -> bool {
+        is.strangers < (self.connections_max(now) / 2).min(self.strangers_max)
+    }
+
+    fn connections_max(&self, now: Instant) -> usize {
+        let short = self.short.filter(|(at, _)| now.duration_since(*at) < SHORT_FOR);
+        let total = short.map_or(self.connections_max, |(_, total)| total);
+        total.clamp(CONNECTIONS_MIN, self.connections_max)
+    }
+}
