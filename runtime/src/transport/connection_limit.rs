@@ -135,16 +135,61 @@ impl ConnectionLimit {
     }
 
     fn has_dials_left(&self, is: &Occupancy, now: Instant) -> bool {
-        is.dialling < self.connections_max(now) / 2
+        is.dialling < (self.connections_max(now) / 2).max(1)
     }
 
     fn has_hellos_left(&self, is: &Occupancy, now: Instant) -> bool {
-        is.strangers < (self.connections_max(now) / 2).min(self.strangers_max)
+        is.strangers < (self.connections_max(now) / 2).clamp(1, self.strangers_max)
     }
 
     fn connections_max(&self, now: Instant) -> usize {
         let short = self.short.filter(|(at, _)| now.duration_since(*at) < SHORT_FOR);
-        let total = short.map_or(self.connections_max, |(_, total)| total);
-        total.clamp(CONNECTIONS_MIN, self.connections_max)
+        short.map_or(self.connections_max, |(_, total)| total.clamp(1, self.connections_max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(connections_max: usize) -> ConnectionLimit {
+        ConnectionLimit::new(connections_max, usize::MAX, Duration::from_millis(100))
+    }
+
+    #[test]
+    fn dials_and_callers_get_half_each_and_take_turns() {
+        let (mut limit, now) = (limit(4), Instant::now());
+        let is =
+            |total, dialling, strangers| Occupancy { total, dialling, strangers, is_called: true };
+        assert!(limit.may_dial(&is(1, 1, 0), now) && limit.may_accept(&is(1, 0, 1), now));
+        assert!(!limit.may_dial(&is(2, 2, 0), now) && limit.may_accept(&is(2, 2, 0), now));
+        assert!(limit.may_dial(&is(2, 0, 2), now) && !limit.may_accept(&is(2, 0, 2), now));
+        // One place is left, and both want it.
+        limit.want_dial(now);
+        assert!(!limit.may_dial(&is(3, 0, 0), now) && limit.may_accept(&is(3, 0, 0), now));
+        assert_eq!(limit.wanted(&is(3, 0, 0), now), 1);
+        limit.has_accepted();
+        assert!(limit.may_dial(&is(3, 0, 0), now) && !limit.may_accept(&is(3, 0, 0), now));
+        assert_eq!(limit.wanted(&is(4, 0, 0), now), 2);
+        limit.has_dialled();
+        assert!(limit.may_accept(&is(3, 0, 0), now));
+        // A dial that is not repeated is forgotten.
+        limit.want_dial(now);
+        let later = now + Duration::from_millis(100);
+        assert_eq!((limit.wanted(&is(4, 2, 0), later), limit.has_wanted_dial()), (1, false));
+    }
+
+    #[test]
+    fn after_a_refusal_it_keeps_to_what_there_is_for_a_while() {
+        let now = Instant::now();
+        let is = |total| Occupancy { total, dialling: 0, strangers: 0, is_called: false };
+        for (total, kept) in [(5, 5), (0, 1)] {
+            let mut limit = limit(8);
+            assert!(!limit.refused(&io::ErrorKind::ConnectionReset.into(), total, now));
+            assert!(limit.may_dial(&is(7), now) && !limit.may_dial(&is(8), now));
+            assert!(limit.refused(&rustix::io::Errno::MFILE.into(), total, now));
+            assert!(limit.may_dial(&is(kept - 1), now) && !limit.may_dial(&is(kept), now));
+            assert!(limit.may_dial(&is(7), now + SHORT_FOR));
+        }
     }
 }

@@ -86,14 +86,16 @@ impl Sockets {
         for _ in soon..wanted {
             let pressed_since = *self.pressed_since.get_or_insert(now);
             let is_forced = now.duration_since(pressed_since) > FORCE_AFTER;
-            let Some(place) = self.least_recently_used(now, is_forced) else { return };
+            let Some(place) = self.least_recently_used(now, is_forced) else {
+                return self.give_up_a_dial(now);
+            };
             self.pressed_since = None;
             TcpCounters::count(&self.counters.made_room);
             self.end(place, now + if is_forced { FORCE_AFTER } else { ENDING_WITHIN });
         }
     }
 
-    /// Closes the oldest dial, if it takes too long while another waits.
+    /// Closes the oldest dial, if it takes too long while another, or a caller, waits.
     fn give_up_a_dial(&mut self, now: Instant) {
         let dials = self.connections.iter().enumerate().filter_map(|(place, connection)| {
             let dial = connection.as_deref().filter(|connection| connection.is_dialled)?;

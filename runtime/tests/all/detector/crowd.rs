@@ -65,6 +65,33 @@ fn a_crowd_agrees_on_who_of_it_is_gone_and_on_the_end() {
     println!("{} knew that the root is gone after {:?}", living.len(), start.elapsed());
 }
 
+/// As when the lane of each has come to a stand: each suspects all others, again and again.
+#[test]
+fn in_a_crowd_with_few_connections_all_are_heard_in_turn() {
+    let settings = DetectorSettings::default();
+    for connections_max in [2, 5] {
+        let job = Job::with_connections_max(connections_max, 16, 0, settings);
+        let all: Vec<_> = (0..16).map(Pe::new).collect();
+        let begun = Instant::now();
+        while begun.elapsed() < settings.dead_after * 3 {
+            for watcher in &job.watchers {
+                all.iter().for_each(|pe| watcher.detector.suspect(*pe));
+                let event = watcher.events.try_recv();
+                assert!(event.is_err(), "{event:?} after {:?}", begun.elapsed());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let mut living = job.watchers;
+        living.drain(7..9).for_each(drop);
+        for watcher in &living {
+            let mut dead = dead(watcher, 2);
+            dead.sort_unstable();
+            assert_eq!(dead, [7, 8].map(Pe::new));
+        }
+        println!("{connections_max} connections: all knew all after {:?}", begun.elapsed());
+    }
+}
+
 #[test]
 fn a_pe_that_gets_little_of_its_cores_is_not_dead() {
     let settings = DetectorSettings::default();

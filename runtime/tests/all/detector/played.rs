@@ -40,9 +40,20 @@ pub(crate) struct Job {
 impl Job {
     /// A job without hosts, in which the last `played` PEs are played by the test.
     pub(crate) fn start(real: usize, played: usize, settings: DetectorSettings) -> Job {
+        Job::with_connections_max(usize::MAX, real, played, settings)
+    }
+
+    /// The same, of real detectors that may each have this number of connections.
+    pub(crate) fn with_connections_max(
+        connections_max: usize,
+        real: usize,
+        played: usize,
+        settings: DetectorSettings,
+    ) -> Job {
         let key = JobKey::random().unwrap();
+        let bind = || DetectorEndpoint::bind(LOCALHOST, None).unwrap();
         let endpoints: Vec<_> =
-            (0..real).map(|_| DetectorEndpoint::bind(LOCALHOST, None).unwrap()).collect();
+            (0..real).map(|_| bind().with_connections_max(connections_max)).collect();
         let played: Vec<_> =
             (0..played).map(|_| TcpListener::bind((LOCALHOST, 0)).unwrap()).collect();
         let addresses: Vec<_> = endpoints

@@ -128,6 +128,26 @@ fn of_three_open_connections_the_oldest_is_closed() {
 }
 
 #[test]
+fn room_is_made_by_closing_what_is_needed_least() {
+    let hosts = Arc::new(HostRings::new(&Topology::flat(5)));
+    let mut root = Watch::new(Pe::ROOT, hosts, DetectorSettings::default(), Arc::default());
+    let (kept_for, mut effects) = (100 * MS, Effects::new());
+    // In the ring it shares connections with PE 1 and PE 4. PE 2 happens to have called it.
+    root.opened(MS, ONE, ConnectionNumber(1), &mut effects);
+    root.dialling(MS, Pe::new(4), ConnectionNumber(2), &mut effects);
+    root.opened(MS, TWO, ConnectionNumber(3), &mut effects);
+    effects.clear();
+    root.make_room(kept_for, kept_for, &mut effects);
+    assert_eq!(effects.pop_front(), None);
+    for number in [3, 2, 1] {
+        root.make_room(MS + kept_for, kept_for, &mut effects);
+        assert_eq!(effects.pop_front(), Some(Effect::Close(ConnectionNumber(number))));
+    }
+    root.make_room(MS + kept_for, kept_for, &mut effects);
+    assert_eq!(effects.pop_front(), None);
+}
+
+#[test]
 fn a_killed_process_is_dead_at_once() {
     let mut world = World::new(4, 3);
     world.run_until(SECOND);
