@@ -4,8 +4,13 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
+use stateright::Model;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::process::ExitCode;
-use ultramarine_proof::{membership, search, spin, supervision};
+use ultramarine_proof::membership::MembershipCase;
+use ultramarine_proof::supervision::SupervisionCase;
+use ultramarine_proof::{search, spin};
 
 /// Proofs that a job survives the deaths of its processes.
 #[derive(Parser)]
@@ -18,15 +23,13 @@ struct Arguments {
 enum Proof {
     /// Search all states of a few PEs that supervise, steal, run and lose tasks
     Supervision {
-        /// The longer cases, too: minutes, and some gigabytes of memory
-        #[arg(long)]
-        large: bool,
+        #[command(flatten)]
+        cases: Cases,
     },
     /// Search all states of a few PEs that agree on which are dead
     Membership {
-        /// The longer cases, too: minutes, and some gigabytes of memory
-        #[arg(long)]
-        large: bool,
+        #[command(flatten)]
+        cases: Cases,
     },
     /// Have SPIN check the model in Promela
     Spin {
@@ -36,27 +39,53 @@ enum Proof {
     },
 }
 
+/// Which cases are searched.
+#[derive(clap::Args)]
+struct Cases {
+    /// The longer cases, too: minutes, and some gigabytes of memory
+    #[arg(long)]
+    large: bool,
+    /// Only the cases whose names contain this
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    only: String,
+}
+
+impl Cases {
+    /// Searches these cases one by one, and says what was found. Returns whether all is well.
+    fn search<M>(&self, quick: Vec<(&str, M)>, large: fn() -> Vec<(&'static str, M)>) -> bool
+    where
+        M: Model + Send + Sync + 'static,
+        M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
+        M::Action: Clone + Debug + PartialEq + Send + Sync,
+    {
+        let large = self.large.then(large).into_iter().flatten();
+        let all = quick.into_iter().chain(large).filter(|(name, _)| name.contains(&self.only));
+        let search = |(name, case)| {
+            let found = search::all(case);
+            println!("{name}: {found}");
+            found.is_good()
+        };
+        let good: Vec<bool> = all.map(search).collect();
+        if good.is_empty() {
+            eprintln!("no case has a name that contains {:?}", self.only);
+        }
+        !good.is_empty() && !good.contains(&false)
+    }
+}
+
 fn main() -> ExitCode {
     let is_good = match Arguments::parse().proof {
-        Proof::Supervision { large } => {
-            let long = large.then(supervision::SupervisionCase::large).into_iter().flatten();
-            let cases = supervision::SupervisionCase::quick().into_iter().chain(long);
-            cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
+        Proof::Supervision { cases } => {
+            cases.search(SupervisionCase::quick(), SupervisionCase::large)
         }
-        Proof::Membership { large } => {
-            let long = large.then(membership::MembershipCase::large).into_iter().flatten();
-            let quick = membership::MembershipCase::quick().into_iter();
-            let cases = quick.chain(membership::MembershipCase::with_succession()).chain(long);
-            cases.fold(true, |is_good, (name, case)| show(name, &search::all(case)) && is_good)
+        Proof::Membership { cases } => {
+            let mut quick = MembershipCase::quick();
+            quick.extend(MembershipCase::with_succession());
+            cases.search(quick, MembershipCase::large)
         }
         Proof::Spin { large } => spin_says(large),
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn show(name: &str, search: &search::SearchResult) -> bool {
-    println!("{name}: {search}");
-    search.is_good()
 }
 
 fn spin_says(large: bool) -> bool {

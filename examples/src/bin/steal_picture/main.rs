@@ -31,6 +31,9 @@ struct Arguments {
     /// of this process.
     #[arg(long)]
     as_it_is: bool,
+    /// Start the main task anew on another PE if the root dies.
+    #[arg(long)]
+    restartable: bool,
     #[command(flatten)]
     options: Options,
 }
@@ -99,19 +102,23 @@ fn two_racks() -> Vec<Place> {
     (0..8).map(place).collect()
 }
 
+/// Solves the problem on the whole job, and draws it.
+async fn solve(cx: Context, board: u32, picture: PathBuf) -> Result<()> {
+    let queens = DivideAndConquer::with_context(
+        |_, part: &Part| part.row >= ROWS_DIVIDED,
+        |cx: &Context, part: Part| Found::of(part, cx.pe(), part.count()),
+        |cx, part| part.parts(cx.pe()).collect::<Vec<_>>(),
+        |cx, part, found| found.into_iter().fold(Found::of(part, cx.pe(), 0), Found::add),
+    );
+    let whole = Part { size: board, row: 0, attacked: [0; 3], from: cx.pe() };
+    let found = par_divide_and_conquer(&cx, |_| Distance::ONE, queens, whole).await?;
+    std::fs::write(&picture, draw(cx.topology(), &found.moved))?;
+    print(format_args!("{board} queens: {} ways; see {}\n", found.ways, picture.display()))
+}
+
 fn main() -> Result<()> {
-    let Arguments { picture, board, as_it_is, options } = Arguments::parse();
+    let Arguments { picture, board, as_it_is, restartable, options } = Arguments::parse();
     let options = if as_it_is { options } else { options.threads(1).places(two_racks()) };
-    options.run(async move |cx| {
-        let queens = DivideAndConquer::with_context(
-            |_, part: &Part| part.row >= ROWS_DIVIDED,
-            |cx: &Context, part: Part| Found::of(part, cx.pe(), part.count()),
-            |cx, part| part.parts(cx.pe()).collect::<Vec<_>>(),
-            |cx, part, found| found.into_iter().fold(Found::of(part, cx.pe(), 0), Found::add),
-        );
-        let whole = Part { size: board, row: 0, attacked: [0; 3], from: cx.pe() };
-        let found = par_divide_and_conquer(&cx, |_| Distance::ONE, queens, whole).await?;
-        std::fs::write(&picture, draw(cx.topology(), &found.moved))?;
-        print(format_args!("{board} queens: {} ways; see {}\n", found.ways, picture.display()))
-    })
+    let main = move |cx| solve(cx, board, picture.clone());
+    if restartable { options.run_restartable(main) } else { options.run(main) }
 }

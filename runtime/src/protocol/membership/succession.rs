@@ -62,8 +62,8 @@
 //!
 //! # It ends
 //!
-//! A PE that has lost its judge looks at the PEs before it: at [some](LOOKS_MAX) of them, and when
-//! those are lost at the next ones. Each of them either is lost, or calls, or reaches the judge and
+//! A PE that has lost its judge looks at the PEs before it: at [some](LOOKS_MIN) of them, and when
+//! those are lost at more of them. Each either is lost, or calls, or reaches the judge and
 //! says so. So after some time the PE calls itself, follows another, or leaves. A candidate that
 //! waits for votes has each PE in its tree or has lost it: the PEs that are not in its list [watch
 //! each other](Membership::watched), and it is outvoted when it has lost half. PEs that are asked
@@ -80,8 +80,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How many PEs one looks at, of those before it that could be the next judge.
-const LOOKS_MAX: usize = 16;
+/// How many PEs one looks at, of those before it that could be the next judge: at least this number,
+/// and as many as it has lost, for a whole rack may be silent.
+const LOOKS_MIN: usize = 16;
 
 /// What it takes to go on without the judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -188,7 +189,8 @@ impl Membership {
         }
         let again_at = now.saturating_add(self.patience / 2);
         let before = self.not_lost().take_while(|pe| *pe < self.me);
-        let before: Vec<Pe> = before.take(LOOKS_MAX).collect();
+        let lost = self.succession.iter().flat_map(|succession| succession.lost.range(..self.me));
+        let before: Vec<Pe> = before.take(lost.count().max(LOOKS_MIN)).collect();
         let Some(succession) = &mut self.succession else { return };
         if before.is_empty() {
             return self.call(now, self.list.term().round + 1, out);
