@@ -18,7 +18,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+use std::ffi::c_int;
 use std::future::poll_fn;
+use std::io;
 #[cfg(feature = "mpi")]
 use std::sync::LazyLock;
 #[cfg(feature = "mpi")]
@@ -115,24 +117,15 @@ pub(crate) fn let_journals_be_written() {
     if *is_done || REQUEST.get().is_some() || !is_ended_by_signals() {
         return;
     }
-    let started = Signals::new([SIGTERM, SIGINT]).and_then(|mut signals| {
-        let hear = move || {
-            for signal in signals.forever() {
-                // The program may have begun to listen.
-                if REQUEST.get().is_none() {
-                    ultramarine_journal::close_all(JOURNALS_WITHIN);
-                    // It comes back only with an error, which these are none for.
-                    let _ = emulate_default_handler(signal);
-                }
-            }
-        };
-        std::thread::Builder::new().name("signals".to_owned()).spawn(hear)
+    let started = hear(|signal| {
+        // The program may have begun to listen.
+        if REQUEST.get().is_none() {
+            ultramarine_journal::close_all(JOURNALS_WITHIN);
+            // It comes back only with an error, which these are none for.
+            let _ = emulate_default_handler(signal);
+        }
     });
     *is_done = started.is_ok();
-    #[cfg(feature = "mpi")]
-    if started.is_ok() {
-        ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
-    }
 }
 
 /// Whether `SIGTERM` ends this process: it has no handler but that of the runtime.
@@ -155,36 +148,37 @@ fn listen() -> Arc<Mutex<Pending>> {
     let request = Arc::<Mutex<Pending>>::default();
     let heard = request.clone();
     let is_counted_elsewhere = interrupts_are_counted_by_the_guard();
-    let started = Signals::new([SIGTERM, SIGINT]).and_then(|mut signals| {
-        let hear = move || {
-            let mut was_interrupted = false;
-            for signal in signals.forever() {
-                let is_interrupt = signal == SIGINT;
-                if is_interrupt && was_interrupted && !is_counted_elsewhere {
-                    // It comes back only with an error, which SIGINT is not one for.
-                    let _ = emulate_default_handler(SIGINT);
-                }
-                was_interrupted |= is_interrupt;
-                let came = if is_interrupt { EndRequest::Interrupt } else { EndRequest::Terminate };
-                let mut request = lock(&heard);
-                request.came.get_or_insert(came);
-                let waiting = std::mem::take(&mut request.waiting);
-                // After the lock: a waker may ask again.
-                drop(request);
-                waiting.into_iter().for_each(Waker::wake);
-            }
-        };
-        std::thread::Builder::new().name("signals".to_owned()).spawn(hear)
+    let mut was_interrupted = false;
+    let started = hear(move |signal| {
+        let is_interrupt = signal == SIGINT;
+        if is_interrupt && was_interrupted && !is_counted_elsewhere {
+            // It comes back only with an error, which SIGINT is not one for.
+            let _ = emulate_default_handler(SIGINT);
+        }
+        was_interrupted |= is_interrupt;
+        let came = if is_interrupt { EndRequest::Interrupt } else { EndRequest::Terminate };
+        let mut request = lock(&heard);
+        request.came.get_or_insert(came);
+        let waiting = std::mem::take(&mut request.waiting);
+        // After the lock: a waker may ask again.
+        drop(request);
+        waiting.into_iter().for_each(Waker::wake);
     });
-    #[cfg(feature = "mpi")]
-    if started.is_ok() {
-        ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
-    }
     if let Err(error) = started {
         // The signals end the process then, as they do any other.
         tracing::warn!("a request to end will not be heard: {error}");
     }
     request
+}
+
+/// Has a thread act on each signal from now on, instead of ending this process.
+fn hear(act: impl FnMut(c_int) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let hear = move || signals.forever().for_each(act);
+    std::thread::Builder::new().name("signals".to_owned()).spawn(hear)?;
+    #[cfg(feature = "mpi")]
+    ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
+    Ok(())
 }
 
 fn lock(request: &Mutex<Pending>) -> MutexGuard<'_, Pending> {

@@ -97,6 +97,7 @@ impl DetectorEndpoint {
 
     /// Limits the detector to this number of connections, or to
     /// [`CONNECTIONS_MIN`](crate::transport::CONNECTIONS_MIN) if that is more. Default: no limit.
+    #[must_use]
     pub fn with_connections_max(self, connections_max: usize) -> Self {
         DetectorEndpoint { connections_max, ..self }
     }
