@@ -197,10 +197,10 @@ impl Watch {
         }
     }
 
-    /// Closes the connection that is needed least, so that the owner may have another. It was begun,
-    /// or last carried anything but a heartbeat, at least `kept_for` ago; if there is none, nothing
-    /// happens. It is one with a PE that need not be watched, else one that is being dialled, else
-    /// one that is to be dialled again at once.
+    /// Closes the connection that is needed least, so that the owner may have another. It was
+    /// begun, or last carried anything but a heartbeat, at least `kept_for` ago; if there is none,
+    /// nothing happens. It is one with a PE that need not be watched, else one that is being
+    /// dialled, else one that is to be dialled again at once.
     pub fn make_room(&mut self, now: Duration, kept_for: Duration, effects: &mut Effects) {
         let all = self.peers.iter().flat_map(|(pe, peer)| {
             peer.connections.iter().map(move |connection| (pe, peer.is_wanted(), connection))

@@ -80,8 +80,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
-/// How many PEs one looks at, of those before it that could be the next judge: at least this number,
-/// and as many as it has lost, for a whole rack may be silent.
+/// How many PEs one looks at, of those before it that could be the next judge: at least this
+/// number, and as many as it has lost, for a whole rack may be silent.
 const LOOKS_MIN: usize = 16;
 
 /// What it takes to go on without the judge.

@@ -95,8 +95,8 @@ impl TcpEndpoint {
     }
 
     /// The lane of PE `me`, in a job whose PEs have these addresses and this key. It has at most
-    /// `connections_max` connections, or [`CONNECTIONS_MIN`](super::CONNECTIONS_MIN) if that is more. Other PEs may have
-    /// called already.
+    /// `connections_max` connections, or [`CONNECTIONS_MIN`](super::CONNECTIONS_MIN) if that is
+    /// more. Other PEs may have called already.
     ///
     /// # Errors
     ///
