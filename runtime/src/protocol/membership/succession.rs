@@ -81,7 +81,7 @@ use std::time::Duration;
 use ultramarine_topology::Pe;
 
 /// How many PEs one looks at, of those before it that could be the next judge: at least this
-/// number, and as many as it has lost, for a whole rack may be silent.
+/// number, and as many as have been silent for too long, for a whole rack may be.
 const LOOKS_MIN: usize = 16;
 
 /// What it takes to go on without the judge.
@@ -190,7 +190,8 @@ impl Membership {
         let again_at = now.saturating_add(self.patience / 2);
         let before = self.not_lost().take_while(|pe| *pe < self.me);
         let lost = self.succession.iter().flat_map(|succession| succession.lost.range(..self.me));
-        let before: Vec<Pe> = before.take(lost.count().max(LOOKS_MIN)).collect();
+        let silent = lost.filter(|(_, loss)| **loss == Loss::Silent).count();
+        let before: Vec<Pe> = before.take(silent.max(LOOKS_MIN)).collect();
         let Some(succession) = &mut self.succession else { return };
         if before.is_empty() {
             return self.call(now, self.list.term().round + 1, out);
