@@ -49,6 +49,8 @@
 //! | **search a tree** | | |
 //! | [`par_enumerate`] | visits every node; splits by depth, by budget, or when workers are idle | `YewPar` |
 //! | [`par_maximise`] | finds the best node; prunes, on all PEs, what cannot beat the best so far | `YewPar` |
+//! | **a graph of computations** | | |
+//! | [`dag::run`] | each node on the PE that owns it, when its inputs are there | Leliveld ch. 2–4 |
 //! | **single tasks** | | |
 //! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
@@ -63,6 +65,7 @@
 //! | How is a map built? Which PE runs which task of it? | [`map`](mod@map) |
 //! | How is a problem divided, and when does a part become a task? | [`divide`] |
 //! | How does a search split its tree? How does a better bound reach all PEs? | [`search`] |
+//! | How is a graph built, and which PE computes which node of it? | [`dag`] |
 //! | How do results outlive the job? | [`journal`] |
 //! | How does map and reduce place halves? | `reduce` |
 //! | How is data cut into chunks and shares? | `share` |
@@ -70,6 +73,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+pub mod dag;
 pub mod divide;
 pub mod journal;
 pub mod map;

@@ -11,6 +11,7 @@ mod fibonacci;
 #[cfg(feature = "mpi")]
 mod guest;
 mod journal;
+mod karatsuba;
 mod knapsack;
 mod liouville;
 mod mandelbrot;

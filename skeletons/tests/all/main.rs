@@ -2,6 +2,7 @@
 //! that run them.
 
 mod common;
+mod dag;
 mod depth;
 mod divide;
 mod journal;

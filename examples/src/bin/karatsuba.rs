@@ -1,0 +1,82 @@
+//! The product of two long numbers by Karatsuba's algorithm, as a graph (Leliveld, listing 2.6).
+//!
+//! A product of long factors is made of three products of factors half as long. The graph has a
+//! node for each product: a source for one that is short enough to be multiplied at once, and a
+//! combination of three others for the rest.
+
+use clap::Parser;
+use num_bigint::BigUint;
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine::skeletons::dag::{self, Builder, Node};
+use ultramarine_examples::{JobFlags, Report};
+
+/// Multiply two whole numbers by Karatsuba's algorithm, as a graph.
+#[derive(Clone, Parser)]
+#[command(version)]
+struct Arguments {
+    /// A factor, in decimal digits.
+    #[arg(value_parser = decimal)]
+    a: BigUint,
+    /// The other factor.
+    #[arg(value_parser = decimal)]
+    b: BigUint,
+    /// Multiply factors of at most this many bits at once.
+    #[arg(long, value_name = "BITS", default_value_t = 4096, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(8..))]
+    threshold: u64,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+fn decimal(text: &str) -> std::result::Result<BigUint, String> {
+    let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = is_decimal.then(|| BigUint::parse_bytes(text.as_bytes(), 10)).flatten();
+    number.ok_or_else(|| "decimal digits are expected, such as 1234567890".to_owned())
+}
+
+/// A number's bits from this one on, and those before.
+fn split(number: &BigUint, at: u64) -> (BigUint, BigUint) {
+    let high = number >> at;
+    let low = number - (&high << at);
+    (high, low)
+}
+
+/// The node of a product.
+fn product(g: &mut Builder, x: BigUint, y: BigUint, threshold: u64) -> Node<BigUint> {
+    let bits = x.bits().max(y.bits());
+    if bits <= threshold {
+        return g.source(|(x, y): &(BigUint, BigUint)| x * y, (x, y));
+    }
+    let half = bits / 2;
+    let ((high_x, low_x), (high_y, low_y)) = (split(&x, half), split(&y, half));
+    let sums = (&high_x + &low_x, &high_y + &low_y);
+    let low = product(g, low_x, low_y, threshold);
+    let middle = product(g, sums.0, sums.1, threshold);
+    let high = product(g, high_x, high_y, threshold);
+    g.zip(
+        |half, (low, middle, high): (&BigUint, &BigUint, &BigUint)| {
+            (high << (2 * half)) + ((middle - high - low) << *half) + low
+        },
+        half,
+        (low, middle, high),
+    )
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.clone().run(arguments, run)
+}
+
+async fn run(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { a, b, threshold, job } = arguments;
+    let cx = job.begin(cx)?;
+    let build = |g: &mut Builder, (a, b, threshold): &(BigUint, BigUint, u64)| {
+        product(g, a.clone(), b.clone(), *threshold)
+    };
+    let start = Instant::now();
+    let work = dag::run(&cx, build, (a, b, threshold));
+    let product = job.progress(&cx, None, work).await?.to_string();
+    Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)
+}

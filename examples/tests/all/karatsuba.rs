@@ -1,0 +1,63 @@
+//! `karatsuba` as its user sees it: its products are those of a library.
+
+use num_bigint::BigUint;
+use ultramarine_testkit::{Ended, alone, run};
+
+const KARATSUBA: &str = env!("CARGO_BIN_EXE_karatsuba");
+
+/// A number of this many digits, all different from the last.
+fn number(digits: u64) -> String {
+    (0..digits).map(|n| char::from(b'1' + (n * n % 7) as u8)).collect()
+}
+
+fn multiply(a: &str, b: &str, flags: &str) -> Ended {
+    run(alone(KARATSUBA, flags).args([a, b]))
+}
+
+fn expected(a: &str, b: &str) -> String {
+    let number = |text: &str| text.parse::<BigUint>().expect("it is a number");
+    (number(a) * number(b)).to_string()
+}
+
+#[test]
+fn products_are_right() {
+    for (a, b) in [("0", "0"), ("0", "12345678901234567890"), ("7", "6"), ("001", "2")] {
+        let report = multiply(a, b, "--threshold 8 --json").report();
+        assert_eq!(report["result"], expected(a, b));
+    }
+    let (long, longer) = (number(1000), number(3000));
+    for lane in ["memory", "tcp"] {
+        for (pes, threshold) in [(1, 64), (3, 64), (4, 1000), (2, 100_000)] {
+            let flags =
+                format!("--pes {pes} --threads 1 --threshold {threshold} --lane {lane} --json");
+            let report = multiply(&long, &longer, &flags).report();
+            assert_eq!(report["result"], expected(&long, &longer), "{flags}");
+            assert_eq!(report["skeleton"], "dag");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_number_is_refused() {
+    for bad in ["", "12a", "+5", "1.5", "1_000", "0x10"] {
+        multiply("12", bad, "").fails_with("decimal digits are expected");
+    }
+    multiply("1", "2", "--threshold 7").fails_with("7 is not in 8..");
+}
+
+#[cfg(feature = "mpi")]
+mod mpi {
+    use super::*;
+    use crate::common::launched;
+
+    #[test]
+    fn the_product_comes_though_processes_die() {
+        let (a, b) = (number(40_000), number(40_000));
+        for at in ["0.05", "0.1,0.2", "0.05,0.05,0.3"] {
+            let flags = format!("--threshold 512 --json --kill-at {at}");
+            let Some(mut command) = launched(KARATSUBA, 4, &flags) else { return };
+            let report = run(command.args([&a, &b])).report();
+            assert_eq!(report["result"], expected(&a, &b), "{at}");
+        }
+    }
+}

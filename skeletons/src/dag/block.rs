@@ -1,0 +1,151 @@
+//! A graph, or one of its blocks: nodes, each with a kind, an argument and inputs.
+
+use super::error::DagError;
+use super::handles::NodeId;
+use super::kind::{Kind, KindOf, Value};
+use std::any::Any;
+use ultramarine_journal::Digest;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Key, Portable};
+use ultramarine_topology::Pe;
+
+/// The mark of an input from an earlier block.
+const EARLIER: u32 = 1 << 31;
+
+/// See the [module](self).
+pub(super) struct Block {
+    number: u32,
+    kinds: Vec<Box<dyn Kind>>,
+    nodes: Vec<NodeRecord>,
+    /// The inputs of all nodes, one after the other: places in this block, or with the mark,
+    /// places in `earlier`.
+    inputs: Vec<u32>,
+    /// Inputs from earlier blocks.
+    earlier: Vec<NodeId>,
+}
+
+/// What a block stores of each node, beside its inputs and its argument: 12 bytes.
+#[derive(Clone, Copy)]
+struct NodeRecord {
+    kind: u32,
+    /// The place of the argument among those of the kind.
+    argument: u32,
+    /// Where the inputs end. They begin where those of the node before end.
+    inputs_end: u32,
+}
+
+impl Block {
+    pub(super) fn new(number: u32) -> Self {
+        let (kinds, nodes, inputs, earlier) = Default::default();
+        Block { number, kinds, nodes, inputs, earlier }
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The number of nodes.
+    pub(super) fn len(&self) -> u32 {
+        // `add` keeps it below 2^31.
+        self.nodes.len() as u32
+    }
+
+    /// Adds a kind. Returns its place.
+    pub(super) fn add_kind<A: Portable + Sync>(&mut self, kind: KindOf<A>) -> u32 {
+        self.kinds.push(Box::new(kind));
+        // A kind is a type of the program.
+        self.kinds.len() as u32 - 1
+    }
+
+    /// Adds a node of a kind whose arguments are `A`s.
+    pub(super) fn add<A: Portable + Sync>(
+        &mut self,
+        kind: u32,
+        argument: A,
+        inputs: impl Iterator<Item = NodeId>,
+    ) -> NodeId {
+        let index = self.len();
+        assert!(index < EARLIER, "a block has at most 2^31 nodes");
+        for input in inputs {
+            let place = if input.block == self.number {
+                assert!(input.index < index, "{input} is of another graph");
+                input.index
+            } else {
+                self.earlier.push(input);
+                EARLIER | (self.earlier.len() as u32 - 1)
+            };
+            self.inputs.push(place);
+        }
+        let inputs_end = u32::try_from(self.inputs.len()).expect("a block has at most 2^32 inputs");
+        let kinds: &mut dyn Any = &mut *self.kinds[kind as usize];
+        let kept = kinds.downcast_mut::<KindOf<A>>().map(|kind| kind.keep(argument));
+        let argument = kept.unwrap_or_else(|| unreachable!("the type is part of the kind"));
+        self.nodes.push(NodeRecord { kind, argument, inputs_end });
+        NodeId { block: self.number, index }
+    }
+
+    /// The inputs of a node, in order.
+    pub(super) fn inputs(&self, index: u32) -> impl ExactSizeIterator<Item = NodeId> + '_ {
+        let index = index as usize;
+        let begin = index.checked_sub(1).map_or(0, |before| self.nodes[before].inputs_end);
+        let inputs = &self.inputs[begin as usize..self.nodes[index].inputs_end as usize];
+        inputs.iter().map(|place| match place & !EARLIER {
+            index if index == *place => NodeId { block: self.number, index },
+            place => self.earlier[place as usize],
+        })
+    }
+
+    /// The name of a node's function.
+    pub(super) fn name(&self, index: u32) -> &'static str {
+        self.kind(index).name()
+    }
+
+    /// Computes a node's result from those of its inputs.
+    pub(super) fn compute(&self, index: u32, inputs: &[Value]) -> Value {
+        self.kind(index).compute(self.nodes[index as usize].argument, inputs)
+    }
+
+    /// Sends a node's result to the pool of another PE, in this run.
+    pub(super) fn send(
+        &self,
+        cx: &Context,
+        to: Pe,
+        run: Key,
+        node: NodeId,
+        result: &Value,
+    ) -> Result<(), TaskError> {
+        self.kind(node.index).send(cx, to, run, node, result)
+    }
+
+    fn kind(&self, index: u32) -> &dyn Kind {
+        &*self.kinds[self.nodes[index as usize].kind as usize]
+    }
+
+    /// A digest of all that the block is: functions, arguments and inputs. PEs compare it.
+    ///
+    /// # Errors
+    ///
+    /// An argument cannot be encoded.
+    pub(super) fn digest(&self) -> Result<u128, DagError> {
+        let mut digest = Digest::default();
+        self.kinds.iter().for_each(|kind| digest.add(kind.name().as_bytes()));
+        let mut bytes = Vec::new();
+        for (node, index) in self.nodes.iter().zip(0..) {
+            bytes.clear();
+            bytes.extend(node.kind.to_le_bytes());
+            for input in self.inputs(index) {
+                bytes.extend(input.block.to_le_bytes());
+                bytes.extend(input.index.to_le_bytes());
+            }
+            let encoded = self.kind(index).encode_argument(node.argument, &mut bytes);
+            encoded.map_err(|error| DagError::Unsendable {
+                what: "argument".to_owned(),
+                node: NodeId { block: self.number, index },
+                name: self.name(index).to_owned(),
+                why: error.to_string(),
+            })?;
+            digest.add(&bytes);
+        }
+        Ok(digest.finish())
+    }
+}

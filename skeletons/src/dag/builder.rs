@@ -1,0 +1,196 @@
+//! How a graph is built, node by node.
+
+use super::block::Block;
+use super::handles::{Inputs, Node, NodeId, result};
+use super::kind::{KindOf, Value};
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::iter;
+use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::executor::Portable;
+
+/// Builds a graph of computations, or one of its blocks.
+///
+/// Each node has a function, an argument, and inputs: the results of other nodes. The function must
+/// capture nothing, and gives the same result for the same argument and inputs on every PE: a node
+/// may be computed again after a death. Arguments should be small, since every PE has those of all
+/// nodes. What is large belongs into results; a [source](Self::source) makes or reads it where it
+/// is needed.
+pub struct Builder {
+    block: Block,
+    /// The places of the kinds, by the types of how they were made.
+    kinds: HashMap<TypeId, u32>,
+}
+
+/// What tells the kinds of `map`, `zip` and `reduce` apart.
+struct Sources;
+struct Maps;
+struct Reductions;
+
+impl Builder {
+    pub(super) fn new(number: u32) -> Self {
+        Builder { block: Block::new(number), kinds: HashMap::new() }
+    }
+
+    pub(super) fn finish(self) -> Block {
+        self.block
+    }
+
+    /// The number of the block that is built; 0 if the graph is built as a whole.
+    pub fn block(&self) -> u32 {
+        self.block.number()
+    }
+
+    /// The number of nodes built so far, which is the place of the next.
+    pub fn len(&self) -> u32 {
+        self.block.len()
+    }
+
+    /// Whether nothing is built yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A node without inputs.
+    ///
+    /// # Panics
+    ///
+    /// The block has 2^31 nodes already.
+    pub fn source<F, A, T>(&mut self, f: F, argument: A) -> Node<T>
+    where
+        F: Fn(&A) -> T + Stateless,
+        A: Portable + Sync,
+        T: Portable + Sync,
+    {
+        const { F::CHECKED };
+        let kind = || KindOf::new::<F, T>(move |argument: &A, _: &[Value]| f(argument));
+        self.add::<(Sources, F), _, _>(kind, argument, iter::empty())
+    }
+
+    /// A node with one input.
+    ///
+    /// # Panics
+    ///
+    /// The block has 2^31 nodes already, or the input is none of this graph.
+    pub fn map<F, A, X, T>(&mut self, f: F, argument: A, input: Node<X>) -> Node<T>
+    where
+        F: Fn(&A, &X) -> T + Stateless,
+        A: Portable + Sync,
+        X: Portable + Sync,
+        T: Portable + Sync,
+    {
+        const { F::CHECKED };
+        let kind = || {
+            KindOf::new::<F, T>(move |argument: &A, inputs: &[Value]| {
+                f(argument, result::<X>(&inputs[0]))
+            })
+        };
+        self.add::<(Maps, F, X), _, _>(kind, argument, iter::once(input.id()))
+    }
+
+    /// A node with up to eight inputs, of any types.
+    ///
+    /// # Panics
+    ///
+    /// The block has 2^31 nodes already, or an input is none of this graph.
+    pub fn zip<F, A, I, T>(&mut self, f: F, argument: A, inputs: I) -> Node<T>
+    where
+        F: for<'a> Fn(&A, I::Results<'a>) -> T + Stateless,
+        A: Portable + Sync,
+        I: Inputs,
+        T: Portable + Sync,
+    {
+        const { F::CHECKED };
+        let kind = || {
+            KindOf::new::<F, T>(move |argument: &A, inputs: &[Value]| {
+                f(argument, I::results(inputs))
+            })
+        };
+        self.add::<(I, F), _, _>(kind, argument, inputs.ids())
+    }
+
+    /// A node with any number of inputs of one type, which it gets all at once, in order.
+    ///
+    /// # Panics
+    ///
+    /// The block has 2^31 nodes already, or an input is none of this graph.
+    pub fn reduce<F, A, X, T>(
+        &mut self,
+        f: F,
+        argument: A,
+        inputs: impl IntoIterator<Item = Node<X>>,
+    ) -> Node<T>
+    where
+        F: Fn(&A, &[&X]) -> T + Stateless,
+        A: Portable + Sync,
+        X: Portable + Sync,
+        T: Portable + Sync,
+    {
+        const { F::CHECKED };
+        let kind = || {
+            KindOf::new::<F, T>(move |argument: &A, inputs: &[Value]| {
+                f(argument, &inputs.iter().map(result::<X>).collect::<Vec<_>>())
+            })
+        };
+        let inputs = inputs.into_iter().map(Node::id);
+        self.add::<(Reductions, F, X), _, _>(kind, argument, inputs)
+    }
+
+    /// Reduces any number of nodes, at least one, by a function that is associative: neighbours are
+    /// combined, up to `arity` of them (at least 2), then the results of that, and so on. So the
+    /// work is spread, and results are combined near where they arise.
+    ///
+    /// `None` if there are no inputs.
+    ///
+    /// # Panics
+    ///
+    /// `arity` is less than 2; the block has 2^31 nodes already; or an input is none of this graph.
+    #[expect(clippy::needless_pass_by_value, reason = "all nodes take their argument so")]
+    pub fn reduce_tree<F, A, T>(
+        &mut self,
+        f: F,
+        argument: A,
+        arity: usize,
+        inputs: impl IntoIterator<Item = Node<T>>,
+    ) -> Option<Node<T>>
+    where
+        F: Fn(&A, &[&T]) -> T + Stateless,
+        A: Portable + Sync + Clone,
+        T: Portable + Sync,
+    {
+        assert!(arity >= 2, "a node of a reduction has at least 2 inputs, not {arity}");
+        let mut level: Vec<Node<T>> = inputs.into_iter().collect();
+        while level.len() > 1 {
+            let combine = |part: &[Node<T>]| match part {
+                [one] => *one,
+                several => self.reduce(f, argument.clone(), several.iter().copied()),
+            };
+            level = level.chunks(arity).map(combine).collect();
+        }
+        level.pop()
+    }
+
+    /// A node of an earlier block, by its place there. That the types agree is found out when the
+    /// node is computed.
+    ///
+    /// # Panics
+    ///
+    /// The block is not an earlier one.
+    pub fn node_of<T: Portable + Sync>(&self, block: u32, index: u32) -> Node<T> {
+        let number = self.block();
+        assert!(block < number, "block {number} uses nodes of earlier blocks only, not of {block}");
+        Node::new(NodeId { block, index })
+    }
+
+    /// Adds a node. `K` tells its kind from others.
+    fn add<K: 'static, A: Portable + Sync, T: Portable + Sync>(
+        &mut self,
+        kind: impl FnOnce() -> KindOf<A>,
+        argument: A,
+        inputs: impl Iterator<Item = NodeId>,
+    ) -> Node<T> {
+        let types = TypeId::of::<(K, A, fn() -> T)>();
+        let place = *self.kinds.entry(types).or_insert_with(|| self.block.add_kind(kind()));
+        Node::new(self.block.add(place, argument, inputs))
+    }
+}

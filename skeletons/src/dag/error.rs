@@ -1,0 +1,43 @@
+//! Why a graph has no result.
+
+use super::handles::NodeId;
+use serde::{Deserialize, Serialize};
+use ultramarine_runtime::error::TaskError;
+use ultramarine_topology::Pe;
+
+/// Why a graph has no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum DagError {
+    /// A node's function panicked. What depends on the node has no result either.
+    #[error("{node} ({name}) panicked: {message}")]
+    Panicked {
+        /// The node.
+        node: NodeId,
+        /// The name of its function.
+        name: String,
+        /// What the panic said.
+        message: String,
+    },
+    /// A node's argument or its result cannot be encoded.
+    #[error("the {what} of {node} ({name}) cannot be sent: {why}")]
+    Unsendable {
+        /// `argument` or `result`.
+        what: String,
+        /// The node.
+        node: NodeId,
+        /// The name of its function.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// The function that builds the graph is not pure: it built another graph on another PE.
+    #[error("the graph that {pe} has built differs from the root's: its builder must be pure")]
+    Differs {
+        /// The other PE.
+        pe: Pe,
+    },
+    /// The job ends, or the runtime refused something.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}

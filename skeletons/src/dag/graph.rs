@@ -1,0 +1,46 @@
+//! A graph as all PEs have it: its nodes, which of them are wanted, and who owns them.
+
+use super::assignment::{cyclic, heir};
+use super::block::Block;
+use super::builder::Builder;
+use super::handles::{NodeId, Wanted};
+use super::pool::Shape;
+use std::collections::BTreeSet;
+use ultramarine_topology::Pe;
+
+/// See the [module](self).
+pub(super) struct Graph {
+    pub(super) block: Block,
+    /// The nodes whose results the program wants.
+    pub(super) wanted: Vec<NodeId>,
+    owners: Vec<Pe>,
+    pes: u32,
+}
+
+impl Graph {
+    /// The graph that `build` makes of the argument, for a job of `pes` PEs.
+    pub(super) fn build<A, W: Wanted>(
+        build: impl FnOnce(&mut Builder, &A) -> W,
+        argument: &A,
+        pes: u32,
+    ) -> Self {
+        let mut builder = Builder::new(0);
+        let wanted = build(&mut builder, argument).ids();
+        let block = builder.finish();
+        Graph { owners: cyclic(&block, &wanted, pes), block, wanted, pes }
+    }
+}
+
+impl Shape for Graph {
+    fn nodes_of(&self, _: u32) -> u32 {
+        self.block.len()
+    }
+
+    fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.block.inputs(node.index)
+    }
+
+    fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe {
+        heir(self.owners[node.index as usize], self.pes, |pe| dead.contains(&pe))
+    }
+}

@@ -1,0 +1,118 @@
+//! What nodes of one kind have in common: a function, and the types of its argument and its result.
+//!
+//! A graph has few kinds and very many nodes. So what belongs to a kind is stored once, and a node
+//! is three numbers: its kind, its argument's place among the kind's, and where its inputs are.
+
+use super::handles::NodeId;
+use super::run::{Carried, receive_result};
+use std::any::{Any, type_name};
+use std::sync::Arc;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Key, Portable};
+use ultramarine_runtime::wire::{self, WireError};
+use ultramarine_topology::Pe;
+
+/// A result, of any type.
+pub(crate) type Value = Arc<dyn Any + Send + Sync>;
+
+/// A function of an argument and the results of other nodes.
+type Compute<A> = Box<dyn Fn(&A, &[Value]) -> Value + Send + Sync>;
+
+/// Sends a result; see [`Kind::send`].
+type SendResult = fn(&Context, Pe, Key, NodeId, &Value) -> Result<(), TaskError>;
+
+/// A kind of node.
+pub(super) trait Kind: Any + Send + Sync {
+    /// The name of its function.
+    fn name(&self) -> &'static str;
+
+    /// Sends a node's result to the pool of another PE, in this run.
+    fn send(
+        &self,
+        cx: &Context,
+        to: Pe,
+        run: Key,
+        node: NodeId,
+        result: &Value,
+    ) -> Result<(), TaskError>;
+
+    /// Computes a node's result from its inputs.
+    fn compute(&self, argument: u32, inputs: &[Value]) -> Value;
+
+    /// Appends a node's argument, encoded.
+    fn encode_argument(&self, argument: u32, bytes: &mut Vec<u8>) -> Result<(), WireError>;
+}
+
+/// Sends a result of type `T`.
+fn send<T: Portable + Sync>(
+    cx: &Context,
+    to: Pe,
+    run: Key,
+    node: NodeId,
+    result: &Value,
+) -> Result<(), TaskError> {
+    let Ok(result) = result.clone().downcast::<T>() else {
+        unreachable!("a kind has results of one type");
+    };
+    let receive = async |cx: Context, (run, from, node, result): (_, _, _, Carried<T>)| {
+        receive_result(&cx, run, from, node, result.0);
+    };
+    cx.tell(to, receive, (run, cx.pe(), node, Carried(result)))
+}
+
+/// The kind of nodes with an argument of type `A`.
+pub(super) struct KindOf<A> {
+    name: &'static str,
+    send: SendResult,
+    compute: Compute<A>,
+    arguments: Vec<A>,
+}
+
+impl<A: Portable + Sync> KindOf<A> {
+    pub(super) fn new<F, T>(compute: impl Fn(&A, &[Value]) -> T + Send + Sync + 'static) -> Self
+    where
+        T: Portable + Sync,
+    {
+        KindOf {
+            name: type_name::<F>(),
+            send: send::<T>,
+            compute: Box::new(move |argument, inputs| Arc::new(compute(argument, inputs))),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Keeps the argument of another node. Returns its place.
+    ///
+    /// # Panics
+    ///
+    /// There are 2^32 already.
+    pub(super) fn keep(&mut self, argument: A) -> u32 {
+        self.arguments.push(argument);
+        u32::try_from(self.arguments.len() - 1).expect("a block has at most 2^31 nodes")
+    }
+}
+
+impl<A: Portable + Sync> Kind for KindOf<A> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn send(
+        &self,
+        cx: &Context,
+        to: Pe,
+        run: Key,
+        node: NodeId,
+        result: &Value,
+    ) -> Result<(), TaskError> {
+        (self.send)(cx, to, run, node, result)
+    }
+
+    fn compute(&self, argument: u32, inputs: &[Value]) -> Value {
+        (self.compute)(&self.arguments[argument as usize], inputs)
+    }
+
+    fn encode_argument(&self, argument: u32, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+        wire::encode_into(&self.arguments[argument as usize], bytes)
+    }
+}

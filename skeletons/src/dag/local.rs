@@ -1,0 +1,71 @@
+//! Computes a graph on one thread, node after node: what it should compute on many.
+
+use super::block::Block;
+use super::builder::Builder;
+use super::error::DagError;
+use super::handles::{NodeId, Wanted};
+use super::kind::Value;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Computes the wanted nodes of a graph on this thread, and those that they need. For tests, and
+/// for graphs that are small.
+///
+/// ```
+/// use ultramarine::skeletons::dag::{self, Builder};
+///
+/// let sum = |g: &mut Builder, &(a, b): &(u64, u64)| {
+///     let (a, b) = (g.source(|a| *a, a), g.source(|b| *b, b));
+///     let double = g.map(|factor: &u64, a: &u64| factor * a, 2, a);
+///     let product = g.zip(|(), (a, b): (&u64, &u64)| a * b, (), (a, b));
+///     g.reduce(|(), all: &[&u64]| all.iter().copied().sum::<u64>(), (), [double, product, b])
+/// };
+/// assert_eq!(dag::evaluate(sum, &(4, 3)).unwrap(), 8 + 12 + 3);
+/// ```
+///
+/// # Errors
+///
+/// A node that is needed panicked.
+pub fn evaluate<A, W: Wanted>(
+    build: impl FnOnce(&mut Builder, &A) -> W,
+    argument: &A,
+) -> Result<W::Results, DagError> {
+    let mut builder = Builder::new(0);
+    let wanted = build(&mut builder, argument).ids();
+    let block = builder.finish();
+    let mut values: Vec<Option<Value>> = vec![None; block.len() as usize];
+    for index in needed(&block, &wanted) {
+        // Inputs have smaller numbers, and are needed, too.
+        let inputs: Option<Vec<Value>> =
+            block.inputs(index).map(|input| values[input.index as usize].clone()).collect();
+        let inputs = inputs.unwrap_or_else(|| unreachable!("inputs are computed before"));
+        values[index as usize] = Some(compute(&block, index, &inputs)?);
+    }
+    let results = wanted.iter().filter_map(|node| values[node.index as usize].clone());
+    Ok(W::results(results.collect()))
+}
+
+/// Computes a node.
+pub(super) fn compute(block: &Block, index: u32, inputs: &[Value]) -> Result<Value, DagError> {
+    // Nothing of the node's is seen after a panic.
+    catch_unwind(AssertUnwindSafe(|| block.compute(index, inputs))).map_err(|panic| {
+        let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+        DagError::Panicked {
+            node: NodeId { block: block.number(), index },
+            name: block.name(index).to_owned(),
+            message: message.unwrap_or_else(|| "it does not say why".to_owned()),
+        }
+    })
+}
+
+/// The nodes that the wanted ones need, and these themselves, in order.
+fn needed(block: &Block, wanted: &[NodeId]) -> Vec<u32> {
+    let mut is_needed = vec![false; block.len() as usize];
+    wanted.iter().for_each(|node| is_needed[node.index as usize] = true);
+    for index in (0..block.len()).rev() {
+        if is_needed[index as usize] {
+            block.inputs(index).for_each(|input| is_needed[input.index as usize] = true);
+        }
+    }
+    (0..block.len()).filter(|index| is_needed[*index as usize]).collect()
+}

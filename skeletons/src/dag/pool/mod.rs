@@ -1,0 +1,371 @@
+//! One PE's part of a computation, as a state machine: messages and events in, effects out
+//! (Leliveld, ch. 3 and 4).
+//!
+//! Each node has an **owner**, the PE that computes it; all PEs agree on that. A pool computes a
+//! node when its result is requested, by a node on the same PE or by another pool:
+//!
+//! ```text
+//!             REQUEST      a token is free   all inputs are there   a token is free
+//!   unknown ──────────> queued ──────────> waiting ──────────> ready ──────────> running ──> done
+//!      │                                                                                      ↑
+//!      └── another PE owns it: REQUEST to that one ──> asked ─────────── RESULT ──────────────┘
+//! ```
+//!
+//! - **Tokens.** There is one for each worker thread. A node takes one for as long as it is
+//!   computed, and none while it waits for its inputs: so no thread ever waits, and no pool waits
+//!   for another that waits for it. Nodes whose inputs are there come first; only if there are
+//!   none, further ones are looked at. So no more is begun than keeps the threads busy.
+//! - **Once.** A result is computed once, and goes once to each PE that has asked for it.
+//! - **Deaths.** What was requested from a PE that dies is requested from its heir, which computes
+//!   it if it does not have it. Each pool does that for what it has requested itself: so no
+//!   request is lost, as long as one PE lives. Who is whose heir depends on the set of the dead
+//!   only, and not on the order in which a PE hears of them. A result that comes twice counts once.
+//!
+//! A pool must never know what a result is, nor how messages travel.
+
+use super::handles::NodeId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use ultramarine_topology::Pe;
+
+/// The shape of a graph, and who owns its nodes. The same on every PE.
+pub(super) trait Shape {
+    /// The number of nodes of a block.
+    fn nodes_of(&self, block: u32) -> u32;
+
+    /// The inputs of a node, in order. A node may be there more than once.
+    fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId>;
+
+    /// The owner of a node, once these PEs are dead. Some PE lives.
+    fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe;
+}
+
+/// What one pool sends to another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum PoolMessage<V> {
+    /// The sender wants the result of a node.
+    Request(NodeId),
+    /// The result of a node that the receiver has asked for.
+    Result(NodeId, V),
+}
+
+/// What a pool wants its owner to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum PoolEffect<V> {
+    /// Send this to the pool of another PE.
+    Send(Pe, PoolMessage<V>),
+    /// Compute a node, whose inputs [are there](Pool::result), and say what
+    /// [came out](Pool::computed).
+    Compute(NodeId),
+    /// The result of a node that was [wanted](Pool::want).
+    Deliver(NodeId, V),
+}
+
+/// The effects that are to be carried out, in their order.
+pub(super) type PoolEffects<V> = VecDeque<PoolEffect<V>>;
+
+/// See the [module](self).
+pub(super) struct Pool<V> {
+    me: Pe,
+    dead: BTreeSet<Pe>,
+    blocks: BTreeMap<u32, BlockState<V>>,
+    /// The number of nodes that may be begun to be computed now.
+    tokens: usize,
+    /// Requested nodes whose inputs have not been asked for, the oldest first.
+    queue: VecDeque<NodeId>,
+    /// Nodes whose inputs are there, the oldest first.
+    ready: VecDeque<NodeId>,
+    waiters: WaiterLists,
+}
+
+/// What a pool knows of the nodes of a block.
+struct BlockState<V> {
+    nodes: Vec<NodeState>,
+    results: Vec<Option<V>>,
+}
+
+/// What a pool knows of a node.
+#[derive(Clone, Copy)]
+struct NodeState {
+    phase: NodePhase,
+    /// The number of inputs that are missing, while the node waits; the PE that was asked, if one
+    /// was.
+    count: u32,
+    /// Who waits for the result: a list in `waiters`.
+    waiters: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NodePhase {
+    /// It has not been requested here.
+    Unknown,
+    /// It is in the queue.
+    Queued,
+    /// Inputs are missing.
+    Waiting,
+    /// All inputs are there.
+    Ready,
+    Running,
+    /// Another PE was asked for the result.
+    Asked,
+    Done,
+}
+
+/// Who waits for a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Waiter {
+    Node(NodeId),
+    Pool(Pe),
+    /// The program.
+    Program,
+}
+
+impl<V: Clone> Pool<V> {
+    /// The pool of a PE that may compute `tokens` nodes at a time.
+    pub(super) fn new(me: Pe, tokens: usize) -> Self {
+        Pool {
+            me,
+            dead: BTreeSet::new(),
+            blocks: BTreeMap::new(),
+            tokens,
+            queue: VecDeque::new(),
+            ready: VecDeque::new(),
+            waiters: WaiterLists::default(),
+        }
+    }
+
+    /// The result of a node, if it is there.
+    pub(super) fn result(&self, node: NodeId) -> Option<&V> {
+        self.blocks.get(&node.block)?.results[node.index as usize].as_ref()
+    }
+
+    /// The program on this PE wants the result of a node.
+    pub(super) fn want(&mut self, shape: &impl Shape, node: NodeId, out: &mut PoolEffects<V>) {
+        self.request(shape, node, Waiter::Program, out);
+        self.begin(shape, out);
+    }
+
+    /// A message has arrived.
+    pub(super) fn receive(
+        &mut self,
+        shape: &impl Shape,
+        from: Pe,
+        message: PoolMessage<V>,
+        out: &mut PoolEffects<V>,
+    ) {
+        match message {
+            PoolMessage::Request(node) => self.request(shape, node, Waiter::Pool(from), out),
+            PoolMessage::Result(node, result) => self.settle(shape, node, result, out),
+        }
+        self.begin(shape, out);
+    }
+
+    /// A node has been computed.
+    pub(super) fn computed(
+        &mut self,
+        shape: &impl Shape,
+        node: NodeId,
+        result: V,
+        out: &mut PoolEffects<V>,
+    ) {
+        self.tokens += 1;
+        self.settle(shape, node, result, out);
+        self.begin(shape, out);
+    }
+
+    /// A PE is dead: what was asked of it is asked of its heir.
+    pub(super) fn died(&mut self, shape: &impl Shape, pe: Pe, out: &mut PoolEffects<V>) {
+        if !self.dead.insert(pe) {
+            return;
+        }
+        let mut orphans = Vec::new();
+        for (block, state) in &self.blocks {
+            let asked =
+                |state: &NodeState| state.phase == NodePhase::Asked && state.count == pe.number();
+            let asked = state.nodes.iter().zip(0..).filter(|(state, _)| asked(state));
+            orphans.extend(asked.map(|(_, index)| NodeId { block: *block, index }));
+        }
+        orphans.into_iter().for_each(|node| self.ask_for(shape, node, out));
+        self.begin(shape, out);
+    }
+
+    /// Notes that `waiter` wants the result of a node; it gets it at once if it is there.
+    fn request(
+        &mut self,
+        shape: &impl Shape,
+        node: NodeId,
+        waiter: Waiter,
+        out: &mut PoolEffects<V>,
+    ) {
+        if let Some(result) = self.result(node) {
+            let result = result.clone();
+            return self.hand_over(shape, node, waiter, &result, out);
+        }
+        let head = self.state(shape, node).waiters;
+        // A pool asks again if it has heard of a death that this one has not.
+        if matches!(waiter, Waiter::Pool(_)) && self.waiters.iter(head).any(|one| one == waiter) {
+            return;
+        }
+        let head = self.waiters.push(head, waiter);
+        let state = self.state(shape, node);
+        state.waiters = head;
+        if state.phase == NodePhase::Unknown {
+            self.ask_for(shape, node, out);
+        }
+    }
+
+    /// Has a node computed: here, or by its owner.
+    fn ask_for(&mut self, shape: &impl Shape, node: NodeId, out: &mut PoolEffects<V>) {
+        let owner = shape.owner(node, &self.dead);
+        let me = self.me;
+        let state = self.state(shape, node);
+        if owner == me {
+            state.phase = NodePhase::Queued;
+            self.queue.push_back(node);
+        } else {
+            (state.phase, state.count) = (NodePhase::Asked, owner.number());
+            out.push_back(PoolEffect::Send(owner, PoolMessage::Request(node)));
+        }
+    }
+
+    /// A result is there: those that wait for it get it.
+    fn settle(&mut self, shape: &impl Shape, node: NodeId, result: V, out: &mut PoolEffects<V>) {
+        let state = self.state(shape, node);
+        if state.phase == NodePhase::Done {
+            return;
+        }
+        state.phase = NodePhase::Done;
+        let mut next = std::mem::replace(&mut state.waiters, WaiterLists::END);
+        self.block(shape, node.block).results[node.index as usize] = Some(result.clone());
+        while let Some(waiter) = self.waiters.pop(&mut next) {
+            self.hand_over(shape, node, waiter, &result, out);
+        }
+    }
+
+    fn hand_over(
+        &mut self,
+        shape: &impl Shape,
+        node: NodeId,
+        waiter: Waiter,
+        result: &V,
+        out: &mut PoolEffects<V>,
+    ) {
+        match waiter {
+            Waiter::Program => out.push_back(PoolEffect::Deliver(node, result.clone())),
+            Waiter::Pool(pe) => {
+                out.push_back(PoolEffect::Send(pe, PoolMessage::Result(node, result.clone())));
+            }
+            Waiter::Node(waiting) => {
+                let state = self.state(shape, waiting);
+                // Another PE may have sent its result meanwhile.
+                if state.phase == NodePhase::Waiting {
+                    state.count -= 1;
+                    if state.count == 0 {
+                        state.phase = NodePhase::Ready;
+                        self.ready.push_back(waiting);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins what tokens allow.
+    fn begin(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
+        while self.tokens > 0 {
+            if let Some(node) = self.ready.pop_front() {
+                let state = self.state(shape, node);
+                if state.phase == NodePhase::Ready {
+                    state.phase = NodePhase::Running;
+                    self.tokens -= 1;
+                    out.push_back(PoolEffect::Compute(node));
+                }
+            } else if let Some(node) = self.queue.pop_back() {
+                self.ask_for_inputs(shape, node, out);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Requests the inputs of a node that is in the queue.
+    fn ask_for_inputs(&mut self, shape: &impl Shape, node: NodeId, out: &mut PoolEffects<V>) {
+        let state = self.state(shape, node);
+        if state.phase != NodePhase::Queued {
+            return;
+        }
+        // One more, so that it is not ready before all have been asked for.
+        (state.phase, state.count) = (NodePhase::Waiting, 1);
+        for input in shape.inputs(node) {
+            self.state(shape, node).count += 1;
+            self.request(shape, input, Waiter::Node(node), out);
+        }
+        let state = self.state(shape, node);
+        state.count -= 1;
+        if state.count == 0 {
+            state.phase = NodePhase::Ready;
+            self.ready.push_back(node);
+        }
+    }
+
+    fn block(&mut self, shape: &impl Shape, block: u32) -> &mut BlockState<V> {
+        self.blocks.entry(block).or_insert_with(|| {
+            let nodes = shape.nodes_of(block) as usize;
+            BlockState { nodes: vec![NodeState::UNKNOWN; nodes], results: vec![None; nodes] }
+        })
+    }
+
+    fn state(&mut self, shape: &impl Shape, node: NodeId) -> &mut NodeState {
+        &mut self.block(shape, node.block).nodes[node.index as usize]
+    }
+}
+
+impl NodeState {
+    const UNKNOWN: NodeState =
+        NodeState { phase: NodePhase::Unknown, count: 0, waiters: WaiterLists::END };
+}
+
+/// Lists of waiters, in one piece of memory, which grows with the number of those that wait at the
+/// same time. A list is the place of its first entry.
+#[derive(Default)]
+struct WaiterLists {
+    entries: Vec<(Waiter, u32)>,
+    /// A list of the free entries.
+    free: Option<u32>,
+}
+
+impl WaiterLists {
+    /// The empty list.
+    const END: u32 = u32::MAX;
+
+    /// Puts a waiter before a list. Returns the new list.
+    fn push(&mut self, list: u32, waiter: Waiter) -> u32 {
+        if let Some(place) = self.free {
+            let entry = &mut self.entries[place as usize];
+            self.free = Some(entry.1).filter(|next| *next != Self::END);
+            *entry = (waiter, list);
+            return place;
+        }
+        self.entries.push((waiter, list));
+        u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 wait at the same time")
+    }
+
+    /// Takes the first waiter of a list.
+    fn pop(&mut self, list: &mut u32) -> Option<Waiter> {
+        let place = *list;
+        let entry = self.entries.get_mut(place as usize)?;
+        let waiter = entry.0;
+        *list = std::mem::replace(&mut entry.1, self.free.unwrap_or(Self::END));
+        self.free = Some(place);
+        Some(waiter)
+    }
+
+    fn iter(&self, mut list: u32) -> impl Iterator<Item = Waiter> + '_ {
+        std::iter::from_fn(move || {
+            let (waiter, next) = *self.entries.get(list as usize)?;
+            list = next;
+            Some(waiter)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+use super::*;
+use proptest::prelude::*;
+
+/// A graph of one block: the inputs of each node, which have smaller numbers, and the owners.
+#[derive(Clone, Debug)]
+struct Drawn {
+    inputs: Vec<Vec<u32>>,
+    owners: Vec<u32>,
+    pes: u32,
+}
+
+impl Shape for Drawn {
+    fn nodes_of(&self, _: u32) -> u32 {
+        self.inputs.len() as u32
+    }
+
+    fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.inputs[node.index as usize].iter().map(|index| NodeId { block: 0, index: *index })
+    }
+
+    fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe {
+        let first = self.owners[node.index as usize];
+        let order = (0..self.pes).map(|step| Pe::new((first + step) % self.pes));
+        order.into_iter().find(|pe| !dead.contains(pe)).expect("some PE lives")
+    }
+}
+
+impl Drawn {
+    /// What a node's result is: it depends on those of all its inputs, and on their order.
+    fn compute(index: u32, inputs: &[u64]) -> u64 {
+        inputs.iter().fold(u64::from(index) + 1, |sum, input| {
+            sum.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(*input)
+        })
+    }
+
+    fn expected(&self) -> Vec<u64> {
+        let mut results: Vec<u64> = Vec::new();
+        for (inputs, index) in self.inputs.iter().zip(0..) {
+            let inputs: Vec<u64> = inputs.iter().map(|input| results[*input as usize]).collect();
+            results.push(Self::compute(index, &inputs));
+        }
+        results
+    }
+}
+
+fn drawn(nodes: usize, pes: u32) -> impl Strategy<Value = Drawn> {
+    let inputs = (1..nodes).map(|index| prop::collection::vec(0..index as u32, 0..4));
+    (inputs.collect::<Vec<_>>(), prop::collection::vec(0..pes, nodes)).prop_map(
+        move |(others, owners)| {
+            let inputs = std::iter::once(Vec::new()).chain(others).collect();
+            Drawn { inputs, owners, pes }
+        },
+    )
+}
+
+/// Something that is still to happen on a PE.
+#[derive(Clone, Debug)]
+enum Event {
+    Arrive { from: Pe, message: PoolMessage<u64> },
+    Computed(NodeId),
+    Died(Pe),
+}
+
+/// Pools, and what is on its way between them. Messages of one sender arrive in order.
+struct World {
+    graph: Drawn,
+    pools: Vec<Option<Pool<u64>>>,
+    /// For each receiver, and each sender or reason, what is to happen in order.
+    coming: BTreeMap<(Pe, u32), VecDeque<Event>>,
+    delivered: BTreeMap<NodeId, u64>,
+    /// How often each node was begun, and how often its result was sent to each PE.
+    begun: Vec<u32>,
+    sent: BTreeMap<(NodeId, Pe), u32>,
+}
+
+/// Not a sender: computations, and news of deaths, come in any order.
+const COMPUTED: u32 = 1000;
+const DEATHS: u32 = 10_000;
+
+impl World {
+    fn new(graph: Drawn, tokens: usize) -> Self {
+        let pool = |pe| Some(Pool::new(Pe::new(pe), tokens));
+        World {
+            pools: (0..graph.pes).map(pool).collect(),
+            begun: vec![0; graph.inputs.len()],
+            graph,
+            coming: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+            sent: BTreeMap::new(),
+        }
+    }
+
+    fn want(&mut self, pe: Pe, node: NodeId) {
+        let mut out = PoolEffects::new();
+        let pool = self.pools[pe.index()].as_mut().expect("it lives");
+        pool.want(&self.graph, node, &mut out);
+        self.perform(pe, out);
+    }
+
+    fn perform(&mut self, pe: Pe, effects: PoolEffects<u64>) {
+        for effect in effects {
+            match effect {
+                PoolEffect::Send(to, message) => {
+                    if let PoolMessage::Result(node, _) = &message {
+                        *self.sent.entry((*node, to)).or_default() += 1;
+                    }
+                    self.come(to, pe.number(), Event::Arrive { from: pe, message });
+                }
+                PoolEffect::Compute(node) => {
+                    self.begun[node.index as usize] += 1;
+                    self.come(pe, COMPUTED + node.index, Event::Computed(node));
+                }
+                PoolEffect::Deliver(node, result) => {
+                    assert_eq!(self.delivered.insert(node, result), None, "{node} came twice");
+                }
+            }
+        }
+    }
+
+    fn come(&mut self, to: Pe, by: u32, event: Event) {
+        self.coming.entry((to, by)).or_default().push_back(event);
+    }
+
+    fn die(&mut self, pe: Pe) {
+        self.pools[pe.index()] = None;
+        for other in (0..self.graph.pes).map(Pe::new).filter(|other| *other != pe) {
+            self.come(other, DEATHS + pe.number(), Event::Died(pe));
+        }
+    }
+
+    /// Lets one of the things happen that may. Returns whether there was one.
+    fn step(&mut self, choice: usize) -> bool {
+        self.coming
+            .retain(|(to, _), events| !events.is_empty() && self.pools[to.index()].is_some());
+        let Some(key) = self.coming.keys().nth(choice % self.coming.len().max(1)).copied() else {
+            return false;
+        };
+        let Some(event) = self.coming.get_mut(&key).and_then(VecDeque::pop_front) else {
+            return false;
+        };
+        let (graph, mut out) = (&self.graph, PoolEffects::new());
+        let pool = self.pools[key.0.index()].as_mut().expect("only the living are left");
+        match event {
+            Event::Arrive { from, message } => pool.receive(graph, from, message, &mut out),
+            Event::Died(pe) => pool.died(graph, pe, &mut out),
+            Event::Computed(node) => {
+                let input = |node| *pool.result(node).expect("its inputs are there");
+                let inputs: Vec<u64> = graph.inputs(node).map(input).collect();
+                pool.computed(graph, node, Drawn::compute(node.index, &inputs), &mut out);
+            }
+        }
+        self.perform(key.0, out);
+        true
+    }
+}
+
+fn node(index: usize) -> NodeId {
+    NodeId { block: 0, index: index as u32 }
+}
+
+proptest! {
+    #[test]
+    fn each_needed_node_is_computed_once_and_sent_once_to_each_pe(
+        graph in (1..40_usize, 1..5_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        tokens in 1..3_usize,
+        choices in prop::collection::vec(any::<usize>(), 1..50),
+    ) {
+        let (expected, last) = (graph.expected(), graph.inputs.len() - 1);
+        let mut is_needed = vec![false; last + 1];
+        is_needed[last] = true;
+        for index in (0..=last).rev() {
+            if is_needed[index] {
+                graph.inputs[index].iter().for_each(|input| is_needed[*input as usize] = true);
+            }
+        }
+        let mut world = World::new(graph, tokens);
+        world.want(Pe::ROOT, node(last));
+        let mut choices = choices.into_iter().cycle();
+        while world.step(choices.next().unwrap()) {}
+        prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
+        let once: Vec<u32> = is_needed.into_iter().map(u32::from).collect();
+        prop_assert_eq!(world.begun, once);
+        prop_assert!(world.sent.values().all(|sent| *sent == 1));
+    }
+
+    #[test]
+    fn as_long_as_one_pe_lives_the_result_comes(
+        graph in (1..40_usize, 2..6_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        tokens in 1..3_usize,
+        choices in prop::collection::vec(any::<usize>(), 1..50),
+        deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..5),
+    ) {
+        let (expected, last) = (graph.expected(), graph.inputs.len() - 1);
+        let pes = graph.pes;
+        let mut world = World::new(graph, tokens);
+        world.want(Pe::ROOT, node(last));
+        let mut choices = choices.into_iter().cycle();
+        for at in 0.. {
+            for (pe, _) in deaths.iter().filter(|(pe, when)| *when == at && *pe < pes) {
+                if world.pools[*pe as usize].is_some() {
+                    world.die(Pe::new(*pe));
+                }
+            }
+            if !world.step(choices.next().unwrap()) && at >= 60 {
+                break;
+            }
+        }
+        prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
+    }
+}

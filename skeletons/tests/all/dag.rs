@@ -1,0 +1,129 @@
+//! Graphs in whole jobs: what they give on one thread, on any hierarchy, with each node computed
+//! once.
+
+use crate::common::{here, hierarchies, job};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use ultramarine::skeletons::dag::{self, Builder, DagError, Node};
+use ultramarine_testkit::racks;
+
+/// Numbers that look random.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+static COMPUTED: AtomicU64 = AtomicU64::new(0);
+
+/// A graph of numbers and words with this many nodes of each, drawn with a seed. The last nodes
+/// are wanted.
+fn drawn(g: &mut Builder, &(seed, nodes): &(u64, u64)) -> (Node<u64>, Node<String>) {
+    let mut state = seed;
+    let mut numbers = vec![g.source(|n| *n, seed)];
+    let mut words = vec![g.source(ToString::to_string, seed)];
+    for n in 0..nodes {
+        let number = numbers[draw(&mut state) as usize % numbers.len()];
+        let other = numbers[draw(&mut state) as usize % numbers.len()];
+        let word = words[draw(&mut state) as usize % words.len()];
+        numbers.push(match draw(&mut state) % 4 {
+            0 => g.source(|n| *n, n),
+            1 => g.map(|n, input: &u64| input.wrapping_mul(31).wrapping_add(*n), n, number),
+            2 => g.zip(
+                |n, (number, word): (&u64, &String)| n ^ number.rotate_left(word.len() as u32),
+                n,
+                (number, word),
+            ),
+            _ => {
+                let count = draw(&mut state) as usize % 6;
+                let some = (0..count).map(|n| numbers[(n * 7) % numbers.len()]).chain([number]);
+                g.reduce(
+                    |(), all: &[&u64]| {
+                        COMPUTED.fetch_add(1, Relaxed);
+                        all.iter().fold(0, |sum: u64, n| sum.wrapping_mul(3).wrapping_add(**n))
+                    },
+                    (),
+                    some.collect::<Vec<_>>(),
+                )
+            }
+        });
+        words.push(g.zip(
+            |n, (word, one, other): (&String, &u64, &u64)| {
+                let (tail, sum) =
+                    (&word[word.len().saturating_sub(20)..], one.wrapping_add(*other));
+                format!("{tail}{}{n}", sum % 10)
+            },
+            n,
+            (word, number, other),
+        ));
+    }
+    (numbers[numbers.len() - 1], words[words.len() - 1])
+}
+
+#[test]
+fn a_graph_gives_what_it_gives_on_one_thread() {
+    for (places, seed) in hierarchies().zip(1..) {
+        job(places, async move |cx| {
+            for nodes in [0, 1, 10, 300] {
+                let argument = (seed, nodes);
+                COMPUTED.store(0, Relaxed);
+                let expected = dag::evaluate(drawn, &argument).unwrap();
+                let count = COMPUTED.swap(0, Relaxed);
+                assert_eq!(dag::run(&cx, drawn, argument).await.unwrap(), expected);
+                assert_eq!(COMPUTED.load(Relaxed), count, "each node once");
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn work_is_spread() {
+    job(racks(&[2, 2], 1), async |cx| {
+        let build = |g: &mut Builder, leaves: &u64| -> Node<Vec<u32>> {
+            let leaves: Vec<_> = (0..*leaves).map(|n| g.source(|_| vec![here()], n)).collect();
+            let concat = |(): &(), parts: &[&Vec<u32>]| -> Vec<u32> {
+                parts.iter().flat_map(|part| part.iter().copied()).collect()
+            };
+            g.reduce_tree(concat, (), 4, leaves).unwrap()
+        };
+        let pes = dag::run(&cx, build, 64).await.unwrap();
+        for pe in 0..4 {
+            assert_eq!(pes.iter().filter(|other| **other == pe).count(), 16, "{pes:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_node_that_panics_is_named() {
+    job(racks(&[1, 1, 1], 1), async |cx| {
+        let build = |g: &mut Builder, bad: &u64| -> Node<u64> {
+            let check = |bad: &u64, n: &u64| {
+                assert!(n != bad, "{n} is bad");
+                *n
+            };
+            let sources: Vec<_> = (0..9).map(|n| g.source(|n| *n, n)).collect();
+            let checked = sources.into_iter().map(|source| g.map(check, *bad, source));
+            let checked: Vec<_> = checked.collect();
+            g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), checked)
+        };
+        assert_eq!(dag::run(&cx, build, 100).await, Ok(36));
+        let error = dag::run(&cx, build, 7).await.unwrap_err();
+        assert!(
+            matches!(&error, DagError::Panicked { node, message, .. }
+                if node.index == 16 && message == "7 is bad"),
+            "{error}"
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_builder_that_is_not_pure_is_found_out() {
+    static BUILT: AtomicU64 = AtomicU64::new(0);
+    job(racks(&[1, 1], 1), async |cx| {
+        let build = |g: &mut Builder, (): &()| g.source(|n| *n, BUILT.fetch_add(1, Relaxed));
+        let error = dag::run(&cx, build, ()).await.unwrap_err();
+        assert!(matches!(error, DagError::Differs { .. }), "{error}");
+        Ok(())
+    });
+}
