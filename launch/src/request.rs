@@ -174,8 +174,8 @@ fn listen() -> Arc<Mutex<Pending>> {
 /// Has a thread act on each signal from now on, instead of ending this process.
 fn hear(act: impl FnMut(c_int) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    let hear = move || signals.forever().for_each(act);
-    std::thread::Builder::new().name("signals".to_owned()).spawn(hear)?;
+    let act_on_all = move || signals.forever().for_each(act);
+    std::thread::Builder::new().name("signals".to_owned()).spawn(act_on_all)?;
     #[cfg(feature = "mpi")]
     ENDS_BY_SIGNAL.store(false, Ordering::SeqCst);
     Ok(())

@@ -17,6 +17,8 @@ pub enum CloseReason {
     Refused,
     /// This host could not go on.
     LocalFailure,
+    /// There was no room for another connection.
+    NoRoom,
     /// It did not begin with a HELLO for this PE.
     Stranger,
     /// A proof or a seal is wrong.
@@ -59,7 +61,7 @@ impl From<HandshakeError> for CloseReason {
 impl CloseReason {
     pub(super) fn count(self, counters: &DetectorCounters) {
         count(match self {
-            CloseReason::NotNeeded => return,
+            CloseReason::NotNeeded | CloseReason::NoRoom => return,
             CloseReason::Closed | CloseReason::Broken => &counters.broken,
             CloseReason::Refused => &counters.refused,
             CloseReason::LocalFailure => &counters.not_dialled,

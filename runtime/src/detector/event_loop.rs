@@ -36,8 +36,8 @@ const READ_BYTES: usize = 16 << 10;
 /// The most connections that one round accepts.
 const ROUND_ACCEPTS_MAX: usize = 64;
 
-/// The most accepted connections that may be in their handshake; for one more, the oldest is
-/// closed.
+/// The most accepted connections that may be in their handshake, if there is room; for one more,
+/// the oldest is closed.
 const STRANGERS_MAX: usize = 256;
 
 /// How long the handshake of an accepted connection may take.
@@ -101,8 +101,8 @@ impl EventLoop {
         report: Box<dyn Fn(FailureEvent) + Send>,
     ) -> io::Result<Self> {
         let listener = Listener::new(endpoint.listener, poll.registry(), LISTENER)?;
-        // The watch repeats a dial within a heartbeat.
-        let dial_wanted_for = 2 * job.settings.heartbeat;
+        // The watch repeats a dial within this time.
+        let dial_wanted_for = (2 * job.settings.heartbeat).max(job.settings.dead_after / 2);
         let hosts = Arc::new(HostRings::new(&job.topology));
         Ok(EventLoop {
             watch: Watch::new(job.me, hosts, job.settings, Arc::clone(&counters)),
@@ -131,6 +131,7 @@ impl EventLoop {
             self.watch.tick(self.clock.now(), &mut self.effects);
             self.perform();
             self.end_late_handshakes();
+            self.settle_ended();
             self.make_room();
             self.settle_ended();
             if self.watch.is_done(self.clock.now()) {
@@ -289,6 +290,7 @@ impl EventLoop {
     fn accept(&mut self) {
         for _ in 0..ROUND_ACCEPTS_MAX {
             if !self.may_accept() {
+                self.listener.look();
                 break;
             }
             let stream = match self.listener.accept() {
@@ -331,18 +333,21 @@ impl EventLoop {
         let JobInfo { me, key, .. } = self.job;
         let (now, pes) = (self.clock.now(), self.job.topology.pes());
         if !self.may_dial() {
-            return self.watch.dial_failed(now, pe, CloseReason::LocalFailure, &mut self.effects);
+            self.want_to_dial();
+            return self.watch.dial_failed(now, pe, CloseReason::NoRoom, &mut self.effects);
         }
         let dialled = SealedConnection::dial(key, me, pe, self.job.addresses.of(pe), pes, now);
         let made = dialled
             .map_err(|error| {
                 self.refused(&error);
+                self.want_to_dial();
                 error.into()
             })
             .and_then(|connection| self.keep(connection).ok_or(CloseReason::LocalFailure));
         match made {
             Ok(number) => {
                 self.dials.insert(number);
+                self.limit.has_dialled();
                 self.watch.dialling(now, pe, ConnectionNumber(number), &mut self.effects);
             }
             Err(end) => self.watch.dial_failed(now, pe, end, &mut self.effects),

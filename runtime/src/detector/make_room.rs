@@ -6,11 +6,11 @@
 //! mostly four, so that the limit matters only where there are few descriptors, or for a PE on
 //! which very many others call.
 //!
-//! What is closed for another was begun at least [`KEPT_FOR`] ago, so that all get their turn: the
-//! oldest dial, if a dial waits for the end of another, else what the
-//! [watch](super::watch::Watch::make_room) needs least.
+//! What is closed for another has not been used for [`KEPT_FOR`], so that all get their turn: a
+//! dial, if a dial waits for the end of another, else what the
+//! [watch](super::watch::Watch::make_room) needs least. While other parts of the process take all
+//! descriptors, connections that are needed are kept: a descriptor that is freed would be theirs.
 
-use super::close_reason::CloseReason;
 use super::event_loop::EventLoop;
 use crate::transport::connection_limit::Occupancy;
 use std::io;
@@ -33,16 +33,14 @@ impl EventLoop {
         }
     }
 
-    /// Whether there is room for another dial. If not, there will be.
-    pub(super) fn may_dial(&mut self) -> bool {
-        let now = Instant::now();
-        let may_dial = self.limit.may_dial(&self.occupancy(), now);
-        if may_dial {
-            self.limit.has_dialled();
-        } else {
-            self.limit.want_dial(now);
-        }
-        may_dial
+    /// Whether there is room for another dial.
+    pub(super) fn may_dial(&self) -> bool {
+        self.limit.may_dial(&self.occupancy(), Instant::now())
+    }
+
+    /// A dial found no room.
+    pub(super) fn want_to_dial(&mut self) {
+        self.limit.want_dial(Instant::now());
     }
 
     /// Whether there is room to accept another call.
@@ -73,14 +71,12 @@ impl EventLoop {
         }
         let (at, now) = (Instant::now(), self.clock.now());
         let occupancy = self.occupancy();
-        if self.limit.is_dial_awaited(&occupancy, at)
-            && let Some(oldest) = self.dials.first()
-            && self.connections[oldest].begun + KEPT_FOR <= now
-        {
-            self.ended.insert(*oldest, CloseReason::NotNeeded);
+        if self.limit.is_dial_awaited(&occupancy, at) {
+            self.watch.give_up_a_dial(now, KEPT_FOR, &mut self.effects);
         }
+        let keeps_needed = self.limit.is_short(at);
         for _ in 0..self.limit.wanted(&occupancy, at) {
-            self.watch.make_room(now, KEPT_FOR, &mut self.effects);
+            self.watch.make_room(now, KEPT_FOR, keeps_needed, &mut self.effects);
         }
         self.perform();
     }

@@ -1,7 +1,7 @@
 //! The limit on connections, and who gets the next one: this end, which wants to dial, or a caller.
 //!
 //! A process may open a limited number of files. A lane and a detector each keep to a share of them
-//! ([`DescriptorShares`](super::descriptors::DescriptorShares)), and to fewer connections for a
+//! ([`ConnectionShares`](super::descriptors::ConnectionShares)), and to fewer connections for a
 //! while after the system has refused one. Two rules keep a crowd of PEs going that all want more
 //! connections than they may have:
 //!
@@ -25,8 +25,8 @@ const SHORT_FOR: Duration = Duration::from_secs(1);
 /// See the [module](self).
 pub(crate) struct ConnectionLimit {
     connections_max: usize,
-    /// The most accepted connections that may be in their handshake; at least 1. (The detector has
-    /// its own rule.)
+    /// The most accepted connections that may be in their handshake, beside the half of the room;
+    /// at least 1.
     pub(crate) strangers_max: usize,
     /// How long a request to dial counts if it is not repeated.
     dial_wanted_for: Duration,
@@ -134,6 +134,11 @@ impl ConnectionLimit {
         is_short
     }
 
+    /// Whether the system has refused a connection lately.
+    pub(crate) fn is_short(&self, now: Instant) -> bool {
+        self.short.is_some_and(|(at, _)| now.duration_since(at) < SHORT_FOR)
+    }
+
     fn has_dials_left(&self, is: &Occupancy, now: Instant) -> bool {
         is.dialling < (self.connections_max(now) / 2).max(1)
     }
@@ -143,7 +148,7 @@ impl ConnectionLimit {
     }
 
     fn connections_max(&self, now: Instant) -> usize {
-        let short = self.short.filter(|(at, _)| now.duration_since(*at) < SHORT_FOR);
+        let short = self.short.filter(|_| self.is_short(now));
         short.map_or(self.connections_max, |(_, total)| total.clamp(1, self.connections_max))
     }
 }

@@ -23,8 +23,8 @@ const RAISED_MAX: u64 = 1 << 20;
 const OPEN_GUESS: u64 = 64;
 
 /// The least number of descriptors that the lanes leave to others: as many as they and a detector
-/// wait with, and a few for the detector's connections. Otherwise they leave a quarter, for the
-/// program too.
+/// wait with, and a few for the detector's connections. Otherwise they leave a quarter, most of
+/// which is the program's: a detector may have that many connections, and mostly has four.
 const LEFT_TO_OTHERS_MIN: u64 = WAITING + 5;
 
 /// The number of descriptors that a lane and a detector take to wait with.

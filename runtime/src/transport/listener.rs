@@ -3,6 +3,7 @@
 use super::descriptors;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind};
 
 /// Accepts calls. Epoll tells of a call only once, so this remembers whether there may be more.
@@ -32,6 +33,13 @@ impl Listener {
     /// Whether there may be calls.
     pub(crate) fn is_called(&self) -> bool {
         self.is_called
+    }
+
+    /// Finds out whether there are calls that have not been accepted.
+    pub(crate) fn look(&mut self) {
+        let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
+        // If the system does not say, there may be some.
+        self.is_called &= poll(&mut sockets, Some(&Timespec::default())) != Ok(0);
     }
 
     /// Whether there may be calls that can be accepted at once; not after an error.

@@ -17,6 +17,10 @@ pub(super) const OPEN_MAX: usize = 2;
 /// default, so an answer may take two seconds and more, as it does on a network that is full.
 const DIALLED_MAX: usize = 20;
 
+/// A PE is not lost for its silence before this many dials have gone without an answer: its owner
+/// may lack the room to dial.
+const DIALS_MIN: u32 = 2;
+
 impl Watch {
     /// The owner has begun to dial a PE, on a connection of this number.
     pub fn dialling(
@@ -34,7 +38,11 @@ impl Watch {
 
     /// The owner could not begin to dial a PE.
     pub fn dial_failed(&mut self, now: Duration, pe: Pe, why: CloseReason, effects: &mut Effects) {
-        self.note_dial(now, pe);
+        if why == CloseReason::NoRoom {
+            self.peers.get_mut(pe).into_iter().for_each(|peer| peer.note_no_room(now));
+        } else {
+            self.note_dial(now, pe);
+        }
         self.connection_ended(now, pe, None, why, effects);
     }
 
@@ -190,6 +198,7 @@ impl Watch {
             }
             // That says nothing about the other PE.
             CloseReason::LocalFailure => peer.postpone(now),
+            CloseReason::NoRoom if peer.dials < DIALS_MIN => peer.postpone(now),
             _ => {}
         }
         if is_dead && peer.connections.is_empty() {
@@ -199,23 +208,51 @@ impl Watch {
 
     /// Closes the connection that is needed least, so that the owner may have another. It was
     /// begun, or last carried anything but a heartbeat, at least `kept_for` ago; if there is none,
-    /// nothing happens. It is one with a PE that need not be watched, else one that is being
-    /// dialled, else one that is to be dialled again at once.
-    pub fn make_room(&mut self, now: Duration, kept_for: Duration, effects: &mut Effects) {
-        let all = self.peers.iter().flat_map(|(pe, peer)| {
-            peer.connections.iter().map(move |connection| (pe, peer.is_wanted(), connection))
+    /// nothing happens. It is one that is not needed any more, else one that is being dialled, else
+    /// one that is to be dialled again at once; unless the owner `keeps_needed` ones.
+    pub fn make_room(
+        &mut self,
+        now: Duration,
+        kept_for: Duration,
+        keeps_needed: bool,
+        effects: &mut Effects,
+    ) {
+        let ranked = self.peers.iter().flat_map(|(pe, peer)| {
+            let newest = peer.connections.iter().rfind(|connection| connection.is_open());
+            let newest = newest.map(|connection| connection.number);
+            let is_needed = peer.is_wanted();
+            peer.connections.iter().filter_map(move |connection| {
+                let rank = match connection.state {
+                    ConnectionState::Closing => return None,
+                    ConnectionState::Dialling => 1,
+                    ConnectionState::Open if is_needed && newest == Some(connection.number) => 2,
+                    ConnectionState::Open | ConnectionState::Ending => 0,
+                };
+                Some((rank, connection.used, connection.number, pe))
+            })
         });
-        let old = all.filter(|(_, _, connection)| connection.used + kept_for <= now);
-        let ranked = old.filter_map(|(pe, is_wanted, connection)| {
-            let rank = match connection.state {
-                ConnectionState::Open if !is_wanted => 0,
-                ConnectionState::Dialling => 1,
-                ConnectionState::Open => 2,
-                ConnectionState::Ending | ConnectionState::Closing => return None,
-            };
-            Some((rank, connection.used, connection.number, pe))
+        let is_old = |used: Duration| used + kept_for <= now;
+        let may_go =
+            ranked.filter(|(rank, used, ..)| is_old(*used) && !(keeps_needed && *rank == 2));
+        if let Some((_, _, number, pe)) = may_go.min() {
+            self.give_up(pe, number, effects);
+        }
+    }
+
+    /// Closes a dial, so that the owner may begin another: the oldest of those to a PE to which
+    /// most are under way, if it was begun at least `kept_for` ago.
+    pub fn give_up_a_dial(&mut self, now: Duration, kept_for: Duration, effects: &mut Effects) {
+        let dials = self.peers.iter().filter_map(|(pe, peer)| {
+            let mut dials = peer.connections.iter().filter(|connection| connection.is_dialled());
+            let oldest = dials.next().filter(|oldest| oldest.used + kept_for <= now)?;
+            Some((std::cmp::Reverse(1 + dials.count()), oldest.used, oldest.number, pe))
         });
-        let Some((_, _, number, pe)) = ranked.min() else { return };
+        if let Some((_, _, number, pe)) = dials.min() {
+            self.give_up(pe, number, effects);
+        }
+    }
+
+    fn give_up(&mut self, pe: Pe, number: ConnectionNumber, effects: &mut Effects) {
         if let Some(peer) = self.peers.get_mut(pe)
             && let Some(connection) = peer.connection_mut(number)
         {

@@ -190,7 +190,8 @@ impl Membership {
         let again_at = now.saturating_add(self.patience / 2);
         let before = self.not_lost().take_while(|pe| *pe < self.me);
         let lost = self.succession.iter().flat_map(|succession| succession.lost.range(..self.me));
-        let silent = lost.filter(|(_, loss)| **loss == Loss::Silent).count();
+        let is_silent = |pe: Pe, loss: Loss| loss == Loss::Silent && !self.is_dead(pe);
+        let silent = lost.filter(|(pe, loss)| is_silent(**pe, **loss)).count();
         let before: Vec<Pe> = before.take(silent.max(LOOKS_MIN)).collect();
         let Some(succession) = &mut self.succession else { return };
         if before.is_empty() {

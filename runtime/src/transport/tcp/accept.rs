@@ -17,8 +17,11 @@ impl Sockets {
     /// Accepts calls, as far as there is room.
     pub(super) fn accept(&mut self, now: Instant) {
         for _ in 0..ROUND_ACCEPTS_MAX {
-            if !self.listener.is_called() || !self.may_accept(now) {
+            if !self.listener.is_called() {
                 return;
+            }
+            if !self.may_accept(now) {
+                return self.listener.look();
             }
             match self.listener.accept() {
                 Ok(Some(stream)) => self.take_call(stream),

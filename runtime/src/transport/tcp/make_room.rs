@@ -87,7 +87,10 @@ impl Sockets {
             let pressed_since = *self.pressed_since.get_or_insert(now);
             let is_forced = now.duration_since(pressed_since) > FORCE_AFTER;
             let Some(place) = self.least_recently_used(now, is_forced) else {
-                return self.give_up_a_dial(now);
+                if is_forced {
+                    self.give_up_a_dial(now);
+                }
+                return;
             };
             self.pressed_since = None;
             TcpCounters::count(&self.counters.made_room);

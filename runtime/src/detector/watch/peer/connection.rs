@@ -41,6 +41,11 @@ impl PeerConnection {
         self.state == ConnectionState::Open
     }
 
+    /// Whether this PE dials, or the handshake is not done.
+    pub(in crate::detector::watch) fn is_dialled(&self) -> bool {
+        self.state == ConnectionState::Dialling
+    }
+
     /// Whether it is open and has taken all that was sent.
     pub(in crate::detector::watch) fn is_free(&self) -> bool {
         self.is_open() && !self.has_backlog

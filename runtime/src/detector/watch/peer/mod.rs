@@ -62,7 +62,7 @@ pub(super) struct PeerView {
     /// When the PE was last dialled.
     dialled: Duration,
     /// The number of dials since the last contact.
-    dials: u32,
+    pub(super) dials: u32,
     /// How long the PE's host took to answer recently.
     answer_time: Duration,
     /// The number of connections in a row that failed.
@@ -247,6 +247,11 @@ impl PeerView {
     pub(super) fn note_dial(&mut self, now: Duration) {
         (self.dial_at, self.dialled) = (None, now);
         self.dials += 1;
+    }
+
+    /// There was no room to dial the PE.
+    pub(super) fn note_no_room(&mut self, now: Duration) {
+        (self.dial_at, self.dialled) = (None, now);
     }
 
     /// When something is due about this PE.
