@@ -9,7 +9,7 @@ use ultramarine_topology::Pe;
 /// the result need not be sent, and each further input by the next PE. A node that several need is
 /// owned by the PE that its first reader, from the left, would have.
 ///
-/// A node that nobody needs is owned by the root.
+/// A node that no wanted one needs is owned by the root.
 pub(super) fn cyclic(block: &Block, wanted: &[NodeId], pes: u32) -> Vec<Pe> {
     let mut owners = vec![None; block.len() as usize];
     // What is still to be visited, the leftmost last.
@@ -50,7 +50,7 @@ mod tests {
         let all = g.reduce(sum, (), [sources[0], map, sources[2], sources[0]]);
         let block = g.finish();
         let owners = cyclic(&block, &[all.id()], 3);
-        // The reduction and its first input; the map and its input; the third; nobody's.
+        // The reduction and its first input; the map and its input; the third; one that is not needed.
         assert_eq!(owners, [1, 2, 0, 0, 2, 1].map(Pe::new));
     }
 

@@ -2,12 +2,10 @@
 
 use super::error::DagError;
 use super::handles::NodeId;
-use super::kind::{Kind, KindOf, Value};
+use super::kind::{Kind, KindOf, SendResult, Value};
 use std::any::Any;
 use ultramarine_journal::Digest;
-use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Key, Portable};
-use ultramarine_topology::Pe;
+use ultramarine_runtime::executor::Portable;
 
 /// The mark of an input from an earlier block.
 const EARLIER: u32 = 1 << 31;
@@ -105,30 +103,25 @@ impl Block {
         self.kind(index).compute(self.nodes[index as usize].argument, inputs)
     }
 
-    /// Sends a node's result to the pool of another PE, in this run.
-    pub(super) fn send(
-        &self,
-        cx: &Context,
-        to: Pe,
-        run: Key,
-        node: NodeId,
-        result: &Value,
-    ) -> Result<(), TaskError> {
-        self.kind(node.index).send(cx, to, run, node, result)
+    /// What sends a node's result.
+    pub(super) fn sender(&self, index: u32) -> SendResult {
+        self.kind(index).sender()
     }
 
     fn kind(&self, index: u32) -> &dyn Kind {
         &*self.kinds[self.nodes[index as usize].kind as usize]
     }
 
-    /// A digest of all that the block is: functions, arguments and inputs. PEs compare it.
+    /// A digest of all that the block is: functions, arguments and inputs; and of what is wanted of
+    /// it, which decides who owns what. PEs compare it.
     ///
     /// # Errors
     ///
     /// An argument cannot be encoded.
-    pub(super) fn digest(&self) -> Result<u128, DagError> {
+    pub(super) fn digest(&self, wanted: &[NodeId]) -> Result<u128, DagError> {
         let mut digest = Digest::default();
         self.kinds.iter().for_each(|kind| digest.add(kind.name().as_bytes()));
+        wanted.iter().for_each(|node| digest.add(&node.index.to_le_bytes()));
         let mut bytes = Vec::new();
         for (node, index) in self.nodes.iter().zip(0..) {
             bytes.clear();

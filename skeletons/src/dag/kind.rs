@@ -18,23 +18,16 @@ pub(crate) type Value = Arc<dyn Any + Send + Sync>;
 /// A function of an argument and the results of other nodes.
 type Compute<A> = Box<dyn Fn(&A, &[Value]) -> Value + Send + Sync>;
 
-/// Sends a result; see [`Kind::send`].
-type SendResult = fn(&Context, Pe, Key, NodeId, &Value) -> Result<(), TaskError>;
+/// Sends the result of a node to the pool of another PE, in a run.
+pub(super) type SendResult = fn(&Context, Pe, Key, NodeId, &Value) -> Result<(), TaskError>;
 
 /// A kind of node.
 pub(super) trait Kind: Any + Send + Sync {
     /// The name of its function.
     fn name(&self) -> &'static str;
 
-    /// Sends a node's result to the pool of another PE, in this run.
-    fn send(
-        &self,
-        cx: &Context,
-        to: Pe,
-        run: Key,
-        node: NodeId,
-        result: &Value,
-    ) -> Result<(), TaskError>;
+    /// What sends its results.
+    fn sender(&self) -> SendResult;
 
     /// Computes a node's result from its inputs.
     fn compute(&self, argument: u32, inputs: &[Value]) -> Value;
@@ -97,15 +90,8 @@ impl<A: Portable + Sync> Kind for KindOf<A> {
         self.name
     }
 
-    fn send(
-        &self,
-        cx: &Context,
-        to: Pe,
-        run: Key,
-        node: NodeId,
-        result: &Value,
-    ) -> Result<(), TaskError> {
-        (self.send)(cx, to, run, node, result)
+    fn sender(&self) -> SendResult {
+        self.send
     }
 
     fn compute(&self, argument: u32, inputs: &[Value]) -> Value {

@@ -1,7 +1,7 @@
 //! Computations that form a graph: nodes whose functions take the results of other nodes.
 //!
 //! A graph is built by a function of a [`Builder`] and an argument. It must be pure: every PE calls
-//! it, and gets the same graph. Nodes that nobody needs are not computed.
+//! it, and gets the same graph. Nodes that are not needed are not computed.
 //!
 //! | question | file |
 //! |---|---|

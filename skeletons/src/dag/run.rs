@@ -54,7 +54,7 @@ where
     const { F::CHECKED };
     let cx = cx.unsupervised();
     let graph = Graph::build(build, &argument, cx.pes());
-    let (wanted, digest) = (graph.wanted.clone(), graph.block.digest()?);
+    let (wanted, digest) = (graph.wanted.clone(), graph.block.digest(&graph.wanted)?);
     let run = DagRun { cx: cx.clone(), key: cx.new_key() };
     let computation = Computation::on(&cx, run.key);
     computation.open(&cx, graph);
@@ -97,7 +97,7 @@ where
             return;
         }
         let graph = Graph::build(build, &*argument.0, cx.pes());
-        if graph.block.digest().is_ok_and(|own| own == digest) {
+        if graph.block.digest(&graph.wanted).is_ok_and(|own| own == digest) {
             computation.open(&cx, graph);
         } else {
             let differs = async |cx: Context, (key, pe): (Key, Pe)| {
@@ -226,7 +226,7 @@ impl Computation {
             }
             PoolEffect::Send(to, PoolMessage::Result(node, outcome)) => {
                 let outcome = outcome.and_then(|value| {
-                    let sent = graph.block.send(cx, to, self.key, node, &value);
+                    let sent = graph.block.sender(node.index)(cx, to, self.key, node, &value);
                     sent.map_err(|error| DagError::Unsendable {
                         what: "result".to_owned(),
                         node,
