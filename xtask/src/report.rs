@@ -92,7 +92,7 @@ fn listen(
 /// Copies every line; returns the closing lines among them, and how many tests say that they were
 /// skipped.
 fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
-    let (mut closing, mut skipped) = (Vec::new(), 0);
+    let (mut closing, mut skipped) = (Vec::<String>::new(), 0);
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     // An error of reading ends the output, as its end does. An error of writing (no process reads
@@ -100,7 +100,9 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     while from.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
         let _ = to.write_all(&line).and_then(|()| to.flush());
         let plain = without_colours(&String::from_utf8_lossy(&line));
-        if is_closing(plain.trim()) {
+        // nextest names what has failed while it runs, and all of it again after its summary.
+        let names_failed = closing.last().is_some_and(|last| is_nextests(last));
+        if is_closing(plain.trim()) || (names_failed && is_nextests(plain.trim())) {
             closing.push(plain.trim().to_owned());
         }
         skipped += u32::from(plain.trim().starts_with("skipped: "));
@@ -113,12 +115,20 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     closing
 }
 
-/// nextest's and libtest's last words, and the jobs that chaos has seen fail. The words of a binary
-/// without any tests say nothing, nor do those of a single test that nextest has run.
+/// Whether it is nextest's summary, or one of its lines about a test: `FAIL [   0.012s] …`.
+fn is_nextests(line: &str) -> bool {
+    let (word, rest) = line.split_once(' ').unwrap_or_default();
+    !word.is_empty() && word.chars().all(char::is_alphanumeric) && rest.starts_with('[')
+}
+
+/// nextest's and libtest's last words, the jobs that chaos has seen fail, and why a chore has ended
+/// early. The words of a binary without any tests say nothing, nor do those of a single test that
+/// nextest has run.
 fn is_closing(line: &str) -> bool {
     let is_empty = line.contains(" 0 passed; 0 failed; 0 ignored;");
     let is_single = line.contains(" filtered out") && !line.contains(" 0 filtered out");
-    let is_runners = line.starts_with("Summary [") || line.starts_with("failed: ");
+    let is_runners =
+        ["Summary [", "failed: ", "xtask: "].iter().any(|start| line.starts_with(start));
     is_runners || (line.starts_with("test result: ") && !is_empty && !is_single)
 }
 
@@ -161,7 +171,11 @@ test-mpich: Summary [ 2s] 3 tests run
 
     #[test]
     fn output_is_passed_on_whole_and_the_closing_lines_kept() {
-        let log = "running\n\u{1b}[32;1m     Summary\u{1b}[0m [   0.1s] 4 tests run: 4 passed\n\
+        let log = "running\n        FAIL [   0.1s] (2/4) one here\n\
+                   \u{1b}[32;1m     Summary\u{1b}[0m [   0.1s] 4 tests run: 2 passed, 2 failed\n\
+                   \u{1b}[31;1m        FAIL\u{1b}[0m [   0.1s] (2/4) one here\n     \
+                   TIMEOUT [ 180.0s] (3/4) two there\nerror: test run failed\n\
+                   xtask: no such program\n\
                    test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
                    test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n\
                    test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out\n\
@@ -174,7 +188,10 @@ test-mpich: Summary [ 2s] 3 tests run
         assert_eq!(
             closing,
             [
-                "Summary [   0.1s] 4 tests run: 4 passed",
+                "Summary [   0.1s] 4 tests run: 2 passed, 2 failed",
+                "FAIL [   0.1s] (2/4) one here",
+                "TIMEOUT [ 180.0s] (3/4) two there",
+                "xtask: no such program",
                 "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured",
                 "failed: kill 3, mpich: WRONG: 7",
                 "of these, 2 said that they had nothing to test here, and why",

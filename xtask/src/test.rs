@@ -107,7 +107,7 @@ fn timed(step: &str, summary: &str, work: impl FnOnce() -> Result<Ending>) -> Ro
     let start = Instant::now();
     let (outcome, closing) = work().unwrap_or_else(|failure| {
         eprintln!("{failure}");
-        (StepOutcome::Failed, Vec::new())
+        (StepOutcome::Failed, vec![failure.to_string()])
     });
     let row = Row { step: step.to_owned(), took: start.elapsed(), outcome, closing };
     report::footing(&row);

@@ -50,7 +50,7 @@ mod tests {
         let all = g.reduce(sum, (), [sources[0], map, sources[2], sources[0]]);
         let block = g.finish();
         let owners = cyclic(&block, &[all.id()], 3);
-        // The reduction and its first input; the map and its input; the third; one that is not needed.
+        // The reduction and its first input; the map and its input; the third; an unneeded one.
         assert_eq!(owners, [1, 2, 0, 0, 2, 1].map(Pe::new));
     }
 

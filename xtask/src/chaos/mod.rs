@@ -247,7 +247,8 @@ impl Chaos<'_> {
                 println!("{}: skipped: {reason}", class.name());
                 break;
             }
-            let ended = self.disturb(class, run, (&fitting[index], hosting), &mut random)?;
+            let Some(base) = self.measure(&fitting[index], hosting)? else { break };
+            let ended = self.disturb(class, run, &base, &mut random)?;
             hangs += usize::from(ended.judgement == Judgement::Hung);
             if hangs >= HANGS_MAX {
                 println!("{HANGS_MAX} jobs have hung: the others of this class are not tried");
@@ -268,25 +269,27 @@ impl Chaos<'_> {
         })
     }
 
-    /// Runs a job that is left alone: what the others are compared with.
-    fn measure(&mut self, configuration: &Configuration, hosting: Hosting) -> Result<Base> {
+    /// Runs a job that is left alone: what the others are compared with. Nothing if it fails.
+    fn measure(&mut self, configuration: &Configuration, hosting: Hosting) -> Result<Option<Base>> {
         let is_it = |base: &&Base| base.hosting == hosting && base.configuration == *configuration;
         if let Some(base) = self.bases.iter().find(is_it) {
-            return Ok(base.clone());
+            return Ok(Some(base.clone()));
         }
         let plan = Plan::undisturbed(self.pes(hosting));
         let name = format!("free-{}", self.bases.len());
         let ended = self.job((configuration, hosting), name, plan, None).run(&self.folder)?;
         if ended.judgement != Judgement::Right || ended.has_failed() {
             ended.print_details();
-            let text = format!("{configuration}: fails without failures: {}", ended.summary());
-            return Err(Failure(text));
+            let failure = format!("{configuration}: fails without failures: {}", ended.summary());
+            println!("{failure}");
+            self.failures.push(failure);
+            return Ok(None);
         }
         let (start, usual) = (ended.started.unwrap_or_default(), ended.took);
         println!("{configuration}  without failures {:.2} s", usual.as_secs_f64());
         let base = Base { configuration: configuration.clone(), hosting, start, usual };
         self.bases.push(base.clone());
-        Ok(base)
+        Ok(Some(base))
     }
 
     /// Runs a job and disturbs it as drawn.
@@ -294,10 +297,10 @@ impl Chaos<'_> {
         &mut self,
         class: Class,
         run: u32,
-        (configuration, hosting): (&Configuration, Hosting),
+        base: &Base,
         random: &mut Random,
     ) -> Result<Ended> {
-        let Base { start, usual, .. } = self.measure(configuration, hosting)?;
+        let Base { ref configuration, hosting, start, usual } = *base;
         let (pes, is_brief) = (self.pes(hosting), self.arguments.brief);
         let plan = class.plan(random, JobFacts { pes, usual, start, is_brief });
         let (pes, delay) = (plan.pes, plan.delay);
@@ -372,8 +375,7 @@ impl Chaos<'_> {
         }
         self.failures.iter().for_each(|failure| println!("failed: {failure}"));
         println!("{}; seed {}", tally::total(&self.tallies), self.seed);
-        let failed = self.tallies.iter().any(Tally::has_failed);
-        if failed || is_idle { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        if !self.failures.is_empty() || is_idle { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 
