@@ -52,7 +52,7 @@ impl Membership {
         }
         let former = self.list.len();
         match self.list.addition(after, dead) {
-            Addition::Nothing => return self.note_heading(from, of, out),
+            Addition::Nothing => return self.note_heading(now, from, of, out),
             // A PE that is named need not know who died before it.
             Addition::Gap if is_named => {}
             Addition::Gap if self.is_mutant(MembershipMutant::OverlooksGaps) => {

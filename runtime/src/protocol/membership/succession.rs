@@ -72,6 +72,7 @@
 use super::accusations::{Accusation, AccusationTable};
 use super::announcing::Announcements;
 use super::heralds::HeraldNews;
+use super::votes::Followed;
 use super::{
     Claim, Death, Evidence, Heading, Loss, Membership, MembershipMutant, MembershipStatus, Notice,
     REPEATS, Term, TermList,
@@ -95,6 +96,9 @@ pub(super) struct Succession {
     pub(super) callers: BTreeSet<Pe>,
     /// When to ask again for votes, or for a judge.
     pub(super) again_at: Option<Duration>,
+    /// The call that this PE passed on last, and until when it does not pass it on again. (What is
+    /// heard twice, as over two connections, would be sent twice as often at each level.)
+    passed_on: Option<(Followed, Duration)>,
     /// The main task has ended on this PE.
     pub(super) has_ended: bool,
     /// On the judge: the job ends, and its result counts.
@@ -314,10 +318,26 @@ impl Membership {
             return self.follow(now, list, out);
         }
         // This PE is in contact with its judge, as far as it knows. It passes the call on.
-        let news = list.bulletin_to(0, list.len());
-        list.living().children(self.me).for_each(|child| out(child, news.clone()));
         self.note_caller(of.term.judge);
         out(self.me, Notice::Look { pe: self.judge(), anew: true });
+        if !self.may_pass_on(now, (of.term, list.len() as u32, of.ends)) {
+            return;
+        }
+        let news = list.bulletin_to(0, list.len());
+        list.living().children(self.me).for_each(|child| out(child, news.clone()));
+    }
+
+    /// Whether this is another call than the last that this PE passed on, or comes again when its
+    /// candidate asks again.
+    fn may_pass_on(&mut self, now: Duration, call: Followed) -> bool {
+        let until = now.saturating_add(self.call_every() / 2);
+        let Some(succession) = &mut self.succession else { return false };
+        let is_double = |(last, until): (Followed, Duration)| last == call && now < until;
+        let may_pass_on = !succession.passed_on.is_some_and(is_double);
+        if may_pass_on {
+            succession.passed_on = Some((call, until));
+        }
+        may_pass_on
     }
 
     /// Follows the judge of a later term from now on, and tells it of the deaths that it lacks.
@@ -348,13 +368,21 @@ impl Membership {
 
     /// A bulletin says nothing new of the dead. It may say something of the judge, or ask again for
     /// votes.
-    pub(super) fn note_heading(&mut self, from: Pe, of: Heading, out: &mut dyn FnMut(Pe, Notice)) {
+    pub(super) fn note_heading(
+        &mut self,
+        now: Duration,
+        from: Pe,
+        of: Heading,
+        out: &mut dyn FnMut(Pe, Notice),
+    ) {
         let is_news = of > self.list.heading;
         if is_news {
             self.take_over_heading(of);
         }
         let is_call = self.awaits_votes() && self.list.living().parent(self.me) == Some(from);
-        if self.status == MembershipStatus::Member && (is_news || is_call) {
+        if self.status == MembershipStatus::Member
+            && (is_news || is_call && self.may_pass_on(now, self.followed()))
+        {
             self.ask_children(!is_news, out);
             self.vote(false, out);
         }

@@ -4,6 +4,9 @@ use super::{Membership, MembershipMutant, MembershipStatus, Notice, Term};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
+/// What a PE follows: the judge of a term with a list of this length, and whether to the job's end.
+pub(super) type Followed = (Term, u32, bool);
+
 impl Membership {
     /// Whether the judge needs to know how many PEs follow it: to take office, because it has lost
     /// some, or to end the job.
@@ -46,7 +49,7 @@ impl Membership {
     pub(super) fn handle_follower(
         &mut self,
         from: Pe,
-        follows: (Term, u32, bool),
+        follows: Followed,
         count: u32,
         out: &mut dyn FnMut(Pe, Notice),
     ) {
@@ -97,8 +100,7 @@ impl Membership {
         silent.for_each(|pe| out(self.me, Notice::Look { pe, anew: false }));
     }
 
-    /// What this PE follows: a list of this length, and whether to the job's end.
-    fn followed(&self) -> (Term, u32, bool) {
+    pub(super) fn followed(&self) -> Followed {
         (self.list.term(), self.list.len() as u32, self.list.heading.ends)
     }
 

@@ -123,9 +123,8 @@ impl Job {
         if !keeps {
             self.in_flight.swap_remove(which);
         }
-        self.with(to, |machine, out| {
-            machine.handle(ZERO, from, notice, out);
-        });
+        let now = self.clocks[to.index()];
+        self.with(to, |machine, out| machine.handle(now, from, notice, out));
     }
 
     /// Delivers all that is in flight and all that follows from it.

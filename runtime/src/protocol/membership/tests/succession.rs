@@ -149,6 +149,28 @@ fn a_pe_that_waits_for_votes_looks_at_those_that_say_nothing() {
     assert!(sent.contains(&(1, look(3))) && !sent.contains(&(1, look(4))), "{sent:?}");
 }
 
+/// Else the number of messages would double at each level of the tree.
+#[test]
+fn a_call_that_is_heard_twice_is_passed_on_once() {
+    let asked = call(term(1, 1), &[0]);
+    for has_lost_judge in [true, false] {
+        let mut two = played(2, 20);
+        if has_lost_judge {
+            two.lose(0);
+        }
+        let mut hear = |now| {
+            let mut sent = 0;
+            let mut count = |to, _| sent += u32::from(to == pe(4));
+            two.0.handle(now, pe(1), asked.clone(), &mut count);
+            sent
+        };
+        hear(ZERO);
+        hear(ZERO);
+        assert_eq!(hear(ZERO), 0, "{has_lost_judge}");
+        assert_eq!(hear(PATIENCE / 8), 1, "the candidate asks again: {has_lost_judge}");
+    }
+}
+
 /// Else each of the others would find that out for itself, when its turn has come.
 #[test]
 fn a_candidate_that_is_outvoted_at_once_says_so() {
