@@ -4,6 +4,7 @@ use super::error::DagError;
 use super::handles::NodeId;
 use super::kind::{Kind, KindOf, SendResult, Value};
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_journal::Digest;
 use ultramarine_runtime::executor::Portable;
 
@@ -99,8 +100,23 @@ impl Block {
     }
 
     /// Computes a node's result from those of its inputs.
-    pub(super) fn compute(&self, index: u32, inputs: &[Value]) -> Value {
-        self.kind(index).compute(self.nodes[index as usize].argument, inputs)
+    ///
+    /// # Errors
+    ///
+    /// The node's function panicked.
+    pub(super) fn compute(&self, index: u32, inputs: &[Value]) -> Result<Value, DagError> {
+        let argument = self.nodes[index as usize].argument;
+        // Nothing of the node's is seen after a panic.
+        let computed = AssertUnwindSafe(|| self.kind(index).compute(argument, inputs));
+        catch_unwind(computed).map_err(|panic| {
+            let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+            DagError::Panicked {
+                node: NodeId { block: self.number, index },
+                name: self.name(index).to_owned(),
+                message: message.unwrap_or_else(|| "it does not say why".to_owned()),
+            }
+        })
     }
 
     /// What sends a node's result.

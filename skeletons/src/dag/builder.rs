@@ -1,6 +1,7 @@
 //! How a graph is built, node by node.
 
 use super::block::Block;
+use super::computation::send_value;
 use super::handles::{Inputs, Node, NodeId, result};
 use super::kind::{KindOf, Value};
 use std::any::TypeId;
@@ -63,7 +64,7 @@ impl Builder {
         T: Portable + Sync,
     {
         const { F::CHECKED };
-        let kind = || KindOf::new::<F, T>(move |argument: &A, _: &[Value]| f(argument));
+        let kind = || new_kind::<F, A, T>(move |argument: &A, _: &[Value]| f(argument));
         self.add::<(Sources, F), _, _>(kind, argument, iter::empty())
     }
 
@@ -81,7 +82,7 @@ impl Builder {
     {
         const { F::CHECKED };
         let kind = || {
-            KindOf::new::<F, T>(move |argument: &A, inputs: &[Value]| {
+            new_kind::<F, A, T>(move |argument: &A, inputs: &[Value]| {
                 f(argument, result::<X>(&inputs[0]))
             })
         };
@@ -102,7 +103,7 @@ impl Builder {
     {
         const { F::CHECKED };
         let kind = || {
-            KindOf::new::<F, T>(move |argument: &A, inputs: &[Value]| {
+            new_kind::<F, A, T>(move |argument: &A, inputs: &[Value]| {
                 f(argument, I::results(inputs))
             })
         };
@@ -128,7 +129,7 @@ impl Builder {
     {
         const { F::CHECKED };
         let kind = || {
-            KindOf::new::<F, T>(move |argument: &A, inputs: &[Value]| {
+            new_kind::<F, A, T>(move |argument: &A, inputs: &[Value]| {
                 f(argument, &inputs.iter().map(result::<X>).collect::<Vec<_>>())
             })
         };
@@ -193,4 +194,11 @@ impl Builder {
         let place = *self.kinds.entry(types).or_insert_with(|| self.block.add_kind(kind()));
         Node::new(self.block.add(place, argument, inputs))
     }
+}
+
+/// The kind of nodes with this function.
+fn new_kind<F, A: Portable + Sync, T: Portable + Sync>(
+    compute: impl Fn(&A, &[Value]) -> T + Send + Sync + 'static,
+) -> KindOf<A> {
+    KindOf::new::<F, T>(compute, send_value::<T>)
 }

@@ -2,8 +2,7 @@
 
 use super::assignment::{cyclic, heir};
 use super::block::Block;
-use super::builder::Builder;
-use super::handles::{NodeId, Wanted};
+use super::handles::NodeId;
 use super::pool::Shape;
 use std::collections::BTreeSet;
 use ultramarine_topology::Pe;
@@ -18,15 +17,8 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// The graph that `build` makes of the argument, for a job of `pes` PEs.
-    pub(super) fn build<A, W: Wanted>(
-        build: impl FnOnce(&mut Builder, &A) -> W,
-        argument: &A,
-        pes: u32,
-    ) -> Self {
-        let mut builder = Builder::new(0);
-        let wanted = build(&mut builder, argument).ids();
-        let block = builder.finish();
+    /// A graph, for a job of `pes` PEs.
+    pub(super) fn new(block: Block, wanted: Vec<NodeId>, pes: u32) -> Self {
         Graph { owners: cyclic(&block, &wanted, pes), block, wanted, pes }
     }
 }
@@ -34,6 +26,10 @@ impl Graph {
 impl Shape for Graph {
     fn nodes_of(&self, _: u32) -> u32 {
         self.block.len()
+    }
+
+    fn wanted(&self) -> &[NodeId] {
+        &self.wanted
     }
 
     fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId> {

@@ -4,11 +4,11 @@
 //! is three numbers: its kind, its argument's place among the kind's, and where its inputs are.
 
 use super::handles::NodeId;
-use super::run::{Carried, receive_result};
+use super::runs::RunId;
 use std::any::{Any, type_name};
 use std::sync::Arc;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Key, Portable};
+use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_runtime::wire::{self, WireError};
 use ultramarine_topology::Pe;
 
@@ -19,7 +19,7 @@ pub(crate) type Value = Arc<dyn Any + Send + Sync>;
 type Compute<A> = Box<dyn Fn(&A, &[Value]) -> Value + Send + Sync>;
 
 /// Sends the result of a node to the pool of another PE, in a run.
-pub(super) type SendResult = fn(&Context, Pe, Key, NodeId, &Value) -> Result<(), TaskError>;
+pub(super) type SendResult = fn(&Context, Pe, (RunId, NodeId), Value) -> Result<(), TaskError>;
 
 /// A kind of node.
 pub(super) trait Kind: Any + Send + Sync {
@@ -36,23 +36,6 @@ pub(super) trait Kind: Any + Send + Sync {
     fn encode_argument(&self, argument: u32, bytes: &mut Vec<u8>) -> Result<(), WireError>;
 }
 
-/// Sends a result of type `T`.
-fn send<T: Portable + Sync>(
-    cx: &Context,
-    to: Pe,
-    run: Key,
-    node: NodeId,
-    result: &Value,
-) -> Result<(), TaskError> {
-    let Ok(result) = result.clone().downcast::<T>() else {
-        unreachable!("a kind has results of one type");
-    };
-    let receive = async |cx: Context, (run, from, node, result): (_, _, _, Carried<T>)| {
-        receive_result(&cx, run, from, node, result.0);
-    };
-    cx.tell(to, receive, (run, cx.pe(), node, Carried(result)))
-}
-
 /// The kind of nodes with an argument of type `A`.
 pub(super) struct KindOf<A> {
     name: &'static str,
@@ -62,13 +45,16 @@ pub(super) struct KindOf<A> {
 }
 
 impl<A: Portable + Sync> KindOf<A> {
-    pub(super) fn new<F, T>(compute: impl Fn(&A, &[Value]) -> T + Send + Sync + 'static) -> Self
+    pub(super) fn new<F, T>(
+        compute: impl Fn(&A, &[Value]) -> T + Send + Sync + 'static,
+        send: SendResult,
+    ) -> Self
     where
         T: Portable + Sync,
     {
         KindOf {
             name: type_name::<F>(),
-            send: send::<T>,
+            send,
             compute: Box::new(move |argument, inputs| Arc::new(compute(argument, inputs))),
             arguments: Vec::new(),
         }

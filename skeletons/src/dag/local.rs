@@ -5,7 +5,6 @@ use super::builder::Builder;
 use super::error::DagError;
 use super::handles::{NodeId, Wanted};
 use super::kind::Value;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Computes the wanted nodes of a graph on this thread, and those that they need. For tests, and
 /// for graphs that are small.
@@ -38,24 +37,10 @@ pub fn evaluate<A, W: Wanted>(
         let inputs: Option<Vec<Value>> =
             block.inputs(index).map(|input| values[input.index as usize].clone()).collect();
         let inputs = inputs.unwrap_or_else(|| unreachable!("inputs are computed before"));
-        values[index as usize] = Some(compute(&block, index, &inputs)?);
+        values[index as usize] = Some(block.compute(index, &inputs)?);
     }
     let results = wanted.iter().filter_map(|node| values[node.index as usize].clone());
     Ok(W::results(results.collect()))
-}
-
-/// Computes a node.
-pub(super) fn compute(block: &Block, index: u32, inputs: &[Value]) -> Result<Value, DagError> {
-    // Nothing of the node's is seen after a panic.
-    catch_unwind(AssertUnwindSafe(|| block.compute(index, inputs))).map_err(|panic| {
-        let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-        DagError::Panicked {
-            node: NodeId { block: block.number(), index },
-            name: block.name(index).to_owned(),
-            message: message.unwrap_or_else(|| "it does not say why".to_owned()),
-        }
-    })
 }
 
 /// The nodes that the wanted ones need, and these themselves, in order.

@@ -11,7 +11,8 @@
 //! | What should come out? | `local` |
 //! | Which PE owns which node? | `assignment`, `graph` |
 //! | When is a node computed, and what do pools send to each other? | `pool` |
-//! | How is that carried out? | `run` |
+//! | How is that carried out? | `computation` |
+//! | How does a run begin, how do others join it, when is it over? | `run`, `runs` |
 //!
 //! Source: T. C. Leliveld, *A Resiliency-First Approach to Distributed DAG Computations* (2017),
 //! ch. 2 to 4.
@@ -19,6 +20,7 @@
 mod assignment;
 mod block;
 mod builder;
+mod computation;
 mod error;
 mod graph;
 mod handles;
@@ -26,6 +28,7 @@ mod kind;
 mod local;
 mod pool;
 mod run;
+mod runs;
 
 pub use builder::Builder;
 pub use error::DagError;

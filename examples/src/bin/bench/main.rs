@@ -7,6 +7,7 @@
 mod bulk;
 mod cancel;
 mod child;
+mod dag;
 mod detection;
 mod divide;
 mod idle;
@@ -90,7 +91,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 20] = [
+const BENCHMARKS: [Benchmark; 21] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -120,6 +121,11 @@ const BENCHMARKS: [Benchmark; 20] = [
         name: "programs",
         about: "a sweep, a stencil, a knapsack, a quadrature and tiles, against MPI and rayon",
         measure: programs::measure,
+    },
+    Benchmark {
+        name: "dag",
+        about: "how small the nodes of a graph may be, against MPI by hand and rayon",
+        measure: dag::measure,
     },
     Benchmark {
         name: "noop",

@@ -45,6 +45,26 @@ impl Context {
         place.get_or_init(|| Arc::new(make())).clone()
     }
 
+    /// The value of type `T` that this PE has for the whole job, the same for all tasks on it. The
+    /// first that asks makes it. It needs no key, and outlives the root.
+    ///
+    /// ```
+    /// # use ultramarine_runtime::executor::Context;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// /// How many of these tasks this PE has run, whatever their key.
+    /// #[derive(Default)]
+    /// struct Count(AtomicU64);
+    ///
+    /// fn count(cx: &Context) -> u64 {
+    ///     cx.pe_local::<Count>().0.fetch_add(1, Ordering::Relaxed) + 1
+    /// }
+    /// ```
+    pub fn pe_local<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+        // Other keys begin with number 1. This one's home lives for as long as the value.
+        self.shared(Key { home: self.pe(), number: 0 }, T::default)
+    }
+
     /// [`shared`](Self::shared) for a value whose making awaits something: no thread is blocked.
     /// `make` must not await the same value.
     ///

@@ -32,6 +32,9 @@ pub(super) trait Shape {
     /// The number of nodes of a block.
     fn nodes_of(&self, block: u32) -> u32;
 
+    /// The nodes whose results the program wants.
+    fn wanted(&self) -> &[NodeId];
+
     /// The inputs of a node, in order. A node may be there more than once.
     fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId>;
 
@@ -138,6 +141,18 @@ impl<V: Clone> Pool<V> {
         self.blocks.get(&node.block)?.results[node.index as usize].as_ref()
     }
 
+    /// The run has begun. A wanted node is begun by its owner unasked: so the
+    /// computation goes on when the PE that wants the results has died.
+    pub(super) fn start(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
+        self.begin_wanted(shape);
+        self.begin(shape, out);
+    }
+
+    /// What this pool has asked of others may be lost: it asks again.
+    pub(super) fn renew(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
+        self.ask_again(shape, |_| true, out);
+    }
+
     /// The program on this PE wants the result of a node.
     pub(super) fn want(&mut self, shape: &impl Shape, node: NodeId, out: &mut PoolEffects<V>) {
         self.request(shape, node, Waiter::Program, out);
@@ -177,15 +192,33 @@ impl<V: Clone> Pool<V> {
         if !self.dead.insert(pe) {
             return;
         }
-        let mut orphans = Vec::new();
-        for (block, state) in &self.blocks {
-            let asked =
-                |state: &NodeState| state.phase == NodePhase::Asked && state.count == pe.number();
-            let asked = state.nodes.iter().zip(0..).filter(|(state, _)| asked(state));
-            orphans.extend(asked.map(|(_, index)| NodeId { block: *block, index }));
-        }
-        orphans.into_iter().for_each(|node| self.ask_for(shape, node, out));
+        self.ask_again(shape, |asked| asked == pe, out);
+        self.begin_wanted(shape);
         self.begin(shape, out);
+    }
+
+    /// Asks again for what was asked of these PEs.
+    fn ask_again(&mut self, shape: &impl Shape, of: impl Fn(Pe) -> bool, out: &mut PoolEffects<V>) {
+        let is_asked =
+            |state: &NodeState| state.phase == NodePhase::Asked && of(Pe::new(state.count));
+        let mut asked = Vec::new();
+        for (block, state) in &self.blocks {
+            let nodes = state.nodes.iter().zip(0..).filter(|(state, _)| is_asked(state));
+            asked.extend(nodes.map(|(_, index)| NodeId { block: *block, index }));
+        }
+        asked.into_iter().for_each(|node| self.ask_for(shape, node, out));
+    }
+
+    /// Puts those of the wanted nodes into the queue that this PE owns.
+    fn begin_wanted(&mut self, shape: &impl Shape) {
+        for node in shape.wanted() {
+            if shape.owner(*node, &self.dead) == self.me
+                && self.state(shape, *node).phase == NodePhase::Unknown
+            {
+                self.state(shape, *node).phase = NodePhase::Queued;
+                self.queue.push_back(*node);
+            }
+        }
     }
 
     /// Notes that `waiter` wants the result of a node; it gets it at once if it is there.

@@ -7,11 +7,17 @@ struct Drawn {
     inputs: Vec<Vec<u32>>,
     owners: Vec<u32>,
     pes: u32,
+    /// The last.
+    wanted: Vec<NodeId>,
 }
 
 impl Shape for Drawn {
     fn nodes_of(&self, _: u32) -> u32 {
         self.inputs.len() as u32
+    }
+
+    fn wanted(&self) -> &[NodeId] {
+        &self.wanted
     }
 
     fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
@@ -48,7 +54,7 @@ fn drawn(nodes: usize, pes: u32) -> impl Strategy<Value = Drawn> {
     (inputs.collect::<Vec<_>>(), prop::collection::vec(0..pes, nodes)).prop_map(
         move |(others, owners)| {
             let inputs = std::iter::once(Vec::new()).chain(others).collect();
-            Drawn { inputs, owners, pes }
+            Drawn { inputs, owners, pes, wanted: vec![node(nodes - 1)] }
         },
     )
 }
@@ -80,21 +86,45 @@ const DEATHS: u32 = 10_000;
 impl World {
     fn new(graph: Drawn, tokens: usize) -> Self {
         let pool = |pe| Some(Pool::new(Pe::new(pe), tokens));
-        World {
+        let mut world = World {
             pools: (0..graph.pes).map(pool).collect(),
             begun: vec![0; graph.inputs.len()],
             graph,
             coming: BTreeMap::new(),
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
+        };
+        for pe in (0..world.graph.pes).map(Pe::new) {
+            world.act(pe, |pool, graph, out| pool.start(graph, out));
         }
+        world
+    }
+
+    fn act(&mut self, pe: Pe, act: impl FnOnce(&mut Pool<u64>, &Drawn, &mut PoolEffects<u64>)) {
+        let mut out = PoolEffects::new();
+        act(self.pools[pe.index()].as_mut().expect("it lives"), &self.graph, &mut out);
+        self.perform(pe, out);
     }
 
     fn want(&mut self, pe: Pe, node: NodeId) {
-        let mut out = PoolEffects::new();
-        let pool = self.pools[pe.index()].as_mut().expect("it lives");
-        pool.want(&self.graph, node, &mut out);
-        self.perform(pe, out);
+        self.act(pe, |pool, graph, out| pool.want(graph, node, out));
+    }
+
+    /// Lets things happen in an order that follows from the choices, until nothing is left, and
+    /// kills each of these PEs after a number of steps.
+    fn run(&mut self, choices: &[usize], deaths: &[(u32, usize)]) {
+        let mut choices = choices.iter().cycle();
+        let last = deaths.iter().map(|(_, when)| *when).max().unwrap_or(0);
+        for at in 0.. {
+            for (pe, _) in deaths.iter().filter(|(_, when)| *when == at) {
+                if self.pools[*pe as usize].is_some() {
+                    self.die(Pe::new(*pe));
+                }
+            }
+            if !self.step(*choices.next().expect("there are choices")) && at >= last {
+                return;
+            }
+        }
     }
 
     fn perform(&mut self, pe: Pe, effects: PoolEffects<u64>) {
@@ -138,18 +168,15 @@ impl World {
         let Some(event) = self.coming.get_mut(&key).and_then(VecDeque::pop_front) else {
             return false;
         };
-        let (graph, mut out) = (&self.graph, PoolEffects::new());
-        let pool = self.pools[key.0.index()].as_mut().expect("only the living are left");
-        match event {
-            Event::Arrive { from, message } => pool.receive(graph, from, message, &mut out),
-            Event::Died(pe) => pool.died(graph, pe, &mut out),
+        self.act(key.0, |pool, graph, out| match event {
+            Event::Arrive { from, message } => pool.receive(graph, from, message, out),
+            Event::Died(pe) => pool.died(graph, pe, out),
             Event::Computed(node) => {
                 let input = |node| *pool.result(node).expect("its inputs are there");
                 let inputs: Vec<u64> = graph.inputs(node).map(input).collect();
-                pool.computed(graph, node, Drawn::compute(node.index, &inputs), &mut out);
+                pool.computed(graph, node, Drawn::compute(node.index, &inputs), out);
             }
-        }
-        self.perform(key.0, out);
+        });
         true
     }
 }
@@ -175,8 +202,7 @@ proptest! {
         }
         let mut world = World::new(graph, tokens);
         world.want(Pe::ROOT, node(last));
-        let mut choices = choices.into_iter().cycle();
-        while world.step(choices.next().unwrap()) {}
+        world.run(&choices, &[]);
         prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
         let once: Vec<u32> = is_needed.into_iter().map(u32::from).collect();
         prop_assert_eq!(world.begun, once);
@@ -191,20 +217,33 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..5),
     ) {
         let (expected, last) = (graph.expected(), graph.inputs.len() - 1);
-        let pes = graph.pes;
+        let deaths: Vec<_> = deaths.into_iter().filter(|(pe, _)| *pe < graph.pes).collect();
         let mut world = World::new(graph, tokens);
         world.want(Pe::ROOT, node(last));
-        let mut choices = choices.into_iter().cycle();
-        for at in 0.. {
-            for (pe, _) in deaths.iter().filter(|(pe, when)| *when == at && *pe < pes) {
-                if world.pools[*pe as usize].is_some() {
-                    world.die(Pe::new(*pe));
-                }
-            }
-            if !world.step(choices.next().unwrap()) && at >= 60 {
-                break;
-            }
-        }
+        world.run(&choices, &deaths);
         prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
+    }
+
+    /// Nothing is computed twice that its computer has not taken with it.
+    #[test]
+    fn the_others_go_on_without_the_pe_that_wants_the_results_and_another_joins(
+        graph in (1..40_usize, 2..6_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        choices in prop::collection::vec(any::<usize>(), 1..50),
+        when in 0..60_usize,
+        is_renewed in any::<bool>(),
+    ) {
+        let (expected, last) = (graph.expected(), graph.inputs.len() - 1);
+        let mut world = World::new(graph, 1);
+        world.want(Pe::ROOT, node(last));
+        world.run(&choices, &[(0, when)]);
+        let before = world.begun.clone();
+        world.delivered.clear();
+        for pe in (1..world.graph.pes).map(Pe::new).filter(|_| is_renewed) {
+            world.act(pe, |pool, graph, out| pool.renew(graph, out));
+        }
+        world.want(Pe::new(1), node(last));
+        world.run(&choices, &[]);
+        prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
+        prop_assert_eq!(world.begun, before, "the others had computed all of it");
     }
 }

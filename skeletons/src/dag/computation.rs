@@ -1,0 +1,367 @@
+//! One PE's part of a run: carries out what its [pool](super::pool) wants.
+
+use super::error::DagError;
+use super::graph::Graph;
+use super::handles::NodeId;
+use super::kind::Value;
+use super::pool::{Pool, PoolEffect, PoolEffects, PoolMessage, Shape};
+use super::runs::{RunId, RunTable};
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Portable};
+use ultramarine_topology::{Distance, Pe};
+
+/// The result of a node, or why there is none.
+pub(super) type Outcome = Result<Value, Arc<DagError>>;
+
+/// What one pool sends to another.
+type Told = PoolMessage<Outcome>;
+
+/// See the [module](self).
+pub(super) struct Computation(Mutex<Stage>);
+
+enum Stage {
+    /// This PE has no graph yet. What has arrived for it waits.
+    Early(Vec<(Pe, Told)>),
+    Open(Box<Open>),
+    /// There will be no results, for this reason.
+    Failed(DagError),
+    /// The run is over.
+    Closed,
+}
+
+struct Open {
+    id: RunId,
+    graph: Arc<Graph>,
+    pool: Pool<Outcome>,
+    /// The results that the program on this PE wants, as far as they are there.
+    delivered: BTreeMap<NodeId, Outcome>,
+    wakers: Vec<Waker>,
+}
+
+impl Default for Computation {
+    fn default() -> Self {
+        Computation(Mutex::new(Stage::Early(Vec::new())))
+    }
+}
+
+impl Computation {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        // No user code runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this PE needs no graph for it any more.
+    pub(super) fn has_begun(&self) -> bool {
+        !matches!(*self.stage(), Stage::Early(_))
+    }
+
+    /// This PE has the graph now.
+    pub(super) fn open(&self, cx: &Context, id: RunId, graph: Graph) {
+        let pool = Pool::new(cx.pe(), cx.threads());
+        let (delivered, wakers) = Default::default();
+        let open = Open { id, graph: Arc::new(graph), pool, delivered, wakers };
+        let early = match &mut *self.stage() {
+            stage @ Stage::Early(_) => std::mem::replace(stage, Stage::Open(Box::new(open))),
+            _ => return,
+        };
+        let Stage::Early(early) = early else { return };
+        let dead = (0..cx.pes()).map(Pe::new).filter(|pe| cx.is_dead(*pe));
+        self.act(cx, |pool, graph, out| {
+            dead.for_each(|pe| pool.died(graph, pe, out));
+            pool.start(graph, out);
+        });
+        for (from, message) in early {
+            self.act(cx, |pool, graph, out| pool.receive(graph, from, message, out));
+        }
+    }
+
+    /// The run was opened again: what this PE has asked for is asked for again.
+    pub(super) fn renew(&self, cx: &Context, id: RunId) {
+        if let Stage::Open(open) = &mut *self.stage() {
+            open.id = id;
+        }
+        self.act(cx, |pool, graph, out| pool.renew(graph, out));
+    }
+
+    pub(super) fn fail(&self, error: DagError) {
+        let former = std::mem::replace(&mut *self.stage(), Stage::Failed(error));
+        if let Stage::Open(open) = former {
+            open.wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    pub(super) fn close(&self) {
+        let former = std::mem::replace(&mut *self.stage(), Stage::Closed);
+        // After the lock: the results are the user's.
+        drop(former);
+    }
+
+    /// The program on this PE wants these nodes.
+    pub(super) fn want(&self, cx: &Context, nodes: &[NodeId]) {
+        for node in nodes {
+            self.act(cx, |pool, graph, out| pool.want(graph, *node, out));
+        }
+    }
+
+    pub(super) fn died(&self, cx: &Context, pe: Pe) {
+        self.act(cx, |pool, graph, out| pool.died(graph, pe, out));
+    }
+
+    /// Messages of another pool have arrived.
+    pub(super) fn receive(&self, cx: &Context, from: Pe, messages: Vec<Told>) {
+        if let Stage::Early(early) = &mut *self.stage() {
+            return early.extend(messages.into_iter().map(|message| (from, message)));
+        }
+        self.act(cx, |pool, graph, out| {
+            for message in messages {
+                pool.receive(graph, from, message, out);
+            }
+        });
+    }
+
+    /// The results of the wanted nodes, once they are all there.
+    pub(super) fn poll_delivered(
+        &self,
+        wanted: &[NodeId],
+        waker: &Waker,
+    ) -> Poll<Result<Vec<Value>, DagError>> {
+        match &mut *self.stage() {
+            Stage::Failed(error) => Poll::Ready(Err(error.clone())),
+            Stage::Open(open) => {
+                let outcome = |node: &NodeId| open.delivered.get(node).cloned();
+                if let Some(all) = wanted.iter().map(outcome).collect::<Option<Vec<_>>>() {
+                    let all: Result<_, Arc<DagError>> = all.into_iter().collect();
+                    return Poll::Ready(all.map_err(Arc::unwrap_or_clone));
+                }
+                if !open.wakers.iter().any(|known| known.will_wake(waker)) {
+                    open.wakers.push(waker.clone());
+                }
+                Poll::Pending
+            }
+            Stage::Early(_) | Stage::Closed => unreachable!("this PE has built the graph"),
+        }
+    }
+
+    /// Has the pool do something, and carries out what it wants.
+    fn act(
+        &self,
+        cx: &Context,
+        act: impl FnOnce(&mut Pool<Outcome>, &Graph, &mut PoolEffects<Outcome>),
+    ) {
+        for (id, node) in self.advance(cx, act) {
+            drop(cx.spawn(Distance::ZERO, compute_nodes, (id, node)));
+        }
+    }
+
+    /// The same, but for the nodes that are to be computed now: these are returned.
+    fn advance(
+        &self,
+        cx: &Context,
+        act: impl FnOnce(&mut Pool<Outcome>, &Graph, &mut PoolEffects<Outcome>),
+    ) -> Vec<(RunId, NodeId)> {
+        let mut effects = PoolEffects::new();
+        let mut stage = self.stage();
+        let Stage::Open(open) = &mut *stage else { return Vec::new() };
+        act(&mut open.pool, &open.graph, &mut effects);
+        let (id, graph) = (open.id, open.graph.clone());
+        let (mut ready, mut results, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut requests: BTreeMap<Pe, Vec<NodeId>> = BTreeMap::new();
+        for effect in effects {
+            match effect {
+                PoolEffect::Compute(node) => ready.push((id, node)),
+                PoolEffect::Send(to, PoolMessage::Request(node)) => {
+                    requests.entry(to).or_default().push(node);
+                }
+                PoolEffect::Send(to, PoolMessage::Result(node, outcome)) => {
+                    results.push((to, node, outcome));
+                }
+                PoolEffect::Deliver(node, outcome) => {
+                    open.delivered.insert(node, outcome);
+                    wakers.append(&mut open.wakers);
+                }
+            }
+        }
+        drop(stage);
+        wakers.into_iter().for_each(Waker::wake);
+        for (to, nodes) in requests {
+            let requested = async |cx: Context, (id, from, nodes): (RunId, Pe, Vec<NodeId>)| {
+                let requests = nodes.into_iter().map(PoolMessage::Request);
+                Runs::on(&cx).receive(&cx, id, from, requests);
+            };
+            // If it cannot be told, the job ends.
+            let _ = cx.tell(to, requested, (id, cx.pe(), nodes));
+        }
+        for (to, node, outcome) in results {
+            send_result(cx, to, (id, node), &graph, outcome);
+        }
+        ready
+    }
+
+    /// What a node is computed from, if the run is not over.
+    fn inputs(&self, node: NodeId) -> Option<(Arc<Graph>, Result<Vec<Value>, Arc<DagError>>)> {
+        let Stage::Open(open) = &*self.stage() else { return None };
+        let outcome = |input: NodeId| match open.pool.result(input) {
+            Some(outcome) => outcome.clone(),
+            None => unreachable!("a node is computed when its inputs are there"),
+        };
+        Some((open.graph.clone(), open.graph.inputs(node).map(outcome).collect()))
+    }
+}
+
+/// Computes a node whose inputs are there, and then others, for as long as any are ready.
+fn compute_nodes(cx: Context, (id, first): (RunId, NodeId)) -> impl Future<Output = ()> + Send {
+    async move {
+        let Some(part) = Runs::on(&cx).table().get(id.name) else { return };
+        let mut next = Some(first);
+        while let Some(node) = next {
+            let Some((graph, inputs)) = part.inputs(node) else { return };
+            let outcome = inputs.and_then(|inputs| Ok(graph.block.compute(node.index, &inputs)?));
+            let ready =
+                part.advance(&cx, |pool, graph, out| pool.computed(graph, node, outcome, out));
+            let mut ready = ready.into_iter();
+            next = ready.next().map(|(_, node)| node);
+            for other in ready {
+                drop(cx.spawn(Distance::ZERO, compute_nodes, other));
+            }
+            if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
+                cx.yield_now().await;
+            }
+        }
+    }
+}
+
+/// Sends a result to the pool of another PE.
+fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), graph: &Graph, outcome: Outcome) {
+    let outcome = outcome.and_then(|value| {
+        let sent = graph.block.sender(node.index)(cx, to, (id, node), value);
+        sent.map_err(|error| {
+            Arc::new(DagError::Unsendable {
+                what: "result".to_owned(),
+                node,
+                name: graph.block.name(node.index).to_owned(),
+                why: error.to_string(),
+            })
+        })
+    });
+    if let Err(error) = outcome {
+        let failed = async |cx: Context, (id, from, node, error): (RunId, Pe, NodeId, DagError)| {
+            receive_result(&cx, id, from, node, Err(Arc::new(error)));
+        };
+        // If it cannot be told, the job ends.
+        let _ = cx.tell(to, failed, (id, cx.pe(), node, Arc::unwrap_or_clone(error)));
+    }
+}
+
+/// Sends a result of type `T`.
+pub(super) fn send_value<T: Portable + Sync>(
+    cx: &Context,
+    to: Pe,
+    (id, node): (RunId, NodeId),
+    result: Value,
+) -> Result<(), TaskError> {
+    let Ok(result) = result.downcast::<T>() else {
+        unreachable!("a kind has results of one type");
+    };
+    let receive = async |cx: Context, (id, from, node, result): (_, _, _, Carried<T>)| {
+        receive_result(&cx, id, from, node, Ok(result.0));
+    };
+    cx.tell(to, receive, (id, cx.pe(), node, Carried(result)))
+}
+
+fn receive_result(cx: &Context, id: RunId, from: Pe, node: NodeId, outcome: Outcome) {
+    Runs::on(cx).receive(cx, id, from, [PoolMessage::Result(node, outcome)]);
+}
+
+/// The runs that a PE knows, and what their pools are told.
+#[derive(Default)]
+pub(super) struct Runs {
+    table: Mutex<RunTable<Arc<Computation>>>,
+    is_watching: AtomicBool,
+}
+
+impl Runs {
+    /// Those of this PE.
+    pub(super) fn on(cx: &Context) -> Arc<Runs> {
+        let runs: Arc<Runs> = cx.pe_local();
+        if !runs.is_watching.swap(true, Ordering::Relaxed) {
+            drop(cx.spawn(Distance::ZERO, watch_deaths, ()));
+        }
+        runs
+    }
+
+    pub(super) fn table(&self) -> MutexGuard<'_, RunTable<Arc<Computation>>> {
+        // No user code runs under the lock.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn receive(&self, cx: &Context, id: RunId, from: Pe, messages: impl IntoIterator<Item = Told>) {
+        let part = self.table().find(id, Arc::default);
+        if let Some(part) = part {
+            part.receive(cx, from, messages.into_iter().collect());
+        }
+    }
+
+    /// A run is over, unless it has been opened again.
+    fn close(&self, id: RunId) {
+        let part = self.table().close(id);
+        part.into_iter().for_each(|part| part.close());
+    }
+}
+
+/// A PE that dies may not have passed on that a run is over: of this number of runs it is told again.
+const TOLD_AGAIN: usize = 8;
+
+/// Tells the pools of deaths, for as long as there is a job.
+async fn watch_deaths(cx: Context, (): ()) {
+    let mut deaths = cx.deaths();
+    while let Some(dead) = deaths.next().await {
+        let runs = Runs::on(&cx);
+        let (all, closed) = {
+            let table = runs.table();
+            (table.all(), table.closed().take(TOLD_AGAIN).collect::<Vec<_>>())
+        };
+        for (id, part) in all {
+            if id.name.key.is_some_and(|key| key.home == dead) {
+                runs.close(id);
+            } else {
+                part.died(&cx, dead);
+            }
+        }
+        let is_own = |id: &RunId| id.name.key.map_or(cx.root(), |key| key.home) == cx.pe();
+        closed.into_iter().filter(is_own).for_each(|id| tell_closed(&cx, id));
+    }
+}
+
+/// Tells all PEs that a run is over.
+pub(super) fn tell_closed(cx: &Context, id: RunId) {
+    let close = async |cx: Context, id: RunId| Runs::on(&cx).close(id);
+    // If it cannot be told, the job ends, and all is forgotten.
+    let _ = cx.tell_all(close, id);
+}
+
+/// A value that is sent from where it lies.
+pub(super) struct Carried<T>(pub(super) Arc<T>);
+
+impl<T> Clone for Carried<T> {
+    fn clone(&self) -> Self {
+        Carried(self.0.clone())
+    }
+}
+
+impl<T: Serialize> Serialize for Carried<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Carried<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Carried(Arc::new(value)))
+    }
+}
