@@ -55,7 +55,8 @@ fn main() -> Result<()> {
     let mut all = 0_u64;
     root.reduce_into_root(&part, &mut all, SystemOperation::sum());
     let seconds = start.elapsed().as_secs_f64();
-    println!("{}", serde_json::json!({ "result": all.cast_signed(), "seconds": seconds }));
+    let (result, points) = (all.cast_signed(), grid.points());
+    println!("{}", serde_json::json!({ "result": result, "seconds": seconds, "points": points }));
     Ok(())
 }
 

@@ -50,7 +50,7 @@
 //! | [`par_enumerate`] | visits every node; splits by depth, by budget, or when workers are idle | `YewPar` |
 //! | [`par_maximise`] | finds the best node; prunes, on all PEs, what cannot beat the best so far | `YewPar` |
 //! | **a graph of computations** | | |
-//! | [`dag::run`] | each node on the PE that owns it, when its inputs are there | Leliveld ch. 2–4 |
+//! | [`dag`](dag::dag) | each node on the PE that owns it, when its inputs are there | Leliveld ch. 2–4 |
 //! | **single tasks** | | |
 //! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |

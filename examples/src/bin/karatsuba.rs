@@ -9,7 +9,7 @@ use num_bigint::BigUint;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine::skeletons::dag::{self, Builder, Node};
+use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine_examples::{JobFlags, Report};
 
 /// Multiply two whole numbers by Karatsuba's algorithm, as a graph.
@@ -76,7 +76,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         product(g, a.clone(), b.clone(), *threshold)
     };
     let start = Instant::now();
-    let work = dag::run(&cx, build, (a, b, threshold));
+    let work = dag(build, (a, b, threshold)).run(&cx);
     let product = job.progress(&cx, None, work).await?.to_string();
     Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)
 }

@@ -2,15 +2,79 @@
 
 use super::block::Block;
 use super::handles::NodeId;
+use serde::{Deserialize, Serialize};
 use ultramarine_topology::Pe;
 
-/// The cyclic recursive assignment (Leliveld, listing 3.7). The wanted nodes are owned by the PEs
-/// in turn, beginning with PE 1. A node's first input is owned by the same PE as the node, so that
-/// the result need not be sent, and each further input by the next PE. A node that several need is
-/// owned by the PE that its first reader, from the left, would have.
-///
-/// A node that no wanted one needs is owned by the root.
-pub(super) fn cyclic(block: &Block, wanted: &[NodeId], pes: u32) -> Vec<Pe> {
+/// How nodes are assigned to PEs. A node that was [placed](super::Builder::place) is where it was
+/// placed all the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Assignment {
+    /// The nodes are divided into levels, by the longest path that leads to them from a node without
+    /// inputs. Each level is divided among the PEs in their order, in proportion to their cores. So
+    /// all PEs have work at each step; and nodes that were built one after the other, which often
+    /// belong together, are on the same PE, or on PEs of the same host or rack.
+    #[default]
+    Levels,
+    /// The cyclic recursive assignment (Leliveld, listing 3.7): a node's first input is computed
+    /// where the node is, so that the result need not be sent, and each further input on the next
+    /// PE. It knows nothing of hosts and cores.
+    Cyclic,
+}
+
+impl Assignment {
+    /// The owner of each node, among PEs that have these numbers of cores.
+    pub(super) fn owners(self, block: &Block, wanted: &[NodeId], cores: &[u64]) -> Vec<Pe> {
+        let mut owners = match self {
+            Assignment::Levels => levels(block, cores),
+            Assignment::Cyclic => cyclic(block, wanted, cores.len() as u32),
+        };
+        for (index, pe) in block.placed() {
+            // The builder has been told how many PEs there are.
+            owners[index as usize] = pe;
+        }
+        owners
+    }
+}
+
+/// See [`Assignment::Levels`]. A node that no wanted one needs counts as the others do.
+fn levels(block: &Block, cores: &[u64]) -> Vec<Pe> {
+    let mut level: Vec<u32> = Vec::with_capacity(block.len() as usize);
+    let mut widths: Vec<u64> = Vec::new();
+    for index in 0..block.len() {
+        let own = block.inputs(index).map(|input| level[input.index as usize] + 1).max();
+        let own = own.unwrap_or(0);
+        level.push(own);
+        widths.resize(widths.len().max(own as usize + 1), 0);
+        widths[own as usize] += 1;
+    }
+    // The cores of each PE and of those before it.
+    let ends: Vec<u64> = cores
+        .iter()
+        .scan(0, |sum, cores| {
+            *sum += cores;
+            Some(*sum)
+        })
+        .collect();
+    let all = u128::from(ends.last().copied().unwrap_or(1));
+    let mut seen = vec![0_u64; widths.len()];
+    level
+        .into_iter()
+        .map(|level| level as usize)
+        .map(|level| {
+            let (place, width) = (u128::from(seen[level]), u128::from(widths[level]));
+            seen[level] += 1;
+            // The middle of the node's part of the level, in cores.
+            let core = ((2 * place + 1) * all / (2 * width)) as u64;
+            Pe::new(ends.partition_point(|end| *end <= core) as u32)
+        })
+        .collect()
+}
+
+/// See [`Assignment::Cyclic`]. The wanted nodes are owned by the PEs in turn, beginning with PE 1. A
+/// node that several need is owned by the PE that its first reader, from the left, would have. A
+/// node that no wanted one needs is owned by the root.
+fn cyclic(block: &Block, wanted: &[NodeId], pes: u32) -> Vec<Pe> {
     let mut owners = vec![None; block.len() as usize];
     // What is still to be visited, the leftmost last.
     let mut stack: Vec<(u32, u32)> = Vec::new();
@@ -43,7 +107,7 @@ mod tests {
 
     #[test]
     fn inputs_are_spread_and_the_first_stays() {
-        let mut g = Builder::new(0);
+        let mut g = Builder::new(0, 3);
         let sources: Vec<_> = (0..4_u64).map(|n| g.source(|n| *n, n)).collect();
         let map = g.map(|(), n: &u64| *n, (), sources[1]);
         let sum = |(): &(), all: &[&u64]| all.iter().copied().sum::<u64>();
@@ -52,6 +116,26 @@ mod tests {
         let owners = cyclic(&block, &[all.id()], 3);
         // The reduction and its first input; the map and its input; the third; an unneeded one.
         assert_eq!(owners, [1, 2, 0, 0, 2, 1].map(Pe::new));
+    }
+
+    #[test]
+    fn each_level_is_divided_by_cores_in_order() {
+        let mut g = Builder::new(0, 3);
+        let leaves: Vec<_> = (0..8_u64).map(|n| g.source(|n| *n, n)).collect();
+        let sum = |(): &(), all: &[&u64]| all.iter().copied().sum::<u64>();
+        let root = g.reduce_tree(sum, (), 2, leaves.iter().copied()).unwrap();
+        let (last, far) = (leaves[7], g.source(|n| *n, 8));
+        g.place(far, 1);
+        let block = g.finish();
+        let owners = Assignment::Levels.owners(&block, &[root.id()], &[1, 1, 2]);
+        let of = |range: std::ops::Range<usize>| {
+            owners[range].iter().map(|pe| pe.number()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(0..8), [0, 0, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(of(8..12), [0, 1, 2, 2], "above their inputs");
+        assert_eq!(of(12..15), [1, 2, 2]);
+        assert_eq!(owners[far.id().index as usize], Pe::new(1));
+        assert_eq!(owners[last.id().index as usize], Pe::new(2));
     }
 
     #[test]

@@ -4,9 +4,11 @@ use super::error::DagError;
 use super::handles::NodeId;
 use super::kind::{Kind, KindOf, SendResult, Value};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_journal::Digest;
 use ultramarine_runtime::executor::Portable;
+use ultramarine_topology::Pe;
 
 /// The mark of an input from an earlier block.
 const EARLIER: u32 = 1 << 31;
@@ -21,6 +23,8 @@ pub(super) struct Block {
     inputs: Vec<u32>,
     /// Inputs from earlier blocks.
     earlier: Vec<NodeId>,
+    /// Nodes that were placed.
+    placed: BTreeMap<u32, Pe>,
 }
 
 /// What a block stores of each node, beside its inputs and its argument: 12 bytes.
@@ -35,8 +39,8 @@ struct NodeRecord {
 
 impl Block {
     pub(super) fn new(number: u32) -> Self {
-        let (kinds, nodes, inputs, earlier) = Default::default();
-        Block { number, kinds, nodes, inputs, earlier }
+        let (kinds, nodes, inputs, earlier, placed) = Default::default();
+        Block { number, kinds, nodes, inputs, earlier, placed }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -81,6 +85,16 @@ impl Block {
         let argument = kept.unwrap_or_else(|| unreachable!("the type is part of the kind"));
         self.nodes.push(NodeRecord { kind, argument, inputs_end });
         NodeId { block: self.number, index }
+    }
+
+    /// The node is to be computed by this PE, as long as that lives.
+    pub(super) fn place(&mut self, index: u32, pe: Pe) {
+        self.placed.insert(index, pe);
+    }
+
+    /// The nodes that were placed.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (u32, Pe)> + '_ {
+        self.placed.iter().map(|(index, pe)| (*index, *pe))
     }
 
     /// The inputs of a node, in order.
@@ -128,16 +142,20 @@ impl Block {
         &*self.kinds[self.nodes[index as usize].kind as usize]
     }
 
-    /// A digest of all that the block is: functions, arguments and inputs; and of what is wanted of
-    /// it, which decides who owns what. PEs compare it.
+    /// A digest of all that the block is: functions, arguments and inputs; and of what decides who
+    /// owns what, which is what is wanted and the rule of assignment. PEs compare it.
     ///
     /// # Errors
     ///
     /// An argument cannot be encoded.
-    pub(super) fn digest(&self, wanted: &[NodeId]) -> Result<u128, DagError> {
+    pub(super) fn digest(&self, wanted: &[NodeId], rule: u8) -> Result<u128, DagError> {
         let mut digest = Digest::default();
+        digest.add(&[rule]);
         self.kinds.iter().for_each(|kind| digest.add(kind.name().as_bytes()));
         wanted.iter().for_each(|node| digest.add(&node.index.to_le_bytes()));
+        for (index, pe) in self.placed() {
+            digest.add(&[index.to_le_bytes(), pe.number().to_le_bytes()].concat());
+        }
         let mut bytes = Vec::new();
         for (node, index) in self.nodes.iter().zip(0..) {
             bytes.clear();

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::iter;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::Portable;
+use ultramarine_topology::Pe;
 
 /// Builds a graph of computations, or one of its blocks.
 ///
@@ -19,6 +20,7 @@ use ultramarine_runtime::executor::Portable;
 /// is needed.
 pub struct Builder {
     block: Block,
+    pes: u32,
     /// The places of the kinds, by the types of how they were made.
     kinds: HashMap<TypeId, u32>,
 }
@@ -29,12 +31,31 @@ struct Maps;
 struct Reductions;
 
 impl Builder {
-    pub(super) fn new(number: u32) -> Self {
-        Builder { block: Block::new(number), kinds: HashMap::new() }
+    pub(super) fn new(number: u32, pes: u32) -> Self {
+        Builder { block: Block::new(number), pes, kinds: HashMap::new() }
     }
 
     pub(super) fn finish(self) -> Block {
         self.block
+    }
+
+    /// The number of PEs of the job, to [place](Self::place) nodes on them; 1 in
+    /// [`evaluate`](super::evaluate).
+    pub fn pes(&self) -> u32 {
+        self.pes
+    }
+
+    /// Has a node computed by the PE of this number, as long as that lives, whatever the
+    /// [assignment](super::Assignment) says: where its inputs are large, for example.
+    ///
+    /// # Panics
+    ///
+    /// The job has no such PE, or the node is of another block.
+    pub fn place<T>(&mut self, node: Node<T>, pe: u32) {
+        assert!(pe < self.pes, "a node is placed on PE {pe} of a job of {}", self.pes);
+        let NodeId { block, index } = node.id();
+        assert!(block == self.block() && index < self.len(), "{} is of another block", node.id());
+        self.block.place(index, Pe::new(pe));
     }
 
     /// The number of the block that is built; 0 if the graph is built as a whole.

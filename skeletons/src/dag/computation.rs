@@ -7,7 +7,6 @@ use super::kind::Value;
 use super::pool::{Pool, PoolEffect, PoolEffects, PoolMessage, Shape};
 use super::runs::{RunId, RunTable};
 use futures_util::StreamExt;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -268,10 +267,10 @@ pub(super) fn send_value<T: Portable + Sync>(
     let Ok(result) = result.downcast::<T>() else {
         unreachable!("a kind has results of one type");
     };
-    let receive = async |cx: Context, (id, from, node, result): (_, _, _, Carried<T>)| {
-        receive_result(&cx, id, from, node, Ok(result.0));
+    let receive = async |cx: Context, (id, from, node): (RunId, Pe, NodeId), result: Arc<T>| {
+        receive_result(&cx, id, from, node, Ok(result));
     };
-    cx.tell(to, receive, (id, cx.pe(), node, Carried(result)))
+    cx.tell_with(to, receive, (id, cx.pe(), node), result)
 }
 
 fn receive_result(cx: &Context, id: RunId, from: Pe, node: NodeId, outcome: Outcome) {
@@ -343,25 +342,4 @@ pub(super) fn tell_closed(cx: &Context, id: RunId) {
     let close = async |cx: Context, id: RunId| Runs::on(&cx).close(id);
     // If it cannot be told, the job ends, and all is forgotten.
     let _ = cx.tell_all(close, id);
-}
-
-/// A value that is sent from where it lies.
-pub(super) struct Carried<T>(pub(super) Arc<T>);
-
-impl<T> Clone for Carried<T> {
-    fn clone(&self) -> Self {
-        Carried(self.0.clone())
-    }
-}
-
-impl<T: Serialize> Serialize for Carried<T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Carried<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        T::deserialize(deserializer).map(|value| Carried(Arc::new(value)))
-    }
 }

@@ -1,6 +1,6 @@
 //! A graph as all PEs have it: its nodes, which of them are wanted, and who owns them.
 
-use super::assignment::{cyclic, heir};
+use super::assignment::{Assignment, heir};
 use super::block::Block;
 use super::handles::NodeId;
 use super::pool::Shape;
@@ -17,9 +17,15 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// A graph, for a job of `pes` PEs.
-    pub(super) fn new(block: Block, wanted: Vec<NodeId>, pes: u32) -> Self {
-        Graph { owners: cyclic(&block, &wanted, pes), block, wanted, pes }
+    /// A graph, for a job whose PEs have these numbers of cores.
+    pub(super) fn new(
+        block: Block,
+        wanted: Vec<NodeId>,
+        assignment: Assignment,
+        cores: &[u64],
+    ) -> Self {
+        let owners = assignment.owners(&block, &wanted, cores);
+        Graph { block, wanted, owners, pes: cores.len() as u32 }
     }
 }
 

@@ -28,7 +28,7 @@ pub fn evaluate<A, W: Wanted>(
     build: impl FnOnce(&mut Builder, &A) -> W,
     argument: &A,
 ) -> Result<W::Results, DagError> {
-    let mut builder = Builder::new(0);
+    let mut builder = Builder::new(0, 1);
     let wanted = build(&mut builder, argument).ids();
     let block = builder.finish();
     let mut values: Vec<Option<Value>> = vec![None; block.len() as usize];

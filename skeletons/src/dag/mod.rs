@@ -30,8 +30,9 @@ mod pool;
 mod run;
 mod runs;
 
+pub use assignment::Assignment;
 pub use builder::Builder;
 pub use error::DagError;
 pub use handles::{Inputs, Node, NodeId, Wanted};
 pub use local::evaluate;
-pub use run::run;
+pub use run::{Dag, dag};

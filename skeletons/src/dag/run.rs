@@ -1,7 +1,8 @@
 //! Computes a graph on all PEs, for a program that wants its results.
 
+use super::assignment::Assignment;
 use super::builder::Builder;
-use super::computation::{Carried, Computation, Runs, tell_closed};
+use super::computation::{Computation, Runs, tell_closed};
 use super::error::DagError;
 use super::graph::Graph;
 use super::handles::Wanted;
@@ -14,7 +15,7 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::Pe;
 
-/// Computes the wanted nodes of a graph, and those that they need, on all PEs.
+/// A graph that is to be computed on all PEs.
 ///
 /// Each PE calls `build`, which must be pure. The results of nodes stay where they were computed,
 /// and go from there to the PEs that need them. If PEs die, their part is computed by others: the
@@ -23,7 +24,7 @@ use ultramarine_topology::Pe;
 ///
 /// ```
 /// use ultramarine::prelude::*;
-/// use ultramarine::skeletons::dag::{self, Builder, DagError, Node};
+/// use ultramarine::skeletons::dag::{Builder, DagError, Node, dag};
 ///
 /// /// The sum of the squares below `limit`, added in pairs.
 /// async fn squares(cx: &Context, limit: u64) -> Result<u64, DagError> {
@@ -32,65 +33,106 @@ use ultramarine_topology::Pe;
 ///         let add = |(): &(), pair: &[&u64]| pair.iter().copied().sum::<u64>();
 ///         g.reduce_tree(add, (), 2, squares).expect("the limit is not 0")
 ///     };
-///     dag::run(cx, build, limit).await
+///     dag(build, limit).run(cx).await
 /// }
 /// ```
-///
-/// # Errors
-///
-/// A node that is needed panicked, or its result is too large to be sent; the graphs of two PEs
-/// differ; or the job ends.
-pub async fn run<F, A, W>(cx: &Context, build: F, argument: A) -> Result<W::Results, DagError>
+pub fn dag<F, A, W>(build: F, argument: A) -> Dag<F, A>
 where
     F: Fn(&mut Builder, &A) -> W + Stateless,
     A: Portable + Sync,
     W: Wanted,
 {
     const { F::CHECKED };
-    let cx = cx.unsupervised();
-    let (graph, digest) = built(&cx, build, &argument)?;
-    let wanted = graph.wanted.clone();
-    let run = Run::begin(&cx, digest);
-    run.part.open(&cx, run.id, graph);
-    let argument = Carried(Arc::new(argument));
-    let invite = || invite(&cx, run.id, build, argument.clone());
-    invite()?;
-    run.part.want(&cx, &wanted);
-    let mut deaths = cx.deaths();
-    let values = std::future::poll_fn(|waker| {
-        // A PE that dies may not have passed the invitation on.
-        while let Poll::Ready(Some(_)) = deaths.poll_next_unpin(waker) {
-            if let Err(error) = invite() {
-                return Poll::Ready(Err(error.into()));
-            }
-        }
-        run.part.poll_delivered(&wanted, waker.waker())
-    })
-    .await?;
-    Ok(W::results(values))
+    Dag { build, argument, assignment: Assignment::default() }
 }
 
-/// The graph, and its digest.
-fn built<F, A, W>(cx: &Context, build: F, argument: &A) -> Result<(Graph, u128), DagError>
-where
-    F: Fn(&mut Builder, &A) -> W,
-    W: Wanted,
-{
-    let mut builder = Builder::new(0);
-    let wanted = build(&mut builder, argument).ids();
-    let block = builder.finish();
-    let digest = block.digest(&wanted)?;
-    Ok((Graph::new(block, wanted, cx.pes()), digest))
+/// A graph, and how it is to be computed; see [`dag`].
+#[must_use = "a graph is not computed until it is run"]
+#[derive(Debug)]
+pub struct Dag<F, A> {
+    build: F,
+    argument: A,
+    assignment: Assignment,
 }
 
-/// Has all PEs build the graph, and begin.
-fn invite<F, A, W>(cx: &Context, id: RunId, build: F, argument: Carried<A>) -> Result<(), TaskError>
+impl<F, A, W> Dag<F, A>
 where
     F: Fn(&mut Builder, &A) -> W + Stateless,
     A: Portable + Sync,
     W: Wanted,
 {
-    let invited = move |cx: Context, (id, from, argument): (RunId, Pe, Carried<A>)| async move {
+    /// How nodes are assigned to PEs. Default: [`Assignment::Levels`].
+    pub fn assignment(mut self, assignment: Assignment) -> Self {
+        self.assignment = assignment;
+        self
+    }
+
+    /// Computes the wanted nodes, and those that they need.
+    ///
+    /// # Errors
+    ///
+    /// A node that is needed panicked, or its result is too large to be sent; the graphs of two PEs
+    /// differ; or the job ends.
+    pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
+        let Dag { build, argument, assignment } = self;
+        let cx = cx.unsupervised();
+        let (graph, digest) = built(&cx, build, &argument, assignment)?;
+        let wanted = graph.wanted.clone();
+        let run = Run::begin(&cx, digest);
+        run.part.open(&cx, run.id, graph);
+        let argument = Arc::new(argument);
+        let invite = || invite(&cx, (run.id, assignment), build, argument.clone());
+        invite()?;
+        run.part.want(&cx, &wanted);
+        let mut deaths = cx.deaths();
+        let values = std::future::poll_fn(|waker| {
+            // A PE that dies may not have passed the invitation on.
+            while let Poll::Ready(Some(_)) = deaths.poll_next_unpin(waker) {
+                if let Err(error) = invite() {
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+            run.part.poll_delivered(&wanted, waker.waker())
+        })
+        .await?;
+        Ok(W::results(values))
+    }
+}
+
+/// The graph, and its digest.
+fn built<F, A, W>(
+    cx: &Context,
+    build: F,
+    argument: &A,
+    assignment: Assignment,
+) -> Result<(Graph, u128), DagError>
+where
+    F: Fn(&mut Builder, &A) -> W,
+    W: Wanted,
+{
+    let mut builder = Builder::new(0, cx.pes());
+    let wanted = build(&mut builder, argument).ids();
+    let block = builder.finish();
+    let digest = block.digest(&wanted, assignment as u8)?;
+    let cores: Vec<u64> = (0..cx.pes()).map(|pe| cx.topology().power(Pe::new(pe))).collect();
+    Ok((Graph::new(block, wanted, assignment, &cores), digest))
+}
+
+/// Has all PEs build the graph, and begin.
+fn invite<F, A, W>(
+    cx: &Context,
+    (id, assignment): (RunId, Assignment),
+    build: F,
+    argument: Arc<A>,
+) -> Result<(), TaskError>
+where
+    F: Fn(&mut Builder, &A) -> W + Stateless,
+    A: Portable + Sync,
+    W: Wanted,
+{
+    let invited = move |cx: Context,
+                        (id, from, assignment): (RunId, Pe, Assignment),
+                        argument: Arc<A>| async move {
         let joined = Runs::on(&cx).table().join(id, Arc::default);
         let Some(Joined { part, is_old }) = joined else { return };
         if is_old {
@@ -99,7 +141,7 @@ where
         if part.has_begun() {
             return;
         }
-        match built(&cx, build, &*argument.0) {
+        match built(&cx, build, &*argument, assignment) {
             Ok((graph, digest)) if digest == id.name.digest => part.open(&cx, id, graph),
             _ => {
                 let differs = async |cx: Context, (id, pe): (RunId, Pe)| {
@@ -111,7 +153,7 @@ where
             }
         }
     };
-    cx.tell_all(invited, (id, cx.pe(), argument))
+    cx.tell_all_with(invited, (id, cx.pe(), assignment), argument)
 }
 
 /// A run, on the PE whose program wants its results. Dropping it ends the run everywhere, unless

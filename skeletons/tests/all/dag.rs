@@ -3,7 +3,8 @@
 
 use crate::common::{here, hierarchies, job};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use ultramarine::skeletons::dag::{self, Builder, DagError, Node};
+use ultramarine::skeletons::dag::{Assignment, Builder, DagError, Node, dag, evaluate};
+use ultramarine::{Context, Pe};
 use ultramarine_testkit::racks;
 
 /// Numbers that look random.
@@ -65,10 +66,14 @@ fn a_graph_gives_what_it_gives_on_one_thread() {
             for nodes in [0, 1, 10, 300] {
                 let argument = (seed, nodes);
                 COMPUTED.store(0, Relaxed);
-                let expected = dag::evaluate(drawn, &argument).unwrap();
+                let expected = evaluate(drawn, &argument).unwrap();
                 let count = COMPUTED.swap(0, Relaxed);
-                assert_eq!(dag::run(&cx, drawn, argument).await.unwrap(), expected);
-                assert_eq!(COMPUTED.load(Relaxed), count, "each node once");
+                for assignment in [Assignment::Levels, Assignment::Cyclic] {
+                    COMPUTED.store(0, Relaxed);
+                    let result = dag(drawn, argument).assignment(assignment).run(&cx).await;
+                    assert_eq!(result.unwrap(), expected);
+                    assert_eq!(COMPUTED.load(Relaxed), count, "each node once: {assignment:?}");
+                }
             }
             Ok(())
         });
@@ -85,7 +90,7 @@ fn work_is_spread() {
             };
             g.reduce_tree(concat, (), 4, leaves).unwrap()
         };
-        let pes = dag::run(&cx, build, 64).await.unwrap();
+        let pes = dag(build, 64).run(&cx).await.unwrap();
         for pe in 0..4 {
             assert_eq!(pes.iter().filter(|other| **other == pe).count(), 16, "{pes:?}");
         }
@@ -106,8 +111,8 @@ fn a_node_that_panics_is_named() {
             let checked: Vec<_> = checked.collect();
             g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), checked)
         };
-        assert_eq!(dag::run(&cx, build, 100).await, Ok(36));
-        let error = dag::run(&cx, build, 7).await.unwrap_err();
+        assert_eq!(dag(build, 100).run(&cx).await, Ok(36));
+        let error = dag(build, 7).run(&cx).await.unwrap_err();
         assert!(
             matches!(&error, DagError::Panicked { node, message, .. }
                 if node.index == 16 && message == "7 is bad"),
@@ -122,8 +127,65 @@ fn a_builder_that_is_not_pure_is_found_out() {
     static BUILT: AtomicU64 = AtomicU64::new(0);
     job(racks(&[1, 1], 1), async |cx| {
         let build = |g: &mut Builder, (): &()| g.source(|n| *n, BUILT.fetch_add(1, Relaxed));
-        let error = dag::run(&cx, build, ()).await.unwrap_err();
+        let error = dag(build, ()).run(&cx).await.unwrap_err();
         assert!(matches!(error, DagError::Differs { .. }), "{error}");
+        Ok(())
+    });
+}
+
+/// A graph that is like no other with another seed.
+fn small(g: &mut Builder, seed: &u64) -> Node<u64> {
+    let sources: Vec<_> = (0..6).map(|n| g.source(|n| *n, n + seed)).collect();
+    g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), sources)
+}
+
+/// How many values all PEs share, after all messages that were sent before have been handled.
+async fn shared(cx: &Context) -> usize {
+    let count = async |cx: Context, (): ()| cx.shared_count();
+    let mut sum = 0;
+    for pe in (0..cx.pes()).map(Pe::new) {
+        sum += cx.spawn_at(pe, count, ()).await.unwrap();
+    }
+    sum
+}
+
+#[test]
+fn the_same_graph_may_be_run_again_and_at_the_same_time() {
+    job(racks(&[2, 1], 2), async |cx| {
+        for seed in 0..50 {
+            assert_eq!(dag(small, seed % 3).run(&cx).await, Ok(15 + 6 * (seed % 3)));
+        }
+        let both = (dag(small, 7).run(&cx), dag(small, 7).run(&cx));
+        assert_eq!(futures_util::future::join(both.0, both.1).await, (Ok(57), Ok(57)));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_run_that_is_given_up_does_not_spoil_the_next() {
+    job(racks(&[1, 1, 1], 1), async |cx| {
+        for n in 0..100 {
+            let wait = std::time::Duration::from_micros(n % 3 * 20);
+            let _ = cx.timeout(wait, dag(small, 5).run(&cx)).await;
+            assert_eq!(dag(small, 5).run(&cx).await, Ok(45), "{n}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn any_task_may_run_a_graph() {
+    job(racks(&[2, 1], 1), async |cx| {
+        let run = async |cx: Context, seed: u64| dag(small, seed).run(&cx).await.unwrap();
+        let runs = (0..30).map(|n| cx.spawn_at(Pe::new(n % 3), run, 4)).collect::<Vec<_>>();
+        for run in runs {
+            assert_eq!(run.await.unwrap(), 39);
+        }
+        let before = shared(&cx).await;
+        for seed in 0..20 {
+            cx.spawn_at(Pe::new(2), run, seed).await.unwrap();
+        }
+        assert_eq!(shared(&cx).await, before, "nothing is left");
         Ok(())
     });
 }

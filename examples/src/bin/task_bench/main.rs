@@ -12,7 +12,7 @@ use std::iter;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine::skeletons::dag::{self, Builder, Node};
+use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine_examples::{JobFlags, Report, name_of};
 
 /// Compute a grid of points step by step, each from some of the step before.
@@ -84,7 +84,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let cx = job.begin(cx)?;
     let start = Instant::now();
     let result = match skeleton {
-        Skeleton::Dag => job.progress(&cx, None, dag::run(&cx, build, grid)).await?,
+        Skeleton::Dag => job.progress(&cx, None, dag(build, grid).run(&cx)).await?,
         Skeleton::Rayon => {
             let rayon = |grid: Grid| {
                 by_steps(&grid, |width, point| (0..width).into_par_iter().map(point).collect())
@@ -93,7 +93,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         }
         Skeleton::Sequential => by_steps(&grid, |width, point| (0..width).map(point).collect()),
     };
-    let flags = (name_of(skeleton), &job);
+    let flags = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "task_bench", flags, start, result.cast_signed()).await?;
     let point_us = report.elapsed().as_secs_f64() * 1e6 / grid.points() as f64;
     report.with("points", grid.points()).with("point_us", point_us).print(&job)

@@ -2,31 +2,40 @@
 
 use super::body::Async;
 use super::context::Context;
+use crate::array::{self, Array};
 use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::engine::site::Outgoing;
 use crate::executor::pe::processor::Processor;
+use crate::executor::task::body::{Body, Run};
 use crate::executor::task::local::pack_task;
-use crate::executor::task::packing::{PackError, ValueLabel, refuse_handles};
+use crate::executor::task::origin::Origin;
+use crate::executor::task::packing::{
+    PackError, PackLimits, ValueLabel, codec, pack, refuse_handles, unpack, within,
+};
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
 use crate::executor::task::task_code::TaskCode;
+use crate::protocol::Message;
+use crate::protocol::message::{Bytes, SmallBytes};
+use crate::wire;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Range;
+use std::sync::Arc;
 use ultramarine_topology::Pe;
 
 impl Processor {
-    pub(crate) fn tell<F, A, T>(&self, pes: Range<u32>, f: F, argument: A) -> Result<(), TaskError>
+    pub(crate) fn tell<B, A>(&self, pes: Range<u32>, body: B, argument: A) -> Result<(), TaskError>
     where
-        F: Fn(Context, A) -> T + Stateless,
+        B: Body<Processor, A, Output = ()>,
         A: Portable,
-        T: std::future::Future<Output = ()> + Send + 'static,
     {
         if self.is_ending() {
             return Err(TaskError::ShuttingDown);
         }
-        match pack_task(TaskCode::new(Async(f)), argument, self, Effort::Full) {
+        match pack_task(TaskCode::new(body), argument, self, Effort::Full) {
             Ok(body) => {
-                refuse_handles::<A>(ValueLabel::argument_of(std::any::type_name::<F>()))?;
+                refuse_handles::<A>(ValueLabel::argument_of(B::name()))?;
                 self.send_later(Outgoing::Tell(pes, body));
             }
             Err(PackError::Failed(error)) => return Err(error),
@@ -81,11 +90,58 @@ impl Context {
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        let pes = self.pes();
-        if pe.number() >= pes {
-            return Err(TaskError::NoSuchPe { pe, pes });
-        }
-        self.pe.tell(pe.number()..pe.number() + 1, f, argument)
+        self.pe.tell(self.just(pe)?, Async(f), argument)
+    }
+
+    /// [Tells](Self::tell) a PE something, and gives it a value. A `Vec` of numbers travels from
+    /// where it lies, while tasks here still read it: its bytes are not encoded and not copied. Any
+    /// other value is encoded, and short ones are as well.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tell`](Self::tell).
+    pub fn tell_with<F, A, V, T>(
+        &self,
+        pe: Pe,
+        f: F,
+        argument: A,
+        value: Arc<V>,
+    ) -> Result<(), TaskError>
+    where
+        F: Fn(Context, A, Arc<V>) -> T + Stateless,
+        A: Portable,
+        V: Portable + Sync,
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        const { F::CHECKED };
+        self.pe.tell(self.just(pe)?, AsyncWith(f), WithValue(argument, value))
+    }
+
+    /// [Tells](Self::tell_all) all living PEs something, and [gives](Self::tell_with) them a value.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tell`](Self::tell).
+    pub fn tell_all_with<F, A, V, T>(
+        &self,
+        f: F,
+        argument: A,
+        value: Arc<V>,
+    ) -> Result<(), TaskError>
+    where
+        F: Fn(Context, A, Arc<V>) -> T + Stateless,
+        A: Portable,
+        V: Portable + Sync,
+        T: std::future::Future<Output = ()> + Send + 'static,
+    {
+        const { F::CHECKED };
+        self.pe.tell(0..self.pes(), AsyncWith(f), WithValue(argument, value))
+    }
+
+    /// The range of one PE.
+    fn just(&self, pe: Pe) -> Result<Range<u32>, TaskError> {
+        let (number, pes) = (pe.number(), self.pes());
+        if number < pes { Ok(number..number + 1) } else { Err(TaskError::NoSuchPe { pe, pes }) }
     }
 
     /// [Tells](Self::tell) all living PEs something, including this one. The message goes down a
@@ -105,6 +161,81 @@ impl Context {
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        self.pe.tell(0..self.pes(), f, argument)
+        self.pe.tell(0..self.pes(), Async(f), argument)
+    }
+}
+
+/// An argument, and a value that others may hold as well.
+struct WithValue<A, V>(A, Arc<V>);
+
+impl<A: Serialize, V: Serialize> Serialize for WithValue<A, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.0, &*self.1).serialize(serializer)
+    }
+}
+
+impl<'de, A: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for WithValue<A, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (argument, value) = Deserialize::deserialize(deserializer)?;
+        Ok(WithValue(argument, Arc::new(value)))
+    }
+}
+
+/// An async function of an argument and a value.
+#[derive(Clone, Copy)]
+struct AsyncWith<F>(F);
+
+impl<F, A, V, T> Body<Processor, WithValue<A, V>> for AsyncWith<F>
+where
+    F: Fn(Context, A, Arc<V>) -> T + Stateless,
+    A: Portable,
+    V: Portable + Sync,
+    T: std::future::Future<Output = ()> + Send + 'static,
+{
+    type Output = ();
+    const MAY_WAIT: bool = true;
+
+    fn name() -> &'static str {
+        std::any::type_name::<F>()
+    }
+
+    fn pack(
+        WithValue(argument, value): WithValue<A, V>,
+        mut few: SmallBytes,
+        limits: PackLimits,
+    ) -> Result<Bytes, PackError<WithValue<A, V>>> {
+        let label = ValueLabel::argument_of(Self::name());
+        let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
+        let Some(array) = array::share(&value).filter(is_long) else {
+            return pack(label, WithValue(argument, value), few, limits);
+        };
+        let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
+        encoded.map_err(PackError::Failed)?;
+        within(limits.bytes_max, || label.of_type::<V>(), Bytes { few, many: Some(array) })
+            .map_err(PackError::Failed)
+    }
+
+    fn unpack(encoded: &[u8], array: Option<Array>) -> Result<WithValue<A, V>, TaskError> {
+        let label = ValueLabel::argument_of(Self::name());
+        let Some(array) = array else { return unpack(label, encoded, None) };
+        let argument = codec::<A, _>(label, || wire::decode(encoded))?;
+        let value = array::take_shared(array).ok().flatten();
+        let value = value.ok_or_else(|| label.something_else::<V>())?;
+        Ok(WithValue(argument, value))
+    }
+
+    fn run<D>(
+        self,
+        pe: &Arc<Processor>,
+        argument: WithValue<A, V>,
+        begins: impl FnOnce() -> (Origin, D),
+    ) -> Run<()>
+    where
+        D: FnOnce(Result<(), TaskError>) + Send + 'static,
+    {
+        let f = move |cx: Context, WithValue(argument, value): WithValue<A, V>| {
+            (self.0)(cx, argument, value)
+        };
+        Async(f).run(pe, argument, begins)
     }
 }

@@ -5,7 +5,7 @@ use super::activity::enter_function;
 use super::body::{Body, Run};
 use super::guest::Guest;
 use super::origin::Origin;
-use super::packing::{ValueLabel, pack_result, unpack};
+use super::packing::pack_result;
 use super::portable::Portable;
 use super::site::Site;
 use super::start::{Effort, Packed, Start, Waiting};
@@ -24,7 +24,7 @@ pub(crate) struct Arrival<S> {
     /// `None` for a message, which has no result.
     pub(crate) task: Option<TaskId>,
     pub(crate) is_supervised: bool,
-    /// The task's argument, if it is an array.
+    /// The task's argument, or a part of it, if that is an array.
     pub(crate) array: Option<Array>,
 }
 
@@ -32,7 +32,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Arrive<Arrival<S>> for TaskCode<B, A> 
     fn arrive(self, arrival: Arrival<S>, argument: &[u8]) {
         let Arrival { site: pe, task, is_supervised, array } = arrival;
         enter_function(Some(B::name));
-        let unpacked = unpack(ValueLabel::argument_of(B::name()), argument, array);
+        let unpacked = B::unpack(argument, array);
         match (unpacked, attach_handles(&pe)) {
             (Ok(argument), None) => self.begin(&pe, task, is_supervised, argument),
             (Ok(argument), Some(pending)) => {

@@ -4,10 +4,13 @@ use super::activity::enter_function;
 use super::caught::{caught, discard_with};
 use super::future::stopping;
 use super::origin::Origin;
+use super::packing::{PackError, PackLimits, ValueLabel, pack, unpack};
 use super::portable::Portable;
 use super::site::Site;
+use crate::array::Array;
 use crate::code::Stateless;
 use crate::error::TaskError;
+use crate::protocol::message::{Bytes, SmallBytes};
 use async_task::Task;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -25,6 +28,22 @@ pub(crate) trait Body<S: Site, A>: Stateless {
 
     /// Whether the function may wait. One that does not only computes.
     const MAY_WAIT: bool;
+
+    /// Packs the argument behind the bytes in `few`.
+    fn pack(argument: A, few: SmallBytes, limits: PackLimits) -> Result<Bytes, PackError<A>>
+    where
+        A: Portable,
+    {
+        pack(ValueLabel::argument_of(Self::name()), argument, few, limits)
+    }
+
+    /// Unpacks the argument: `array` if it was packed as one, else what `encoded` holds.
+    fn unpack(encoded: &[u8], array: Option<Array>) -> Result<A, TaskError>
+    where
+        A: Portable,
+    {
+        unpack(ValueLabel::argument_of(Self::name()), encoded, array)
+    }
 
     /// Runs the task on this thread, which must be one that runs tasks. A function that may wait
     /// first calls `begins`, which says whose task it is and gives the callback for its result.

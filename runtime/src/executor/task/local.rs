@@ -11,7 +11,7 @@ use super::cancel::{Batch, Mark, new_task};
 use super::caught::{discard, discard_with};
 use super::future::Promise;
 use super::origin::Origin;
-use super::packing::{PackError, PackLimits, ValueLabel, WithHandles, pack, unpack_result};
+use super::packing::{PackError, PackLimits, WithHandles, unpack_result};
 use super::portable::Portable;
 use super::site::Site;
 use super::start::{Effort, Fill, OwnTask, Packed, Start, TakeBack, Waiting};
@@ -315,7 +315,7 @@ pub(crate) fn pack_task<S: Site, B: Body<S, A>, A: Portable>(
             let limits = PackLimits { effort, bytes_max: pe.value_bytes_max() };
             let mut few = SmallBytes::default();
             few.append(&code.to_bytes());
-            pack(ValueLabel::argument_of(B::name()), argument, few, limits)
+            B::pack(argument, few, limits)
         }
         Err(error) => {
             discard(argument);

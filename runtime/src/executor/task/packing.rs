@@ -45,8 +45,13 @@ impl ValueLabel {
         ValueLabel { what: "result", task }
     }
 
+    /// An array has arrived that is none of this type.
+    pub(crate) fn something_else<T>(self) -> TaskError {
+        TaskError::Codec { what: self.of_type::<T>(), reason: "it is something else".to_owned() }
+    }
+
     /// The text for a value of type `T`.
-    fn of_type<T>(self) -> String {
+    pub(crate) fn of_type<T>(self) -> String {
         format!(
             "{} of the task `{}`, of type `{}`,",
             self.what,
@@ -94,11 +99,19 @@ pub(crate) fn pack<T: Portable>(
             }
         }
     };
+    within(bytes_max, || label.of_type::<T>(), bytes).map_err(PackError::Failed)
+}
+
+/// The bytes, if they are not too many to travel.
+pub(crate) fn within(
+    bytes_max: usize,
+    what: impl FnOnce() -> String,
+    bytes: Bytes,
+) -> Result<Bytes, TaskError> {
     if bytes.len() <= bytes_max {
         return Ok(bytes);
     }
-    let (what, bytes) = (label.of_type::<T>(), bytes.len());
-    Err(PackError::Failed(TaskError::TooLarge { what, bytes, limit: bytes_max }))
+    Err(TaskError::TooLarge { what: what(), bytes: bytes.len(), limit: bytes_max })
 }
 
 /// Bytes that are being written. Long ones go into a plain `Vec`, since `few` grows at two thirds
@@ -196,10 +209,7 @@ pub(crate) fn unpack<T: Portable>(
     if !is_plain::<T>() {
         return codec::<T, _>(label, || wire::decode(encoded));
     }
-    array.and_then(array::into_value).ok_or_else(|| TaskError::Codec {
-        what: label.of_type::<T>(),
-        reason: "it is something else".to_owned(),
-    })
+    array.and_then(array::into_value).ok_or_else(|| label.something_else::<T>())
 }
 
 /// Unpacks a [packed](pack_result) result.
@@ -214,7 +224,7 @@ pub(crate) fn unpack_result<T: Portable>(task: &'static str, bytes: Bytes) -> Re
 }
 
 /// Runs the user's `Serialize` or `Deserialize` of a `T`, which may fail or panic.
-fn codec<T, R>(
+pub(crate) fn codec<T, R>(
     label: ValueLabel,
     run: impl FnOnce() -> Result<R, wire::WireError>,
 ) -> Result<R, TaskError> {

@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, among, jobs};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 use ultramarine_runtime::error::TaskError;
@@ -49,6 +49,35 @@ fn what_one_pe_tells_another_is_begun_in_order() {
             let of = heard.iter().filter(|(from, _)| *from == teller).map(|(_, values)| values[0]);
             assert_eq!(of.collect::<Vec<_>>(), (0..500).collect::<Vec<_>>(), "by {teller}");
         }
+    });
+}
+
+#[test]
+fn a_value_goes_with_a_message() {
+    among(3, 1, async |cx| {
+        let key = cx.new_key();
+        let note = async |cx: Context, (key, from): (Key, Pe), values: Arc<Vec<u64>>| {
+            let heard = cx.shared(key, Heard::default);
+            heard.lock().expect("no panic").push((from, values.to_vec()));
+        };
+        let values: Vec<Vec<u64>> = [0, 1, 9, 100_000].map(|length| (0..length).collect()).to_vec();
+        for (value, pe) in values.iter().flat_map(|value| [0, 1, 2].map(|pe| (value, Pe::new(pe))))
+        {
+            let value = Arc::new(value.clone());
+            cx.tell_with(pe, note, (key, cx.pe()), value).expect("there is such a PE");
+        }
+        cx.tell_all_with(note, (key, cx.pe()), Arc::new(vec![7])).expect("all is well");
+        for pe in (0..3).map(Pe::new) {
+            let mut heard = heard(&cx, pe, key, 5).await;
+            heard.sort_by_key(|(_, values)| values.len());
+            let lengths = heard.iter().map(|(_, values)| values.len()).collect::<Vec<_>>();
+            assert_eq!(lengths, [0, 1, 1, 9, 100_000]);
+            assert_eq!(heard[4].1, values[3], "{pe}");
+        }
+        let words = async |_: Context, (): (), _: Arc<Vec<String>>| ();
+        let none = Pe::new(9);
+        let error = cx.tell_with(none, words, (), Arc::new(vec!["a".to_owned()])).unwrap_err();
+        assert_eq!(error, TaskError::NoSuchPe { pe: none, pes: 3 });
     });
 }
 

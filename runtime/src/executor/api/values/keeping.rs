@@ -1,5 +1,6 @@
 //! How long a value is kept: on all PEs, as long as its home has a handle.
 
+use super::super::body::Async;
 use super::super::context::Context;
 use crate::executor::keep::slot::Slot;
 use crate::executor::keep::store::Key;
@@ -37,7 +38,7 @@ impl Processor {
         let made = home.and_then(|home| home.made).and_then(|made| made.now());
         if self.liveness.has_failures() {
             // A PE that was to pass this on may be dead, so all PEs are told.
-            let _ = self.tell(0..self.topology.pes(), weaken, key);
+            let _ = self.tell(0..self.topology.pes(), Async(weaken), key);
             return;
         }
         if let Some(Ok(maker)) = made {
@@ -51,7 +52,7 @@ impl Processor {
             self.weaken_below(key);
         } else {
             // An ending job forgets everything anyway.
-            let _ = self.tell(pe.number()..pe.number() + 1, weaken, key);
+            let _ = self.tell(pe.number()..pe.number() + 1, Async(weaken), key);
         }
     }
 
