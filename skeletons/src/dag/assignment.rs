@@ -10,10 +10,10 @@ use ultramarine_topology::Pe;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Assignment {
-    /// The nodes are divided into levels, by the longest path that leads to them from a node without
-    /// inputs. Each level is divided among the PEs in their order, in proportion to their cores. So
-    /// all PEs have work at each step; and nodes that were built one after the other, which often
-    /// belong together, are on the same PE, or on PEs of the same host or rack.
+    /// The nodes are divided into levels, by the longest path that leads to them from a node
+    /// without inputs. Each level is divided among the PEs in their order, in proportion to their
+    /// cores. So all PEs have work at each step; and nodes that were built one after the other,
+    /// which often belong together, are on the same PE, or on PEs of the same host or rack.
     #[default]
     Levels,
     /// The cyclic recursive assignment (Leliveld, listing 3.7): a node's first input is computed

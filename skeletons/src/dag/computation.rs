@@ -313,7 +313,8 @@ impl Runs {
     }
 }
 
-/// A PE that dies may not have passed on that a run is over: of this number of runs it is told again.
+/// A PE that dies may not have passed on that a run is over: of the last ones, this number, it is
+/// told again.
 const TOLD_AGAIN: usize = 8;
 
 /// Tells the pools of deaths, for as long as there is a job.

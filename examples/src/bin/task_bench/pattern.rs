@@ -1,6 +1,6 @@
 //! The computation: points that are computed again at each step, from some points of the step
-//! before. Which ones depends on the pattern. Patterns and kernel are those of Task Bench (Slaughter
-//! et al., SC20, table 2 and §III).
+//! before. Which ones depends on the pattern. Patterns and kernel are those of Task Bench
+//! (Slaughter et al., SC20, table 2 and §III).
 
 use clap::ValueEnum;
 use clap::builder::RangedI64ValueParser;
