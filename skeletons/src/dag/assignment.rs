@@ -71,8 +71,8 @@ fn levels(block: &Block, cores: &[u64]) -> Vec<Pe> {
         .collect()
 }
 
-/// See [`Assignment::Cyclic`]. The wanted nodes are owned by the PEs in turn, beginning with PE 1. A
-/// node that several need is owned by the PE that its first reader, from the left, would have. A
+/// See [`Assignment::Cyclic`]. The wanted nodes are owned by the PEs in turn, beginning with PE 1.
+/// A node that several need is owned by the PE that its first reader, from the left, would have. A
 /// node that no wanted one needs is owned by the root.
 fn cyclic(block: &Block, wanted: &[NodeId], pes: u32) -> Vec<Pe> {
     let mut owners = vec![None; block.len() as usize];

@@ -1,9 +1,9 @@
 //! How small the nodes of a graph may be: Task Bench's patterns as a graph, by hand with MPI, and
 //! by rayon, in turn (Slaughter et al., *Task Bench*, SC20).
 //!
-//! METG(50 %), the minimum effective task granularity, is the least time of a task, with all that it
-//! costs, at which still half of the time is computing (§IV). What computing takes is taken from the
-//! fastest of all runs.
+//! METG(50 %), the minimum effective task granularity, is the least time of a task, with all that
+//! it costs, at which still half of the time is computing (§IV). What computing takes is known from
+//! the fastest of all runs.
 
 use crate::Bench;
 use crate::launch::{self, LaunchError};
