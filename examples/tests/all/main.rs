@@ -25,4 +25,7 @@ mod recording;
 mod stencil;
 mod sum_euler;
 mod sweep;
+mod task_bench;
 mod uts;
+mod wavefront;
+mod wordcount;

@@ -153,9 +153,7 @@ impl Computation {
         cx: &Context,
         act: impl FnOnce(&mut Pool<Outcome>, &Graph, &mut PoolEffects<Outcome>),
     ) {
-        for (id, node) in self.advance(cx, act) {
-            drop(cx.spawn(Distance::ZERO, compute_nodes, (id, node)));
-        }
+        spawn_all(cx, self.advance(cx, act));
     }
 
     /// The same, but for the nodes that are to be computed now: these are returned.
@@ -202,6 +200,13 @@ impl Computation {
         ready
     }
 
+    /// Computes a node whose inputs are there. Returns those that are to be computed then.
+    fn compute(&self, cx: &Context, node: NodeId) -> Vec<(RunId, NodeId)> {
+        let Some((graph, inputs)) = self.inputs(node) else { return Vec::new() };
+        let outcome = inputs.and_then(|inputs| Ok(graph.block.compute(node.index, &inputs)?));
+        self.advance(cx, |pool, graph, out| pool.computed(graph, node, outcome, out))
+    }
+
     /// What a node is computed from, if the run is not over.
     fn inputs(&self, node: NodeId) -> Option<(Arc<Graph>, Result<Vec<Value>, Arc<DagError>>)> {
         let Stage::Open(open) = &*self.stage() else { return None };
@@ -219,19 +224,20 @@ fn compute_nodes(cx: Context, (id, first): (RunId, NodeId)) -> impl Future<Outpu
         let Some(part) = Runs::on(&cx).table().get(id.name) else { return };
         let mut next = Some(first);
         while let Some(node) = next {
-            let Some((graph, inputs)) = part.inputs(node) else { return };
-            let outcome = inputs.and_then(|inputs| Ok(graph.block.compute(node.index, &inputs)?));
-            let ready =
-                part.advance(&cx, |pool, graph, out| pool.computed(graph, node, outcome, out));
-            let mut ready = ready.into_iter();
-            next = ready.next().map(|(_, node)| node);
-            for other in ready {
-                drop(cx.spawn(Distance::ZERO, compute_nodes, other));
-            }
+            let mut ready = part.compute(&cx, node);
+            next = ready.pop().map(|(_, node)| node);
+            spawn_all(&cx, ready);
             if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
                 cx.yield_now().await;
             }
         }
+    }
+}
+
+/// Makes a task of each node that is to be computed.
+fn spawn_all(cx: &Context, ready: Vec<(RunId, NodeId)>) {
+    for work in ready {
+        drop(cx.spawn(Distance::ZERO, compute_nodes, work));
     }
 }
 

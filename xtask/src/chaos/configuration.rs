@@ -27,6 +27,7 @@ pub(crate) enum ProgramChoice {
     Knapsack,
     Quadrature,
     CholeskyTiles,
+    TaskBench,
     All,
 }
 
@@ -119,7 +120,15 @@ const CHOLESKY_TILES: Program = Program {
     tasks: 1500,
     result: "222025671624867622",
 };
-pub(crate) const PROGRAMS: [Program; 10] = [
+/// A graph, whose nodes are computed again by others where results are lost.
+const TASK_BENCH: Program = Program {
+    name: "task_bench",
+    flags: "--pattern random-nearest --width 40 --steps 100 --iterations 20000",
+    skeletons: &["dag"],
+    tasks: 4000,
+    result: "4617355967267930437",
+};
+pub(crate) const PROGRAMS: [Program; 11] = [
     SUM_EULER,
     LIOUVILLE,
     QUEENS,
@@ -130,6 +139,7 @@ pub(crate) const PROGRAMS: [Program; 10] = [
     KNAPSACK,
     QUADRATURE,
     CHOLESKY_TILES,
+    TASK_BENCH,
 ];
 
 /// One way to run a job.
@@ -184,6 +194,7 @@ pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: ProgramChoice) -> Vec
         ProgramChoice::Knapsack => &[KNAPSACK],
         ProgramChoice::Quadrature => &[QUADRATURE],
         ProgramChoice::CholeskyTiles => &[CHOLESKY_TILES],
+        ProgramChoice::TaskBench => &[TASK_BENCH],
         ProgramChoice::All => &PROGRAMS,
     };
     let mut all = Vec::new();
@@ -213,9 +224,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = all(&mpis(), LaneChoice::All, ProgramChoice::All);
-        assert_eq!(all.len(), 64);
+        assert_eq!(all.len(), 68);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..64).all(unequal));
+        assert!((0..68).all(unequal));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);
         assert_ne!(all[0].lane, all[2].lane);

@@ -18,7 +18,10 @@ const PES: u32 = 2;
 const PATTERNS: [&str; 5] = ["stencil_1d", "trivial", "fft", "tree", "random-nearest"];
 /// How often each task computes its 64 numbers, from long tasks to short ones.
 const ITERATIONS: [u32; 11] = [16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16];
-const STEPS: u32 = 2000;
+/// Long tasks need fewer steps.
+fn steps(iterations: u32) -> u32 {
+    (16_000_000 / iterations).clamp(1000, 20_000)
+}
 
 #[derive(Deserialize)]
 struct Printed {
@@ -83,8 +86,10 @@ fn metg(bench: &Bench, pattern: &str) -> Result<BTreeMap<System, f64>, LaunchErr
         }
     }
     // One core has a point of each step. A tree that has not grown yet makes little difference.
-    let per_task = |seconds: f64| seconds * 1e6 / f64::from(STEPS);
-    let alone = |(seconds, iterations): (&f64, &u32)| per_task(*seconds) / f64::from(*iterations);
+    let per_task = |seconds: f64, iterations| seconds * 1e6 / f64::from(steps(iterations));
+    let alone = |(seconds, iterations): (&f64, &u32)| {
+        per_task(*seconds, *iterations) / f64::from(*iterations)
+    };
     let least = times.values().flat_map(|times| times.iter().zip(&ITERATIONS).map(alone));
     let least = least.fold(f64::INFINITY, f64::min);
     let smallest = |times: &Vec<f64>| {
@@ -92,7 +97,7 @@ fn metg(bench: &Bench, pattern: &str) -> Result<BTreeMap<System, f64>, LaunchErr
             .iter()
             .zip(&ITERATIONS)
             .map(|(seconds, iterations)| {
-                let task = per_task(*seconds);
+                let task = per_task(*seconds, *iterations);
                 (task, least * f64::from(*iterations) / task)
             })
             .collect();
@@ -121,7 +126,12 @@ impl System {
         let program = if self == System::Mpi { "task_bench_mpi" } else { "task_bench" };
         let mut command = bench.launcher.sibling(program);
         command.args(["--pattern", pattern, "--width", &PES.to_string()]);
-        command.args(["--steps", &STEPS.to_string(), "--iterations", &iterations.to_string()]);
+        command.args([
+            "--steps",
+            &steps(iterations).to_string(),
+            "--iterations",
+            &iterations.to_string(),
+        ]);
         match self {
             System::Mpi => bench.launcher.launched(PES, &command),
             System::Dag => {

@@ -82,6 +82,8 @@ fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { grid, skeleton, job } = arguments;
     let cx = job.begin(cx)?;
+    // The PEs connect when they first speak to each other.
+    dag(build, Grid { steps: 4, iterations: 0, ..grid }).run(&cx).await?;
     let start = Instant::now();
     let result = match skeleton {
         Skeleton::Dag => job.progress(&cx, None, dag(build, grid).run(&cx)).await?,

@@ -105,7 +105,10 @@ fn a_job_goes_on_in_its_next_allocation() {
     eventually("the job is ended", || out().contains("DUE TO JOB REQUEUE"));
     assert!(done() < 1000, "it was over before: {}", out());
     // In the queue again it would wait for two minutes, in case that its nodes are not ready. (It
-    // cannot be told otherwise before it is there.) On a busy machine nodes seem to be away.
+    // cannot be told otherwise before it is there.) On a busy machine nodes seem to be away. A node
+    // that has ended a job refuses to start it in the same second ("job credential revoked"), and
+    // then the job is over.
+    std::thread::sleep(Duration::from_secs(2));
     let limit = Duration::from_mins(2);
     let start = Instant::now();
     while !out().contains("attempt 2 of job") {

@@ -1,0 +1,108 @@
+//! The best local alignment of two sequences (Smith and Waterman), as a graph of tiles. A tile
+//! needs those to the left of it and above it, so that the work goes through the matrix as a wave.
+//!
+//! [`alignment`] has what is computed.
+
+mod alignment;
+
+use alignment::{Edges, Scoring, read_fasta, tile};
+use clap::builder::RangedI64ValueParser;
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine::skeletons::dag::{Builder, Node, dag};
+use ultramarine_examples::{JobFlags, Report, name_of};
+
+/// Find the score of the best local alignment of two sequences.
+#[derive(Clone, Parser)]
+#[command(version)]
+struct Arguments {
+    /// A FASTA file, of which the first record counts.
+    a: PathBuf,
+    /// Another FASTA file.
+    b: PathBuf,
+    #[command(flatten)]
+    scoring: Scoring,
+    /// The number of rows and columns of a tile.
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=100_000))]
+    tile: u32,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
+    skeleton: Skeleton,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    /// A graph with a node for each tile.
+    Dag,
+    /// On one thread of the root.
+    Sequential,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.clone().run(arguments, wavefront)
+}
+
+/// The sequences, the scoring and the size of tiles.
+type Input = (Vec<u8>, Vec<u8>, Scoring, u32);
+
+/// The graph: a node for each tile, and one for the letters of each row and column of tiles. The
+/// best score is wanted. Rows of tiles go to the PEs in turn, so that the wave soon reaches all of
+/// them; only the last row of numbers of each tile is sent.
+fn build(g: &mut Builder, (a, b, scoring, tile_size): &Input) -> Node<i32> {
+    let letters = |g: &mut Builder, sequence: &[u8]| -> Vec<(usize, Node<Vec<u8>>)> {
+        let parts = sequence.chunks(*tile_size as usize).map(<[u8]>::to_vec);
+        parts.map(|part| (part.len(), g.source(Vec::clone, part))).collect()
+    };
+    let (rows, columns) = (letters(g, a), letters(g, b));
+    let outside = |(rows, columns): &(usize, usize)| Edges::outside(*rows, *columns);
+    let mut up: Vec<_> = columns.iter().map(|(size, _)| g.source(outside, (0, *size))).collect();
+    let mut bests = Vec::new();
+    for (row, (height, letters)) in rows.iter().enumerate() {
+        let pe = (row % g.pes() as usize) as u32;
+        let mut left = g.source(outside, (*height, 0));
+        for ((_, others), up) in columns.iter().zip(&mut up) {
+            left = g.zip(
+                |scoring, (a, b, left, up): (&Vec<u8>, &Vec<u8>, &Edges, &Edges)| {
+                    tile(*scoring, (a, b), left, up)
+                },
+                *scoring,
+                (*letters, *others, left, *up),
+            );
+            g.place(left, pe);
+            *up = left;
+            bests.push(g.map(|(), edges: &Edges| edges.best, (), left));
+            g.place(bests[bests.len() - 1], pe);
+        }
+    }
+    let max = |(): &(), all: &[&i32]| all.iter().copied().copied().max().unwrap_or(0);
+    g.reduce(max, (), bests)
+}
+
+async fn wavefront(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { a, b, scoring, tile: tile_size, skeleton, job } = arguments;
+    let cx = job.begin(cx)?;
+    let (a, b) = (read_fasta(&a)?, read_fasta(&b)?);
+    let cells = a.len() as u64 * b.len() as u64;
+    let start = Instant::now();
+    let best = match skeleton {
+        Skeleton::Dag => {
+            let work = dag(build, (a, b, scoring, tile_size)).run(&cx);
+            job.progress(&cx, None, work).await?
+        }
+        Skeleton::Sequential => {
+            let (left, up) = (Edges::outside(a.len(), 0), Edges::outside(0, b.len()));
+            tile(scoring, (&a, &b), &left, &up).best
+        }
+    };
+    let flags = (name_of(&skeleton), &job);
+    let report = Report::gather(&cx, "wavefront", flags, start, best).await?;
+    let cells_us = cells as f64 / 1e6 / report.elapsed().as_secs_f64();
+    report.with("cells", cells).with("cells_us", cells_us).print(&job)
+}
