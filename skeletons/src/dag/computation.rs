@@ -85,7 +85,7 @@ impl Computation {
         if let Stage::Open(open) = &mut *self.stage() {
             open.id = id;
         }
-        self.act(cx, |pool, graph, out| pool.renew(graph, out));
+        self.act(cx, Pool::renew);
     }
 
     pub(super) fn fail(&self, error: DagError) {
@@ -202,23 +202,27 @@ impl Computation {
 
     /// Computes a node whose inputs are there. Returns those that are to be computed then.
     fn compute(&self, cx: &Context, node: NodeId) -> Vec<(RunId, NodeId)> {
-        let Some((graph, inputs)) = self.inputs(node) else { return Vec::new() };
+        let (graph, inputs) = match &*self.stage() {
+            Stage::Open(open) => {
+                let outcome = |input: NodeId| match open.pool.result(input) {
+                    Some(outcome) => outcome.clone(),
+                    None => unreachable!("a node is computed when its inputs are there"),
+                };
+                let inputs: Result<Vec<Value>, _> = open.graph.inputs(node).map(outcome).collect();
+                (open.graph.clone(), inputs)
+            }
+            _ => return Vec::new(),
+        };
         let outcome = inputs.and_then(|inputs| Ok(graph.block.compute(node.index, &inputs)?));
         self.advance(cx, |pool, graph, out| pool.computed(graph, node, outcome, out))
-    }
-
-    /// What a node is computed from, if the run is not over.
-    fn inputs(&self, node: NodeId) -> Option<(Arc<Graph>, Result<Vec<Value>, Arc<DagError>>)> {
-        let Stage::Open(open) = &*self.stage() else { return None };
-        let outcome = |input: NodeId| match open.pool.result(input) {
-            Some(outcome) => outcome.clone(),
-            None => unreachable!("a node is computed when its inputs are there"),
-        };
-        Some((open.graph.clone(), open.graph.inputs(node).map(outcome).collect()))
     }
 }
 
 /// Computes a node whose inputs are there, and then others, for as long as any are ready.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "it spawns itself, so its type must say that it is Send"
+)]
 fn compute_nodes(cx: Context, (id, first): (RunId, NodeId)) -> impl Future<Output = ()> + Send {
     async move {
         let Some(part) = Runs::on(&cx).table().get(id.name) else { return };

@@ -95,7 +95,7 @@ impl World {
             sent: BTreeMap::new(),
         };
         for pe in (0..world.graph.pes).map(Pe::new) {
-            world.act(pe, |pool, graph, out| pool.start(graph, out));
+            world.act(pe, Pool::start);
         }
         world
     }
@@ -239,7 +239,7 @@ proptest! {
         let before = world.begun.clone();
         world.delivered.clear();
         for pe in (1..world.graph.pes).map(Pe::new).filter(|_| is_renewed) {
-            world.act(pe, |pool, graph, out| pool.renew(graph, out));
+            world.act(pe, Pool::renew);
         }
         world.want(Pe::new(1), node(last));
         world.run(&choices, &[]);
