@@ -34,7 +34,11 @@ fn main() -> Result<()> {
     for point in own(0) {
         old[point as usize] = compute(point, grid.iterations, std::iter::empty());
     }
+    let mut part = 0_u64;
     for step in 1..grid.steps {
+        for point in grid.unread(step).into_iter().filter(|point| owner(*point) == rank) {
+            part = part.wrapping_add(old[point as usize]);
+        }
         exchange(&world, &grid, step, owner, &mut old);
         let input = |input: u32| old[input as usize];
         let new: Vec<_> = own(step)
@@ -47,7 +51,7 @@ fn main() -> Result<()> {
             old[point as usize] = value;
         }
     }
-    let part = own(grid.steps - 1).fold(0_u64, |sum, point| sum.wrapping_add(old[point as usize]));
+    let part = own(grid.steps - 1).fold(part, |sum, point| sum.wrapping_add(old[point as usize]));
     if rank != 0 {
         root.reduce_into(&part, SystemOperation::sum());
         return Ok(());

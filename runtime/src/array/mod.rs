@@ -325,11 +325,11 @@ pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
 
 /// An array that shares the memory of a value. `None`: values of this type cannot be shared.
 pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
-    let value: Arc<dyn Any + Send + Sync> = value.clone();
     macro_rules! share {
         ($plain:ty) => {
-            if let Ok(plain) = value.clone().downcast::<$plain>() {
-                return ArrayValue::share(plain);
+            if std::any::TypeId::of::<V>() == std::any::TypeId::of::<$plain>() {
+                let value: Arc<dyn Any + Send + Sync> = value.clone();
+                return value.downcast::<$plain>().ok().and_then(ArrayValue::share);
             }
         };
     }

@@ -43,7 +43,8 @@ fn main() -> Result<()> {
     arguments.job.clone().run(arguments, run)
 }
 
-/// The graph: a node for each point of each step. The sum of the last step is wanted.
+/// The graph: a node for each point of each step. What is wanted is the sum of those that no other
+/// needs.
 fn build(g: &mut Builder, grid: &Grid) -> Node<u64> {
     let first = |(point, iterations): &(u32, u32)| compute(*point, *iterations, iter::empty());
     let later = |(point, iterations): &(u32, u32), inputs: &[&u64]| {
@@ -51,14 +52,17 @@ fn build(g: &mut Builder, grid: &Grid) -> Node<u64> {
     };
     let points = |step| (0..grid.width_at(step)).map(|point| (point, grid.iterations));
     let mut row: Vec<_> = points(0).map(|own| g.source(first, own)).collect();
+    let mut ends = Vec::new();
     for step in 1..grid.steps {
+        ends.extend(grid.unread(step).into_iter().map(|point| row[point as usize]));
         let node = |own: (u32, u32)| {
             let inputs = grid.inputs(step, own.0).map(|input| row[input as usize]);
             g.reduce(later, own, inputs)
         };
         row = points(step).map(node).collect();
     }
-    g.reduce(|(), last: &[&u64]| sum(last.iter().map(|point| **point)), (), row)
+    ends.extend(row);
+    g.reduce(|(), ends: &[&u64]| sum(ends.iter().map(|point| **point)), (), ends)
 }
 
 fn sum(row: impl Iterator<Item = u64>) -> u64 {
@@ -69,14 +73,17 @@ fn sum(row: impl Iterator<Item = u64>) -> u64 {
 fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<u64>) -> u64 {
     let first = |point| compute(point, grid.iterations, iter::empty());
     let mut old = row(grid.width_at(0), &first);
+    let mut unread = 0;
     for step in 1..grid.steps {
+        let ends = grid.unread(step).into_iter().map(|point| old[point as usize]);
+        unread = sum(ends.chain([unread]));
         let later = |point| {
             let inputs = grid.inputs(step, point).map(|input| old[input as usize]);
             compute(point, grid.iterations, inputs)
         };
         old = row(grid.width_at(step), &later);
     }
-    sum(old.into_iter())
+    sum(old.into_iter().chain([unread]))
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {

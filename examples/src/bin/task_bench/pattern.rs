@@ -78,6 +78,18 @@ impl Grid {
         candidates.into_iter().filter(is_there).map(|point| point as u32)
     }
 
+    /// The points of the step before that no point of this step needs, in order.
+    pub(crate) fn unread(&self, step: u32) -> Vec<u32> {
+        if matches!(self.pattern, Pattern::Stencil1d | Pattern::Fft | Pattern::Tree) {
+            return Vec::new();
+        }
+        let mut is_read = vec![false; self.width_at(step - 1) as usize];
+        for point in 0..self.width_at(step) {
+            self.inputs(step, point).for_each(|input| is_read[input as usize] = true);
+        }
+        (0..).zip(is_read).filter(|(_, is_read)| !is_read).map(|(point, _)| point).collect()
+    }
+
     /// The number of all points of all steps.
     pub(crate) fn points(&self) -> u64 {
         (0..self.steps).map(|step| u64::from(self.width_at(step))).sum()

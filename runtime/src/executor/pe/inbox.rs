@@ -21,7 +21,11 @@ impl Start<Processor> for Reader {
             }
             Some(InboxItem::Death(dead)) => pe.death_listeners.announce(dead),
         }
-        pe.queues.place_first(self);
+        // Not only to find that there is nothing more: the worker would take a turn at the engine
+        // after that, as after any task.
+        if pe.inbox.goes_on() {
+            pe.queues.place_first(self);
+        }
     }
 
     fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed<Task>> {

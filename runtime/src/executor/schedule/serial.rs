@@ -41,4 +41,11 @@ impl<T> Serial<T> {
         queue.is_served = next.is_some();
         next
     }
+
+    /// Whether another item waits. If not, the thread that empties the queue must stop.
+    pub(crate) fn goes_on(&self) -> bool {
+        let mut queue = self.lock();
+        queue.is_served = !queue.waiting.is_empty();
+        queue.is_served
+    }
 }
