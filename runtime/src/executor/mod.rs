@@ -41,4 +41,4 @@ pub use keep::store::Key;
 pub use pe::leave::{Leave, Parting};
 pub use pe::processor::{BootstrapTraffic, Job};
 pub use task::future::{AbortOnDrop, Future};
-pub use task::portable::Portable;
+pub use task::portable::{Portable, memory_estimate};

@@ -1,7 +1,7 @@
 //! The encoding: bincode's variable-length format, little endian, through serde.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
-use bincode::enc::write::Writer;
+use bincode::enc::write::{SizeWriter, Writer};
 use bincode::error::{DecodeError, EncodeError};
 use serde::{Serialize, de::DeserializeOwned};
 use std::ops::Deref;
@@ -79,6 +79,17 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 /// [`WireError::Encode`]; some of the value's bytes may have been appended.
 pub fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     encode_within(usize::MAX, value, bytes).map(|_| ())
+}
+
+/// The number of the value's bytes, without making them.
+///
+/// # Errors
+///
+/// [`WireError::Encode`].
+pub fn encoded_len<T: Serialize>(value: &T) -> Result<usize, WireError> {
+    let mut counter = SizeWriter::default();
+    bincode::serde::encode_into_writer(value, &mut counter, CONFIG)?;
+    Ok(counter.bytes_written)
 }
 
 /// Appends the value's bytes and returns `true` if they are at most `room`. Otherwise returns

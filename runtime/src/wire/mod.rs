@@ -4,4 +4,6 @@
 
 mod codec;
 
-pub use codec::{ByteSink, WireError, decode, decode_first, encode, encode_into, encode_within};
+pub use codec::{
+    ByteSink, WireError, decode, decode_first, encode, encode_into, encode_within, encoded_len,
+};

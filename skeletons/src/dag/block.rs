@@ -2,7 +2,7 @@
 
 use super::error::DagError;
 use super::handles::NodeId;
-use super::kind::{Kind, KindOf, SendResult, Value};
+use super::kind::{Kind, KindOf, ResultType, Value};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -133,24 +133,24 @@ impl Block {
         })
     }
 
-    /// What sends a node's result.
-    pub(super) fn sender(&self, index: u32) -> SendResult {
-        self.kind(index).sender()
+    /// The type of a node's result.
+    pub(super) fn results(&self, index: u32) -> ResultType {
+        self.kind(index).results()
     }
 
     fn kind(&self, index: u32) -> &dyn Kind {
         &*self.kinds[self.nodes[index as usize].kind as usize]
     }
 
-    /// A digest of all that the block is: functions, arguments and inputs; and of what decides who
-    /// owns what, which is what is wanted and the rule of assignment. PEs compare it.
+    /// A digest of all that the block is: functions, arguments and inputs; and of what is wanted,
+    /// and of the options in these bytes. PEs compare it.
     ///
     /// # Errors
     ///
     /// An argument cannot be encoded.
-    pub(super) fn digest(&self, wanted: &[NodeId], rule: u8) -> Result<u128, DagError> {
+    pub(super) fn digest(&self, wanted: &[NodeId], options: &[u8]) -> Result<u128, DagError> {
         let mut digest = Digest::default();
-        digest.add(&[rule]);
+        digest.add(options);
         self.kinds.iter().for_each(|kind| digest.add(kind.name().as_bytes()));
         wanted.iter().for_each(|node| digest.add(&node.index.to_le_bytes()));
         for (index, pe) in self.placed() {

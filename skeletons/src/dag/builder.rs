@@ -1,7 +1,7 @@
 //! How a graph is built, node by node.
 
 use super::block::Block;
-use super::computation::send_value;
+use super::computation::results_of;
 use super::handles::{Inputs, Node, NodeId, result};
 use super::kind::{KindOf, Value};
 use std::any::TypeId;
@@ -221,5 +221,5 @@ impl Builder {
 fn new_kind<F, A: Portable + Sync, T: Portable + Sync>(
     compute: impl Fn(&A, &[Value]) -> T + Send + Sync + 'static,
 ) -> KindOf<A> {
-    KindOf::new::<F, T>(compute, send_value::<T>)
+    KindOf::new::<F, T>(compute, results_of::<T>())
 }

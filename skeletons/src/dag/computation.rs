@@ -1,9 +1,9 @@
 //! One PE's part of a run: carries out what its [pool](super::pool) wants.
 
 use super::error::DagError;
-use super::graph::Graph;
+use super::graph::{Graph, Outcome, Weighed};
 use super::handles::NodeId;
-use super::kind::Value;
+use super::kind::{ResultType, Value};
 use super::pool::{Pool, PoolEffect, PoolEffects, PoolMessage, Shape};
 use super::runs::{RunId, RunTable};
 use futures_util::StreamExt;
@@ -12,11 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable};
+use ultramarine_runtime::executor::{Context, Portable, memory_estimate};
 use ultramarine_topology::{Distance, Pe};
-
-/// The result of a node, or why there is none.
-pub(super) type Outcome = Result<Value, Arc<DagError>>;
 
 /// What one pool sends to another.
 type Told = PoolMessage<Outcome>;
@@ -37,7 +34,7 @@ enum Stage {
 struct Open {
     id: RunId,
     graph: Arc<Graph>,
-    pool: Pool<Outcome>,
+    pool: Pool<Weighed>,
     /// The results that the program on this PE wants, as far as they are there.
     delivered: BTreeMap<NodeId, Outcome>,
     wakers: Vec<Waker>,
@@ -62,7 +59,7 @@ impl Computation {
 
     /// This PE has the graph now.
     pub(super) fn open(&self, cx: &Context, id: RunId, graph: Graph) {
-        let pool = Pool::new(cx.pe(), cx.threads());
+        let pool = Pool::new(cx.pe(), cx.threads(), graph.memory);
         let (delivered, wakers) = Default::default();
         let open = Open { id, graph: Arc::new(graph), pool, delivered, wakers };
         let early = match &mut *self.stage() {
@@ -76,7 +73,7 @@ impl Computation {
             pool.start(graph, out);
         });
         for (from, message) in early {
-            self.act(cx, |pool, graph, out| pool.receive(graph, from, message, out));
+            self.receive(cx, from, vec![message]);
         }
     }
 
@@ -119,6 +116,12 @@ impl Computation {
         }
         self.act(cx, |pool, graph, out| {
             for message in messages {
+                let message = match message {
+                    PoolMessage::Request(node) => PoolMessage::Request(node),
+                    PoolMessage::Result(node, outcome) => {
+                        PoolMessage::Result(node, graph.weighed(node, outcome))
+                    }
+                };
                 pool.receive(graph, from, message, out);
             }
         });
@@ -151,7 +154,7 @@ impl Computation {
     fn act(
         &self,
         cx: &Context,
-        act: impl FnOnce(&mut Pool<Outcome>, &Graph, &mut PoolEffects<Outcome>),
+        act: impl FnOnce(&mut Pool<Weighed>, &Graph, &mut PoolEffects<Weighed>),
     ) {
         spawn_all(cx, self.advance(cx, act));
     }
@@ -160,7 +163,7 @@ impl Computation {
     fn advance(
         &self,
         cx: &Context,
-        act: impl FnOnce(&mut Pool<Outcome>, &Graph, &mut PoolEffects<Outcome>),
+        act: impl FnOnce(&mut Pool<Weighed>, &Graph, &mut PoolEffects<Weighed>),
     ) -> Vec<(RunId, NodeId)> {
         let mut effects = PoolEffects::new();
         let mut stage = self.stage();
@@ -175,11 +178,11 @@ impl Computation {
                 PoolEffect::Send(to, PoolMessage::Request(node)) => {
                     requests.entry(to).or_default().push(node);
                 }
-                PoolEffect::Send(to, PoolMessage::Result(node, outcome)) => {
-                    results.push((to, node, outcome));
+                PoolEffect::Send(to, PoolMessage::Result(node, result)) => {
+                    results.push((to, node, result.outcome));
                 }
-                PoolEffect::Deliver(node, outcome) => {
-                    open.delivered.insert(node, outcome);
+                PoolEffect::Deliver(node, result) => {
+                    open.delivered.insert(node, result.outcome);
                     wakers.append(&mut open.wakers);
                 }
             }
@@ -204,17 +207,18 @@ impl Computation {
     fn compute(&self, cx: &Context, node: NodeId) -> Vec<(RunId, NodeId)> {
         let (graph, inputs) = match &*self.stage() {
             Stage::Open(open) => {
-                let outcome = |input: NodeId| match open.pool.result(input) {
-                    Some(outcome) => outcome.clone(),
-                    None => unreachable!("a node is computed when its inputs are there"),
-                };
-                let inputs: Result<Vec<Value>, _> = open.graph.inputs(node).map(outcome).collect();
+                let input = |input| open.pool.result(input).map(|input| input.outcome.clone());
+                let inputs: Option<Vec<Outcome>> = open.graph.inputs(node).map(input).collect();
                 (open.graph.clone(), inputs)
             }
             _ => return Vec::new(),
         };
+        // Its result has come from another PE meanwhile.
+        let Some(inputs) = inputs else { return self.advance(cx, Pool::skipped) };
+        let inputs: Result<Vec<Value>, Arc<DagError>> = inputs.into_iter().collect();
         let outcome = inputs.and_then(|inputs| Ok(graph.block.compute(node.index, &inputs)?));
-        self.advance(cx, |pool, graph, out| pool.computed(graph, node, outcome, out))
+        let result = graph.weighed(node, outcome);
+        self.advance(cx, |pool, graph, out| pool.computed(graph, node, result, out))
     }
 }
 
@@ -248,7 +252,7 @@ fn spawn_all(cx: &Context, ready: Vec<(RunId, NodeId)>) {
 /// Sends a result to the pool of another PE.
 fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), graph: &Graph, outcome: Outcome) {
     let outcome = outcome.and_then(|value| {
-        let sent = graph.block.sender(node.index)(cx, to, (id, node), value);
+        let sent = (graph.block.results(node.index).send)(cx, to, (id, node), value);
         sent.map_err(|error| {
             Arc::new(DagError::Unsendable {
                 what: "result".to_owned(),
@@ -267,8 +271,18 @@ fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), graph: &Graph,
     }
 }
 
+/// What is done with results of type `T`.
+pub(super) fn results_of<T: Portable + Sync>() -> ResultType {
+    ResultType { send: send_value::<T>, bytes: bytes_of::<T> }
+}
+
+/// About how many bytes of memory a result of type `T` takes.
+fn bytes_of<T: Portable + Sync>(result: &Value) -> u64 {
+    result.clone().downcast::<T>().map_or(0, |result| memory_estimate(&result) as u64)
+}
+
 /// Sends a result of type `T`.
-pub(super) fn send_value<T: Portable + Sync>(
+fn send_value<T: Portable + Sync>(
     cx: &Context,
     to: Pe,
     (id, node): (RunId, NodeId),

@@ -31,6 +31,20 @@ pub enum DagError {
         /// Why not.
         why: String,
     },
+    /// A node's result takes more memory than is [allowed](super::Dag::memory).
+    #[error(
+        "the result of {node} ({name}) takes {bytes} bytes, and only {limit} are allowed on a PE"
+    )]
+    TooLarge {
+        /// The node.
+        node: NodeId,
+        /// The name of its function.
+        name: String,
+        /// About how many bytes of memory the result takes.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The function that builds the graph is not pure: it built another graph on another PE.
     #[error("the graph that {pe} has built differs from the root's: its builder must be pure")]
     Differs {

@@ -2,10 +2,45 @@
 
 use super::assignment::{Assignment, heir};
 use super::block::Block;
+use super::error::DagError;
 use super::handles::NodeId;
-use super::pool::Shape;
+use super::kind::Value;
+use super::pool::{Held, Shape};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use ultramarine_topology::Pe;
+
+/// How a graph is to be computed.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct RunOptions {
+    pub(super) assignment: Assignment,
+    /// How many bytes of results a PE should hold at most.
+    pub(super) memory: u64,
+}
+
+impl RunOptions {
+    /// What tells them apart from others.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        [&[self.assignment as u8][..], &self.memory.to_le_bytes()].concat()
+    }
+}
+
+/// The result of a node, or why there is none.
+pub(super) type Outcome = Result<Value, Arc<DagError>>;
+
+/// The result of a node, and how many bytes of memory it takes.
+#[derive(Clone)]
+pub(super) struct Weighed {
+    pub(super) outcome: Outcome,
+    bytes: u64,
+}
+
+impl Held for Weighed {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
 
 /// See the [module](self).
 pub(super) struct Graph {
@@ -14,6 +49,8 @@ pub(super) struct Graph {
     pub(super) wanted: Vec<NodeId>,
     owners: Vec<Pe>,
     pes: u32,
+    /// How many bytes of results a PE should hold at most.
+    pub(super) memory: u64,
 }
 
 impl Graph {
@@ -21,11 +58,26 @@ impl Graph {
     pub(super) fn new(
         block: Block,
         wanted: Vec<NodeId>,
-        assignment: Assignment,
+        options: RunOptions,
         cores: &[u64],
     ) -> Self {
-        let owners = assignment.owners(&block, &wanted, cores);
-        Graph { block, wanted, owners, pes: cores.len() as u32 }
+        let owners = options.assignment.owners(&block, &wanted, cores);
+        Graph { block, wanted, owners, pes: cores.len() as u32, memory: options.memory }
+    }
+
+    /// A node's result with the memory that it takes, which matters if that is limited. One that is
+    /// larger than the limit is an error.
+    pub(super) fn weighed(&self, node: NodeId, outcome: Outcome) -> Weighed {
+        let bytes = match &outcome {
+            Ok(value) if self.memory < u64::MAX => (self.block.results(node.index).bytes)(value),
+            _ => 0,
+        };
+        if bytes <= self.memory {
+            return Weighed { outcome, bytes };
+        }
+        let name = self.block.name(node.index).to_owned();
+        let error = DagError::TooLarge { node, name, bytes, limit: self.memory };
+        Weighed { outcome: Err(Arc::new(error)), bytes: 0 }
     }
 }
 

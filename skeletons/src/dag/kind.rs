@@ -18,16 +18,22 @@ pub(crate) type Value = Arc<dyn Any + Send + Sync>;
 /// A function of an argument and the results of other nodes.
 type Compute<A> = Box<dyn Fn(&A, &[Value]) -> Value + Send + Sync>;
 
-/// Sends the result of a node to the pool of another PE, in a run.
-pub(super) type SendResult = fn(&Context, Pe, (RunId, NodeId), Value) -> Result<(), TaskError>;
+/// What is done with results of one type.
+#[derive(Clone, Copy)]
+pub(super) struct ResultType {
+    /// Sends the result of a node to the pool of another PE, in a run.
+    pub(super) send: fn(&Context, Pe, (RunId, NodeId), Value) -> Result<(), TaskError>,
+    /// About how many bytes of memory a result takes.
+    pub(super) bytes: fn(&Value) -> u64,
+}
 
 /// A kind of node.
 pub(super) trait Kind: Any + Send + Sync {
     /// The name of its function.
     fn name(&self) -> &'static str;
 
-    /// What sends its results.
-    fn sender(&self) -> SendResult;
+    /// The type of its results.
+    fn results(&self) -> ResultType;
 
     /// Computes a node's result from its inputs.
     fn compute(&self, argument: u32, inputs: &[Value]) -> Value;
@@ -39,7 +45,7 @@ pub(super) trait Kind: Any + Send + Sync {
 /// The kind of nodes with an argument of type `A`.
 pub(super) struct KindOf<A> {
     name: &'static str,
-    send: SendResult,
+    results: ResultType,
     compute: Compute<A>,
     arguments: Vec<A>,
 }
@@ -47,14 +53,14 @@ pub(super) struct KindOf<A> {
 impl<A: Portable + Sync> KindOf<A> {
     pub(super) fn new<F, T>(
         compute: impl Fn(&A, &[Value]) -> T + Send + Sync + 'static,
-        send: SendResult,
+        results: ResultType,
     ) -> Self
     where
         T: Portable + Sync,
     {
         KindOf {
             name: type_name::<F>(),
-            send,
+            results,
             compute: Box::new(move |argument, inputs| Arc::new(compute(argument, inputs))),
             arguments: Vec::new(),
         }
@@ -76,8 +82,8 @@ impl<A: Portable + Sync> Kind for KindOf<A> {
         self.name
     }
 
-    fn sender(&self) -> SendResult {
-        self.send
+    fn results(&self) -> ResultType {
+        self.results
     }
 
     fn compute(&self, argument: u32, inputs: &[Value]) -> Value {

@@ -4,7 +4,7 @@ use super::assignment::Assignment;
 use super::builder::Builder;
 use super::computation::{Computation, Runs, tell_closed};
 use super::error::DagError;
-use super::graph::Graph;
+use super::graph::{Graph, RunOptions};
 use super::handles::Wanted;
 use super::runs::{Joined, RunId, RunName};
 use futures_util::StreamExt;
@@ -43,7 +43,8 @@ where
     W: Wanted,
 {
     const { F::CHECKED };
-    Dag { build, argument, assignment: Assignment::default() }
+    let options = RunOptions { assignment: Assignment::default(), memory: u64::MAX };
+    Dag { build, argument, options }
 }
 
 /// A graph, and how it is to be computed; see [`dag`].
@@ -52,7 +53,7 @@ where
 pub struct Dag<F, A> {
     build: F,
     argument: A,
-    assignment: Assignment,
+    options: RunOptions,
 }
 
 impl<F, A, W> Dag<F, A>
@@ -63,7 +64,18 @@ where
 {
     /// How nodes are assigned to PEs. Default: [`Assignment::Levels`].
     pub fn assignment(mut self, assignment: Assignment) -> Self {
-        self.assignment = assignment;
+        self.options.assignment = assignment;
+        self
+    }
+
+    /// How many bytes of results a PE should hold at most. Default: no limit.
+    ///
+    /// Above that, results are dropped that no node on the PE waits for: first those that other PEs
+    /// have as well, then those that were used the longest ago. They are computed again if they are
+    /// needed again, which is rare unless PEs die. Results that nodes wait for are held in any case.
+    /// The size of a result that is no `Vec` of numbers is estimated.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.options.memory = bytes;
         self
     }
 
@@ -71,17 +83,17 @@ where
     ///
     /// # Errors
     ///
-    /// A node that is needed panicked, or its result is too large to be sent; the graphs of two PEs
-    /// differ; or the job ends.
+    /// A node that is needed panicked, or its result is too large to be sent or for the
+    /// [memory](Self::memory); the graphs of two PEs differ; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
-        let Dag { build, argument, assignment } = self;
+        let Dag { build, argument, options } = self;
         let cx = cx.unsupervised();
-        let (graph, digest) = built(&cx, build, &argument, assignment)?;
+        let (graph, digest) = built(&cx, build, &argument, options)?;
         let wanted = graph.wanted.clone();
         let run = Run::begin(&cx, digest);
         run.part.open(&cx, run.id, graph);
         let argument = Arc::new(argument);
-        let invite = || invite(&cx, (run.id, assignment), build, argument.clone());
+        let invite = || invite(&cx, (run.id, options), build, argument.clone());
         invite()?;
         run.part.want(&cx, &wanted);
         let mut deaths = cx.deaths();
@@ -104,7 +116,7 @@ fn built<F, A, W>(
     cx: &Context,
     build: F,
     argument: &A,
-    assignment: Assignment,
+    options: RunOptions,
 ) -> Result<(Graph, u128), DagError>
 where
     F: Fn(&mut Builder, &A) -> W,
@@ -113,15 +125,15 @@ where
     let mut builder = Builder::new(0, cx.pes());
     let wanted = build(&mut builder, argument).ids();
     let block = builder.finish();
-    let digest = block.digest(&wanted, assignment as u8)?;
+    let digest = block.digest(&wanted, &options.to_bytes())?;
     let cores: Vec<u64> = (0..cx.pes()).map(|pe| cx.topology().power(Pe::new(pe))).collect();
-    Ok((Graph::new(block, wanted, assignment, &cores), digest))
+    Ok((Graph::new(block, wanted, options, &cores), digest))
 }
 
 /// Has all PEs build the graph, and begin.
 fn invite<F, A, W>(
     cx: &Context,
-    (id, assignment): (RunId, Assignment),
+    (id, options): (RunId, RunOptions),
     build: F,
     argument: Arc<A>,
 ) -> Result<(), TaskError>
@@ -131,7 +143,7 @@ where
     W: Wanted,
 {
     let invited = move |cx: Context,
-                        (id, from, assignment): (RunId, Pe, Assignment),
+                        (id, from, options): (RunId, Pe, RunOptions),
                         argument: Arc<A>| async move {
         let joined = Runs::on(&cx).table().join(id, Arc::default);
         let Some(Joined { part, is_old }) = joined else { return };
@@ -141,7 +153,7 @@ where
         if part.has_begun() {
             return;
         }
-        match built(&cx, build, &*argument, assignment) {
+        match built(&cx, build, &*argument, options) {
             Ok((graph, digest)) if digest == id.name.digest => part.open(&cx, id, graph),
             _ => {
                 let differs = async |cx: Context, (id, pe): (RunId, Pe)| {
@@ -153,7 +165,7 @@ where
             }
         }
     };
-    cx.tell_all_with(invited, (id, cx.pe(), assignment), argument)
+    cx.tell_all_with(invited, (id, cx.pe(), options), argument)
 }
 
 /// A run, on the PE whose program wants its results. Dropping it ends the run everywhere, unless

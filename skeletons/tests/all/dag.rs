@@ -189,3 +189,33 @@ fn any_task_may_run_a_graph() {
         Ok(())
     });
 }
+
+/// Numbers in rows, each from itself and its neighbours: `steps` rows of `width` arrays.
+fn rows(g: &mut Builder, &(width, steps): &(u64, u64)) -> Node<u64> {
+    let first = |n: &u64| vec![*n; 1000];
+    let later = |(): &(), near: &[&Vec<u64>]| -> Vec<u64> {
+        let sum = near.iter().map(|array| array[0]).fold(0, u64::wrapping_add);
+        vec![sum; 1000]
+    };
+    let mut row: Vec<_> = (0..width).map(|n| g.source(first, n)).collect();
+    for _ in 0..steps {
+        let near = |n: usize| row[n.saturating_sub(1)..row.len().min(n + 2)].to_vec();
+        row = (0..row.len()).map(|n| g.reduce(later, (), near(n))).collect();
+    }
+    let sum = |(): &(), all: &[&Vec<u64>]| all.iter().map(|a| a[0]).fold(0, u64::wrapping_add);
+    g.reduce(sum, (), row)
+}
+
+#[test]
+fn memory_may_be_limited() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let argument = (6, 50);
+        let expected = evaluate(rows, &argument).unwrap();
+        for memory in [10_000, 100_000, u64::MAX] {
+            assert_eq!(dag(rows, argument).memory(memory).run(&cx).await, Ok(expected));
+        }
+        let error = dag(rows, argument).memory(7999).run(&cx).await.unwrap_err();
+        assert!(matches!(error, DagError::TooLarge { bytes: 8024, limit: 7999, .. }), "{error}");
+        Ok(())
+    });
+}

@@ -1,6 +1,9 @@
 //! Which values can travel from PE to PE.
 
+use crate::array;
+use crate::wire;
 use serde::{Serialize, de::DeserializeOwned};
+use std::sync::Arc;
 
 /// A value that can travel from PE to PE: the argument or the result of a task.
 ///
@@ -31,3 +34,13 @@ use serde::{Serialize, de::DeserializeOwned};
 pub trait Portable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
+
+/// About how many bytes of memory a value takes: exactly if it is an array of plain data, else the
+/// size of its type and of its encoding. A value that cannot be encoded counts as its type does.
+pub fn memory_estimate<T: Portable + Sync>(value: &Arc<T>) -> usize {
+    let own = size_of::<T>();
+    match array::share(value) {
+        Some(array) => own + array.bytes().len(),
+        None => own + wire::encoded_len(&**value).unwrap_or(0),
+    }
+}

@@ -21,8 +21,15 @@
 //!   request is lost, as long as one PE lives. Who is whose heir depends on the set of the dead
 //!   only, and not on the order in which a PE hears of them. A result that comes twice counts once.
 //!
+//! - **Memory.** Above a limit, results are dropped that no node on this PE waits for: first those
+//!   that another PE has computed, then own ones, and of each the oldest first. A dropped result is
+//!   as if it had never been there: if it is needed again, it is asked for or computed again.
+//!
 //! A pool must never know what a result is, nor how messages travel.
 
+mod waiters;
+
+use self::waiters::{Waiter, WaiterLists};
 use super::handles::NodeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ultramarine_topology::Pe;
@@ -40,6 +47,12 @@ pub(super) trait Shape {
 
     /// The owner of a node, once these PEs are dead. Some PE lives.
     fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe;
+}
+
+/// A result, as far as a pool knows it.
+pub(super) trait Held: Clone {
+    /// How many bytes of memory it takes.
+    fn bytes(&self) -> u64;
 }
 
 /// What one pool sends to another.
@@ -78,6 +91,16 @@ pub(super) struct Pool<V> {
     /// Nodes whose inputs are there, the oldest first.
     ready: VecDeque<NodeId>,
     waiters: WaiterLists,
+    memory: Memory,
+}
+
+/// What the results of a pool take, in bytes.
+struct Memory {
+    limit: u64,
+    held: u64,
+    /// Results that no node here waited for when they were noted: copies of what other PEs have
+    /// computed, and own ones; the oldest first.
+    unused: [VecDeque<NodeId>; 2],
 }
 
 /// What a pool knows of the nodes of a block.
@@ -90,6 +113,10 @@ struct BlockState<V> {
 #[derive(Clone, Copy)]
 struct NodeState {
     phase: NodePhase,
+    /// Whether the result is a copy of another PE's.
+    is_copy: bool,
+    /// The number of times that nodes which are being computed here need the result.
+    uses: u32,
     /// The number of inputs that are missing, while the node waits; the PE that was asked, if one
     /// was.
     count: u32,
@@ -113,18 +140,10 @@ enum NodePhase {
     Done,
 }
 
-/// Who waits for a result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Waiter {
-    Node(NodeId),
-    Pool(Pe),
-    /// The program.
-    Program,
-}
-
-impl<V: Clone> Pool<V> {
-    /// The pool of a PE that may compute `tokens` nodes at a time.
-    pub(super) fn new(me: Pe, tokens: usize) -> Self {
+impl<V: Held> Pool<V> {
+    /// The pool of a PE that may compute `tokens` nodes at a time, and should hold results of at
+    /// most `limit` bytes.
+    pub(super) fn new(me: Pe, tokens: usize, limit: u64) -> Self {
         Pool {
             me,
             dead: BTreeSet::new(),
@@ -133,10 +152,12 @@ impl<V: Clone> Pool<V> {
             queue: VecDeque::new(),
             ready: VecDeque::new(),
             waiters: WaiterLists::default(),
+            memory: Memory { limit, held: 0, unused: Default::default() },
         }
     }
 
-    /// The result of a node, if it is there.
+    /// The result of a node, if it is there. The inputs of a node are, from the moment that it is to
+    /// be computed until its own result is.
     pub(super) fn result(&self, node: NodeId) -> Option<&V> {
         self.blocks.get(&node.block)?.results[node.index as usize].as_ref()
     }
@@ -169,7 +190,10 @@ impl<V: Clone> Pool<V> {
     ) {
         match message {
             PoolMessage::Request(node) => self.request(shape, node, Waiter::Pool(from), out),
-            PoolMessage::Result(node, result) => self.settle(shape, node, result, out),
+            PoolMessage::Result(node, result) => {
+                self.state(shape, node).is_copy = true;
+                self.settle(shape, node, result, out);
+            }
         }
         self.begin(shape, out);
     }
@@ -183,7 +207,14 @@ impl<V: Clone> Pool<V> {
         out: &mut PoolEffects<V>,
     ) {
         self.tokens += 1;
+        self.state(shape, node).is_copy = false;
         self.settle(shape, node, result, out);
+        self.begin(shape, out);
+    }
+
+    /// A node was not computed, since its result has arrived in another way: its token is free.
+    pub(super) fn skipped(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
+        self.tokens += 1;
         self.begin(shape, out);
     }
 
@@ -215,7 +246,10 @@ impl<V: Clone> Pool<V> {
             if shape.owner(*node, &self.dead) == self.me
                 && self.state(shape, *node).phase == NodePhase::Unknown
             {
-                self.state(shape, *node).phase = NodePhase::Queued;
+                let state = self.state(shape, *node);
+                state.phase = NodePhase::Queued;
+                // Until the run is over.
+                state.uses += 1;
                 self.queue.push_back(*node);
             }
         }
@@ -266,11 +300,46 @@ impl<V: Clone> Pool<V> {
         if state.phase == NodePhase::Done {
             return;
         }
-        state.phase = NodePhase::Done;
+        let former = std::mem::replace(&mut state.phase, NodePhase::Done);
         let mut next = std::mem::replace(&mut state.waiters, WaiterLists::END);
         self.block(shape, node.block).results[node.index as usize] = Some(result.clone());
+        self.memory.held += result.bytes();
         while let Some(waiter) = self.waiters.pop(&mut next) {
             self.hand_over(shape, node, waiter, &result, out);
+        }
+        if matches!(former, NodePhase::Waiting | NodePhase::Ready | NodePhase::Running) {
+            for input in shape.inputs(node) {
+                self.state(shape, input).uses -= 1;
+                self.note_unused(shape, input);
+            }
+        }
+        self.note_unused(shape, node);
+        self.drop_unused(shape);
+    }
+
+    /// Notes a result that no node here waits for, in case that memory is short.
+    fn note_unused(&mut self, shape: &impl Shape, node: NodeId) {
+        if self.memory.limit == u64::MAX {
+            return;
+        }
+        let NodeState { phase, is_copy, uses, .. } = *self.state(shape, node);
+        if phase == NodePhase::Done && uses == 0 {
+            self.memory.unused[usize::from(!is_copy)].push_back(node);
+        }
+    }
+
+    /// Drops unused results until the others fit into the memory.
+    fn drop_unused(&mut self, shape: &impl Shape) {
+        while self.memory.held > self.memory.limit {
+            let [copies, own] = &mut self.memory.unused;
+            let Some(node) = copies.pop_front().or_else(|| own.pop_front()) else { return };
+            let state = self.state(shape, node);
+            // It may have been needed again, or dropped, since it was noted.
+            if state.phase == NodePhase::Done && state.uses == 0 {
+                state.phase = NodePhase::Unknown;
+                let result = self.block(shape, node.block).results[node.index as usize].take();
+                self.memory.held -= result.map_or(0, |result| result.bytes());
+            }
         }
     }
 
@@ -329,6 +398,7 @@ impl<V: Clone> Pool<V> {
         (state.phase, state.count) = (NodePhase::Waiting, 1);
         for input in shape.inputs(node) {
             self.state(shape, node).count += 1;
+            self.state(shape, input).uses += 1;
             self.request(shape, input, Waiter::Node(node), out);
         }
         let state = self.state(shape, node);
@@ -352,52 +422,13 @@ impl<V: Clone> Pool<V> {
 }
 
 impl NodeState {
-    const UNKNOWN: NodeState =
-        NodeState { phase: NodePhase::Unknown, count: 0, waiters: WaiterLists::END };
-}
-
-/// Lists of waiters, in one piece of memory, which grows with the number of those that wait at the
-/// same time. A list is the place of its first entry.
-#[derive(Default)]
-struct WaiterLists {
-    entries: Vec<(Waiter, u32)>,
-    /// A list of the free entries.
-    free: Option<u32>,
-}
-
-impl WaiterLists {
-    /// The empty list.
-    const END: u32 = u32::MAX;
-
-    /// Puts a waiter before a list. Returns the new list.
-    fn push(&mut self, list: u32, waiter: Waiter) -> u32 {
-        if let Some(place) = self.free {
-            let entry = &mut self.entries[place as usize];
-            self.free = Some(entry.1).filter(|next| *next != Self::END);
-            *entry = (waiter, list);
-            return place;
-        }
-        self.entries.push((waiter, list));
-        u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 wait at the same time")
-    }
-
-    /// Takes the first waiter of a list.
-    fn pop(&mut self, list: &mut u32) -> Option<Waiter> {
-        let place = *list;
-        let entry = self.entries.get_mut(place as usize)?;
-        let waiter = entry.0;
-        *list = std::mem::replace(&mut entry.1, self.free.unwrap_or(Self::END));
-        self.free = Some(place);
-        Some(waiter)
-    }
-
-    fn iter(&self, mut list: u32) -> impl Iterator<Item = Waiter> + '_ {
-        std::iter::from_fn(move || {
-            let (waiter, next) = *self.entries.get(list as usize)?;
-            list = next;
-            Some(waiter)
-        })
-    }
+    const UNKNOWN: NodeState = NodeState {
+        phase: NodePhase::Unknown,
+        is_copy: false,
+        uses: 0,
+        count: 0,
+        waiters: WaiterLists::END,
+    };
 }
 
 #[cfg(test)]

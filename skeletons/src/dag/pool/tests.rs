@@ -31,6 +31,12 @@ impl Shape for Drawn {
     }
 }
 
+impl Held for u64 {
+    fn bytes(&self) -> u64 {
+        1
+    }
+}
+
 impl Drawn {
     /// What a node's result is: it depends on those of all its inputs, and on their order.
     fn compute(index: u32, inputs: &[u64]) -> u64 {
@@ -85,7 +91,11 @@ const DEATHS: u32 = 10_000;
 
 impl World {
     fn new(graph: Drawn, tokens: usize) -> Self {
-        let pool = |pe| Some(Pool::new(Pe::new(pe), tokens));
+        Self::with_memory(graph, tokens, u64::MAX)
+    }
+
+    fn with_memory(graph: Drawn, tokens: usize, limit: u64) -> Self {
+        let pool = |pe| Some(Pool::new(Pe::new(pe), tokens, limit));
         let mut world = World {
             pools: (0..graph.pes).map(pool).collect(),
             begun: vec![0; graph.inputs.len()],
@@ -172,9 +182,13 @@ impl World {
             Event::Arrive { from, message } => pool.receive(graph, from, message, out),
             Event::Died(pe) => pool.died(graph, pe, out),
             Event::Computed(node) => {
-                let input = |node| *pool.result(node).expect("its inputs are there");
-                let inputs: Vec<u64> = graph.inputs(node).map(input).collect();
-                pool.computed(graph, node, Drawn::compute(node.index, &inputs), out);
+                let input = |node| pool.result(node).copied();
+                match graph.inputs(node).map(input).collect::<Option<Vec<u64>>>() {
+                    Some(inputs) => {
+                        pool.computed(graph, node, Drawn::compute(node.index, &inputs), out);
+                    }
+                    None => pool.skipped(graph, out),
+                }
             }
         });
         true
@@ -222,6 +236,29 @@ proptest! {
         world.want(Pe::ROOT, node(last));
         world.run(&choices, &deaths);
         prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
+    }
+
+    #[test]
+    fn with_little_memory_the_result_comes_and_no_pool_holds_more_than_it_must(
+        graph in (1..40_usize, 1..5_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        limit in 0..8_u64,
+        tokens in 1..3_usize,
+        choices in prop::collection::vec(any::<usize>(), 1..50),
+        deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..3),
+    ) {
+        let (expected, last) = (graph.expected(), graph.inputs.len() - 1);
+        let deaths: Vec<_> = deaths.into_iter().filter(|(pe, _)| *pe < graph.pes).collect();
+        let mut world = World::with_memory(graph, tokens, limit);
+        world.want(Pe::ROOT, node(last));
+        world.run(&choices, &deaths);
+        prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
+        for pool in world.pools.iter().flatten() {
+            let block = pool.blocks.get(&0);
+            let results = block.map_or(0, |block| block.results.iter().flatten().count() as u64);
+            prop_assert_eq!(pool.memory.held, results);
+            // In the end no node waits, so that only wanted results are held beside.
+            prop_assert!(results <= limit + 1, "{} of {}", results, limit);
+        }
     }
 
     /// Nothing is computed twice that its computer has not taken with it.

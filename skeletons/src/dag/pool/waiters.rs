@@ -1,0 +1,57 @@
+//! Who waits for the results of nodes.
+
+use crate::dag::handles::NodeId;
+use ultramarine_topology::Pe;
+
+/// Who waits for a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waiter {
+    Node(NodeId),
+    Pool(Pe),
+    /// The program.
+    Program,
+}
+
+/// Lists of waiters, in one piece of memory, which grows with the number of those that wait at the
+/// same time. A list is the place of its first entry.
+#[derive(Default)]
+pub(super) struct WaiterLists {
+    entries: Vec<(Waiter, u32)>,
+    /// A list of the free entries.
+    free: Option<u32>,
+}
+
+impl WaiterLists {
+    /// The empty list.
+    pub(super) const END: u32 = u32::MAX;
+
+    /// Puts a waiter before a list. Returns the new list.
+    pub(super) fn push(&mut self, list: u32, waiter: Waiter) -> u32 {
+        if let Some(place) = self.free {
+            let entry = &mut self.entries[place as usize];
+            self.free = Some(entry.1).filter(|next| *next != Self::END);
+            *entry = (waiter, list);
+            return place;
+        }
+        self.entries.push((waiter, list));
+        u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 wait at the same time")
+    }
+
+    /// Takes the first waiter of a list.
+    pub(super) fn pop(&mut self, list: &mut u32) -> Option<Waiter> {
+        let place = *list;
+        let entry = self.entries.get_mut(place as usize)?;
+        let waiter = entry.0;
+        *list = std::mem::replace(&mut entry.1, self.free.unwrap_or(Self::END));
+        self.free = Some(place);
+        Some(waiter)
+    }
+
+    pub(super) fn iter(&self, mut list: u32) -> impl Iterator<Item = Waiter> + '_ {
+        std::iter::from_fn(move || {
+            let (waiter, next) = *self.entries.get(list as usize)?;
+            list = next;
+            Some(waiter)
+        })
+    }
+}
