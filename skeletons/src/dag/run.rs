@@ -70,10 +70,10 @@ where
 
     /// How many bytes of results a PE should hold at most. Default: no limit.
     ///
-    /// Above that, results are dropped that no node on the PE waits for: first those that other PEs
-    /// have as well, then those that were used the longest ago. They are computed again if they are
-    /// needed again, which is rare unless PEs die. Results that nodes wait for are held in any case.
-    /// The size of a result that is no `Vec` of numbers is estimated.
+    /// Above that, results are dropped that no node on the PE waits for: first copies of what other
+    /// PEs have computed, then those that were used the longest ago. They are computed again if
+    /// they are needed again, which is rare unless PEs die. Results that nodes wait for are held in
+    /// any case. The size of a result that is no `Vec` of numbers is estimated.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.options.memory = bytes;
         self

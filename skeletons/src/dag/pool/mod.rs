@@ -156,8 +156,8 @@ impl<V: Held> Pool<V> {
         }
     }
 
-    /// The result of a node, if it is there. The inputs of a node are, from the moment that it is to
-    /// be computed until its own result is.
+    /// The result of a node, if it is there. The inputs of a node are, from the moment that it is
+    /// to be computed until its own result is.
     pub(super) fn result(&self, node: NodeId) -> Option<&V> {
         self.blocks.get(&node.block)?.results[node.index as usize].as_ref()
     }
