@@ -115,10 +115,11 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
     closing
 }
 
-/// Whether it is nextest's summary, or one of its lines about a test: `FAIL [   0.012s] …`.
+/// Whether it is nextest's summary, or a line about a test that has failed: `FAIL [   0.012s] …`.
 fn is_nextests(line: &str) -> bool {
-    let (word, rest) = line.split_once(' ').unwrap_or_default();
-    !word.is_empty() && word.chars().all(char::is_alphanumeric) && rest.starts_with('[')
+    let (word, rest) = line.split_once(" [").unwrap_or_default();
+    let is_known = ["Summary", "FAIL", "TIMEOUT", "ABORT", "LEAK-FAIL"].contains(&word);
+    (is_known || word.starts_with("SIG")) && rest.contains("s] ")
 }
 
 /// nextest's and libtest's last words, the jobs that chaos has seen fail, and why a chore has ended

@@ -17,6 +17,8 @@ const EARLIER: u32 = 1 << 31;
 pub(super) struct Block {
     number: u32,
     kinds: Vec<Box<dyn Kind>>,
+    /// What tells each kind from others, in all processes that run this program.
+    codes: Vec<u64>,
     nodes: Vec<NodeRecord>,
     /// The inputs of all nodes, one after the other: places in this block, or with the mark,
     /// places in `earlier`.
@@ -39,8 +41,8 @@ struct NodeRecord {
 
 impl Block {
     pub(super) fn new(number: u32) -> Self {
-        let (kinds, nodes, inputs, earlier, placed) = Default::default();
-        Block { number, kinds, nodes, inputs, earlier, placed }
+        let (kinds, codes, nodes, inputs, earlier, placed) = Default::default();
+        Block { number, kinds, codes, nodes, inputs, earlier, placed }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -53,9 +55,10 @@ impl Block {
         self.nodes.len() as u32
     }
 
-    /// Adds a kind. Returns its place.
-    pub(super) fn add_kind<A: Portable + Sync>(&mut self, kind: KindOf<A>) -> u32 {
+    /// Adds a kind, with a number that no other kind has. Returns its place.
+    pub(super) fn add_kind<A: Portable + Sync>(&mut self, kind: KindOf<A>, code: u64) -> u32 {
         self.kinds.push(Box::new(kind));
+        self.codes.push(code);
         // A kind is a type of the program.
         self.kinds.len() as u32 - 1
     }
@@ -151,7 +154,7 @@ impl Block {
     pub(super) fn digest(&self, wanted: &[NodeId], options: &[u8]) -> Result<u128, DagError> {
         let mut digest = Digest::default();
         digest.add(options);
-        self.kinds.iter().for_each(|kind| digest.add(kind.name().as_bytes()));
+        self.codes.iter().for_each(|code| digest.add(&code.to_le_bytes()));
         wanted.iter().for_each(|node| digest.add(&node.index.to_le_bytes()));
         for (index, pe) in self.placed() {
             digest.add(&[index.to_le_bytes(), pe.number().to_le_bytes()].concat());

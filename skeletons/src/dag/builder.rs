@@ -6,6 +6,7 @@ use super::handles::{Inputs, Node, NodeId, result};
 use super::kind::{KindOf, Value};
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::iter;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::Portable;
@@ -212,7 +213,10 @@ impl Builder {
         inputs: impl Iterator<Item = NodeId>,
     ) -> Node<T> {
         let types = TypeId::of::<(K, A, fn() -> T)>();
-        let place = *self.kinds.entry(types).or_insert_with(|| self.block.add_kind(kind()));
+        // Names of functions would not do: all closures of a function have the same.
+        let code = || BuildHasherDefault::<DefaultHasher>::default().hash_one(types);
+        let add = || self.block.add_kind(kind(), code());
+        let place = *self.kinds.entry(types).or_insert_with(add);
         Node::new(self.block.add(place, argument, inputs))
     }
 }

@@ -5,10 +5,11 @@ use super::graph::{Graph, Outcome, Weighed};
 use super::handles::NodeId;
 use super::kind::{ResultType, Value};
 use super::pool::{Pool, PoolEffect, PoolEffects, PoolMessage, Shape};
-use super::runs::{RunId, RunTable};
+use super::runs::{Joined, RunId, RunName, RunTable};
 use futures_util::StreamExt;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_runtime::error::TaskError;
@@ -18,8 +19,15 @@ use ultramarine_topology::{Distance, Pe};
 /// What one pool sends to another.
 type Told = PoolMessage<Outcome>;
 
+/// Sends another PE the invitation to a run.
+pub(super) type Inviter = Arc<dyn Fn(&Context, Pe) + Send + Sync>;
+
 /// See the [module](self).
-pub(super) struct Computation(Mutex<Stage>);
+pub(super) struct Computation {
+    /// Tells this part from another of a run of the same name.
+    number: u64,
+    stage: Mutex<Stage>,
+}
 
 enum Stage {
     /// This PE has no graph yet. What has arrived for it waits.
@@ -34,22 +42,24 @@ enum Stage {
 struct Open {
     id: RunId,
     graph: Arc<Graph>,
+    inviter: Inviter,
     pool: Pool<Weighed>,
     /// The results that the program on this PE wants, as far as they are there.
     delivered: BTreeMap<NodeId, Outcome>,
     wakers: Vec<Waker>,
 }
 
-impl Default for Computation {
-    fn default() -> Self {
-        Computation(Mutex::new(Stage::Early(Vec::new())))
-    }
-}
-
 impl Computation {
+    /// A PE's part of a run that it has heard of just now.
+    pub(super) fn early() -> Arc<Self> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Computation { number, stage: Mutex::new(Stage::Early(Vec::new())) })
+    }
+
     fn stage(&self) -> MutexGuard<'_, Stage> {
         // No user code runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether this PE needs no graph for it any more.
@@ -58,29 +68,31 @@ impl Computation {
     }
 
     /// This PE has the graph now.
-    pub(super) fn open(&self, cx: &Context, id: RunId, graph: Graph) {
+    pub(super) fn open(&self, cx: &Context, id: RunId, graph: Graph, inviter: Inviter) {
         let pool = Pool::new(cx.pe(), cx.threads(), graph.memory);
         let (delivered, wakers) = Default::default();
-        let open = Open { id, graph: Arc::new(graph), pool, delivered, wakers };
+        let open = Open { id, graph: Arc::new(graph), inviter, pool, delivered, wakers };
         let early = match &mut *self.stage() {
             stage @ Stage::Early(_) => std::mem::replace(stage, Stage::Open(Box::new(open))),
-            _ => return,
+            _ => Stage::Closed,
         };
-        let Stage::Early(early) = early else { return };
+        // Or another thread has opened it meanwhile, perhaps for an earlier opening.
+        let Stage::Early(early) = early else { return self.renew(cx, id) };
         let dead = (0..cx.pes()).map(Pe::new).filter(|pe| cx.is_dead(*pe));
         self.act(cx, |pool, graph, out| {
             dead.for_each(|pe| pool.died(graph, pe, out));
             pool.start(graph, out);
         });
         for (from, message) in early {
-            self.receive(cx, from, vec![message]);
+            self.receive(cx, id, from, vec![message]);
         }
     }
 
     /// The run was opened again: what this PE has asked for is asked for again.
     pub(super) fn renew(&self, cx: &Context, id: RunId) {
-        if let Stage::Open(open) = &mut *self.stage() {
-            open.id = id;
+        match &mut *self.stage() {
+            Stage::Open(open) if open.id.opening < id.opening => open.id = id,
+            _ => return,
         }
         self.act(cx, Pool::renew);
     }
@@ -95,14 +107,42 @@ impl Computation {
     pub(super) fn close(&self) {
         let former = std::mem::replace(&mut *self.stage(), Stage::Closed);
         // After the lock: the results are the user's.
-        drop(former);
+        if let Stage::Open(open) = former {
+            open.wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Sends another PE the invitation, if this one has it.
+    fn pass_on(&self, cx: &Context, to: Pe) {
+        let inviter = match &*self.stage() {
+            Stage::Open(open) => open.inviter.clone(),
+            _ => return,
+        };
+        inviter(cx, to);
+    }
+
+    /// If this PE has not been invited: asks those from which something has come. After a death the
+    /// invitation may be lost.
+    fn ask_for_invitation(&self, cx: &Context, id: RunId) {
+        let senders: BTreeSet<Pe> = match &*self.stage() {
+            Stage::Early(early) => early.iter().map(|(from, _)| *from).collect(),
+            _ => return,
+        };
+        for sender in senders.into_iter().filter(|sender| !cx.is_dead(*sender)) {
+            let asked = async |cx: Context, (id, from): (RunId, Pe)| {
+                let part = Runs::on(&cx).table().get(id.name);
+                part.into_iter().for_each(|part| part.pass_on(&cx, from));
+            };
+            // If it cannot be told, the job ends.
+            let _ = cx.tell(sender, asked, (id, cx.pe()));
+        }
     }
 
     /// The program on this PE wants these nodes.
     pub(super) fn want(&self, cx: &Context, nodes: &[NodeId]) {
-        for node in nodes {
-            self.act(cx, |pool, graph, out| pool.want(graph, *node, out));
-        }
+        self.act(cx, |pool, graph, out| {
+            nodes.iter().for_each(|node| pool.want(graph, *node, out));
+        });
     }
 
     pub(super) fn died(&self, cx: &Context, pe: Pe) {
@@ -110,18 +150,30 @@ impl Computation {
     }
 
     /// Messages of another pool have arrived.
-    pub(super) fn receive(&self, cx: &Context, from: Pe, messages: Vec<Told>) {
-        if let Stage::Early(early) = &mut *self.stage() {
-            return early.extend(messages.into_iter().map(|message| (from, message)));
-        }
+    fn receive(&self, cx: &Context, id: RunId, from: Pe, messages: Vec<Told>) {
+        let graph = match &mut *self.stage() {
+            Stage::Early(early) => {
+                early.extend(messages.into_iter().map(|message| (from, message)));
+                None
+            }
+            Stage::Open(open) => Some((open.graph.clone(), messages)),
+            Stage::Failed(_) | Stage::Closed => return,
+        };
+        let Some((graph, messages)) = graph else {
+            if cx.dead() > 0 {
+                self.ask_for_invitation(cx, id);
+            }
+            return;
+        };
+        let weighed = |message| match message {
+            PoolMessage::Request(node) => PoolMessage::Request(node),
+            PoolMessage::Result(node, outcome) => {
+                PoolMessage::Result(node, graph.weighed(node, outcome))
+            }
+        };
+        let messages: Vec<_> = messages.into_iter().map(weighed).collect();
         self.act(cx, |pool, graph, out| {
             for message in messages {
-                let message = match message {
-                    PoolMessage::Request(node) => PoolMessage::Request(node),
-                    PoolMessage::Result(node, outcome) => {
-                        PoolMessage::Result(node, graph.weighed(node, outcome))
-                    }
-                };
                 pool.receive(graph, from, message, out);
             }
         });
@@ -137,8 +189,8 @@ impl Computation {
             Stage::Failed(error) => Poll::Ready(Err(error.clone())),
             Stage::Open(open) => {
                 let outcome = |node: &NodeId| open.delivered.get(node).cloned();
-                if let Some(all) = wanted.iter().map(outcome).collect::<Option<Vec<_>>>() {
-                    let all: Result<_, Arc<DagError>> = all.into_iter().collect();
+                if open.delivered.len() == open.graph.different {
+                    let all: Result<_, Arc<DagError>> = wanted.iter().filter_map(outcome).collect();
                     return Poll::Ready(all.map_err(Arc::unwrap_or_clone));
                 }
                 if !open.wakers.iter().any(|known| known.will_wake(waker)) {
@@ -146,7 +198,8 @@ impl Computation {
                 }
                 Poll::Pending
             }
-            Stage::Early(_) | Stage::Closed => unreachable!("this PE has built the graph"),
+            // It is not closed while a program waits for it, unless the job ends.
+            Stage::Early(_) | Stage::Closed => Poll::Ready(Err(TaskError::ShuttingDown.into())),
         }
     }
 
@@ -156,7 +209,8 @@ impl Computation {
         cx: &Context,
         act: impl FnOnce(&mut Pool<Weighed>, &Graph, &mut PoolEffects<Weighed>),
     ) {
-        spawn_all(cx, self.advance(cx, act));
+        let ready = self.advance(cx, act);
+        self.spawn_all(cx, ready);
     }
 
     /// The same, but for the nodes that are to be computed now: these are returned.
@@ -164,7 +218,7 @@ impl Computation {
         &self,
         cx: &Context,
         act: impl FnOnce(&mut Pool<Weighed>, &Graph, &mut PoolEffects<Weighed>),
-    ) -> Vec<(RunId, NodeId)> {
+    ) -> Vec<NodeId> {
         let mut effects = PoolEffects::new();
         let mut stage = self.stage();
         let Stage::Open(open) = &mut *stage else { return Vec::new() };
@@ -174,7 +228,7 @@ impl Computation {
         let mut requests: BTreeMap<Pe, Vec<NodeId>> = BTreeMap::new();
         for effect in effects {
             match effect {
-                PoolEffect::Compute(node) => ready.push((id, node)),
+                PoolEffect::Compute(node) => ready.push(node),
                 PoolEffect::Send(to, PoolMessage::Request(node)) => {
                     requests.entry(to).or_default().push(node);
                 }
@@ -187,7 +241,9 @@ impl Computation {
                 }
             }
         }
+        let discarded = open.pool.take_discarded();
         drop(stage);
+        drop(discarded);
         wakers.into_iter().for_each(Waker::wake);
         for (to, nodes) in requests {
             let requested = async |cx: Context, (id, from, nodes): (RunId, Pe, Vec<NodeId>)| {
@@ -203,8 +259,19 @@ impl Computation {
         ready
     }
 
+    /// Makes a task of each node that is to be computed.
+    fn spawn_all(&self, cx: &Context, ready: Vec<NodeId>) {
+        let name = match &*self.stage() {
+            Stage::Open(open) if !ready.is_empty() => open.id.name,
+            _ => return,
+        };
+        for node in ready {
+            drop(cx.spawn(Distance::ZERO, compute_nodes, (name, self.number, node)));
+        }
+    }
+
     /// Computes a node whose inputs are there. Returns those that are to be computed then.
-    fn compute(&self, cx: &Context, node: NodeId) -> Vec<(RunId, NodeId)> {
+    fn compute(&self, cx: &Context, node: NodeId) -> Vec<NodeId> {
         let (graph, inputs) = match &*self.stage() {
             Stage::Open(open) => {
                 let input = |input| open.pool.result(input).map(|input| input.outcome.clone());
@@ -227,25 +294,23 @@ impl Computation {
     clippy::manual_async_fn,
     reason = "it spawns itself, so its type must say that it is Send"
 )]
-fn compute_nodes(cx: Context, (id, first): (RunId, NodeId)) -> impl Future<Output = ()> + Send {
+fn compute_nodes(
+    cx: Context,
+    (name, part, first): (RunName, u64, NodeId),
+) -> impl Future<Output = ()> + Send {
     async move {
-        let Some(part) = Runs::on(&cx).table().get(id.name) else { return };
+        // The run may be over, and there may be another of that name.
+        let known = Runs::on(&cx).table().get(name).filter(|known| known.number == part);
+        let Some(part) = known else { return };
         let mut next = Some(first);
         while let Some(node) = next {
             let mut ready = part.compute(&cx, node);
-            next = ready.pop().map(|(_, node)| node);
-            spawn_all(&cx, ready);
+            next = ready.pop();
+            part.spawn_all(&cx, ready);
             if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
                 cx.yield_now().await;
             }
         }
-    }
-}
-
-/// Makes a task of each node that is to be computed.
-fn spawn_all(cx: &Context, ready: Vec<(RunId, NodeId)>) {
-    for work in ready {
-        drop(cx.spawn(Distance::ZERO, compute_nodes, work));
     }
 }
 
@@ -276,9 +341,11 @@ pub(super) fn results_of<T: Portable + Sync>() -> ResultType {
     ResultType { send: send_value::<T>, bytes: bytes_of::<T> }
 }
 
-/// About how many bytes of memory a result of type `T` takes.
+/// About how many bytes of memory a result of type `T` takes; 0 if its own code panics.
 fn bytes_of<T: Portable + Sync>(result: &Value) -> u64 {
-    result.clone().downcast::<T>().map_or(0, |result| memory_estimate(&result) as u64)
+    let result = result.clone().downcast::<T>();
+    let estimate = || result.map_or(0, |result| memory_estimate(&result) as u64);
+    catch_unwind(AssertUnwindSafe(estimate)).unwrap_or(0)
 }
 
 /// Sends a result of type `T`.
@@ -313,7 +380,7 @@ impl Runs {
     pub(super) fn on(cx: &Context) -> Arc<Runs> {
         let runs: Arc<Runs> = cx.pe_local();
         if !runs.is_watching.swap(true, Ordering::Relaxed) {
-            drop(cx.spawn(Distance::ZERO, watch_deaths, ()));
+            drop(cx.independent().spawn(Distance::ZERO, watch_deaths, ()));
         }
         runs
     }
@@ -324,10 +391,21 @@ impl Runs {
     }
 
     fn receive(&self, cx: &Context, id: RunId, from: Pe, messages: impl IntoIterator<Item = Told>) {
-        let part = self.table().find(id, Arc::default);
-        if let Some(part) = part {
-            part.receive(cx, from, messages.into_iter().collect());
+        if let Some(part) = self.join(cx, id) {
+            part.receive(cx, id, from, messages.into_iter().collect());
         }
+    }
+
+    /// The run that this PE is invited to, or for which something has arrived. `None`: it is over.
+    pub(super) fn join(&self, cx: &Context, id: RunId) -> Option<Arc<Computation>> {
+        if id.name.key.is_some_and(|key| cx.is_dead(key.home)) {
+            return None;
+        }
+        let Joined { part, is_old } = self.table().join(id, Computation::early)?;
+        if is_old {
+            part.renew(cx, id);
+        }
+        Some(part)
     }
 
     /// A run is over, unless it has been opened again.
@@ -335,6 +413,12 @@ impl Runs {
         let part = self.table().close(id);
         part.into_iter().for_each(|part| part.close());
     }
+}
+
+/// The number of runs that this PE knows and that are not over: for tests that none is left behind.
+#[doc(hidden)]
+pub fn runs_known(cx: &Context) -> usize {
+    Runs::on(cx).table().all().len()
 }
 
 /// A PE that dies may not have passed on that a run is over: of the last ones, this number, it is
@@ -355,6 +439,7 @@ async fn watch_deaths(cx: Context, (): ()) {
                 runs.close(id);
             } else {
                 part.died(&cx, dead);
+                part.ask_for_invitation(&cx, id);
             }
         }
         let is_own = |id: &RunId| id.name.key.map_or(cx.root(), |key| key.home) == cx.pe();

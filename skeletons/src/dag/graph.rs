@@ -47,6 +47,8 @@ pub(super) struct Graph {
     pub(super) block: Block,
     /// The nodes whose results the program wants.
     pub(super) wanted: Vec<NodeId>,
+    /// The number of different ones among them.
+    pub(super) different: usize,
     owners: Vec<Pe>,
     pes: u32,
     /// How many bytes of results a PE should hold at most.
@@ -62,7 +64,9 @@ impl Graph {
         cores: &[u64],
     ) -> Self {
         let owners = options.assignment.owners(&block, &wanted, cores);
-        Graph { block, wanted, owners, pes: cores.len() as u32, memory: options.memory }
+        let different = wanted.iter().collect::<BTreeSet<_>>().len();
+        let (pes, memory) = (cores.len() as u32, options.memory);
+        Graph { block, wanted, different, owners, pes, memory }
     }
 
     /// A node's result with the memory that it takes, which matters if that is limited. One that is

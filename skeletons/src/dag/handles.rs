@@ -107,7 +107,7 @@ tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
 
 /// The nodes whose results a program wants: one, several in a tuple, or many of one type.
 /// Other types need not implement it.
-pub trait Wanted {
+pub trait Wanted: 'static {
     /// Their results.
     type Results;
 

@@ -36,3 +36,6 @@ pub use error::DagError;
 pub use handles::{Inputs, Node, NodeId, Wanted};
 pub use local::evaluate;
 pub use run::{Dag, dag};
+
+#[doc(hidden)]
+pub use computation::runs_known;

@@ -2,12 +2,12 @@
 
 use super::assignment::Assignment;
 use super::builder::Builder;
-use super::computation::{Computation, Runs, tell_closed};
+use super::computation::{Computation, Inviter, Runs, tell_closed};
 use super::error::DagError;
 use super::graph::{Graph, RunOptions};
 use super::handles::Wanted;
 use super::runs::{Joined, RunId, RunName};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use std::sync::Arc;
 use std::task::Poll;
 use ultramarine_runtime::code::Stateless;
@@ -87,22 +87,26 @@ where
     /// [memory](Self::memory); the graphs of two PEs differ; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
         let Dag { build, argument, options } = self;
-        let cx = cx.unsupervised();
+        // What this PE does in a run goes on when the PE that waits for this task dies.
+        let cx = cx.independent();
         let (graph, digest) = built(&cx, build, &argument, options)?;
         let wanted = graph.wanted.clone();
         let run = Run::begin(&cx, digest);
-        run.part.open(&cx, run.id, graph);
-        let argument = Arc::new(argument);
-        let invite = || invite(&cx, (run.id, options), build, argument.clone());
-        invite()?;
-        run.part.want(&cx, &wanted);
+        let invitation = Invitation { id: run.id, options, build, argument: Arc::new(argument) };
+        run.part.open(&cx, run.id, graph, invitation.inviter());
         let mut deaths = cx.deaths();
+        // Those that are dead already get no invitation.
+        while let Some(Some(_)) = deaths.next().now_or_never() {}
+        invitation.send_all(&cx)?;
+        run.part.want(&cx, &wanted);
         let values = std::future::poll_fn(|waker| {
-            // A PE that dies may not have passed the invitation on.
+            let mut has_any_died = false;
             while let Poll::Ready(Some(_)) = deaths.poll_next_unpin(waker) {
-                if let Err(error) = invite() {
-                    return Poll::Ready(Err(error.into()));
-                }
+                has_any_died = true;
+            }
+            // A PE that dies may not have passed the invitation on.
+            if has_any_died && let Err(error) = invitation.send_all(&cx) {
+                return Poll::Ready(Err(error.into()));
             }
             run.part.poll_delivered(&wanted, waker.waker())
         })
@@ -130,42 +134,72 @@ where
     Ok((Graph::new(block, wanted, options, &cores), digest))
 }
 
-/// Has all PEs build the graph, and begin.
-fn invite<F, A, W>(
-    cx: &Context,
-    (id, options): (RunId, RunOptions),
+/// What makes a PE build the graph, and begin.
+struct Invitation<F, A> {
+    id: RunId,
+    options: RunOptions,
     build: F,
     argument: Arc<A>,
-) -> Result<(), TaskError>
+}
+
+impl<F, A, W> Invitation<F, A>
 where
     F: Fn(&mut Builder, &A) -> W + Stateless,
     A: Portable + Sync,
     W: Wanted,
 {
-    let invited = move |cx: Context,
-                        (id, from, options): (RunId, Pe, RunOptions),
-                        argument: Arc<A>| async move {
-        let joined = Runs::on(&cx).table().join(id, Arc::default);
-        let Some(Joined { part, is_old }) = joined else { return };
-        if is_old {
-            part.renew(&cx, id);
+    fn send_all(&self, cx: &Context) -> Result<(), TaskError> {
+        let Invitation { id, options, build, argument } = self;
+        let build = *build;
+        let invited = move |cx: Context, head: (RunId, RunOptions), argument: Arc<A>| {
+            invited(cx, head, build, argument)
+        };
+        cx.tell_all_with(invited, (*id, *options), argument.clone())
+    }
+
+    /// What sends it to single PEs.
+    fn inviter(&self) -> Inviter {
+        let (id, options, build, argument) =
+            (self.id, self.options, self.build, self.argument.clone());
+        Arc::new(move |cx, to| {
+            let invited = move |cx: Context, head: (RunId, RunOptions), argument: Arc<A>| {
+                invited(cx, head, build, argument)
+            };
+            // If it cannot be told, the job ends.
+            let _ = cx.tell_with(to, invited, (id, options), argument.clone());
+        })
+    }
+}
+
+/// A PE is invited to a run, by a PE that has the graph.
+async fn invited<F, A, W>(
+    cx: Context,
+    (id, options): (RunId, RunOptions),
+    build: F,
+    argument: Arc<A>,
+) where
+    F: Fn(&mut Builder, &A) -> W + Stateless,
+    A: Portable + Sync,
+    W: Wanted,
+{
+    let Some(part) = Runs::on(&cx).join(&cx, id) else { return };
+    if part.has_begun() {
+        return;
+    }
+    match built(&cx, build, &*argument, options) {
+        Ok((graph, digest)) if digest == id.name.digest => {
+            let invitation = Invitation { id, options, build, argument };
+            part.open(&cx, id, graph, invitation.inviter());
         }
-        if part.has_begun() {
-            return;
+        _ => {
+            let differs = async |cx: Context, (id, pe): (RunId, Pe)| {
+                let part = Runs::on(&cx).table().get(id.name);
+                part.into_iter().for_each(|part| part.fail(DagError::Differs { pe }));
+            };
+            // If it cannot be told, the job ends.
+            let _ = cx.tell(id.opening.root, differs, (id, cx.pe()));
         }
-        match built(&cx, build, &*argument, options) {
-            Ok((graph, digest)) if digest == id.name.digest => part.open(&cx, id, graph),
-            _ => {
-                let differs = async |cx: Context, (id, pe): (RunId, Pe)| {
-                    let part = Runs::on(&cx).table().get(id.name);
-                    part.into_iter().for_each(|part| part.fail(DagError::Differs { pe }));
-                };
-                // If it cannot be told, the job ends.
-                let _ = cx.tell(from, differs, (id, cx.pe()));
-            }
-        }
-    };
-    cx.tell_all_with(invited, (id, cx.pe(), options), argument)
+    }
 }
 
 /// A run, on the PE whose program wants its results. Dropping it ends the run everywhere, unless
@@ -181,7 +215,8 @@ impl Run {
         // What the root begins can be joined by the next root.
         let key = (cx.pe() != cx.root()).then(|| cx.new_key());
         let name = RunName { digest, key };
-        let (id, joined) = Runs::on(cx).table().begin(name, cx.attempt(), Arc::default);
+        let (id, joined) =
+            Runs::on(cx).table().begin(name, (cx.attempt(), cx.pe()), Computation::early);
         let Joined { part, is_old } = joined;
         if is_old {
             part.renew(cx, id);

@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use ultramarine_runtime::executor::Key;
+use ultramarine_topology::Pe;
 
 /// How many runs that are over a PE remembers. What arrives later than that is kept as if it were
 /// early, a few bytes each.
@@ -27,8 +28,11 @@ pub(super) struct RunName {
 /// When a run was begun: later ones are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct Opening {
-    /// How often the main task had been started, with this time.
+    /// How often the main task had been started, with this time, as far as its PE knew.
     pub(super) attempt: u32,
+    /// The PE that began the run. Of two roots that know of the same attempts the one with the
+    /// greater number came later.
+    pub(super) root: Pe,
     /// The number of the opening on its root.
     pub(super) number: u64,
 }
@@ -85,11 +89,11 @@ impl<R: Clone> RunTable<R> {
     pub(super) fn begin(
         &mut self,
         name: RunName,
-        attempt: u32,
+        (attempt, root): (u32, Pe),
         make: impl FnOnce() -> R,
     ) -> (RunId, Joined<R>) {
         self.openings += 1;
-        let id = RunId { name, opening: Opening { attempt, number: self.openings } };
+        let id = RunId { name, opening: Opening { attempt, root, number: self.openings } };
         let known = self.entry(id, make);
         known.users += 1;
         (id, known.join(id.opening))
@@ -102,17 +106,9 @@ impl<R: Clone> RunTable<R> {
         (known.users == 0).then_some(RunId { name, opening: known.opening })
     }
 
-    /// The run that this PE is invited to. `None`: it is over already.
+    /// The run that this PE is invited to, or for which something has arrived. `None`: it is over.
     pub(super) fn join(&mut self, id: RunId, make: impl FnOnce() -> R) -> Option<Joined<R>> {
         (!self.is_over(id)).then(|| self.entry(id, make).join(id.opening))
-    }
-
-    /// The run for which something has arrived. `None`: it is over.
-    pub(super) fn find(&mut self, id: RunId, make: impl FnOnce() -> R) -> Option<R> {
-        if let Some(known) = self.known.get(&id.name) {
-            return Some(known.part.clone());
-        }
-        (!self.is_over(id)).then(|| self.entry(id, make).part.clone())
     }
 
     /// The run of this name, if this PE has a part of it.
@@ -122,7 +118,8 @@ impl<R: Clone> RunTable<R> {
 
     /// A run is over, unless it has been opened again. Returns this PE's part.
     pub(super) fn close(&mut self, id: RunId) -> Option<R> {
-        if self.known.get(&id.name).is_some_and(|known| known.opening > id.opening) {
+        let is_needed = |known: &KnownRun<R>| known.users > 0 || known.opening > id.opening;
+        if self.known.get(&id.name).is_some_and(is_needed) {
             return None;
         }
         if !self.closed.contains(&id) {
@@ -162,7 +159,7 @@ mod tests {
 
     fn id(digest: u128, attempt: u32, number: u64) -> RunId {
         let name = RunName { digest, key: None };
-        RunId { name, opening: Opening { attempt, number } }
+        RunId { name, opening: Opening { attempt, root: Pe::ROOT, number } }
     }
 
     fn new(part: char) -> Joined<char> {
@@ -176,11 +173,11 @@ mod tests {
     #[test]
     fn what_is_early_waits_and_what_is_late_is_dropped() {
         let mut table = RunTable::default();
-        assert_eq!(table.find(id(1, 1, 1), || 'a'), Some('a'), "early");
+        assert_eq!(table.join(id(1, 1, 1), || 'a'), Some(new('a')), "early");
         assert_eq!(table.join(id(1, 1, 1), || 'b'), Some(new('a')));
         assert_eq!(table.close(id(1, 1, 1)), Some('a'));
-        assert_eq!(table.find(id(1, 1, 1), || 'c'), None, "late");
-        assert_eq!(table.find(id(2, 1, 1), || 'd'), Some('d'), "another graph");
+        assert_eq!(table.join(id(1, 1, 1), || 'c'), None, "late");
+        assert_eq!(table.join(id(2, 1, 1), || 'd'), Some(new('d')), "another graph");
     }
 
     #[test]
@@ -188,7 +185,7 @@ mod tests {
         let mut table = RunTable::default();
         table.join(id(1, 1, 1), || 'a');
         assert_eq!(table.close(id(1, 1, 1)), Some('a'));
-        assert_eq!(table.find(id(1, 1, 2), || 'b'), Some('b'), "it is of the next opening");
+        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some(new('b')), "it is of the next opening");
         assert_eq!(table.join(id(1, 1, 2), || 'c'), Some(new('b')));
         assert_eq!(table.close(id(1, 1, 1)), None);
         assert_eq!(table.close(id(1, 1, 2)), Some('b'));
@@ -199,7 +196,7 @@ mod tests {
     fn another_root_joins_what_goes_on() {
         let mut table = RunTable::default();
         table.join(id(1, 1, 7), || 'a');
-        let (opened, part) = table.begin(id(1, 1, 7).name, 2, || 'b');
+        let (opened, part) = table.begin(id(1, 1, 7).name, (2, Pe::ROOT), || 'b');
         assert_eq!((opened, part), (id(1, 2, 1), old('a')));
         assert_eq!(table.close(id(1, 1, 7)), None, "the former root's end comes late");
         assert_eq!(table.leave(opened.name), Some(opened));
@@ -209,9 +206,19 @@ mod tests {
     fn two_programs_share_a_run_of_the_same_graph() {
         let mut table = RunTable::default();
         let name = id(1, 0, 0).name;
-        table.begin(name, 1, || 'a');
-        let (second, _) = table.begin(name, 1, || 'b');
+        table.begin(name, (1, Pe::ROOT), || 'a');
+        let (second, _) = table.begin(name, (1, Pe::ROOT), || 'b');
         assert_eq!(table.leave(name), None, "the other needs it");
         assert_eq!(table.leave(name), Some(second));
+    }
+
+    /// A request of the next opening has overtaken the end of the former.
+    #[test]
+    fn what_arrives_for_a_later_opening_keeps_the_run() {
+        let mut table = RunTable::default();
+        table.join(id(1, 1, 1), || 'a');
+        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some(old('a')));
+        assert_eq!(table.close(id(1, 1, 1)), None);
+        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some(new('a')), "it is invited");
     }
 }

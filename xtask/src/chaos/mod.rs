@@ -152,6 +152,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         folder: Folder::make()?,
         hosts: None,
         bases: Vec::new(),
+        bad: Vec::new(),
         rows: Vec::new(),
         tallies: Vec::new(),
         failures: Vec::new(),
@@ -209,6 +210,8 @@ struct Chaos<'a> {
     hosts: Option<std::result::Result<Hosts, String>>,
     /// Jobs that were left alone.
     bases: Vec<Base>,
+    /// Those of them that have failed.
+    bad: Vec<(Configuration, Hosting)>,
     /// One for each configuration in which PEs were killed.
     rows: Vec<Row>,
     /// One for each class and launcher.
@@ -247,7 +250,7 @@ impl Chaos<'_> {
                 println!("{}: skipped: {reason}", class.name());
                 break;
             }
-            let Some(base) = self.measure(&fitting[index], hosting)? else { break };
+            let Some(base) = self.measure(&fitting[index], hosting)? else { continue };
             let ended = self.disturb(class, run, &base, &mut random)?;
             hangs += usize::from(ended.judgement == Judgement::Hung);
             if hangs >= HANGS_MAX {
@@ -269,20 +272,25 @@ impl Chaos<'_> {
         })
     }
 
-    /// Runs a job that is left alone: what the others are compared with. Nothing if it fails.
+    /// Runs a job that is left alone: what the others are compared with. Nothing if it fails, and
+    /// it is not tried again.
     fn measure(&mut self, configuration: &Configuration, hosting: Hosting) -> Result<Option<Base>> {
         let is_it = |base: &&Base| base.hosting == hosting && base.configuration == *configuration;
         if let Some(base) = self.bases.iter().find(is_it) {
             return Ok(Some(base.clone()));
         }
+        if self.bad.contains(&(configuration.clone(), hosting)) {
+            return Ok(None);
+        }
         let plan = Plan::undisturbed(self.pes(hosting));
-        let name = format!("free-{}", self.bases.len());
+        let name = format!("free-{}", self.bases.len() + self.bad.len());
         let ended = self.job((configuration, hosting), name, plan, None).run(&self.folder)?;
         if ended.judgement != Judgement::Right || ended.has_failed() {
             ended.print_details();
             let failure = format!("{configuration}: fails without failures: {}", ended.summary());
             println!("{failure}");
             self.failures.push(failure);
+            self.bad.push((configuration.clone(), hosting));
             return Ok(None);
         }
         let (start, usual) = (ended.started.unwrap_or_default(), ended.took);

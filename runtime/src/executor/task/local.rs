@@ -315,7 +315,12 @@ pub(crate) fn pack_task<S: Site, B: Body<S, A>, A: Portable>(
             let limits = PackLimits { effort, bytes_max: pe.value_bytes_max() };
             let mut few = SmallBytes::default();
             few.append(&code.to_bytes());
-            B::pack(argument, few, limits)
+            let packed = B::pack(argument, few, limits);
+            if packed.is_err() {
+                // The argument is not sent, so its handles need not be kept.
+                drop(take_packed_handles());
+            }
+            packed
         }
         Err(error) => {
             discard(argument);

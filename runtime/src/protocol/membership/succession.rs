@@ -96,9 +96,10 @@ pub(super) struct Succession {
     pub(super) callers: BTreeSet<Pe>,
     /// When to ask again for votes, or for a judge.
     pub(super) again_at: Option<Duration>,
-    /// The call that this PE passed on last, and until when it does not pass it on again. (What is
-    /// heard twice, as over two connections, would be sent twice as often at each level.)
-    passed_on: Option<(Followed, Duration)>,
+    /// The last call of each candidate that this PE passed on, and until when it does not pass it
+    /// on again. (What is heard twice, as over two connections, would be sent twice as often at
+    /// each level.)
+    passed_on: BTreeMap<Pe, (Followed, Duration)>,
     /// The main task has ended on this PE.
     pub(super) has_ended: bool,
     /// On the judge: the job ends, and its result counts.
@@ -332,12 +333,13 @@ impl Membership {
     fn may_pass_on(&mut self, now: Duration, call: Followed) -> bool {
         let until = now.saturating_add(self.call_every() / 2);
         let Some(succession) = &mut self.succession else { return false };
-        let is_double = |(last, until): (Followed, Duration)| last == call && now < until;
-        let may_pass_on = !succession.passed_on.is_some_and(is_double);
-        if may_pass_on {
-            succession.passed_on = Some((call, until));
+        succession.passed_on.retain(|_, (_, until)| now < *until);
+        let candidate = call.0.judge;
+        let is_double = succession.passed_on.get(&candidate).is_some_and(|(last, _)| *last == call);
+        if !is_double && now < until {
+            succession.passed_on.insert(candidate, (call, until));
         }
-        may_pass_on
+        !is_double
     }
 
     /// Follows the judge of a later term from now on, and tells it of the deaths that it lacks.

@@ -92,6 +92,8 @@ pub(super) struct Pool<V> {
     ready: VecDeque<NodeId>,
     waiters: WaiterLists,
     memory: Memory,
+    /// Results that are not needed, for the owner to drop.
+    discarded: Vec<V>,
 }
 
 /// What the results of a pool take, in bytes.
@@ -153,7 +155,13 @@ impl<V: Held> Pool<V> {
             ready: VecDeque::new(),
             waiters: WaiterLists::default(),
             memory: Memory { limit, held: 0, unused: Default::default() },
+            discarded: Vec::new(),
         }
+    }
+
+    /// Results that are not needed: dropping them may take long, or fail.
+    pub(super) fn take_discarded(&mut self) -> Vec<V> {
+        std::mem::take(&mut self.discarded)
     }
 
     /// The result of a node, if it is there. The inputs of a node are, from the moment that it is
@@ -298,7 +306,7 @@ impl<V: Held> Pool<V> {
     fn settle(&mut self, shape: &impl Shape, node: NodeId, result: V, out: &mut PoolEffects<V>) {
         let state = self.state(shape, node);
         if state.phase == NodePhase::Done {
-            return;
+            return self.discarded.push(result);
         }
         let former = std::mem::replace(&mut state.phase, NodePhase::Done);
         let mut next = std::mem::replace(&mut state.waiters, WaiterLists::END);
@@ -338,7 +346,8 @@ impl<V: Held> Pool<V> {
             if state.phase == NodePhase::Done && state.uses == 0 {
                 state.phase = NodePhase::Unknown;
                 let result = self.block(shape, node.block).results[node.index as usize].take();
-                self.memory.held -= result.map_or(0, |result| result.bytes());
+                self.memory.held -= result.as_ref().map_or(0, V::bytes);
+                self.discarded.extend(result);
             }
         }
     }
