@@ -254,11 +254,11 @@ fn build(g: &mut Builder, matrix: &Matrix) -> Node<f64> {
         transposed.push(g.reduce(add, (), parts));
     }
     let mut ends = Vec::new();
-    for row in 0..tiles {
+    for (row, nodes) in factor.iter().enumerate() {
         let mut parts = Vec::new();
-        for column in 0..=row {
+        for (column, (tile, x)) in nodes.iter().zip(&transposed).enumerate() {
             let times = |(): &(), (tile, x): (&Tile, &Vec<f64>)| times(view(tile), x);
-            parts.push(g.zip(times, (), (factor[row][column], transposed[column])));
+            parts.push(g.zip(times, (), (*tile, *x)));
             g.place(parts[column], owner(pes, (row, column)));
         }
         let own = g.reduce(add, (), parts);

@@ -3,17 +3,16 @@
 use super::error::DagError;
 use super::graph::{Graph, Outcome, Weighed};
 use super::handles::NodeId;
-use super::kind::{ResultType, Value};
+use super::kind::{ResultType, Value, bytes_of};
 use super::pool::{Pool, PoolEffect, PoolEffects, PoolMessage, Shape};
 use super::runs::{Joined, RunId, RunName, RunTable};
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable, memory_estimate};
+use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// What one pool sends to another.
@@ -339,13 +338,6 @@ fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), graph: &Graph,
 /// What is done with results of type `T`.
 pub(super) fn results_of<T: Portable + Sync>() -> ResultType {
     ResultType { send: send_value::<T>, bytes: bytes_of::<T> }
-}
-
-/// About how many bytes of memory a result of type `T` takes; 0 if its own code panics.
-fn bytes_of<T: Portable + Sync>(result: &Value) -> u64 {
-    let result = result.clone().downcast::<T>();
-    let estimate = || result.map_or(0, |result| memory_estimate(&result) as u64);
-    catch_unwind(AssertUnwindSafe(estimate)).unwrap_or(0)
 }
 
 /// Sends a result of type `T`.

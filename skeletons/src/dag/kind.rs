@@ -6,9 +6,10 @@
 use super::handles::NodeId;
 use super::runs::RunId;
 use std::any::{Any, type_name};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable};
+use ultramarine_runtime::executor::{Context, Portable, memory_estimate};
 use ultramarine_runtime::wire::{self, WireError};
 use ultramarine_topology::Pe;
 
@@ -18,13 +19,22 @@ pub(crate) type Value = Arc<dyn Any + Send + Sync>;
 /// A function of an argument and the results of other nodes.
 type Compute<A> = Box<dyn Fn(&A, &[Value]) -> Value + Send + Sync>;
 
+/// Sends the result of a node to the pool of another PE, in a run.
+type SendResult = fn(&Context, Pe, (RunId, NodeId), Value) -> Result<(), TaskError>;
+
 /// What is done with results of one type.
 #[derive(Clone, Copy)]
 pub(super) struct ResultType {
-    /// Sends the result of a node to the pool of another PE, in a run.
-    pub(super) send: fn(&Context, Pe, (RunId, NodeId), Value) -> Result<(), TaskError>,
+    pub(super) send: SendResult,
     /// About how many bytes of memory a result takes.
     pub(super) bytes: fn(&Value) -> u64,
+}
+
+/// About how many bytes of memory a result of type `T` takes; 0 if its own code panics.
+pub(super) fn bytes_of<T: Portable + Sync>(result: &Value) -> u64 {
+    let result = result.clone().downcast::<T>();
+    let estimate = || result.map_or(0, |result| memory_estimate(&result) as u64);
+    catch_unwind(AssertUnwindSafe(estimate)).unwrap_or(0)
 }
 
 /// A kind of node.

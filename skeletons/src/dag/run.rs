@@ -149,47 +149,41 @@ where
     W: Wanted,
 {
     fn send_all(&self, cx: &Context) -> Result<(), TaskError> {
-        let Invitation { id, options, build, argument } = self;
-        let build = *build;
-        let invited = move |cx: Context, head: (RunId, RunOptions), argument: Arc<A>| {
-            invited(cx, head, build, argument)
+        let (build, head, argument) = (self.build, (self.id, self.options), self.argument.clone());
+        let invited = move |cx: Context, head, argument: Arc<A>| async move {
+            invited(&cx, head, build, argument);
         };
-        cx.tell_all_with(invited, (*id, *options), argument.clone())
+        cx.tell_all_with(invited, head, argument)
     }
 
     /// What sends it to single PEs.
     fn inviter(&self) -> Inviter {
-        let (id, options, build, argument) =
-            (self.id, self.options, self.build, self.argument.clone());
+        let (build, head, argument) = (self.build, (self.id, self.options), self.argument.clone());
         Arc::new(move |cx, to| {
-            let invited = move |cx: Context, head: (RunId, RunOptions), argument: Arc<A>| {
-                invited(cx, head, build, argument)
+            let invited = move |cx: Context, head, argument: Arc<A>| async move {
+                invited(&cx, head, build, argument);
             };
             // If it cannot be told, the job ends.
-            let _ = cx.tell_with(to, invited, (id, options), argument.clone());
+            let _ = cx.tell_with(to, invited, head, argument.clone());
         })
     }
 }
 
 /// A PE is invited to a run, by a PE that has the graph.
-async fn invited<F, A, W>(
-    cx: Context,
-    (id, options): (RunId, RunOptions),
-    build: F,
-    argument: Arc<A>,
-) where
+fn invited<F, A, W>(cx: &Context, (id, options): (RunId, RunOptions), build: F, argument: Arc<A>)
+where
     F: Fn(&mut Builder, &A) -> W + Stateless,
     A: Portable + Sync,
     W: Wanted,
 {
-    let Some(part) = Runs::on(&cx).join(&cx, id) else { return };
+    let Some(part) = Runs::on(cx).join(cx, id) else { return };
     if part.has_begun() {
         return;
     }
-    match built(&cx, build, &*argument, options) {
+    match built(cx, build, &*argument, options) {
         Ok((graph, digest)) if digest == id.name.digest => {
             let invitation = Invitation { id, options, build, argument };
-            part.open(&cx, id, graph, invitation.inviter());
+            part.open(cx, id, graph, invitation.inviter());
         }
         _ => {
             let differs = async |cx: Context, (id, pe): (RunId, Pe)| {

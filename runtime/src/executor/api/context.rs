@@ -289,8 +289,8 @@ impl Context {
         Context::of(&self.pe, Origin { is_supervised: false, ..self.origin })
     }
 
-    /// A context for work that this PE does for itself, and not for the PE that waits for this task.
-    /// So it goes on when that one dies, or when this task is cancelled. It is unsupervised.
+    /// A context for work that this PE does for itself, and not for the PE that waits for this
+    /// task. So it goes on when that one dies, or when this task is cancelled. It is unsupervised.
     #[must_use]
     pub fn independent(&self) -> Context {
         Context::of(&self.pe, self.pe.own_origin())
